@@ -1,0 +1,132 @@
+"""All that the author of a prober imports: standard library only, and cheap.
+
+A prober is a module with one function::
+
+    from probe_core.api import hookimpl, not_applicable
+
+    @hookimpl
+    def probe_devices(request):
+        cards = find_cards(request.machine)
+        if not cards:
+            return not_applicable("no Acme card on the bus")
+        return [{"ids": [f"pci:{card.address}"], "kind": "npu", "name": card.name} for card in cards]
+
+It answers with devices (a list, or a generator: what was yielded before a crash is kept), with
+`not_applicable(reason)` when nothing of its own is here, or raises `Unavailable(reason)` when its
+hardware is here but cannot be asked. ``None`` is an error: a forgotten ``return`` looks the same.
+"""
+
+from __future__ import annotations
+
+from probe_core.machine import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+__all__ = [
+    "API_VERSION",
+    "Machine",
+    "NotApplicable",
+    "Request",
+    "Unavailable",
+    "finding",
+    "hookimpl",
+    "not_applicable",
+]
+
+API_VERSION = "1.0"
+"""Major.minor of this contract. The major is also in the entry-point group's name."""
+
+
+def hookimpl(function: Function) -> Function:
+    """Mark `function` as the implementation of the hook that it is named after.
+
+    The mark is the one that pluggy's ``HookimplMarker("probe_core")`` sets, without importing
+    pluggy, which would double the start of a prober's process.
+    """
+    function.probe_core_impl = {  # type: ignore[attr-defined]
+        "wrapper": False,
+        "hookwrapper": False,
+        "optionalhook": False,
+        "tryfirst": False,
+        "trylast": False,
+        "specname": None,
+    }
+    return function
+
+
+class NotApplicable:
+    """A prober's answer "nothing of mine is here"; made by `not_applicable`."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"not_applicable({self.reason!r})"
+
+
+def not_applicable(reason: str) -> NotApplicable:
+    """Say that nothing of this prober is on the machine; `reason` is shown to people."""
+    return NotApplicable(reason)
+
+
+class Unavailable(Exception):
+    """The hardware is here, but cannot be asked.
+
+    `reason` says why in a sentence; `code` is a short kebab-case word for scripts
+    (``driver-not-loaded``, ``library-missing``, ``no-permission`` …); `fix` says what would help.
+    """
+
+    def __init__(self, reason: str, *, code: str = "unavailable", fix: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+        self.fix = fix
+
+
+def finding(
+    code: str,
+    *,
+    what: str,
+    why: str,
+    fix: str,
+    severity: str = "warning",
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Return something a person should know, to be yielded among the devices.
+
+    `severity` is ``info``, ``warning`` or ``error``; `device` is one of the device's ids.
+    """
+    said = {"code": code, "severity": severity, "what": what, "why": why, "fix": fix}
+    return {"finding": said | {"device": device}}
+
+
+class Request:
+    """What a prober is asked.
+
+    `machine`: read files and the environment through it alone, so that a recorded machine works.
+    `bus`: the sightings of the built-in bus prober (plain mappings), so that nobody scans twice.
+    `active`: whether the user allowed opening devices and creating contexts.
+    `deadline_s`: seconds that import and call may take together.
+    """
+
+    __slots__ = ("active", "bus", "deadline_s", "machine")
+
+    def __init__(
+        self,
+        machine: Machine,
+        bus: Sequence[Mapping[str, Any]] = (),
+        *,
+        active: bool = False,
+        deadline_s: float = 5.0,
+    ) -> None:
+        self.machine = machine
+        self.bus = bus
+        self.active = active
+        self.deadline_s = deadline_s

@@ -1,0 +1,159 @@
+"""The thing probed: a file system root, an environment, an OS and an architecture.
+
+Nothing in the project reads ``/``, ``os.environ`` or ``platform`` but through a `Machine`, so a
+recorded machine is probed by the same code as the live one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Machine"]
+
+READ_LIMIT = 1 << 20
+"""Bytes read from one file at most: no file of /proc or /sys that matters here is longer."""
+
+_OS_NAMES = {"darwin": "darwin", "win32": "windows", "cygwin": "windows"}
+_ARCHES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+
+
+class Machine:
+    """One machine to look at; immutable.
+
+    `root` is a folder that stands for ``/``. `environ` defaults to a copy of this process's
+    environment on the live machine and to nothing on a recorded one. `os` is ``linux``, ``darwin``
+    or ``windows``; `arch` as ``uname -m`` says it on Linux (``x86_64``, ``aarch64``).
+
+    All paths given to the methods are absolute paths *on that machine* ("/sys/class/drm").
+    A link never leads out of the root.
+    """
+
+    __slots__ = ("arch", "environ", "live", "os", "root")
+
+    def __init__(
+        self,
+        root: str = "/",
+        environ: Mapping[str, str] | None = None,
+        os: str | None = None,
+        arch: str | None = None,
+    ) -> None:
+        self.root = root.rstrip("/") or "/"
+        self.live = self.root == "/"
+        if environ is None:
+            environ = _live_environ() if self.live else {}
+        self.environ: Mapping[str, str] = dict(environ)
+        self.os = os or (live_os() if self.live else "linux")
+        self.arch = arch or (live_arch() if self.live else "x86_64")
+
+    def path(self, path: str) -> str:
+        """Return where the machine's `path` lies for this process, links below the root resolved.
+
+        Raises `OSError` when a link leads out of the root of a recorded machine.
+        """
+        if self.live:
+            return path
+        host = os.path.normpath(self.root + "/" + path)
+        real, root = os.path.realpath(host), os.path.realpath(self.root)
+        if real != root and not real.startswith(root + "/"):
+            raise OSError(f"{path}: leads out of the recorded machine")
+        return host
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        """Return at most `limit` bytes of a regular file; raises `OSError`.
+
+        The file is opened without blocking, so a FIFO in a recorded tree cannot hang the caller.
+        """
+        handle = os.open(self.path(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            return _read(handle, limit)
+        finally:
+            os.close(handle)
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
+        """Return the stripped text of a file, or None when it cannot be read.
+
+        Text that is not UTF-8 is kept with replacement characters. NULs at the end are dropped.
+        """
+        try:
+            raw = self.read_bytes(path, limit)
+        except OSError:
+            return None
+        return raw.decode("utf-8", "replace").strip("\0 \t\r\n")
+
+    def read_int(self, path: str) -> int | None:
+        """Return the number in a file, decimal or ``0x`` hexadecimal; None when there is none."""
+        text = self.read(path, 64)
+        try:
+            return int(text, 0) if text else None
+        except ValueError:
+            return int(text) if text and text.isdecimal() else None
+
+    def listdir(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; nothing when it cannot be read."""
+        try:
+            return sorted(os.listdir(self.path(path)))
+        except (OSError, ValueError):
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Return whether `path` is there, links followed."""
+        try:
+            return os.path.exists(self.path(path))
+        except (OSError, ValueError):
+            return False
+
+    def realpath(self, path: str) -> str:
+        """Return the machine's own absolute path with all links resolved ("" when it leads out)."""
+        try:
+            real = os.path.realpath(self.path(path))
+        except (OSError, ValueError):
+            return ""
+        return real if self.live else "/" + real[len(os.path.realpath(self.root)) :].lstrip("/")
+
+    def __repr__(self) -> str:
+        return f"Machine({self.root!r}, os={self.os!r}, arch={self.arch!r})"
+
+
+def _read(handle: int, limit: int) -> bytes:
+    """Read up to `limit` bytes: /proc and /sys files may come in several pieces."""
+    pieces, size = [], 0
+    while size < limit:
+        piece = os.read(handle, min(65536, limit - size))
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+def _live_environ() -> dict[str, str]:
+    # Another thread may change the environment while it is copied.
+    for _ in range(8):
+        try:
+            return dict(os.environ)
+        except RuntimeError:
+            continue
+    return {}
+
+
+def live_os() -> str:
+    """Return this system's name in our vocabulary: linux, darwin, windows, or what Python says."""
+    return _OS_NAMES.get(sys.platform, sys.platform)
+
+
+def live_arch() -> str:
+    """Return this system's architecture as ``uname -m`` names it."""
+    if hasattr(os, "uname"):
+        name = os.uname().machine
+    else:  # Windows: what platform.machine() reads, without importing platform
+        name = os.environ.get("PROCESSOR_ARCHITEW6432") or os.environ.get(
+            "PROCESSOR_ARCHITECTURE", ""
+        )
+    if sys.platform == "darwin":
+        return _ARCHES.get(name, name)
+    return _ARCHES.get(name.lower(), name)
