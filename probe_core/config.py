@@ -1,0 +1,231 @@
+"""Configuration by argument, environment and file, in that order; every setting written once."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+from probe_core.wording import did_you_mean
+
+__all__ = ["SETTINGS", "Config", "ConfigError", "load_config"]
+
+MAX_TIMEOUT_S = 600.0
+
+SETTINGS: dict[str, tuple[str, str, str]] = {
+    # name: (kind, environment variable, meaning)
+    "only": ("names", "PROBE_ONLY", "run these probers alone (names, comma-separated)"),
+    "disable": ("names", "PROBE_DISABLE", "do not run these probers (names, comma-separated)"),
+    "priority": ("ranks", "PROBE_PRIORITY", "override priorities, 1 to 999 (`nvidia=900,amd=1`)"),
+    "timeout": ("seconds", "PROBE_TIMEOUT", "deadline of each prober, in seconds"),
+    "active": ("flag", "PROBE_ACTIVE", "allow probers that open devices or create contexts"),
+    "allow": ("names", "PROBE_ALLOW", "load probers of these distributions alone (`name==1.0`)"),
+    "chipdb": ("path", "PROBE_CHIPDB", "a TOML file of chips to add to chipdb"),
+    "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
+}
+FILE_VARIABLE = "PROBE_CONFIG"
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used; the message says what, whose, why and what would do."""
+
+
+class Config:
+    """Resolved settings; every field is always set.
+
+    `only` is None when all probers may run; `timeout` is None where each prober's own deadline
+    holds; `origins` tells for each setting where it came from.
+    """
+
+    __slots__ = (
+        "active",
+        "allow",
+        "chipdb",
+        "disable",
+        "only",
+        "origins",
+        "priority",
+        "static",
+        "timeout",
+    )
+
+    def __init__(self) -> None:
+        self.only: tuple[str, ...] | None = None
+        self.disable: tuple[str, ...] = ()
+        self.priority: dict[str, int] = {}
+        self.timeout: float | None = None
+        self.active: bool = False
+        self.allow: tuple[str, ...] | None = None
+        self.chipdb: str | None = None
+        self.static: str | None = None
+        self.origins: dict[str, str] = {}
+
+    def key(self) -> tuple[object, ...]:
+        """Return what decides the report, to find a cached one."""
+        return (
+            self.only,
+            self.disable,
+            tuple(sorted(self.priority.items())),
+            self.timeout,
+            self.active,
+            self.allow,
+            self.chipdb,
+            self.static,
+        )
+
+
+def load_config(
+    arguments: Mapping[str, Any], environ: Mapping[str, str], file: str | None = None
+) -> tuple[Config, list[str]]:
+    """Resolve settings. Returns the configuration and sentences about what was ignored.
+
+    A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A bad
+    variable or file is an operator's, and must not keep a node from starting: it is left out and
+    told, and becomes a finding. Unknown ``PROBE_*`` variables may be somebody else's: only told.
+    """
+    config, ignored = Config(), []
+    source = file or environ.get(FILE_VARIABLE) or default_file(environ)
+    if source:
+        ignored += _from_file(config, source)
+    for name, (_, variable, _) in SETTINGS.items():
+        # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
+        if environ.get(variable, "").strip():
+            ignored += _try(config, name, environ[variable], variable)
+    for name, value in arguments.items():
+        if value is not None:
+            _set(config, name, value, "the arguments")
+    return config, ignored + _unknown_variables(environ)
+
+
+def default_file(environ: Mapping[str, str]) -> str | None:
+    """Return the user's own configuration file if there is one (XDG base directories)."""
+    import os
+
+    home = environ.get("HOME") or ""
+    base = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    path = f"{base}/probe-core/config.toml" if base else ""
+    return path if path and os.path.isfile(path) else None
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    known = {spec[1] for spec in SETTINGS.values()} | {FILE_VARIABLE}
+    strangers = [name for name in environ if name.startswith("PROBE_") and name not in known]
+    return [
+        f"the environment variable {name} is not one of probe-core's: {did_you_mean(name, known)}"
+        for name in sorted(strangers)
+    ]
+
+
+def _from_file(config: Config, path: str) -> list[str]:
+    try:
+        values = _read_file(path)
+    except ConfigError as error:
+        return [str(error)]
+    origin = f"the file {path}"
+    return [line for name, value in values.items() for line in _try(config, name, value, origin)]
+
+
+def _read_file(path: str) -> Mapping[str, Any]:
+    import os
+    import tomllib
+
+    try:
+        # Without blocking: a FIFO named in the environment must not hang the host.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, "rb") as file:
+            return tomllib.loads(file.read(1 << 20).decode())
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ConfigError(f"the configuration file {path} cannot be read: {why}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"the configuration file {path} is not valid TOML: {error}") from None
+
+
+def _try(config: Config, name: str, value: Any, origin: str) -> list[str]:
+    try:
+        _set(config, name, value, origin)
+    except ConfigError as error:
+        return [str(error)]
+    return []
+
+
+def _set(config: Config, name: str, value: Any, origin: str) -> None:
+    if name not in SETTINGS:
+        hint = did_you_mean(name, SETTINGS)
+        raise ConfigError(f"{origin} set {name!r}, which is no setting: {hint}")
+    try:
+        setattr(config, name, _CONVERT[SETTINGS[name][0]](value))
+    except (TypeError, ValueError) as error:
+        shown = repr(value)[:80]
+        raise ConfigError(f"{origin} set {name!r} to {shown}: {error}") from None
+    config.origins[name] = origin
+
+
+def _names(value: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, (bytes, dict)):
+        raise TypeError("expected names, as a list or separated by commas")
+    items = value.split(",") if isinstance(value, str) else list(value)
+    if not all(isinstance(item, str) for item in items):
+        raise TypeError("expected names, as a list or separated by commas")
+    return tuple(item.strip() for item in items if item.strip())
+
+
+def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
+    pairs = (
+        [item.partition("=")[::2] for item in _names(value)]
+        if isinstance(value, str)
+        else list(value.items())
+        if hasattr(value, "items")
+        else None
+    )
+    if pairs is None:
+        raise TypeError("expected NAME=NUMBER, separated by commas, or a table")
+    ranks = {}
+    for name, rank in pairs:
+        if isinstance(rank, bool) or not str(rank).strip().isdecimal():
+            raise ValueError(f"expected a priority from 1 to 999 for {name.strip()!r}")
+        ranks[name.strip()] = int(rank)
+        if not 1 <= ranks[name.strip()] <= 999:
+            raise ValueError(f"the priority of {name.strip()!r} must be from 1 to 999")
+    return ranks
+
+
+def _seconds(value: str | float) -> float:
+    if isinstance(value, bool):
+        raise TypeError("expected seconds")
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise ValueError("expected seconds, such as 2.5") from None
+    if not 0 < seconds <= MAX_TIMEOUT_S:
+        raise ValueError(f"expected seconds above 0 and up to {MAX_TIMEOUT_S:g}")
+    return seconds
+
+
+def _flag(value: str | bool) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise ValueError("expected 1 or 0")
+
+
+def _path(value: Any) -> str:
+    import os
+
+    path = os.fspath(value)
+    if not isinstance(path, str) or "\0" in path or not path:
+        raise ValueError("expected the path of a file")
+    return path
+
+
+_CONVERT: dict[str, Any] = {
+    "names": _names,
+    "ranks": _ranks,
+    "seconds": _seconds,
+    "flag": _flag,
+    "path": _path,
+}

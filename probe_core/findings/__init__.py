@@ -1,0 +1,47 @@
+"""What a person should know about the node, with a cause and a fix; every code is listed here."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Finding = dict[str, Any]
+
+SEVERITIES = ("info", "warning", "error")
+
+CODES: dict[str, str] = {
+    "chip-ambiguous": "the device's ids and name fit several chips, and nothing told them apart",
+    "chip-conflict": "two keys of a device name different chips; the stronger key won",
+    "chip-unknown": "chipdb does not know the chip, so its peaks are derived or unknown",
+    "chipdb-missing": "no usable chipdb is installed, so no chip could be named",
+    "chipdb-problem": "a chip file or vendor package was left out, wholly or in part",
+    "config-ignored": "a setting from the environment or a file could not be used",
+    "device-failed": "one device could not be asked; the others were",
+    "display-only": "a display adapter that cannot compute was not counted as an accelerator",
+    "distribution-broken": "an installed distribution's entry points could not be read",
+    "hidden-by-variable": "an environment variable hides a device from programs",
+    "hook-failed": "one of the host's own hooks raised",
+    "identity-conflict": "sightings that share an id disagree about another strong id",
+    "manifest-problem": "a prober's manifest has a mistake; defaults were used instead",
+    "memory-limited": "a control group lets this process use less memory than the machine has",
+    "no-cpu-facts": "the CPU or memory of this machine could not be read",
+    "no-driver": "an accelerator is on the bus, but no driver is bound to it",
+    "prober-failed": "a prober crashed, hung or broke the contract",
+    "prober-missing": "an accelerator was found that no installed prober can ask",
+    "prober-unavailable": "a prober's hardware is here but could not be asked",
+    "prober-unkillable": "a prober is stuck in the kernel and was abandoned",
+    "static-unusable": "the report named by PROBE_STATIC could not be used",
+    "unknown-prober": "a setting names a prober that is not installed",
+    "value-rejected": "a prober reported a value that cannot be true; it was left out",
+}
+"""The core's own codes and what each means. Probers may add theirs."""
+
+
+def finding(
+    code: str, what: str, why: str, fix: str, *, severity: str = "warning", device: str | None = None
+) -> Finding:
+    """Return a finding of the core; `code` must be one of `CODES`."""
+    assert code in CODES, code
+    said = {"code": code, "severity": severity, "what": what, "why": why, "fix": fix}
+    return {**said, "device": device}

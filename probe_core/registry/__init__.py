@@ -1,0 +1,1 @@
+"""Which probers are installed, and which of them run: metadata only, no plugin is imported."""

@@ -1,0 +1,149 @@
+"""Read `prober.json`: data beside a prober's module that says when and how to run it.
+
+A mistake in a manifest never stops its prober: the default is used, and the mistake is told.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from probe_core.registry.locate import is_module_name, locate
+from probe_core.wording import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from probe_core.registry.locate import Place
+    from probe_core.registry.prober import Prober
+
+__all__ = ["WHEN_KEYS", "apply_manifest", "read_manifest"]
+
+FILE_LIMIT = 64 << 10
+MAX_DEADLINE_S = 120.0
+WHEN_KEYS = ("os", "machine", "any_path", "all_path", "any_module", "pci_vendor")
+
+
+def apply_manifest(prober: Prober, site: str | None) -> None:
+    """Find the manifest of `prober` and take what it says; note every mistake."""
+    module = prober.target.partition(":")[0]
+    if not is_module_name(module):
+        return
+    place = locate(module, site)
+    if place is None:
+        prober.needs_site = True  # an import hook, or a module that is gone: the child will tell
+        return
+    prober.files = [place.file] if place.file else []
+    path = _manifest_path(place, module)
+    if path is None:
+        return
+    prober.files.append(path)
+    try:
+        fields = read_manifest(path, prober.name)
+    except (OSError, ValueError, RecursionError) as error:
+        prober.problems.append(f"{os.path.basename(path)}: {_why(error)}")
+        return
+    for key, value in fields.items():
+        _take(prober, key, value)
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+
+
+def _manifest_path(place: Place, module: str) -> str | None:
+    name = module.rpartition(".")[2]
+    candidates = [f"{place.folder}/{name}.prober.json", f"{place.folder}/prober.json"]
+    if not place.is_package and "." not in module:
+        candidates.pop()  # a single-file module shares its folder with all of site-packages
+    return next((path for path in candidates if os.path.lexists(path)), None)
+
+
+def read_manifest(path: str, name: str) -> dict[str, Any]:
+    """Return one prober's table of a manifest; raises `ValueError` or `OSError` with the reason."""
+    import json
+
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("not a regular file")
+        raw = os.read(handle, FILE_LIMIT + 1)
+    finally:
+        os.close(handle)
+    if len(raw) > FILE_LIMIT:
+        raise ValueError(f"longer than {FILE_LIMIT} bytes")
+    document = json.loads(raw.decode())
+    if not isinstance(document, dict) or not isinstance(document.get("probers"), dict):
+        raise ValueError('expected {"schema": 1, "probers": {NAME: {…}}}')
+    if document.get("schema") != 1:
+        raise ValueError(f"schema {document.get('schema')!r} is not supported; expected 1")
+    fields = document["probers"].get(name)
+    if not isinstance(fields, dict):
+        raise ValueError(f"says nothing of {name!r}: {did_you_mean(name, document['probers'])}")
+    return fields
+
+
+def _take(prober: Prober, key: str, value: Any) -> None:
+    if key not in _CHECKS:
+        prober.problems.append(f"unknown key {key!r}: {did_you_mean(key, _CHECKS)}")
+        return
+    try:
+        setattr(prober, key, _CHECKS[key](value))
+    except ValueError as error:
+        prober.problems.append(f"{key}: {error}, found {str(value)[:60]!r}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 500:
+        raise ValueError("expected text of at most 500 characters")
+    return value
+
+
+def _api(value: Any) -> str:
+    major, dot, minor = _text(value).partition(".")
+    if not (major.isdecimal() and dot and minor.isdecimal()):
+        raise ValueError('expected "major.minor"')
+    return f"{int(major)}.{int(minor)}"
+
+
+def _priority(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= 999:
+        raise ValueError("expected a whole number from 1 to 999")
+    return value
+
+
+def _deadline(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value <= MAX_DEADLINE_S:
+        raise ValueError(f"expected seconds above 0 and up to {MAX_DEADLINE_S:g}")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError("expected true or false")
+    return value
+
+
+def _when(value: Any) -> list[dict[str, Any]]:
+    alternatives = value if isinstance(value, list) else [value]
+    for alternative in alternatives:
+        if not isinstance(alternative, dict):
+            raise ValueError("expected a table, or a list of alternative tables")
+        for key, wanted in alternative.items():
+            if key not in WHEN_KEYS:
+                raise ValueError(f"unknown precondition {key!r}: {did_you_mean(key, WHEN_KEYS)}")
+            if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
+                raise ValueError(f"{key} must be a list of texts")
+    return [a for a in alternatives if a]
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "summary": _text,
+    "api": _api,
+    "priority": _priority,
+    "deadline_s": _deadline,
+    "active": _flag,
+    "when": _when,
+}

@@ -1,0 +1,61 @@
+"""Sentences for people: close names, safe text, joined lists. Written once, used by all errors."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TEXT_LIMIT = 256
+"""Characters of foreign text shown at most in a name; reasons may be four times as long."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the closest known name, else the list of them."""
+    import difflib  # slow to import, and only needed once something is already wrong
+
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}" if names else "none is known"
+
+
+def clean_text(text: str, limit: int = TEXT_LIMIT) -> str:
+    """Return foreign text fit for one line of a terminal or a document.
+
+    Control characters (ANSI escapes among them), bidirectional overrides, zero-width characters
+    and lone surrogates become the replacement character; long text is cut with an ellipsis.
+    """
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_safe, text))
+
+
+def _safe(char: str) -> str:
+    code = ord(char)
+    if char == "\t" or char == "\n":
+        return " "
+    if not char.isprintable() and char != " ":
+        return "\ufffd"
+    if 0x200B <= code <= 0x200F or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069:
+        return "\ufffd"
+    return char
+
+
+def error_text(error: BaseException, limit: int = 4 * TEXT_LIMIT) -> str:
+    """Return ``Type: message`` of an exception, whatever its own `str` does."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException:
+        message = "(its message cannot be printed)"
+    return clean_text(f"{name}: {message}" if message else name, limit)
+
+
+def joined(words: Iterable[str], last: str = "or") -> str:
+    """Return ``a, b or c``."""
+    items = list(words)
+    return f" {last} ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
