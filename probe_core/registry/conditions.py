@@ -5,8 +5,6 @@ Preconditions are necessary, not sufficient, and fail open: what cannot be check
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from probe_core.registry.locate import top_level_exists
 from probe_core.wording import joined
 
@@ -21,7 +19,7 @@ __all__ = ["unmet"]
 
 
 def unmet(
-    when: list[dict[str, Any]], machine: Machine, pci_vendors: Collection[str]
+    when: list[dict[str, Any]], machine: Machine, pci_vendors: Collection[str] | None
 ) -> str | None:
     """Return why none of the alternatives in `when` holds, or None when one does."""
     reasons = []
@@ -34,7 +32,7 @@ def unmet(
 
 
 def _unmet(
-    wanted: dict[str, Any], machine: Machine, pci_vendors: Collection[str]
+    wanted: dict[str, Any], machine: Machine, pci_vendors: Collection[str] | None
 ) -> str | None:
     systems, arches = wanted.get("os"), wanted.get("machine")
     if systems and machine.os not in systems:
@@ -42,7 +40,9 @@ def _unmet(
     if arches and machine.arch not in arches:
         return f"needs {joined(arches)}, this is {machine.arch}"
     vendors = wanted.get("pci_vendor")
-    if vendors and not any(v.lower().removeprefix("0x") in pci_vendors for v in vendors):
+    # None: the bus was not read, so the condition cannot be checked.
+    known = pci_vendors is not None
+    if vendors and known and not any(v.lower().removeprefix("0x") in (pci_vendors or ()) for v in vendors):
         return f"no PCI device of vendor {joined(vendors)}"
     return _paths_unmet(wanted, machine) or _modules_unmet(wanted.get("any_module"))
 
@@ -79,4 +79,6 @@ def _there(machine: Machine, path: str) -> bool:
 
 
 def _matching(machine: Machine, folder: str, pattern: str) -> list[str]:
+    from fnmatch import fnmatchcase  # loads re, for the few manifests that have a pattern
+
     return [name for name in machine.listdir(folder) if fnmatchcase(name, pattern)]

@@ -1,0 +1,43 @@
+"""The hooks as pluggy specifications: what a prober implements, and what a host may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pluggy
+
+from probe_core.api import NotApplicable, Request
+
+hookspec = pluggy.HookspecMarker("probe_core")
+
+__all__ = ["probe_devices", "probe_observe", "probe_resolve_chip", "probe_veto"]
+
+
+@hookspec
+def probe_devices(request: Request) -> Iterable[Mapping[str, Any]] | NotApplicable:  # type: ignore[empty-body]
+    """Report the devices that this prober can really see. Implemented by probers.
+
+    Runs in a process of its own under a deadline. Yield each device as soon as it is known: what
+    was yielded before a crash is kept. Return `not_applicable(reason)` when nothing of yours is
+    here, raise `Unavailable(reason)` when it is here but cannot be asked.
+    """
+
+
+@hookspec
+def probe_observe(event: str, details: Mapping[str, Any]) -> None:
+    """Watch a run. Implemented by hosts; never discovered from entry points.
+
+    `event` is ``selected``, ``started``, ``device``, ``finished`` or ``report``; `details` names
+    the prober and what happened. An exception becomes a finding, and the run goes on.
+    """
+
+
+@hookspec(firstresult=True)
+def probe_veto(prober: str, distribution: str, target: str) -> str | None:  # type: ignore[empty-body]
+    """Return a reason not to run a prober, or None. Implemented by hosts; the first reason wins."""
+
+
+@hookspec(firstresult=True)
+def probe_resolve_chip(device: Mapping[str, Any]) -> str | None:  # type: ignore[empty-body]
+    """Return the id of the chip (as in chipdb) that a device is, or None to let chipdb decide."""

@@ -1,0 +1,1 @@
+"""Run probers in children that may crash, hang or lie without cost to the host."""

@@ -1,0 +1,102 @@
+"""Turn whatever a prober returned into frames and a status, naming every way to get it wrong."""
+
+from __future__ import annotations
+
+from probe_core.api import NotApplicable
+from probe_core.isolation.child import MAX_DEVICES, MAX_FINDINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    End = tuple[str, str | None, dict[str, object]]
+
+__all__ = ["Answers"]
+
+_HINT = "return a list, yield devices, or return not_applicable(reason)"
+
+
+class Answers:
+    """Sends one prober's devices and findings, and counts them."""
+
+    __slots__ = ("_devices", "_findings", "_send")
+
+    def __init__(self, send: Callable[..., None]) -> None:
+        self._send = send
+        self._devices = 0
+        self._findings = 0
+
+    def take(self, function: Callable[..., Any], request: object) -> End:
+        """Call the prober and send its answer; returns (status, reason, details).
+
+        What the prober raises, also midway through a generator, is the caller's to name.
+        """
+        answer = function(request)
+        if isinstance(answer, NotApplicable):
+            return _not_applicable(answer)
+        if (wrong := _wrong(answer)) is not None:
+            return "invalid", wrong, {}
+        iterator = iter(answer)
+        while True:
+            try:
+                item = next(iterator)
+            except StopIteration as stop:
+                return self._finish(stop.value)
+            if isinstance(item, NotApplicable):
+                return self._finish(item)
+            if not self._take_one(item):
+                return "resource", f"more than {MAX_DEVICES} devices", {}
+
+    def _finish(self, last: object) -> End:
+        if isinstance(last, NotApplicable) and not self._devices:
+            return _not_applicable(last)
+        if not self._devices and not self._findings:
+            return "not_applicable", "it found no devices", {}
+        return "ok", None, {}
+
+    def _take_one(self, item: object) -> bool:
+        """Send one item; False when there were too many."""
+        if isinstance(item, dict) and "finding" in item:
+            self._findings += 1
+            if self._findings <= MAX_FINDINGS:
+                self._send("finding", finding=item["finding"])
+            return True
+        self._devices += 1
+        if self._devices > MAX_DEVICES:
+            return False
+        self._send("device", device=_plain(item))
+        return True
+
+
+def _plain(item: object) -> object:
+    """Return a mapping as a dict; anything else as it is, for the encoder to mark."""
+    if isinstance(item, dict):
+        return item
+    keys = getattr(item, "keys", None)
+    return dict(item) if callable(keys) else item  # type: ignore[call-overload]
+
+
+def _not_applicable(answer: NotApplicable) -> End:
+    reason = answer.reason
+    if type(reason) is not str or not reason.strip():
+        return "invalid", "not_applicable() needs a reason for people", {}
+    return "not_applicable", reason, {}
+
+
+def _wrong(answer: object) -> str | None:
+    """Return what is wrong with an answer that is no collection of devices."""
+    if answer is None:
+        return f"it returned None; {_HINT}"
+    if isinstance(answer, (str, bytes, bytearray)):
+        return f"it returned {type(answer).__name__}; {_HINT}"
+    if isinstance(answer, dict):
+        return f"it returned one mapping; put devices in a list: {_HINT}"
+    if hasattr(answer, "__await__") or hasattr(answer, "__aiter__"):
+        close = getattr(answer, "close", None)
+        if callable(close):
+            close()  # or Python warns that it was never awaited
+        return f"it returned a {type(answer).__name__}; a prober is a plain function: {_HINT}"
+    if isinstance(answer, type) or not hasattr(answer, "__iter__"):
+        return f"it returned {type(answer).__name__}; {_HINT}"
+    return None

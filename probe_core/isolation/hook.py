@@ -1,0 +1,76 @@
+"""Find the hook in a plugin, and say exactly what is wrong when it is not there or malformed.
+
+The check is the one pluggy makes; the common case is made without importing pluggy, whose start
+would double a child's. Where something is wrong, pluggy itself is asked for the sentence.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["HOOK", "MARK", "HookError", "find_hook"]
+
+HOOK = "probe_devices"
+MARK = "probe_core_impl"
+
+
+class HookError(Exception):
+    """The plugin loads, but does not implement the hook as specified."""
+
+
+def find_hook(plugin: Any, target: str) -> Any:
+    """Return the plugin's `probe_devices`, ready to be called with a request.
+
+    A class is instantiated without arguments. Raises `HookError`.
+    """
+    if isinstance(plugin, type):
+        plugin = plugin()
+    function = getattr(plugin, HOOK, None)
+    if function is None:
+        raise HookError(f"{target} has no {HOOK}{_misspelt(plugin)}")
+    if not callable(function):
+        raise HookError(f"{HOOK} of {target} is a {type(function).__name__}, not a function")
+    if not isinstance(getattr(function, MARK, None), dict):
+        raise HookError(f"{HOOK} of {target} lacks the @hookimpl mark of probe_core.api")
+    names = _argument_names(function)
+    if names == ("request",):
+        return function
+    if names == ():
+        return lambda request: function()
+    raise HookError(_pluggy_says(plugin, target) or f"{HOOK} of {target} takes {names}")
+
+
+def _argument_names(function: Any) -> tuple[str, ...] | None:
+    """Return the names of the required arguments of a plain function or method."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & 0x0C:  # no Python function, or *args, **kwargs
+        return None
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
+    defaults = getattr(function, "__defaults__", None) or ()
+    names = names[: len(names) - len(defaults)] if defaults else names
+    bound = getattr(function, "__self__", None) is not None
+    return names[1:] if bound else names
+
+
+def _misspelt(plugin: Any) -> str:
+    for name in dir(plugin):
+        if isinstance(getattr(getattr(plugin, name, None), MARK, None), dict):
+            return f": {name!r} is marked as a hook, but the hook's name is {HOOK!r}"
+    return ": it needs a function of that name, marked with @hookimpl of probe_core.api"
+
+
+def _pluggy_says(plugin: Any, target: str) -> str | None:
+    import pluggy
+
+    from probe_core import hookspecs
+
+    manager = pluggy.PluginManager("probe_core")
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(plugin, target)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        return " ".join(str(error).split())
+    return None

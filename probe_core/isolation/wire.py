@@ -1,0 +1,102 @@
+"""What travels from child to parent: one line of JSON per frame, behind a secret of the run.
+
+The child encodes with this module alone, bound before the plugin is imported: a plugin that
+patches `json`, or yields objects that bite, harms nothing but its own values. The parent trusts
+nothing that it decodes.
+"""
+
+from __future__ import annotations
+
+from _json import encode_basestring_ascii as _quote  # C, without json's own imports
+
+__all__ = ["FRAME_LIMIT", "INVALID", "encode"]
+
+FRAME_LIMIT = 1 << 20
+"""Bytes of one frame at most."""
+
+INVALID = "\x00invalid"
+"""Key of the object that stands for a value which is not JSON: ``{INVALID: reason}``."""
+
+DEPTH_LIMIT = 16
+ITEM_LIMIT = 20_000
+TEXT_LIMIT = 4_096
+_HUGE = 1 << 63
+
+
+def encode(value: object) -> str:
+    """Return `value` as JSON in ASCII. Never raises: what is not JSON becomes an INVALID mark."""
+    left = [ITEM_LIMIT]
+    return _encode(value, 0, left)
+
+
+def _encode(value: object, depth: int, left: list[int]) -> str:
+    left[0] -= 1
+    if left[0] < 0:
+        return _invalid(f"more than {ITEM_LIMIT} values")
+    kind = type(value)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is str:
+        return _text(value)  # type: ignore[arg-type]
+    if kind is int:
+        return _whole(value)  # type: ignore[arg-type]
+    if kind is float:
+        return _real(value)  # type: ignore[arg-type]
+    if depth >= DEPTH_LIMIT:
+        return _invalid(f"nested deeper than {DEPTH_LIMIT}")
+    return _container(value, depth, left)
+
+
+def _container(value: object, depth: int, left: list[int]) -> str:
+    try:
+        # By exact type: a subclass could run its own code here, and lie about its length.
+        if type(value) is dict:
+            return _mapping(value, depth, left)
+        if type(value) in (list, tuple):
+            items = [_encode(item, depth + 1, left) for item in list(value)]  # type: ignore[call-overload]
+            return f"[{','.join(items)}]"
+        if isinstance(value, dict):
+            return _mapping(dict(value), depth, left)
+        if isinstance(value, (bool, int, float, str)):
+            return _encode(_plain(value), depth, left)
+    except BaseException as error:
+        return _invalid(f"{type(error).__name__} while reading a {type(value).__name__}")
+    return _invalid(f"a {type(value).__name__} is not JSON")
+
+
+def _plain(value: object) -> object:
+    """Return the plain value of a subclass of a number or text (enums, numpy's float64)."""
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind.__new__(kind, value)  # type: ignore[call-overload]
+    return None
+
+
+def _mapping(value: dict[object, object], depth: int, left: list[int]) -> str:
+    pairs = []
+    for key, item in list(value.items()):
+        if type(key) is not str:
+            key = f"({type(key).__name__} key)"
+        pairs.append(f"{_text(key)}:{_encode(item, depth + 1, left)}")
+        if left[0] < 0:
+            break
+    return "{" + ",".join(pairs) + "}"
+
+
+def _text(value: str) -> str:
+    return _quote(value if len(value) <= TEXT_LIMIT else value[: TEXT_LIMIT - 1] + "…")
+
+
+def _whole(value: int) -> str:
+    return str(value) if -_HUGE < value < _HUGE else _invalid("a number beyond 64 bits")
+
+
+def _real(value: float) -> str:
+    # repr of inf and nan is no JSON; `value - value` is 0.0 for finite numbers alone.
+    return repr(value) if value - value == 0.0 else _invalid(f"{value} is not finite")
+
+
+def _invalid(reason: str) -> str:
+    return "{" + _quote(INVALID) + ":" + _quote(reason) + "}"

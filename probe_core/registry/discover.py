@@ -1,0 +1,89 @@
+"""Make probers of what is installed, built in and registered by the host."""
+
+from __future__ import annotations
+
+from probe_core.findings import finding
+from probe_core.registry.entrypoints import GROUP, EntryPoint, scan
+from probe_core.registry.locate import is_module_name
+from probe_core.registry.manifest import apply_manifest
+from probe_core.registry.prober import FALLBACK, Prober
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from probe_core.findings import Finding
+
+__all__ = ["RESERVED", "discover"]
+
+RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
+"""Names no plugin may take: the built-in probers, and words that settings give a meaning."""
+
+
+def discover(
+    registered: Mapping[str, str], paths: Iterable[str] | None = None
+) -> tuple[list[Prober], list[Finding]]:
+    """Return every prober that is not built in, best priority first, and what was found broken.
+
+    `registered` are the host's own (name to target); they come before entry points of that name.
+    """
+    entries, problems = scan(paths)
+    findings = [
+        finding(
+            "distribution-broken",
+            f"the distribution {clean_text(problem.what)} was left out",
+            clean_text(problem.why, 400),
+            f"reinstall or remove {clean_text(problem.what)}",
+        )
+        for problem in problems
+    ]
+    probers = [_from_host(name, target) for name, target in registered.items()]
+    probers += [_from_entry(entry) for entry in entries]
+    for prober in probers:
+        findings += _manifest_findings(prober)
+    return sorted(probers, key=Prober.rank), findings
+
+
+def _from_host(name: str, target: str) -> Prober:
+    prober = Prober(name, target, "host")
+    prober.rejection = _bad_name(name) or _bad_target(target)
+    if prober.rejection is None:
+        apply_manifest(prober, None)
+    return prober
+
+
+def _from_entry(entry: EntryPoint) -> Prober:
+    name = clean_text(entry.name, 80)
+    prober = Prober(name, entry.target, clean_text(entry.distribution), clean_text(entry.version))
+    prober.files = [entry.metadata]
+    if entry.group != GROUP:
+        prober.rejection = f"needs {clean_text(entry.group)}, this core has {GROUP}"
+    prober.rejection = prober.rejection or _bad_name(entry.name) or _bad_target(entry.target)
+    if prober.rejection is None:
+        apply_manifest(prober, entry.site)
+        prober.files.append(entry.metadata)
+    return prober
+
+
+def _bad_name(name: str) -> str | None:
+    if not name or len(name) > 64 or not all(c.isalnum() or c in "-_." for c in name):
+        return "its name must be 1 to 64 letters, digits, '-', '_' or '.'"
+    return f"the name {name!r} is reserved by the core" if name.lower() in RESERVED else None
+
+
+def _bad_target(target: str) -> str | None:
+    module, _, attribute = target.partition(":")
+    if is_module_name(module) and (not attribute or is_module_name(attribute)):
+        return None
+    return f"its entry point {clean_text(target, 80)!r} is not `module` or `module:attribute`"
+
+
+def _manifest_findings(prober: Prober) -> Iterable[Finding]:
+    for problem in prober.problems:
+        yield finding(
+            "manifest-problem",
+            f"{prober.owner}: the manifest of prober {prober.name!r} has a mistake",
+            clean_text(problem, 400),
+            "correct prober.json; until then the default is used",
+        )

@@ -1,0 +1,122 @@
+"""Decide for each prober whether it runs, with the reason: nothing is left out in silence."""
+
+from __future__ import annotations
+
+from probe_core.api import API_VERSION
+from probe_core.findings import finding
+from probe_core.registry.conditions import unmet
+from probe_core.registry.prober import Prober
+from probe_core.registry.trust import allowed, untrusted
+from probe_core.wording import did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from probe_core.config import Config
+    from probe_core.findings import Finding
+    from probe_core.machine import Machine
+
+    Veto = Callable[[Prober], str | None]
+
+__all__ = ["Decision", "select", "unknown_names"]
+
+
+class Decision:
+    """Whether one prober runs. `cause` is a word for scripts, `reason` a sentence; both are None
+    when it runs."""
+
+    __slots__ = ("cause", "prober", "reason")
+
+    def __init__(self, prober: Prober, cause: str | None = None, reason: str | None = None) -> None:
+        self.prober = prober
+        self.cause = cause
+        self.reason = reason
+
+
+def select(
+    probers: Sequence[Prober],
+    config: Config,
+    machine: Machine,
+    pci_vendors: Collection[str] | None,
+    veto: Veto | None = None,
+    stuck: Collection[str] = (),
+) -> list[Decision]:
+    """Return one decision per prober, in the order of priority."""
+    for prober in probers:
+        prober.priority = config.priority.get(prober.name, prober.priority)
+        if config.timeout is not None:
+            prober.deadline_s = config.timeout
+    decisions, taken = [], dict[str, Prober]()
+    for prober in sorted(probers, key=Prober.rank):
+        cause, reason = _why_not(prober, config, machine, pci_vendors, taken, stuck)
+        if cause is None and veto is not None and (said := veto(prober)):
+            cause, reason = "veto", f"vetoed by the host: {said}"
+        # A prober that its own preconditions rule out still owns its name.
+        if cause in (None, "when", "active"):
+            taken.setdefault(prober.name, prober)
+        decisions.append(Decision(prober, cause, reason))
+    return decisions
+
+
+def _why_not(
+    prober: Prober,
+    config: Config,
+    machine: Machine,
+    pci_vendors: Collection[str] | None,
+    taken: dict[str, Prober],
+    stuck: Collection[str],
+) -> tuple[str | None, str | None]:
+    """Return (cause, reason) of the first rule that leaves `prober` out; cheap rules first."""
+    if prober.rejection:
+        return "rejected", prober.rejection
+    if blocked := _blocked(prober.name, config):
+        return "blocked", blocked
+    if prober.name in taken:
+        return "shadowed", f"{taken[prober.name].owner} has a prober of that name, and goes first"
+    if problem := _api_problem(prober.api):
+        return "api", problem
+    if problem := allowed(prober.distribution, prober.version, config.allow):
+        return "trust", problem
+    if problem := unmet(prober.when, machine, pci_vendors):
+        return "when", problem
+    if prober.active and not config.active:
+        return "active", "it opens devices, which needs --active (PROBE_ACTIVE=1)"
+    if prober.name in stuck:
+        return "unkillable", "an earlier run in this process is stuck in the kernel"
+    if problem := untrusted(prober.files):
+        return "trust", problem
+    return None, None
+
+
+def _blocked(name: str, config: Config) -> str | None:
+    if config.only is not None and name not in config.only:
+        return f"not among {config.origins.get('only', 'the settings')}: only {', '.join(config.only)}"
+    if name in config.disable:
+        return f"disabled by {config.origins.get('disable', 'the settings')}"
+    return None
+
+
+def _api_problem(wanted: str) -> str | None:
+    major, minor = (int(part) for part in wanted.split("."))
+    own_major, own_minor = (int(part) for part in API_VERSION.split("."))
+    if major == own_major and minor <= own_minor:
+        return None
+    return f"needs API {wanted}, this core has {API_VERSION}: upgrade probe-core"
+
+
+def unknown_names(config: Config, known: Collection[str]) -> list[Finding]:
+    """Return a finding for each name in the settings that no prober has."""
+    findings = []
+    for setting in ("only", "disable", "priority"):
+        for name in getattr(config, setting) or ():
+            if name not in known:
+                findings.append(
+                    finding(
+                        "unknown-prober",
+                        f"{config.origins[setting]} set {setting!r} to a prober {name!r}",
+                        "no prober of that name is installed",
+                        did_you_mean(name, known),
+                    )
+                )
+    return findings
