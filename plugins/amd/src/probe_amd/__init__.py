@@ -1,0 +1,1 @@
+"""A prober of AMD GPUs that reads only what the kernel already knows."""

@@ -1,0 +1,132 @@
+"""Reads the KFD topology: the compute driver's own list of GPUs, kept in kernel memory.
+
+Its files answer from the driver's tables (node_show, mem_show and iolink_show of the kernel's
+amdkfd/kfd_topology.c), so reading them wakes no GPU. Nodes that a container's device cgroup hides
+are listed but cannot be read. KFD's order is the order of ROCR_VISIBLE_DEVICES, not DRM's.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.api import Machine
+
+NODES = "/sys/class/kfd/kfd/topology/nodes"
+FRAMEBUFFER_HEAPS = (1, 2)
+"""heap_type of mem_banks that is the GPU's own: public and private frame buffer (hsakmttypes.h)."""
+
+XGMI = 11
+"""type of an io_link that is XGMI (HSA_IOLINK_TYPE_XGMI of hsakmttypes.h)."""
+
+
+class Node:
+    """One GPU (or one partition of a GPU) as KFD lists it. `index` is its number among GPUs."""
+
+    __slots__ = ("folder", "index", "number", "properties")
+
+    def __init__(self, number: int, index: int, folder: str, properties: dict[str, int]) -> None:
+        self.number = number
+        self.index = index
+        self.folder = folder
+        self.properties = properties
+
+    def get(self, name: str) -> int | None:
+        """Return a property that is positive; KFD writes 0 where it does not know."""
+        value = self.properties.get(name, 0)
+        return value if value > 0 else None
+
+    @property
+    def address(self) -> str:
+        """PCI address; on a partitioned MI300 the function number is the partition's number."""
+        place = self.properties.get("location_id", 0)
+        domain, devfn = self.properties.get("domain", 0), place & 0xFF
+        return f"{domain:04x}:{place >> 8 & 0xFF:02x}:{devfn >> 3:02x}.{devfn & 7}"
+
+    @property
+    def units(self) -> int | None:
+        """Compute units: SIMDs by SIMDs per unit (4 to RDNA's 2)."""
+        simds, per_unit = self.get("simd_count"), self.get("simd_per_cu")
+        return simds // per_unit if simds and per_unit and simds % per_unit == 0 else None
+
+    @property
+    def uuid(self) -> str | None:
+        """The UUID that ROCr prints (HSA_AMD_AGENT_INFO_UUID): GPU- and 16 hex digits."""
+        unique = self.get("unique_id")
+        return f"GPU-{unique:016x}" if unique else None
+
+
+class Topology:
+    """What could be read: GPU nodes in KFD's order, and how many nodes could not be read."""
+
+    __slots__ = ("names", "nodes", "present", "unreadable")
+
+    def __init__(self, machine: Machine) -> None:
+        numbers = [int(name) for name in machine.listdir(NODES) if name.isdecimal()]
+        self.present = bool(numbers) or machine.exists("/sys/class/kfd")
+        self.unreadable: list[int] = []
+        self.nodes: list[Node] = []
+        for number in sorted(numbers):
+            self._add(machine, number)
+
+    def _add(self, machine: Machine, number: int) -> None:
+        folder = f"{NODES}/{number}"
+        text = machine.read(f"{folder}/properties")
+        properties = parse(text or "")
+        if not properties:
+            self.unreadable.append(number)
+        elif properties.get("simd_count", 0) > 0:  # CPUs are nodes too, with simd_count 0
+            self.nodes.append(Node(number, len(self.nodes), folder, properties))
+
+    def of(self, address: str, cards: frozenset[str]) -> list[Node]:
+        """Return the nodes of the PCI device `address`; several when it is partitioned.
+
+        A node whose address is no card's of its own is a partition of function 0.
+        """
+        stem, function = address.rsplit(".", 1)
+        return [
+            node
+            for node in self.nodes
+            if node.address == address
+            or (
+                function == "0"
+                and node.address not in cards
+                and node.address.rsplit(".", 1)[0] == stem
+            )
+        ]
+
+
+def parse(text: str) -> dict[str, int]:
+    """Return the "name number" lines of a properties file; other lines are left out."""
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name and value.strip().isdecimal():
+            found[name] = int(value)
+    return found
+
+
+def banks(machine: Machine, node: Node) -> list[dict[str, int]]:
+    """Return the memory banks of `node` that are the GPU's own (bytes, bits, MHz)."""
+    folder = f"{node.folder}/mem_banks"
+    found = (
+        parse(machine.read(f"{folder}/{name}/properties") or "") for name in machine.listdir(folder)
+    )
+    return [bank for bank in found if bank.get("heap_type") in FRAMEBUFFER_HEAPS]
+
+
+def io_links(machine: Machine, node: Node) -> list[dict[str, int]]:
+    """Return the direct links of `node` to other nodes (bandwidths in MB/s)."""
+    folder = f"{node.folder}/io_links"
+    found = (
+        parse(machine.read(f"{folder}/{name}/properties") or "") for name in machine.listdir(folder)
+    )
+    return [link for link in found if link]
+
+
+def processes(machine: Machine, node: Node) -> int | None:
+    """Return how many processes hold memory of `node`; None when KFD does not say."""
+    folder, gpu_id = "/sys/class/kfd/kfd/proc", machine.read_int(f"{node.folder}/gpu_id")
+    if not gpu_id or not machine.exists(folder):
+        return None
+    held = (machine.read_int(f"{folder}/{pid}/vram_{gpu_id}") for pid in machine.listdir(folder))
+    return sum(1 for bytes_held in held if bytes_held)

@@ -1,0 +1,185 @@
+"""What goes wrong in the field: sleeping cards, garbled files, no KFD, other drivers, no rights."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from probe_amd import advice, kfd
+
+from probe_core.api import Machine, NotApplicable
+
+GIB = 1 << 30
+
+
+def laptop(tree: Any) -> None:
+    """A sleeping RX 6800M beside a Cezanne APU."""
+    tree.card("0000:03:00.0", "0x73df", status="suspended", drm=(0, 128))
+    for trap in ("mem_info_vram_total", "mem_info_vram_used", "unique_id", "product_name",
+                 "current_link_speed", "gpu_metrics", "mem_info_vram_vendor"):  # fmt: skip
+        os.mkfifo(tree.root / "sys/devices/pci0000:00/0000:03:00.0" / trap)
+    tree.card("0000:07:00.0", "0x1638", mem_info_vram_total=512 << 20, mem_info_gtt_total=7 * GIB)
+    tree.node(1, {"heap_type": 1, "size_in_bytes": 12 * GIB}, simd_count=80, simd_per_cu=2,
+              gfx_target_version=100301, location_id=0x300, unique_id=0xABC)  # fmt: skip
+    tree.node(2, simd_count=32, simd_per_cu=4, gfx_target_version=90012, location_id=0x700)
+
+
+def test_a_sleeping_card_is_known_from_kernel_memory_alone(tree: Any) -> None:
+    laptop(tree)
+    card, apu = tree.devices().values()
+    assert (card["power_state"], apu["power_state"]) == ("suspended", "active")
+    assert (card["gfx"], card["units"]) == ("gfx1031", 40)
+    assert card["memory"] == {
+        "kind": "dedicated", "total": 12 * GIB, "usable": 12 * GIB, "parts": {"vram": 12 * GIB},
+    }  # fmt: skip
+    assert card["ids"] == ["pci:0000:03:00.0", "uuid:GPU-0000000000000abc"]
+    assert "not woken" in card["unknown"]["memory.used"]
+    assert "not woken" in card["unknown"]["links"]
+    assert "not woken" in card["unknown"]["name"]
+    assert (apu["gfx"], apu["memory"]["kind"]) == ("gfx90c", "unified")
+
+
+def test_of_a_sleeping_card_no_file_that_could_wake_it_is_opened(
+    tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop(tree)
+    opened: list[str] = []
+    real = os.open
+
+    def spy(path: str, *rest: Any, **more: Any) -> int:
+        opened.append(str(path))
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", spy)
+    tree.probe()
+    touched = {Path(path).name for path in opened if "/0000:03:00.0/" in path}
+    assert touched == {
+        "vendor", "device", "revision", "class", "subsystem_vendor", "runtime_status", "numa_node",
+        "subsystem_device",
+    }  # fmt: skip
+
+
+def test_a_sleeping_card_without_kfd_has_no_size_and_says_why(tree: Any) -> None:
+    tree.card("0000:03:00.0", "0x73df", status="suspended", mem_info_vram_total=12 * GIB)
+    (card,) = tree.devices().values()
+    assert "memory" not in card
+    assert "not woken" in card["unknown"]["memory.total"]
+
+
+def test_garbled_files_cost_their_field_and_no_other_card(tree: Any) -> None:
+    tree.card("0000:03:00.0", "0x744c", mem_info_vram_total="lots", unique_id="xyz",
+              current_link_speed="Unknown", current_link_width=255, numa_node="?")  # fmt: skip
+    tree.file("/sys/devices/pci0000:00/0000:03:00.0/power/runtime_status", "\x00\xff")
+    tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
+    tree.node(1, simd_count=7, simd_per_cu=2, location_id=0x300, gfx_target_version=0)
+    tree.file(f"{kfd.NODES}/2/properties", "simd_count many\n\nlocation_id -1\n=;\x01")
+    broken, whole = tree.devices().values()
+    assert broken["ids"] == ["pci:0000:03:00.0"]
+    assert broken["power_state"] == "unknown"
+    assert broken["unknown"]["units"] == "KFD's SIMD counts are missing or do not fit"
+    assert broken["unknown"]["memory.total"].startswith("mem_info_vram_total is missing or not")
+    assert broken["unknown"]["links"] == "the card's link files say nothing"
+    assert whole["memory"]["total"] == 24 * GIB
+
+
+def test_used_beyond_total_is_left_out(tree: Any) -> None:
+    tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=GIB, mem_info_vram_used=2 * GIB,
+              mem_info_vram_vendor="hynix")  # fmt: skip
+    (card,) = tree.devices().values()
+    assert card["memory"] == {
+        "kind": "dedicated", "total": GIB, "usable": GIB, "parts": {"vram": GIB},
+    }  # fmt: skip
+
+
+def test_without_kfd_the_discovery_table_names_the_target(tree: Any) -> None:
+    folder = tree.card("0000:c5:00.0", "0x1586", mem_info_vram_total=GIB,
+                       mem_info_gtt_total=60 * GIB, mem_info_vram_vendor="unknown")  # fmt: skip
+    for name, number in (("major", 11), ("minor", 5), ("revision", 1)):
+        tree.file(f"{folder}/ip_discovery/die/0/GC/0/{name}", number)
+    (strix_halo,) = tree.devices().values()
+    assert strix_halo["gfx"] == "gfx1151"
+    assert strix_halo["unknown"]["units"] == "KFD does not list this GPU"
+    assert strix_halo["memory"]["usable"] == 61 * GIB
+    (said,) = tree.findings()
+    assert (said["code"], said["severity"]) == ("kfd-missing", "info")
+
+
+def test_nothing_tells_card_from_apu_then_nothing_is_claimed(tree: Any) -> None:
+    tree.card("0000:c5:00.0", "0x9999", mem_info_vram_total=GIB, mem_info_gtt_total=60 * GIB)
+    (new,) = tree.devices().values()
+    assert new["memory"] == {"total": GIB, "parts": {"vram": GIB, "gtt": 60 * GIB}}
+    assert set(new["unknown"]) >= {"memory.kind", "memory.usable", "gfx"}
+
+
+def test_nodes_that_a_container_hides_are_told(tree: Any) -> None:
+    tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
+    (tree.root / kfd.NODES.lstrip("/") / "1").mkdir(parents=True)
+    (said,) = tree.findings()
+    assert said["code"] == "kfd-hidden"
+    assert "--device=/dev/kfd" in said["fix"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "code"),
+    [(None, "driver-not-loaded"), ("radeon", "driver-without-compute"),
+     ("vfio-pci", "device-set-aside")],
+)  # fmt: skip
+def test_other_drivers_are_told(tree: Any, driver: str | None, code: str) -> None:
+    tree.card("0000:04:00.0", "0x744c", driver=driver, mem_info_vram_total=24 * GIB)
+    (card,) = tree.devices().values()
+    assert card.get("driver") == ({"name": driver} if driver else None)
+    assert "memory" not in card
+    assert (driver or "no driver") in card["unknown"]["memory.total"]
+    (said,) = tree.findings()
+    assert (said["code"], said["device"]) == (code, "pci:0000:04:00.0")
+
+
+def test_no_amd_gpu_is_not_applicable(tree: Any) -> None:
+    tree.card("0000:01:00.0", "0x2684", vendor="0x10de", driver="nvidia")
+    tree.card("0000:01:00.1", "0xab38", vendor="0x1002", pci_class="0x040300", driver="snd_hda")
+    (said,) = tree.probe()
+    assert isinstance(said, NotApplicable)
+    assert said.reason == "no AMD GPU on the PCI bus"
+
+
+def test_the_bus_probers_sightings_are_enough(tree: Any) -> None:
+    """Where the bus prober looked, nobody lists the bus again."""
+    tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
+    tree.card("0000:05:00.0", "0x744c", mem_info_vram_total=24 * GIB)
+    pci = {"id": "1002:744c", "revision": "c8", "class": "030000", "subsystem": "1eae:7901"}
+    bus = (
+        {"ids": ["pci:0000:04:00.0"], "kind": "gpu", "pci": pci},
+        {"ids": ["pci:0000:09:00.0"], "kind": "display", "pci": {"id": "1a03:2000"}},
+        {"ids": ["dt:/gpu@1"], "kind": "gpu"},
+    )
+    (card,) = [one for one in tree.probe(bus) if "ids" in one]
+    assert (card["ids"], card["pci"]) == (["pci:0000:04:00.0"], pci)
+
+
+def test_a_missing_or_closed_device_node_is_told(
+    tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.node(1, simd_count=192, simd_per_cu=2, location_id=0x400)
+    topology = kfd.Topology(Machine(str(tree.root)))
+    there = {"/dev/kfd": True, "/dev/dri/renderD128": True}
+    monkeypatch.setattr(os.path, "exists", lambda path: path in there)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    said = list(advice.on_nodes(Machine("/", {}), topology, [128, 129]))
+    assert [(one["finding"]["code"], one["finding"]["what"]) for one in said] == [
+        ("no-permission", "/dev/kfd cannot be opened"),
+        ("no-permission", "/dev/dri/renderD128 cannot be opened"),
+        ("device-node-missing", "/dev/dri/renderD129 is missing"),
+    ]
+    assert list(advice.on_nodes(Machine(str(tree.root)), topology, [128])) == []
+
+
+def test_compute_processes_are_counted(tree: Any) -> None:
+    tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
+    tree.node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x400)
+    tree.file(f"{kfd.NODES}/1/gpu_id", 43288)
+    for pid, held in ((100, 4096), (200, 0), (300, 8192)):
+        tree.file(f"/sys/class/kfd/kfd/proc/{pid}/vram_43288", held)
+    (card,) = tree.devices().values()
+    assert card["processes"] == 2
