@@ -92,6 +92,8 @@ def test_partitions_are_children_of_one_card(cpx: list[dict[str, Any]]) -> None:
     assert card["ids"] == ["pci:0000:05:00.0", "uuid:GPU-0000000000000005"]
     assert [part["ids"] for part in parts] == [[f"amd:0000:05:00.0/xcp{n}"] for n in range(8)]
     assert {part["parent"] for part in parts} == {"pci:0000:05:00.0"}
+    assert "backends" not in card
+    assert [part["backends"] for part in parts] == [["hip"]] * 8
     assert [part["node_index"] for part in parts] == [
         {"kfd": n, "drm_render": 128 + n} for n in range(8)
     ]
@@ -151,13 +153,12 @@ def test_mi300a_counts_its_memory_once(tree: Any) -> None:
 
 def test_vega_10_in_another_domain(tree: Any) -> None:
     """Old kernels write no gfx target and no domain; the rest still counts."""
-    tree.card("10000:19:00.0", "0x6860", mem_info_vram_total=17163091968,
-              mem_info_vram_vendor="samsung")  # fmt: skip
+    tree.card("10000:19:00.0", "0x6860", mem_info_vram_total=17163091968)
     tree.node(1, {"heap_type": 1, "size_in_bytes": 17163091968, "width": 2048, "mem_clk_max": 945},
               simd_count=256, simd_per_cu=4, location_id=6400, domain=0x10000,
               unique_id=14073402507705256556, max_engine_clk_fcompute=1500)  # fmt: skip
     (card,) = tree.devices().values()
     assert card["ids"] == ["pci:10000:19:00.0", "uuid:GPU-c34ec50444dd0a6c"]
     assert (card["units"], card["memory"]["kind"]) == (64, "dedicated")
-    assert "gfx" not in card
+    assert card["unknown"]["gfx"] == "KFD leaves it out, and there is no IP discovery table"
     assert card["unknown"]["bandwidth"].startswith("the memory's kind at 2048 bit is not known")

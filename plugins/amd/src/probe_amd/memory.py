@@ -126,6 +126,11 @@ def _bank_bytes(machine: Machine, nodes: list[Node]) -> int:
     return sum(bank.get("size_in_bytes", 0) for node in nodes for bank in kfd.banks(machine, node))
 
 
+def has_stacks(machine: Machine, node: Node) -> bool:
+    """Return whether the GPU's memory is as wide as only stacked memory (HBM) is."""
+    return any(bank.get("width", 0) >= HBM_WIDTH for bank in kfd.banks(machine, node))
+
+
 def tell_bandwidth(machine: Machine, facts: Facts, node: Node, shared: bool | None) -> None:
     """Put bus width, memory clock and bandwidth into `facts`, from KFD's mem_banks."""
     bank: dict[str, Any] = next(iter(kfd.banks(machine, node)), {})

@@ -100,17 +100,19 @@ def _compute(machine: Machine, facts: Facts, card: Card, nodes: list[Node]) -> b
     name = gfx.from_target(target) if target else None
     if not name and not card.asleep:
         name = gfx.from_discovery(machine, card.folder)
-    why = "KFD does not list this GPU"
-    facts.say("gfx", name, f"{why}, nor is there an IP discovery table")
+    why = "KFD does not list this GPU" if not node else "KFD leaves it out"
+    facts.say("gfx", name, f"{why}, and there is no IP discovery table")
     counts = [one.units for one in nodes]
     units = sum(count or 0 for count in counts) if counts and all(counts) else None
     facts.say("units", units, why if not node else "KFD's SIMD counts are missing or do not fit")
     facts.say("cores", units and units * 64, "the number of compute units is not known")
     clock = node.get("max_engine_clk_fcompute") if node else None
-    facts.say("clocks.max_mhz", clock, why if not node else "KFD gives no compute clock")
+    facts.say("clocks.max_mhz", clock, why)
     vendor = None if card.asleep else machine.read(f"{card.folder}/mem_info_vram_vendor")
     cpus = node.properties.get("cpu_cores_count") if node else None
     shared = gfx.is_integrated(name, card.pci.get("id"), vendor, cpus)
+    if shared is None and node and memory.has_stacks(machine, node):
+        shared = False
     if node:
         _only_of_kfd(machine, facts, nodes, shared)
     if not card.asleep and (modes := partitions.modes(machine, card)):
@@ -120,7 +122,8 @@ def _compute(machine: Machine, facts: Facts, card: Card, nodes: list[Node]) -> b
 
 def _only_of_kfd(machine: Machine, facts: Facts, nodes: list[Node], shared: bool | None) -> None:
     """What KFD alone knows. The clock is the driver's maximum, which is not the boost clock."""
-    facts.fields["backends"] = ["hip"]
+    if len(nodes) == 1:  # of a partitioned card HIP sees the partitions, not the card
+        facts.fields["backends"] = ["hip"]
     memory.tell_bandwidth(machine, facts, nodes[0], shared)
     extra = facts.fields.setdefault("extra", {})
     if "max_mhz" in facts.fields.get("clocks", {}):
