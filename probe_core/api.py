@@ -9,7 +9,7 @@ A prober is a module with one function::
         cards = find_cards(request.machine)
         if not cards:
             return not_applicable("no Acme card on the bus")
-        return [{"ids": [f"pci:{card.address}"], "kind": "npu", "name": card.name} for card in cards]
+        return [{"ids": [f"pci:{c.address}"], "kind": "npu", "name": c.name} for c in cards]
 
 It answers with devices (a list, or a generator: what was yielded before a crash is kept), with
 `not_applicable(reason)` when nothing of its own is here, or raises `Unavailable(reason)` when its

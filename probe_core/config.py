@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from probe_core.wording import did_you_mean
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
-
-from probe_core.wording import did_you_mean
 
 __all__ = ["SETTINGS", "Config", "ConfigError", "load_config"]
 
@@ -81,9 +81,10 @@ def load_config(
 ) -> tuple[Config, list[str]]:
     """Resolve settings. Returns the configuration and sentences about what was ignored.
 
-    A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A bad
-    variable or file is an operator's, and must not keep a node from starting: it is left out and
-    told, and becomes a finding. Unknown ``PROBE_*`` variables may be somebody else's: only told.
+    A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A
+    bad variable or file is an operator's, and must not keep a node from starting: it is left out
+    and told, and becomes a finding. Unknown ``PROBE_*`` variables may be somebody else's, so they
+    are only told.
     """
     config, ignored = Config(), []
     source = file or environ.get(FILE_VARIABLE) or default_file(environ)

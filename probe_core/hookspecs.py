@@ -34,10 +34,10 @@ def probe_observe(event: str, details: Mapping[str, Any]) -> None:
 
 
 @hookspec(firstresult=True)
-def probe_veto(prober: str, distribution: str, target: str) -> str | None:  # type: ignore[empty-body]
+def probe_veto(prober: str, distribution: str, target: str) -> str | None:
     """Return a reason not to run a prober, or None. Implemented by hosts; the first reason wins."""
 
 
 @hookspec(firstresult=True)
-def probe_resolve_chip(device: Mapping[str, Any]) -> str | None:  # type: ignore[empty-body]
+def probe_resolve_chip(device: Mapping[str, Any]) -> str | None:
     """Return the id of the chip (as in chipdb) that a device is, or None to let chipdb decide."""

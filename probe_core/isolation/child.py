@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 
-import _signal
-
 from probe_core.isolation.wire import FRAME_LIMIT, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from typing import Any
+else:
+    import _signal  # the same functions, without the enums that signal builds
 
 _write, _exit, _getpid = os.write, os._exit, os.getpid
 GRACE_S = 1.0
@@ -242,7 +243,7 @@ def _failure(error: BaseException) -> tuple[str, str, dict[str, object]]:
     from probe_core.wording import clean_text, error_text
 
     if isinstance(error, Unavailable):
-        more = {"code": _word(error.code), "fix": _word(error.fix)}
+        more: dict[str, object] = {"code": _word(error.code), "fix": _word(error.fix)}
         return "unavailable", clean_text(_word(error.reason) or "no reason given", 1024), more
     if isinstance(error, MemoryError):
         return "resource", "it ran out of memory", {}

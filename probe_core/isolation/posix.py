@@ -14,17 +14,21 @@ import os
 import select
 import sys
 
-import _signal
-
 from probe_core.isolation import sessions
+from probe_core.isolation.run import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import signal as _signal
+    from collections.abc import Callable, Sequence
 
     from probe_core.isolation.run import Run
 
-__all__ = ["Child", "end_all", "start", "watch"]
+    Clock = Callable[[], float]
+else:
+    import _signal  # the same functions, without the enums that signal builds
+
+__all__ = ["Driver"]
 
 REAP_S = 0.5
 """Seconds that killed children may take to be gone, all together, before they are abandoned."""
@@ -66,8 +70,31 @@ def _pidfd(pid: int) -> int:
         return -1
 
 
-def start(run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes) -> Child:
-    """Start one child; raises `OSError` when the system has no room for it."""
+class Driver:
+    """Starts, watches and ends the children of one probe.
+
+    `watch` returns early when `wake_fd` becomes readable.
+    """
+
+    def __init__(self, wake_fd: int = -1) -> None:
+        self._wake_fd = wake_fd
+
+    def start(
+        self, run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes
+    ) -> Child:
+        """Start one child; raises `OSError` when the system has no room for it."""
+        return _start(run, argv, environ, request)
+
+    def watch(self, children: Sequence[Child], clock: Clock) -> None:
+        """Feed the runs until each has an outcome; the children are still there afterwards."""
+        _watch(children, clock, self._wake_fd)
+
+    def end_all(self, children: Sequence[Child], clock: Clock) -> None:
+        """Kill every child with all that it started, reap within bounds, close every pipe."""
+        _end_all(children, clock)
+
+
+def _start(run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes) -> Child:
     pipes: list[int] = []
     try:
         for _ in range(3):
@@ -127,12 +154,8 @@ def _send(child: Child) -> None:
         child.unsent = b""
 
 
-def watch(children: Sequence[Child], clock: object, wake_fd: int = -1) -> None:
-    """Feed the runs until each has an outcome. Returns early when `wake_fd` becomes readable.
-
-    `clock` is `time.monotonic`. Children are still there afterwards: see `end_all`.
-    """
-    now = clock()  # type: ignore[operator]
+def _watch(children: Sequence[Child], clock: Clock, wake_fd: int) -> None:
+    now = clock()
     next_tick = now + TICK_S
     while True:
         waiting = [child for child in children if not child.run.over]
@@ -140,7 +163,7 @@ def watch(children: Sequence[Child], clock: object, wake_fd: int = -1) -> None:
             return
         until = min(min(child.run.deadline for child in waiting), next_tick)
         woken = _poll(waiting, max(0.0, until - now), wake_fd, clock)
-        now = clock()  # type: ignore[operator]
+        now = clock()
         if woken:
             return
         for child in waiting:
@@ -152,7 +175,7 @@ def watch(children: Sequence[Child], clock: object, wake_fd: int = -1) -> None:
             _check(waiting, now)
 
 
-def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: object) -> bool:
+def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: Clock) -> bool:
     poller = select.poll()
     for child in waiting:
         poller.register(child.out_fd, select.POLLIN)
@@ -166,7 +189,7 @@ def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: object)
         poller.register(wake_fd, select.POLLIN)
     # Rounded up: a poll that ends early would spin until the deadline.
     ready = {fd for fd, _ in poller.poll(int(timeout * 1000) + 1)}
-    now = clock()  # type: ignore[operator]
+    now = clock()
     for child in waiting:
         if ready & {child.out_fd, child.err_fd, child.request_fd, child.pidfd}:
             _serve(child, ready, now)
@@ -268,13 +291,12 @@ def _check(waiting: Sequence[Child], now: float) -> None:
             child.run.finish("resource", f"it used more than {RSS_LIMIT >> 30} GiB of memory", now)
 
 
-def end_all(children: Sequence[Child], clock: object) -> None:
-    """Kill every child with all that it started, reap within bounds, close every descriptor."""
+def _end_all(children: Sequence[Child], clock: Clock) -> None:
     for child in children:
         _kill(child)
-    limit = clock() + REAP_S  # type: ignore[operator]
+    limit = clock() + REAP_S
     left = [child for child in children if not _reap(child)]
-    while left and clock() < limit:  # type: ignore[operator]
+    while left and clock() < limit:
         _wait_a_moment(left)
         left = [child for child in left if not _reap(child)]
     for child in left:
@@ -321,8 +343,9 @@ def _sweep(child: Child) -> None:
     """
     if child.alive or sys.platform != "linux":
         return
-    if _still_held(child.out_fd) or _still_held(child.err_fd) or child.run.status != "ok":
-        sessions.kill_marked(child.pid, child.run.token)
+    held = _still_held(child.out_fd) or _still_held(child.err_fd)
+    if held or child.run.status in FAILURES:
+        sessions.kill_marked(child.pid, child.run.mark)
 
 
 def _still_held(fd: int) -> bool:

@@ -46,9 +46,10 @@ class Run:
     run has ended. Times are seconds on the monotonic clock.
     """
 
-    def __init__(self, prober: Prober, token: str, started: float) -> None:
+    def __init__(self, prober: Prober, token: str, mark: str, started: float) -> None:
         self.prober = prober
         self.token = token.encode("ascii")
+        self.mark = mark
         self.started = started
         self.deadline = started + prober.deadline_s
         self.sightings: list[Any] = []

@@ -59,19 +59,18 @@ def _container(value: object, depth: int, left: list[int]) -> str:
             return f"[{','.join(items)}]"
         if isinstance(value, dict):
             return _mapping(dict(value), depth, left)
-        if isinstance(value, (bool, int, float, str)):
+        if isinstance(value, (int, float, str)):
             return _encode(_plain(value), depth, left)
     except BaseException as error:
         return _invalid(f"{type(error).__name__} while reading a {type(value).__name__}")
     return _invalid(f"a {type(value).__name__} is not JSON")
 
 
-def _plain(value: object) -> object:
+def _plain(value: int | float | str) -> object:
     """Return the plain value of a subclass of a number or text (enums, numpy's float64)."""
-    for kind in (int, float, str):
-        if isinstance(value, kind):
-            return kind.__new__(kind, value)  # type: ignore[call-overload]
-    return None
+    if isinstance(value, int):
+        return int.__int__(value)
+    return float.__float__(value) if isinstance(value, float) else str.__str__(value)
 
 
 def _mapping(value: dict[object, object], depth: int, left: list[int]) -> str:

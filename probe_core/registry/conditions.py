@@ -41,10 +41,13 @@ def _unmet(
         return f"needs {joined(arches)}, this is {machine.arch}"
     vendors = wanted.get("pci_vendor")
     # None: the bus was not read, so the condition cannot be checked.
-    known = pci_vendors is not None
-    if vendors and known and not any(v.lower().removeprefix("0x") in (pci_vendors or ()) for v in vendors):
+    if vendors and pci_vendors is not None and not _listed(vendors, pci_vendors):
         return f"no PCI device of vendor {joined(vendors)}"
     return _paths_unmet(wanted, machine) or _modules_unmet(wanted.get("any_module"))
+
+
+def _listed(vendors: list[str], present: Collection[str]) -> bool:
+    return any(vendor.lower().removeprefix("0x") in present for vendor in vendors)
 
 
 def _paths_unmet(wanted: dict[str, Any], machine: Machine) -> str | None:

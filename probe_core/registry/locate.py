@@ -33,7 +33,9 @@ def is_module_name(name: str) -> bool:
     return len(name) <= 200 and all(part.isidentifier() for part in name.split("."))
 
 
-def locate(module: str, first: str | None = None, paths: Iterable[str] | None = None) -> Place | None:
+def locate(
+    module: str, first: str | None = None, paths: Iterable[str] | None = None
+) -> Place | None:
     """Return where `module` lies, looking in `first` and then along the path; None if nowhere."""
     roots = [*([first] if first else []), *(sys.path if paths is None else paths)]
     for root in dict.fromkeys(roots):

@@ -91,7 +91,8 @@ def _why_not(
 
 def _blocked(name: str, config: Config) -> str | None:
     if config.only is not None and name not in config.only:
-        return f"not among {config.origins.get('only', 'the settings')}: only {', '.join(config.only)}"
+        origin = config.origins.get("only", "the settings")
+        return f"{origin} set only {', '.join(config.only)}"
     if name in config.disable:
         return f"disabled by {config.origins.get('disable', 'the settings')}"
     return None
@@ -107,16 +108,14 @@ def _api_problem(wanted: str) -> str | None:
 
 def unknown_names(config: Config, known: Collection[str]) -> list[Finding]:
     """Return a finding for each name in the settings that no prober has."""
-    findings = []
-    for setting in ("only", "disable", "priority"):
-        for name in getattr(config, setting) or ():
-            if name not in known:
-                findings.append(
-                    finding(
-                        "unknown-prober",
-                        f"{config.origins[setting]} set {setting!r} to a prober {name!r}",
-                        "no prober of that name is installed",
-                        did_you_mean(name, known),
-                    )
-                )
-    return findings
+    return [
+        finding(
+            "unknown-prober",
+            f"{config.origins[setting]} set {setting!r} to a prober {name!r}",
+            "no prober of that name is installed",
+            did_you_mean(name, known),
+        )
+        for setting in ("only", "disable", "priority")
+        for name in getattr(config, setting) or ()
+        if name not in known
+    ]

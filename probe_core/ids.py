@@ -1,0 +1,58 @@
+"""Strong ids: the only thing that joins sightings. Each has one written form.
+
+``pci:0000:01:00.0`` (domain of four or more hex digits) · ``uuid:GPU-…`` · ``dt:/soc/gpu@fb000000``
+· ``cpu:0`` · ``<prober>:<anything stable>`` for what has no better one.
+"""
+
+from __future__ import annotations
+
+__all__ = ["normalise_id", "pci_id", "strength"]
+
+_STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
+ID_LIMIT = 256
+
+
+def normalise_id(text: str) -> str:
+    """Return the one form of an id; raises `ValueError` with the reason.
+
+    NVML writes PCI domains with eight hex digits, sysfs with four: both are numbers, and are
+    compared as such (``0000000F:01:00.0`` is ``pci:000f:01:00.0``; domains beyond ffff stay long).
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or not rest.strip() or len(text) > ID_LIMIT:
+        raise ValueError(f"the id {text[:60]!r} is not `kind:value` of at most {ID_LIMIT} characters")
+    if not text.isprintable() or not text.isascii() or " " in text:
+        raise ValueError(f"the id {text[:60]!r} holds characters other than printable ASCII")
+    kind = kind.lower()
+    if kind == "pci":
+        return pci_id(rest)
+    return f"{kind}:{_uuid(rest) if kind == 'uuid' else rest}"
+
+
+def _uuid(text: str) -> str:
+    """Return a UUID with its prefix's case kept and its hex digits in lower case."""
+    prefix, dash, rest = text.partition("-")
+    if dash and prefix.upper() in ("GPU", "MIG", "CPU", "NPU"):
+        return f"{prefix.upper()}-{rest.lower() if not rest.startswith('GPU-') else rest}"
+    return text
+
+
+def pci_id(address: str) -> str:
+    """Return ``pci:dddd:bb:dd.f`` of an address with or without a domain."""
+    head, dot, function = address.rpartition(".")
+    parts = head.split(":")
+    if len(parts) == 2:
+        parts = ["0", *parts]
+    try:
+        domain, bus, device = (int(part, 16) for part in parts)
+        number = int(function, 16)
+    except ValueError:
+        raise ValueError(f"{address[:60]!r} is no PCI address (dddd:bb:dd.f)") from None
+    if not dot or not (0 <= domain < 1 << 32 and 0 <= bus < 256 and device < 32 and number < 8):
+        raise ValueError(f"{address[:60]!r} is no PCI address (dddd:bb:dd.f)")
+    return f"pci:{domain:04x}:{bus:02x}:{device:02x}.{number:x}"
+
+
+def strength(identity: str) -> tuple[int, str]:
+    """Sort key: the best id of a device comes first and names it."""
+    return (_STRENGTH.get(identity.partition(":")[0], 3), identity)

@@ -1,0 +1,66 @@
+"""The processors and what they can use: the safety net that every node has.
+
+On Linux everything comes from /proc and /sys. Elsewhere psutil and the system's own calls answer.
+"""
+
+from __future__ import annotations
+
+from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
+from probe_core.probers import cpuinfo, topology
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_core.machine import Machine
+
+__all__ = ["probe_devices"]
+
+
+@hookimpl
+def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
+    """Report one device per processor package."""
+    machine = request.machine
+    if machine.os != "linux":
+        if not machine.live:
+            return not_applicable(f"a recorded {machine.os} machine holds no processor files")
+        from probe_core.probers import cpu_other
+
+        return cpu_other.devices(machine)
+    facts = cpuinfo.facts(machine)
+    packages = topology.packages(machine)
+    if not facts and not packages:
+        return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
+    return [_sighting(machine, facts, index, one) for index, one in enumerate(packages or [{}])]
+
+
+def _sighting(
+    machine: Machine, facts: dict[str, Any], index: int, package: dict[str, Any]
+) -> dict[str, Any]:
+    cpu = {key: facts[key] for key in cpuinfo.IDENTITY if key in facts}
+    cpu["flags"] = facts.get("flags", [])
+    sighting: dict[str, Any] = {
+        "ids": [f"cpu:{index}"],
+        "kind": "cpu",
+        "memory": {"kind": "shared"},
+        "cpu": cpu | package.get("clusters", {}),
+        "backends": ["cpu"],
+        "unknown": {},
+    }
+    for key, value in (
+        ("name", facts.get("name")),
+        ("vendor", facts.get("vendor")),
+        ("units", package.get("cores") or facts.get("cores")),
+        ("threads", package.get("threads") or facts.get("threads")),
+        ("numa_node", package.get("numa_node")),
+    ):
+        if value is not None:
+            sighting[key] = value
+    clocks, why = topology.clocks(machine, package.get("first", 0), facts.get("mhz"))
+    if clocks:
+        sighting["clocks"] = clocks
+    else:
+        sighting["unknown"]["clocks"] = why
+    if "name" not in sighting:
+        sighting["unknown"]["name"] = "/proc/cpuinfo has no model name"
+    return sighting

@@ -1,0 +1,56 @@
+"""Reads numbers as the C library does: which digits count decides which device a runtime shows."""
+
+from __future__ import annotations
+
+__all__ = ["LONG_MAX", "strtol", "to_int32", "unsigned"]
+
+LONG_MAX = (1 << 63) - 1
+_SPACE = " \t\n\v\f\r"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def strtol(text: str, base: int = 10) -> tuple[int | None, str]:
+    """Return what ``strtol(text, &end, base)`` reads, and the text at `end`.
+
+    The value is None when no digit was read (C returns 0 and leaves `end` at the start). Base 0
+    knows ``0x`` and the octal ``0``. A number too long for 64 bits is cut to the limit, as in C.
+    """
+    rest = text.lstrip(_SPACE)
+    negative = rest[:1] == "-"
+    if rest[:1] in ("+", "-"):
+        rest = rest[1:]
+    base, rest = _base(rest, base)
+    known = _DIGITS[:base]
+    length = 0
+    while length < len(rest) and rest[length].lower() in known and rest[length].isascii():
+        length += 1
+    if not length:
+        return None, text
+    value = _clamped(rest[:length], base)
+    return (max(-value, -LONG_MAX - 1) if negative else min(value, LONG_MAX)), rest[length:]
+
+
+def _clamped(digits: str, base: int) -> int:
+    # Python refuses to convert thousands of digits; C stops at the limit of its type long before.
+    significant = digits.lstrip("0") or "0"
+    return LONG_MAX + 1 if len(significant) > 64 else int(significant, base)
+
+
+def _base(rest: str, base: int) -> tuple[int, str]:
+    if base not in (0, 16):
+        return base, rest
+    if rest[:2].lower() == "0x" and rest[2:3].lower() in _DIGITS[:16] and rest[2:3]:
+        return 16, rest[2:]
+    if base:
+        return base, rest
+    return (8 if rest[:1] == "0" else 10), rest
+
+
+def to_int32(value: int) -> int:
+    """Return what is left of a long that C stores in a 32-bit int."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def unsigned(value: int, bits: int = 64) -> int:
+    """Return a long as an unsigned C type of `bits` holds it: -1 becomes the largest number."""
+    return value % (1 << bits)

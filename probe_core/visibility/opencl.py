@@ -1,0 +1,45 @@
+"""What OpenCL shows: each vendor's platform follows the variable that its compute runtime reads.
+
+AMD: GPU_DEVICE_ORDINAL over ROCR_VISIBLE_DEVICES (ROCm clr, rocdevice.cpp, the same code as HIP).
+NVIDIA: CUDA_VISIBLE_DEVICES, which acts in the driver below both. Intel: ZE_AFFINITY_MASK, read by
+the part of compute-runtime that OpenCL and Level Zero share. Indexes count within a platform.
+"""
+
+from __future__ import annotations
+
+from probe_core.visibility.hip import see_through
+from probe_core.visibility.view import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Device = Mapping[str, Any]
+
+__all__ = ["VARIABLE", "see"]
+
+VARIABLE = "GPU_DEVICE_ORDINAL"
+
+
+def see(
+    devices: Sequence[Device], environ: Mapping[str, str], views: Mapping[str, View]
+) -> list[View]:
+    """Return one view for each platform; `views` holds those of cuda, rocr and level-zero."""
+    found = [_renamed(views[name]) for name in ("cuda", "level-zero") if name in views]
+    if "rocr" in views:
+        found.append(see_through(devices, environ, views["rocr"], "opencl", VARIABLE))
+    return found
+
+
+def _renamed(view: View) -> View:
+    same = View(
+        "opencl",
+        view.pool,
+        view.masks,
+        variable=view.variable,
+        value=view.value,
+        uncertain=view.uncertain,
+    )
+    same.reasons, same.complete = view.reasons, view.complete
+    return same

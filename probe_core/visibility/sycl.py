@@ -1,0 +1,171 @@
+"""What SYCL (DPC++) shows: ONEAPI_DEVICE_SELECTOR over what each backend's own rules left.
+
+Sources: intel/llvm, sycl/doc/EnvironmentVariables.md, sycl/source/detail/device_filter.cpp
+(`Parse_ONEAPI_DEVICE_SELECTOR`) and platform_impl.cpp (`filterDeviceFilter`).
+"""
+
+from __future__ import annotations
+
+from probe_core.visibility.level_zero import tiles
+from probe_core.visibility.numbers import strtol
+from probe_core.visibility.pool import identifier
+from probe_core.visibility.view import Mask, View, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Device = Mapping[str, Any]
+
+__all__ = ["VARIABLE", "Selector", "parse_selector", "see", "sycl_visible"]
+
+VARIABLE = "ONEAPI_DEVICE_SELECTOR"
+_BACKENDS = ("opencl", "level_zero", "cuda", "hip", "native_cpu", "offload", "*")
+_KINDS = ("cpu", "gpu", "fpga", "acc", "*")
+_INT_MAX = (1 << 31) - 1
+
+
+class Selector:
+    """One filter: backend, kind of device or its number, a sub-device, and whether it discards."""
+
+    __slots__ = ("backend", "discards", "kind", "number", "sub")
+
+    def __init__(
+        self, backend: str, kind: str | None, number: int | None, sub: str | None, discards: bool
+    ) -> None:
+        self.backend = backend
+        self.kind = kind
+        self.number = number
+        self.sub = sub
+        self.discards = discards
+
+    def fits(self, backend: str, number: int) -> bool:
+        """Return whether the filter names the GPU with this number under this backend."""
+        if self.backend not in ("*", backend):
+            return False
+        if self.number is not None:
+            return self.number == number
+        return self.kind in ("gpu", "*")
+
+
+def see(devices: Sequence[Device], environ: Mapping[str, str], backends: Sequence[View]) -> View:
+    """Return what SYCL would see; `backends` are the views of level-zero, cuda and hip."""
+    value = environ.get(VARIABLE)
+    known = {identifier(device): device for device in devices}
+    pool = [name for view in backends for name in view.pool]
+    masks = [sycl_visible(value, views, known) for views in _combinations(backends)]
+    unsure = next((view.uncertain for view in backends if not view.certain), None)
+    variable = VARIABLE if value else None
+    sycl = View("sycl", pool, masks, variable=variable, value=value, uncertain=unsure)
+    sycl.complete = all(view.complete for view in backends)
+    for view in backends:
+        for name in view.pool:
+            if name not in view.possible:
+                entry = view.entry(name)
+                sycl.reasons[name] = (entry["reason"], entry["variable"])
+        if value in (None, "") and len(backends) == 1:
+            sycl.variable, sycl.value = view.variable, view.value
+    return sycl
+
+
+def _combinations(backends: Sequence[View]) -> list[dict[str, list[str]]]:
+    found: list[dict[str, list[str]]] = [{}]
+    for view in backends:
+        name = view.consumer.replace("-", "_")
+        found = [known | {name: mask.ids} for known in found for mask in view.masks]
+    return found
+
+
+def sycl_visible(
+    value: str | None, backends: Mapping[str, Sequence[str]], devices: Mapping[str, Device]
+) -> Mask:
+    """Return what ``ONEAPI_DEVICE_SELECTOR=value`` leaves of each backend's devices (ids in order).
+
+    Unset or empty takes all. A device is taken when an accepting filter names it and no
+    discarding one (``!``) does; discarding filters alone start from everything. Each backend
+    numbers its devices from 0, and the order stays the backend's. A value that cannot be parsed
+    makes SYCL throw: nothing is shown.
+    """
+    if not value:
+        return Mask([name for ids in backends.values() for name in ids])
+    selectors, fault = parse_selector(value)
+    if fault is not None:
+        detail = f"{VARIABLE}={quoted(value)}: {fault}, and SYCL refuses to start"
+        return Mask([], detail, code="variable-breaks", detail=detail)
+    taken = []
+    for backend, ids in backends.items():
+        for number, name in enumerate(ids):
+            if _taken(selectors, backend, number, devices.get(name, {})):
+                taken.append(name)
+    return Mask(taken, f"{VARIABLE}={quoted(value)} does not take it")
+
+
+def _taken(selectors: Sequence[Selector], backend: str, number: int, device: Device) -> bool:
+    named = [one for one in selectors if one.fits(backend, number)]
+    if any(one.discards for one in named):
+        return False
+    return any(one.sub is None or _has_sub(one.sub, device) for one in named)
+
+
+def _has_sub(sub: str, device: Device) -> bool:
+    count = tiles(device)
+    if count < 2:  # not partitionable: SYCL says so and leaves it out
+        return False
+    if sub.startswith("*"):
+        return True
+    number, _ = strtol(sub, 10)
+    return number is not None and 0 <= number < count
+
+
+def parse_selector(value: str) -> tuple[list[Selector], str | None]:
+    """Return the filters of a selector, or what is wrong with it."""
+    found: list[Selector] = []
+    for entry in _pieces(value.lower(), ";"):
+        backend, *rest = _pieces(entry, ":") or [""]
+        discards = backend.startswith("!")
+        known = next((name for name in _BACKENDS if name in backend), None)
+        if known is None:
+            return [], f"{quoted(entry)} names no backend"
+        if len(rest) != 1:
+            return [], f"{quoted(entry)} is not backend:devices"
+        if not discards and any(one.discards for one in found):
+            return [], f"{quoted(entry)} takes devices after a filter that discards some"
+        for text in _pieces(rest[0], ","):
+            one, fault = _device(known, text, discards)
+            if one is None:
+                return [], fault
+            found.append(one)
+    if found and all(one.discards for one in found):
+        found.append(Selector("*", "*", None, None, False))
+    return found, None
+
+
+def _pieces(text: str, mark: str) -> list[str]:
+    return [piece for piece in text.split(mark) if piece]
+
+
+def _device(backend: str, text: str, discards: bool) -> tuple[Selector | None, str | None]:
+    parts = _pieces(text, ".")
+    if not parts or len(parts) > 3:
+        return None, f"{quoted(text)} is no device"
+    kind = next((name for name in _KINDS if name in parts[0]), None)
+    number = None
+    if kind is None:
+        number, _ = strtol(parts[0], 10)
+        if number is None or not -_INT_MAX - 1 <= number <= _INT_MAX:
+            return None, f"{quoted(parts[0])} is no device number"
+    sub = parts[1] if len(parts) > 1 else None
+    if sub is not None and (fault := _sub_fault(kind, sub)) is not None:
+        return None, fault
+    return Selector(backend, kind, number, sub, discards), None
+
+
+def _sub_fault(kind: str | None, sub: str) -> str | None:
+    if kind not in (None, "*"):
+        return f"sub-devices of a kind ({kind}) cannot be asked for"
+    if sub.startswith("*"):
+        return None
+    if kind == "*":
+        return "a numbered sub-device needs a numbered device"
+    return None if strtol(sub, 10)[0] is not None else f"{quoted(sub)} is no sub-device number"

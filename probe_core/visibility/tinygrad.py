@@ -1,0 +1,122 @@
+"""What tinygrad shows: a variable of another name in each of its generations.
+
+Sources: tinygrad at tags v0.9.2 to v0.11.0 (runtime/ops_nv.py, ops_amd.py: VISIBLE_DEVICES, else
+CUDA_VISIBLE_DEVICES for NV and HIP_VISIBLE_DEVICES for AMD), v0.12.0 (HCQ_VISIBLE_DEVICES, and
+neither vendor's variable) and v0.13.0 on (indices in DEV, as ``DEV=:0,1+NV``).
+"""
+
+from __future__ import annotations
+
+from probe_core.visibility.pool import gpus_of, identifier, in_order
+from probe_core.visibility.rocr import agents
+from probe_core.visibility.view import Mask, View, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Device = Mapping[str, Any]
+
+__all__ = ["NEWEST", "dev_indices", "see", "tinygrad_visible"]
+
+NEWEST = (0, 14)
+"""What is assumed when nobody told tinygrad's version."""
+
+_OWN = {"nvidia": ("NV", "CUDA_VISIBLE_DEVICES"), "amd": ("AMD", "HIP_VISIBLE_DEVICES")}
+
+
+def see(
+    devices: Sequence[Device], environ: Mapping[str, str], version: str | None = None
+) -> list[View]:
+    """Return what tinygrad's NV and AMD backends would see; `version` as in ``0.12.0``."""
+    release = _release(version)
+    found = []
+    for vendor, (backend, own) in _OWN.items():
+        gpus = agents(devices) if vendor == "amd" else in_order(gpus_of(devices, vendor), "nvml")
+        if gpus:
+            found.append(_view(gpus, environ, release, backend, own))
+    return found
+
+
+def _release(version: str | None) -> tuple[int, ...]:
+    if not version:
+        return NEWEST
+    parts = []
+    for part in version.split("."):
+        digits = "".join(char for char in part if char.isascii() and char.isdigit())
+        parts.append(int(digits[:9]) if digits else 0)
+    return tuple(parts)
+
+
+def _view(
+    gpus: Sequence[Device],
+    environ: Mapping[str, str],
+    release: tuple[int, ...],
+    backend: str,
+    own: str,
+) -> View:
+    variable, value = _deciding(environ, release, backend, own)
+    ids = [identifier(gpu) for gpu in gpus]
+    mask = tinygrad_visible(value, ids, variable or "", ranges=release >= (0, 13))
+    if release >= (0, 13) and "HCQ_VISIBLE_DEVICES" in environ and environ["HCQ_VISIBLE_DEVICES"]:
+        variable, value = "HCQ_VISIBLE_DEVICES", environ["HCQ_VISIBLE_DEVICES"]
+        detail = f"{variable} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
+        mask = Mask([], detail, code="variable-breaks", detail=detail)
+    return View("tinygrad", ids, [mask], variable=variable, value=value)
+
+
+def _deciding(
+    environ: Mapping[str, str], release: tuple[int, ...], backend: str, own: str
+) -> tuple[str | None, str | None]:
+    names: tuple[str, ...] = ()
+    if release >= (0, 13):
+        text = dev_indices(environ.get("DEV", ""), backend)
+        return ("DEV", text) if text else (None, None)
+    if release >= (0, 12):
+        names = ("HCQ_VISIBLE_DEVICES",)
+    elif release >= (0, 9):
+        names = ("VISIBLE_DEVICES", own)
+    name = next((name for name in names if name in environ), None)
+    return (name, environ[name]) if name is not None and environ[name].strip(" ,") else (None, None)
+
+
+def dev_indices(value: str, backend: str) -> str:
+    """Return the indices that ``DEV`` gives `backend`: ``0,1`` in ``NVK:0,1+NV;AMD``, else ""."""
+    for target in value.split(";"):
+        front, plus, rest = target.rpartition("+")
+        name = rest.split(":")[0].upper()
+        if name in ("", backend):
+            return front.rpartition(":")[2] if plus and ":" in front else ""
+    return ""
+
+
+def tinygrad_visible(
+    value: str | None, ids: Sequence[str], name: str, *, ranges: bool = False
+) -> Mask:
+    """Return what a list of indices leaves of `ids`; unset or empty leaves all.
+
+    tinygrad reads each entry with Python's ``int`` and indexes a list with it: one that is no
+    number or lies beyond the list raises, and the backend has no device; -1 is the last one. With
+    `ranges` (since 0.13) ``0-3`` is a range, and a minus has no other meaning.
+    """
+    if not value:
+        return Mask(ids)
+    try:
+        picks = [ids[at] for at in _indices(value, ranges, len(ids))]
+    except (ValueError, IndexError):
+        detail = f"{name}={quoted(value)} is no list of its devices, and tinygrad raises on it"
+        return Mask([], detail, code="variable-breaks", detail=detail)
+    if not picks:
+        return Mask(ids)
+    return Mask(picks, f"{name}={quoted(value)} does not name it")
+
+
+def _indices(value: str, ranges: bool, count: int) -> list[int]:
+    if ranges and "-" in value:
+        first, last = value.split("-")[:2]
+        low, high = int(first), int(last)
+        if high >= count and low <= high:
+            raise IndexError(high)
+        return list(range(low, high + 1))
+    return [int(entry) for entry in value.split(",") if entry.strip()]
