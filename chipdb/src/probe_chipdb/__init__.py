@@ -1,0 +1,73 @@
+"""Answers what an AI chip can do, and says so when it does not know.
+
+Nothing is imported until it is used: a node without accelerators pays for this line alone.
+
+    >>> import probe_chipdb
+    >>> db = probe_chipdb.load()
+    >>> db.match(pci="10de:2684").chip.name
+    'NVIDIA GeForce RTX 4090'
+"""
+
+TYPE_CHECKING = False  # not typing's: importing typing would cost more than this whole package
+if TYPE_CHECKING:
+    from probe_chipdb._version import __version__ as __version__
+    from probe_chipdb.arch import Arch as Arch
+    from probe_chipdb.chip import Chip as Chip
+    from probe_chipdb.chip import Clock as Clock
+    from probe_chipdb.chip import Memory as Memory
+    from probe_chipdb.cpu import CpuMatch as CpuMatch
+    from probe_chipdb.database import Database as Database
+    from probe_chipdb.database import load as load
+    from probe_chipdb.matching import Match as Match
+    from probe_chipdb.normalise import KINDS as KINDS
+    from probe_chipdb.normalise import NORMALISE_VERSION as NORMALISE_VERSION
+    from probe_chipdb.normalise import normalise as normalise
+    from probe_chipdb.peaks import Peak as Peak
+
+_HOME = {
+    "__version__": "_version",
+    "Arch": "arch",
+    "Chip": "chip",
+    "Clock": "chip",
+    "Memory": "chip",
+    "CpuMatch": "cpu",
+    "Database": "database",
+    "load": "database",
+    "Match": "matching",
+    "KINDS": "normalise",
+    "NORMALISE_VERSION": "normalise",
+    "normalise": "normalise",
+    "Peak": "peaks",
+}
+
+__all__ = [  # noqa: RUF022 - in the order a reader meets them
+    "load",
+    "Database",
+    "Match",
+    "Chip",
+    "Clock",
+    "Memory",
+    "Arch",
+    "Peak",
+    "CpuMatch",
+    "normalise",
+    "KINDS",
+    "NORMALISE_VERSION",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'probe_chipdb' has no attribute {name!r}")
+    module = __import__(f"probe_chipdb.{home}", fromlist=[name])
+    # Kept, so that the next access is a plain one. `normalise` names a module and a function:
+    # the import has just bound the module, and this line puts the function in its place.
+    value: object = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,96 @@
+"""One architecture: what a unit of it does per clock, for every data type and path."""
+
+from probe_chipdb.columns import ARCH
+from probe_chipdb.text import items, number, parts, unescape
+
+_AT = {name: at for at, name in enumerate(ARCH)}
+
+
+class Arch:
+    """Rates of one architecture, dense, per clock and unit, one FMA counted as two operations.
+
+    id, name, family, vendor: who it is; reports print the family.
+    unit, cores_per_unit: what is counted ("SM", "CU", "core" ...), and FP32 lanes in each.
+    rates: {"dtype.path.accumulate": operations}.
+    sparse_factor, sparse_keys: which rates the vendor's structured sparsity multiplies, by what.
+    derivable: False where the same id covers several sets of rates, so that only a chip that
+        names this architecture may use them.
+    """
+
+    __slots__ = (
+        "_fields",
+        "confidence",
+        "cores_per_unit",
+        "derivable",
+        "family",
+        "id",
+        "name",
+        "note",
+        "rates",
+        "sources",
+        "sparse_factor",
+        "sparse_keys",
+        "unit",
+        "vendor",
+    )
+
+    def __init__(self, fields: list[str]) -> None:
+        self._fields = fields
+        self.id = fields[0]
+        self.name = unescape(fields[1])
+        self.family = unescape(fields[2])
+        self.vendor = fields[3]
+        self.unit = unescape(fields[4])
+        self.cores_per_unit = number(fields[5])
+        self.derivable = fields[6] != "0"
+        self.rates = rates_of(fields[7])
+        factor, _, keys = fields[8].partition(";")
+        self.sparse_factor = number(factor) or 1.0
+        self.sparse_keys = frozenset(keys.split(",")) if keys else frozenset[str]()
+        self.sources = tuple(items(self.column("source")))
+        self.confidence = self.column("confidence")
+        self.note = unescape(self.column("note"))
+
+    def column(self, name: str) -> str:
+        """The raw text of one column, for the code that matches."""
+        return self._fields[_AT[name]]
+
+    def isa_steps(self) -> list[tuple[frozenset[str], dict[str, float]]]:
+        """For CPUs: (flags needed, rates then valid), each step replacing what it names."""
+        return [
+            (frozenset(flags.split(",")), rates_of(rates.replace(",", "|")))
+            for flags, rates in parts(self.column("isa"))
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Arch {self.id}>"
+
+
+def rates_of(text: str) -> dict[str, float]:
+    """`fp32.vector.fp32=256|...` as a mapping."""
+    pairs = (item.split("=") for item in text.split("|") if item)
+    return {key: float(value) for key, value in pairs}
+
+
+def shared(archs: list[Arch]) -> Arch:
+    """What all of these have in common: the rates on which they agree, under a joint id."""
+    first, rest = archs[0], archs[1:]
+    if not rest:
+        return first
+    joint = Arch(list(first._fields))
+    joint.id = "+".join(arch.id for arch in archs)
+    joint.name = " or ".join(arch.name for arch in archs)
+    if any(arch.family != first.family for arch in rest):
+        joint.family = ""
+    joint.rates = {
+        key: ops
+        for key, ops in first.rates.items()
+        if all(arch.rates.get(key) == ops for arch in rest)
+    }
+    agreed = all(arch.sparse_factor == first.sparse_factor for arch in rest)
+    keys = first.sparse_keys.intersection(*(arch.sparse_keys for arch in rest))
+    joint.sparse_keys = keys if agreed else frozenset()
+    joint.sources = tuple(dict.fromkeys(key for arch in archs for key in arch.sources))
+    joint.confidence = "derived"
+    joint.note = "only the rates that all of them share"
+    return joint

@@ -1,0 +1,257 @@
+"""One chip, read from its line in the table only as far as it is asked."""
+
+from probe_chipdb import columns
+from probe_chipdb.peaks import Peak, find, from_rates, natural_accumulator
+from probe_chipdb.text import items, number, parts, unescape, whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.arch import Arch
+    from probe_chipdb.database import Database
+
+_AT = {name: at for at, name in enumerate(columns.CHIP)}
+
+
+class Clock:
+    """Clocks in MHz as the vendor states them; None is unknown.
+
+    base, boost: of the vector units. matrix: of the matrix units where the vendor gives another
+    one. boost_low: the lowest boost of a laptop part; `boost` is then the highest.
+    """
+
+    __slots__ = columns.CLOCK
+
+    def __init__(self, base: float | None, boost: float | None, matrix: float | None,
+                 boost_low: float | None) -> None:  # fmt: skip
+        self.base = base
+        self.boost = boost
+        self.matrix = matrix
+        self.boost_low = boost_low
+
+
+class Memory:
+    """Memory as sold: gib in GiB, bus in bits, gbs in 10^9 bytes per second; None is unknown.
+
+    Chips with unified memory have no `gib`: it is the system's.
+    """
+
+    __slots__ = columns.MEMORY
+
+    def __init__(self, gib: float | None, type: str | None, bus: int | None,
+                 gbs: float | None) -> None:  # fmt: skip
+        self.gib = gib
+        self.type = type
+        self.bus = bus
+        self.gbs = gbs
+
+    @property
+    def bytes(self) -> int | None:
+        """The nominal size in bytes."""
+        return None if self.gib is None else int(self.gib * 2**30)
+
+
+class Chip:
+    """One product: an id that is never reused, and what its vendor says about it.
+
+    Everything unknown is None or empty, never a guess.
+    """
+
+    __slots__ = ("_db", "_fields", "id", "origin")
+
+    def __init__(self, db: "Database", fields: list[str], origin: str) -> None:
+        self._db = db
+        self._fields = fields
+        self.id = fields[0]
+        self.origin = origin
+
+    def _text(self, column: str) -> str | None:
+        return unescape(self._fields[_AT[column]]) or None
+
+    def _list(self, column: str) -> tuple[str, ...]:
+        return tuple(items(self._fields[_AT[column]]))
+
+    @property
+    def name(self) -> str:
+        """As the vendor's driver prints it, else the marketing name."""
+        return unescape(self._fields[1])
+
+    @property
+    def kind(self) -> str:
+        """ "gpu", "npu" or "accelerator"."""
+        return self._fields[2]
+
+    @property
+    def vendor(self) -> str:
+        """The vendor's short name, as in the id."""
+        return self._fields[3]
+
+    @property
+    def arch(self) -> str | None:
+        """The architecture's id, for `Database.arch`."""
+        return self._fields[4] or None
+
+    @property
+    def family(self) -> str | None:
+        """The architecture's family, as reports print it ("ada")."""
+        found = self._arch()
+        return found.family if found else None
+
+    @property
+    def series(self) -> str | None:
+        """The title of the product family that the chip is filed under."""
+        return self._text("family")
+
+    @property
+    def codename(self) -> str | None:
+        """The die, where it is known."""
+        return self._text("codename")
+
+    @property
+    def year(self) -> int | None:
+        """Year of release."""
+        return whole(self._fields[_AT["year"]])
+
+    @property
+    def units(self) -> int | None:
+        """SMs, CUs, EUs or cores of one device, as the operating system shows it."""
+        return whole(self._fields[_AT["units"]])
+
+    @property
+    def unit(self) -> str | None:
+        """What `units` counts."""
+        found = self._arch()
+        return found.unit if found else None
+
+    @property
+    def cores(self) -> int | None:
+        """FP32 lanes (CUDA cores, stream processors) of one device."""
+        found, units = self._arch(), self.units
+        if found is None or units is None or found.cores_per_unit is None:
+            return None
+        return int(units * found.cores_per_unit)
+
+    @property
+    def clock(self) -> Clock:
+        """Clocks in MHz."""
+        text = self._fields[_AT["clock"]]
+        return Clock(*(number(part) for part in (text or ";;;").split(";")))
+
+    @property
+    def memory(self) -> Memory:
+        """Size, type, bus and bandwidth."""
+        gib, type_, bus, gbs = (self._fields[_AT["memory"]] or ";;;").split(";")
+        return Memory(number(gib), unescape(type_) or None, whole(bus), number(gbs))
+
+    @property
+    def bandwidth(self) -> int | None:
+        """Memory bandwidth in bytes per second."""
+        gbs = self.memory.gbs
+        return None if gbs is None else round(gbs * 1e9)
+
+    @property
+    def power(self) -> float | None:
+        """Board power in watts."""
+        return number(self._fields[_AT["power"]])
+
+    @property
+    def boards(self) -> int:
+        """Devices that one board shows to the operating system."""
+        return whole(self._fields[_AT["boards"]]) or 1
+
+    @property
+    def pci(self) -> tuple[str, ...]:
+        """PCI keys: `vvvv:dddd`, `vvvv:dddd/ssss:ssss` or `vvvv:dddd@rr`."""
+        return self._list("pci")
+
+    @property
+    def dt(self) -> tuple[str, ...]:
+        """Device-tree compatibles."""
+        return self._list("dt")
+
+    @property
+    def gpu_id(self) -> tuple[str, ...]:
+        """Id registers: `vendor:0xvalue` with an optional `/0xmask`."""
+        return self._list("gpu_id")
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other exact spellings that tools print."""
+        return self._list("aliases")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Keys of the documents behind counts, clocks and memory, for `Database.source`."""
+        return self._list("source")
+
+    @property
+    def confidence(self) -> str:
+        """Of counts and clocks: "vendor", "derived", "measured" or "community"."""
+        return self._fields[_AT["confidence"]] or "vendor"
+
+    @property
+    def note(self) -> str | None:
+        """What a reader should know, in a sentence."""
+        return self._text("note")
+
+    @property
+    def explain(self) -> dict[str, str]:
+        """Why a published and a derived figure differ by more than 3 %, per rate key."""
+        return {key: why for key, why in parts(self._fields[_AT["explain"]])}
+
+    @property
+    def published(self) -> dict[tuple[str, str], tuple[float, str]]:
+        """The vendor's own figures: {(rate key, sparsity): (tflops, source key)}."""
+        rows = parts(self._fields[_AT["published"]])
+        return {(rate, sparsity): (float(value), source) for rate, sparsity, value, source, _ in rows}
+
+    def _arch(self) -> "Arch | None":
+        return self._db.arch(self._fields[4]) if self._fields[4] else None
+
+    def peaks(
+        self,
+        units: int | None = None,
+        clock_mhz: float | None = None,
+        clock_source: str | None = None,
+    ) -> tuple[Peak, ...]:
+        """Every peak of one device, dense and sparse.
+
+        units: the live count where the driver tells one; peaks then follow it, and say so.
+        clock_mhz: replaces the table's clocks, labelled with clock_source ("given" if None).
+            A driver's maximum clock is no boost clock: give one only if it is what you mean.
+
+        Empty when neither counts nor published figures are known.
+        """
+        from probe_chipdb.chip_peaks import all_peaks
+
+        return all_peaks(self, self._arch(), units, clock_mhz, clock_source)
+
+    def peak(
+        self,
+        dtype: str,
+        accumulate: str | None = None,
+        path: str = "matrix",
+        sparsity: str = "dense",
+        units: int | None = None,
+    ) -> Peak | None:
+        """One peak, for instance the denominator of MFU: `chip.peak("bf16", accumulate="fp32")`.
+
+        accumulate None means the usual one: fp32 for a matrix path, the type itself for a vector
+        path, int32 for integers. None when the chip has no such path, or its figure is unknown.
+        """
+        rate = f"{dtype}.{path}.{accumulate or natural_accumulator(dtype, path)}"
+        return find(self.peaks(units=units), rate, sparsity)
+
+    def why_no_peaks(self, units: int | None = None) -> str | None:
+        """The reason for an empty `peaks()`, or None when there are some."""
+        from probe_chipdb.chip_peaks import why_none
+
+        return why_none(self, self._arch(), units)
+
+    def __repr__(self) -> str:
+        return f"<Chip {self.id}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Chip) and other._fields == self._fields
+
+    def __hash__(self) -> int:
+        return hash(self.id)

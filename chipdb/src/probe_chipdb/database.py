@@ -1,0 +1,251 @@
+"""The one object that a program asks: the built table, and what sites and vendors add to it."""
+
+from probe_chipdb import table
+from probe_chipdb.arch import Arch, shared
+from probe_chipdb.chip import Chip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from probe_chipdb.cpu import CpuMatch
+    from probe_chipdb.matching import Match
+    from probe_chipdb.peaks import Peak
+
+_MEMO = 4096  # answers kept; a node has a handful of devices, a fleet's collector some hundreds
+
+
+def load(
+    extra: "Iterable[str]" = (),
+    packages: bool = True,
+    path: "Sequence[str] | None" = None,
+    accept: "Callable[[str], str | None] | None" = None,
+) -> "Database":
+    """The database. Reads the built table; everything else waits for the first question.
+
+    extra: TOML files of the site, which override everything.
+    packages: whether to look for vendor packages (entry point group `probe_core.chipdb.v1`).
+    path: where to look for them; sys.path when None.
+    accept: asked once per file of a vendor package; a returned reason leaves the file out.
+
+    Raises OSError when the built table is missing. Bad extra files raise nothing: they are left
+    out, and `Database.problems` says why.
+    """
+    return Database(table.built(), tuple(extra), packages, path, accept)
+
+
+class Database:
+    """Chips, architectures and sources, by id and by everything that identifies them."""
+
+    __slots__ = ("_accept", "_archs", "_built", "_extra", "_memo", "_packages", "_path", "_problems",
+                 "_tables", "version")  # fmt: skip
+
+    def __init__(
+        self,
+        built: "table.Table",
+        extra: tuple[str, ...] = (),
+        packages: bool = False,
+        path: "Sequence[str] | None" = None,
+        accept: "Callable[[str], str | None] | None" = None,
+    ) -> None:
+        self.version = built.version
+        self._built = built
+        self._extra = extra
+        self._packages = packages
+        self._path = path
+        self._accept = accept
+        self._tables: tuple[table.Table, ...] | None = None
+        self._problems: tuple[str, ...] = ()
+        self._archs: dict[str, Arch | None] = {}
+        self._memo: dict[object, Match] = {}
+
+    def tables(self) -> "tuple[table.Table, ...]":
+        """Site files first, then the built table, then vendor packages."""
+        if self._tables is None:
+            before, after, problems = self._others()
+            self._tables = (*before, self._built, *after)
+            self._problems = problems
+        return self._tables
+
+    def _others(self) -> "tuple[list[table.Table], list[table.Table], tuple[str, ...]]":
+        from probe_chipdb.packages import find
+
+        found = find(self._path) if self._packages else []
+        if not (found or self._extra):
+            return [], [], ()
+        from probe_chipdb.entry.extras import read_extras
+
+        return read_extras(self._built, self._extra, found, self._accept)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was left out of site files and vendor packages: what, whose, why, and the fix."""
+        self.tables()
+        return self._problems
+
+    def ids(self, key: str) -> tuple[str, ...]:
+        """The chips under one index key. A site's file hides the rest; packages only add."""
+        found: tuple[str, ...] = ()
+        for one in self.tables():
+            here = one.ids(key)
+            if here and (one is self._built or one.origin.startswith("site:")):
+                return found + here
+            found += here
+        return found
+
+    def chip(self, id_: str) -> Chip | None:
+        """The chip of this id, or None."""
+        for one in self.tables():
+            rest = one.chips.find(id_)
+            if rest is not None:
+                return Chip(self, [id_, *rest.split("\t")], one.origin)
+        return None
+
+    def chips(self) -> tuple[Chip, ...]:
+        """Every chip, in the order of the ids."""
+        ids = {id_ for one in self.tables() for id_, _ in one.chips}
+        return tuple(chip for id_ in sorted(ids) if (chip := self.chip(id_)))
+
+    def arch(self, id_: str) -> Arch | None:
+        """The architecture of this id (or ids joined by `+`: what they share), or None."""
+        if id_ not in self._archs:
+            self._archs[id_] = self._find_arch(id_)
+        return self._archs[id_]
+
+    def _find_arch(self, id_: str) -> Arch | None:
+        if "+" in id_:
+            found = [arch for part in id_.split("+") if (arch := self.arch(part))]
+            return shared(found) if found else None
+        for one in self.tables():
+            rest = one.archs.find(id_)
+            if rest is not None:
+                return Arch([id_, *rest.split("\t")])
+        return None
+
+    def archs(self) -> tuple[Arch, ...]:
+        """Every architecture, in the order of the ids."""
+        ids = {id_ for one in self.tables() for id_, _ in one.archs}
+        return tuple(arch for id_ in sorted(ids) if (arch := self.arch(id_)))
+
+    def source(self, key: str) -> dict[str, str] | None:
+        """title, publisher, ref and status of a source, or None."""
+        from probe_chipdb.columns import SOURCE
+        from probe_chipdb.text import unescape
+
+        for one in self.tables():
+            rest = one.sources.find(key)
+            if rest is not None:
+                return dict(zip(SOURCE[1:], map(unescape, rest.split("\t")), strict=True))
+        return None
+
+    def match(
+        self,
+        *,
+        pci: str | None = None,
+        subsystem: str | None = None,
+        revision: str | None = None,
+        gpu_id: str | None = None,
+        dt: "Sequence[str]" = (),
+        arch: str | None = None,
+        compute_capability: str | None = None,
+        gfx: str | None = None,
+        vendor: str | None = None,
+        units: int | None = None,
+        memory: int | None = None,
+        name: str | None = None,
+        name_kind: str = "name",
+    ) -> "Match":
+        """Which chip this is, by the precedence of docs/matching; never a guess.
+
+        pci, subsystem: "vvvv:dddd". revision: two hex digits. gpu_id: "arm:0xa867". dt: compatibles,
+        most specific first. arch: an architecture's id. compute_capability: "8.9". gfx: "gfx1100".
+        units: SMs, CUs or cores that the driver counts. memory: the live total in bytes.
+        name, name_kind: what a tool printed, and which (see normalise.KINDS).
+
+        Raises ValueError for an unknown name_kind, and nothing else.
+        """
+        asked = (pci, subsystem, revision, gpu_id, tuple(dt), arch, compute_capability, gfx, vendor,
+                 units, memory, name, name_kind)  # fmt: skip
+        known = self._memo.get(asked)
+        if known is None:
+            from probe_chipdb.matching import Question, answer
+
+            known = answer(self, Question(*asked))
+            if len(self._memo) >= _MEMO:
+                self._memo.clear()
+            self._memo[asked] = known
+        return known
+
+    def arch_for(
+        self,
+        *,
+        compute_capability: str | None = None,
+        gfx: str | None = None,
+        name: str | None = None,
+        metal_family: str | None = None,
+        gpu_id: str | None = None,
+        dt: "Sequence[str]" = (),
+        pci: str | None = None,
+    ) -> tuple[Arch | None, str]:
+        """The architecture that a driver's own words fix, and the reason for the answer.
+
+        Where the words leave several sets of rates open, the answer is what they share.
+        """
+        from probe_chipdb.arch_for import arch_for
+
+        return arch_for(self, compute_capability=compute_capability, gfx=gfx, name=name,
+                        metal_family=metal_family, gpu_id=gpu_id, dt=tuple(dt), pci=pci)  # fmt: skip
+
+    def derive(
+        self,
+        arch_id: str,
+        *,
+        units: int | None,
+        clock_mhz: float | None,
+        clock: str = "max",
+        source: str = "the driver",
+    ) -> "tuple[Peak, ...]":
+        """Peaks of an unknown chip of a known architecture, each labelled derived.
+
+        clock: what kind of clock clock_mhz is ("max" is an upper bound, no boost clock).
+        source: who told units and clock. Empty when the architecture, units or clock is unknown,
+        or when the architecture's rates need more than its id to be fixed.
+        """
+        arch = self.arch(arch_id)
+        if arch is None or not arch.derivable or not units or not clock_mhz:
+            return ()
+        from probe_chipdb.peaks import from_rates
+
+        clocks = {path: (clock, float(clock_mhz)) for path in ("vector", "matrix")}
+        note = f"; {arch.note}" if "+" in arch.id else ""
+        told = f"rates [{', '.join(arch.sources)}]{note}, counts and clock [{source}]"
+        return tuple(from_rates(arch, units, clocks, told))
+
+    def cpu(
+        self,
+        *,
+        vendor: str | None = None,
+        family: int | str | None = None,
+        model: int | str | None = None,
+        implementer: int | str | None = None,
+        part: int | str | None = None,
+        name: str | None = None,
+        flags: "Iterable[str]" = (),
+    ) -> "CpuMatch":
+        """The microarchitecture of a CPU core and the rates that its flags allow.
+
+        vendor, family, model: cpuid's. implementer, part: MIDR's (Arm). name: the brand string.
+        flags: as /proc/cpuinfo prints them; without any, only what needs none is counted.
+        """
+        from probe_chipdb.cpu import find_cpu
+
+        return find_cpu(self, vendor, family, model, implementer, part, name, frozenset(flags))
+
+    def near(self, query: str, n: int = 5) -> tuple[Chip, ...]:
+        """The n chips whose names look most like the query. For people, never for matching."""
+        from probe_chipdb.near import near
+
+        return near(self, query, n)
+
+    def __repr__(self) -> str:
+        return f"<chipdb {self.version}>"

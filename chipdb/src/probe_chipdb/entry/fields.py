@@ -1,0 +1,163 @@
+"""The fields of an entry, each with its bounds, its unit and the sentence that editors show."""
+
+from probe_chipdb import peaks
+from probe_chipdb.entry.spec import Choice, Flag, ListOf, MapOf, Number, Spec, Table, Text
+
+SLUG = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
+KINDS = ("gpu", "npu", "accelerator")
+_HEX4 = "[0-9a-f]{4}"
+PCI = rf"{_HEX4}:{_HEX4}(?:/{_HEX4}:{_HEX4})?(?:@[0-9a-f]{{2}})?"
+_DTYPES = "|".join(peaks.DTYPES)
+RATE = (
+    rf"(?:{_DTYPES})\.(?:{'|'.join(peaks.PATHS)})\.(?:{'|'.join(peaks.ACCUMULATORS)})"
+    rf"(?:\.(?:{'|'.join(peaks.VARIANTS)}))?"
+)
+_RATE_HINT = (
+    f"write dtype.path.accumulate: dtype in {' '.join(peaks.DTYPES)}; path in "
+    f"{' '.join(peaks.PATHS)}; accumulate in {' '.join(peaks.ACCUMULATORS)}; "
+    f"optional variant in {' '.join(peaks.VARIANTS)}"
+)
+
+rate = Text("dtype.path.accumulate", RATE, _RATE_HINT)
+chip_id = Text("vendor/slug of the marketing name; never reused", rf"{SLUG}/{SLUG}",
+               "write vendor/slug in lower case, for instance acme/x1-pro")  # fmt: skip
+source_key = Text("key of an entry in data/sources", SLUG, "write the key of a source")
+sources = ListOf(source_key, "where counts, clocks and memory come from")
+confidence = Choice("how sure the counts and clocks are", *peaks.CONFIDENCES)
+sparsity = Choice("structured sparsity is a figure of its own", *peaks.SPARSITIES)
+vendor = Text("the vendor's short name", SLUG, "write it in lower case")
+kind = Choice("what the device is", *KINDS)
+note = Text("what a reader should know", most=600)
+gpu_id = Text("vendor:0xvalue, or vendor:0xvalue/0xmask", rf"{SLUG}:0x[0-9a-f]+(?:/0x[0-9a-f]+)?",
+              "write it in lower case, for instance arm:0xa867")  # fmt: skip
+_tflops = Number("10^12 operations per second, FMA as two", 1e-4, 1e6, "T")
+
+CHIP: dict[str, Spec] = {
+    "id": chip_id,
+    "name": Text("as the vendor's driver prints it, else the marketing name", most=128),
+    "kind": kind,
+    "vendor": vendor,
+    "aliases": ListOf(Text("another exact spelling", most=256), "other exact spellings that tools print"),
+    "arch": Text("id of an architecture", SLUG, "write the id of an entry in data/arch"),
+    "codename": Text("the die", most=64),
+    "year": Number("year of release", 1999, 2035, whole=True),
+    "units": Number("SMs, CUs, EUs or cores per device as the OS shows it", 1, 30000, whole=True),
+    "clock": Table(
+        {
+            "base": Number("base clock", 50, 7000, "MHz"),
+            "boost": Number("boost clock; the highest of a laptop's range", 50, 7000, "MHz"),
+            "matrix": Number("clock of the matrix units where it differs", 50, 7000, "MHz"),
+            "boost_low": Number("the lowest boost of a laptop's range", 50, 7000, "MHz"),
+        },
+        about="clocks in MHz",
+    ),
+    "memory": Table(
+        {
+            "gib": Number("size", 0.0625, 4096, "GiB"),
+            "type": Text("GDDR6X, HBM3, LPDDR5 ...", most=32),
+            "bus": Number("width of the bus", 8, 16384, "bits", whole=True),
+            "gbs": Number("bandwidth", 0.5, 40000, "GB/s"),
+        },
+        about="memory of one device; unified memory has no gib",
+    ),
+    "power": Number("board power", 0.3, 5000, "W"),
+    "boards": Number("devices that one board shows", 1, 64, whole=True),
+    "pci": ListOf(Text("vvvv:dddd, /ssss:ssss for a subsystem, @rr for a revision", PCI,
+                       "write vvvv:dddd, vvvv:dddd/ssss:ssss or vvvv:dddd@rr in lower-case hex"),
+                  "PCI keys", most=400),  # fmt: skip
+    "dt": ListOf(Text("a device-tree compatible", r"[a-z0-9][\w+.-]*,[\w+.,-]+|[a-z0-9][\w+.-]*",
+                      "write it as the device tree does: vendor,chip"), "device-tree compatibles"),  # fmt: skip
+    "gpu_id": ListOf(gpu_id, "id registers"),
+    "published": ListOf(
+        Table(
+            {"rate": rate, "sparsity": sparsity, "tflops": _tflops, "source": source_key,
+             "clock": Choice("the clock behind the figure", "boost", "base")},
+            need=("rate", "tflops", "source"),
+        ),
+        "the vendor's own figures per device",
+    ),
+    "override": ListOf(
+        Table(
+            {"rate": rate, "sparsity": sparsity, "tflops": _tflops,
+             "absent": Flag("this chip lacks the path"), "reason": Text("why the formula fails", most=400),
+             "source": source_key, "confidence": confidence},
+            need=("rate", "reason", "source"),
+        ),
+        "figures where the formula does not apply",
+    ),
+    "explain": MapOf(RATE, Text("why", most=400), "why published and derived differ by more than 3 %",
+                     _RATE_HINT),
+    "source": sources,
+    "confidence": confidence,
+    "note": note,
+}  # fmt: skip
+
+FAMILY: dict[str, Spec] = {
+    "title": Text("the family's name", most=128),
+    "vendor": vendor,
+    "kind": kind,
+    "source": sources,
+    "note": note,
+}
+
+_rates = MapOf(RATE, Number("operations per clock and unit, dense", 1e-3, 1e7),
+               "operations per clock and unit, dense, FMA as two", _RATE_HINT)  # fmt: skip
+_words = ListOf(Text(most=64), most=200)
+_models = ListOf(Text("a model or a range of models", r"0x[0-9a-f]+(?:-0x[0-9a-f]+)?",
+                      "write 0x3c or 0x10-0x1f"))  # fmt: skip
+_hex = Text("a register value", r"0x[0-9a-f]+", "write it in lower-case hex")
+_arch_id = Text("id of an architecture", SLUG, "write the id of an architecture")
+_family = Number("cpuid family", 0, 300, whole=True)
+_cpu_name = Text("the microarchitecture", most=64)
+
+MATCH: dict[str, Spec] = {
+    "compute_capability": ListOf(Text("major.minor", r"\d+\.\d", "write for instance 8.9")),
+    "gfx": ListOf(Text("LLVM target", r"gfx[0-9a-f]+", "write for instance gfx1100")),
+    "platform": _words,
+    "metal_family": ListOf(Text("Metal family", r"[a-z]+\d+", "write for instance apple9")),
+    "pci": ListOf(Text("vvvv:dddd", PCI, "write vvvv:dddd")),
+    "dt": ListOf(Text(most=128)),
+    "gpu_id": ListOf(gpu_id),
+    "product": Text("product class that the name decides", SLUG, "write one word"),
+    "prefix": _words,
+    "suffix": _words,
+    "exact": _words,
+    "cpuid": ListOf(Table({"name": _cpu_name, "vendor": Text(most=16), "family": _family,
+                           "models": _models, "brand": _words, "efficient": _arch_id},
+                          need=("name", "vendor", "family", "models"))),
+    "midr": ListOf(Table({"name": _cpu_name, "implementer": _hex, "part": _hex, "efficient": _arch_id},
+                         need=("name", "implementer", "part"))),
+    "brand": ListOf(Table({"name": _cpu_name, "prefix": _words, "efficient": _arch_id},
+                          need=("name", "prefix"))),
+    "generic": Choice("the last resort of an instruction set", "x86", "arm"),
+}  # fmt: skip
+
+ARCH: dict[str, Spec] = {
+    "name": Text("the architecture's name", most=96),
+    "family": Text("what reports print as arch", r"[a-z0-9][a-z0-9.+-]*", "write one lower-case word"),
+    "vendor": vendor,
+    "unit": Text("what is counted", most=16),
+    "cores_per_unit": Number("FP32 lanes per unit", 1, 1024, whole=True),
+    "match": Table(MATCH, about="what identifies it"),
+    "derive": Flag("false when the id covers several sets of rates"),
+    "sparse": Table({"factor": Number("by how much", 1, 8), "keys": ListOf(rate)}, need=("factor", "keys"),
+                    about="rates that structured sparsity multiplies"),  # fmt: skip
+    "isa": ListOf(Table({"flags": ListOf(Text(r"", r"\w+", "write the flag as Linux does")), "rates": _rates},
+                        need=("flags", "rates")), "CPU: rates that need instructions"),  # fmt: skip
+    "rates": _rates,
+    "source": sources,
+    "confidence": confidence,
+    "note": note,
+}
+
+SOURCE: dict[str, Spec] = {
+    "title": Text("the document", most=300),
+    "publisher": Text("who published it", most=96),
+    "ref": Text("where to find it", most=400),
+    "status": Choice("was the text read for this", "read", "third-party-read", "cited"),
+}
+
+chip = Table(CHIP, need=("id", "name"))
+family = Table(FAMILY, need=("title", "vendor"))
+arch = Table(ARCH, need=("name", "family", "vendor", "unit", "source", "confidence"))
+source = Table(SOURCE, need=("title", "publisher", "ref", "status"))

@@ -1,0 +1,33 @@
+"""Reads a whole data folder: sources/*.toml, arch/*.toml, chips/<vendor>/<family>.toml."""
+
+import os
+from collections.abc import Iterator
+
+from probe_chipdb.entry.files import read
+from probe_chipdb.entry.judge import Data
+
+_KINDS = {"sources": "source", "arch": "arch"}
+
+
+def read_folder(root: str) -> Data:
+    """Every entry under `root`, in the order of the file names."""
+    data = Data()
+    for path in toml_files(root):
+        shown = os.path.relpath(path, root)
+        tables, problems = read(path, shown)
+        data.problems += problems
+        kind = _KINDS.get(shown.partition(os.sep)[0])
+        if kind:
+            data.add_named(kind, shown, tables)
+        else:
+            data.add_chips(shown, tables)
+    return data
+
+
+def toml_files(root: str) -> Iterator[str]:
+    """Every TOML file under a folder, sorted; or the one file itself."""
+    if os.path.isfile(root):
+        yield root
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".toml"))

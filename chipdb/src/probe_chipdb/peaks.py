@@ -1,0 +1,162 @@
+"""Computes peaks: units times operations per clock times clock, and keeps each one's kind apart.
+
+A figure without its data type, path, accumulator, sparsity and clock means nothing ("RTX 4090
+fp16" circulates as 82.6, 165.2, 330.3 and 660.6), so no number leaves here without them.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probe_chipdb.arch import Arch
+
+DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
+PATHS = ("vector", "matrix")
+ACCUMULATORS = ("fp64", "fp32", "bf16", "fp16", "int32")
+VARIANTS = ("single", "packed")
+SPARSITIES = ("dense", "sparse")
+CONFIDENCES = ("vendor", "derived", "measured", "community")
+
+
+class Peak:
+    """One theoretical peak of one device.
+
+    tflops: 10^12 operations per second (TOPS for integers), FMA counted as two.
+    dtype, path, accumulate: what is multiplied, where, and what it is summed in.
+    sparsity: "dense", or "sparse" for the vendor's structured sparsity.
+    variant: None, "single" (no dual issue) or "packed" (packed instructions).
+    clock, mhz: which clock ("boost", "matrix", "base", "max" ...), and its MHz where known.
+    low: the figure at the lowest boost clock that the vendor allows (laptops), else None.
+    published: the vendor's own figure for the same key, where one is recorded.
+    source: how the number came about, and from which documents.
+    confidence: "vendor" (published, or confirmed by the published figure), "derived",
+        "measured" or "community".
+    """
+
+    __slots__ = (
+        "accumulate",
+        "clock",
+        "confidence",
+        "dtype",
+        "low",
+        "mhz",
+        "path",
+        "published",
+        "source",
+        "sparsity",
+        "tflops",
+        "variant",
+    )
+
+    def __init__(
+        self,
+        rate: str,
+        sparsity: str,
+        tflops: float,
+        *,
+        clock: str,
+        source: str,
+        confidence: str,
+        mhz: float | None = None,
+        low: float | None = None,
+        published: float | None = None,
+    ) -> None:
+        dtype, path, accumulate, *variant = rate.split(".")
+        self.dtype = dtype
+        self.path = path
+        self.accumulate = accumulate
+        self.variant = variant[0] if variant else None
+        self.sparsity = sparsity
+        self.tflops = tflops
+        self.clock = clock
+        self.mhz = mhz
+        self.low = low
+        self.published = published
+        self.source = source
+        self.confidence = confidence
+
+    @property
+    def rate(self) -> str:
+        """The rate key: `dtype.path.accumulate`, and `.variant` where there is one."""
+        key = f"{self.dtype}.{self.path}.{self.accumulate}"
+        return f"{key}.{self.variant}" if self.variant else key
+
+    def as_json(self) -> dict[str, object]:
+        """The peak as plain JSON data; optional members are left out where they say nothing."""
+        out: dict[str, object] = {
+            "dtype": self.dtype,
+            "path": self.path,
+            "accumulate": self.accumulate,
+            "sparsity": self.sparsity,
+            "clock": self.clock,
+            "tflops": round(self.tflops, 4),
+            "source": self.source,
+            "confidence": self.confidence,
+        }
+        for key in ("variant", "mhz", "low", "published"):
+            value = getattr(self, key)
+            if value is not None:
+                out[key] = round(value, 4) if isinstance(value, float) else value
+        return out
+
+    def __repr__(self) -> str:
+        return f"<Peak {self.rate} {self.sparsity} {self.tflops:.4g} T at {self.clock}>"
+
+
+def natural_accumulator(dtype: str, path: str) -> str:
+    """The accumulator that people mean when they name none: what MFU is computed against.
+
+    >>> natural_accumulator("bf16", "matrix"), natural_accumulator("fp16", "vector")
+    ('fp32', 'fp16')
+    """
+    if dtype.startswith("int"):
+        return "int32"
+    if path == "vector" or dtype == "fp64":
+        return dtype
+    return "fp32"
+
+
+def find(peaks: "Iterable[Peak]", rate: str, sparsity: str = "dense") -> Peak | None:
+    """The peak with exactly this rate key and sparsity, or None."""
+    for peak in peaks:
+        if peak.sparsity == sparsity and peak.rate == rate:
+            return peak
+    return None
+
+
+def from_rates(
+    arch: "Arch",
+    units: float,
+    clocks: "dict[str, tuple[str, float]]",
+    source: str,
+    low_mhz: float | None = None,
+) -> list[Peak]:
+    """Every dense and sparse peak of `units` of an architecture.
+
+    clocks maps "vector" and "matrix" to (label, MHz); source tells where units and clock came
+    from; low_mhz is the bottom of a laptop's range.
+    """
+    peaks = []
+    for rate, ops in arch.rates.items():
+        label, mhz = clocks["matrix" if ".matrix." in rate else "vector"]
+        for sparsity in SPARSITIES if rate in arch.sparse_keys else SPARSITIES[:1]:
+            factor = arch.sparse_factor if sparsity == "sparse" else 1
+            per_mhz = units * ops * factor / 1e6
+            peaks.append(
+                Peak(
+                    rate,
+                    sparsity,
+                    per_mhz * mhz,
+                    clock=label,
+                    mhz=mhz,
+                    low=per_mhz * low_mhz if low_mhz else None,
+                    source=f"{_plain(units)} {arch.unit} x {_plain(ops * factor)} op/clk"
+                    f" x {_plain(mhz)} MHz {label}; {source}",
+                    confidence=arch.confidence if arch.confidence != "vendor" else "derived",
+                )
+            )
+    return peaks
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"

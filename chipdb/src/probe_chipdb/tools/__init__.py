@@ -1,0 +1,1 @@
+"""For those who write the data: check, build, diff, pages, schema."""

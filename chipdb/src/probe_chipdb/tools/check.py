@@ -1,0 +1,78 @@
+"""`check PATH`: everything that can be wrong with the data, in sentences with file, entry and fix."""
+
+import os
+from collections.abc import Iterator
+
+from probe_chipdb import table
+from probe_chipdb.database import Database
+from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.judge import Data
+from probe_chipdb.entry.problem import Problem
+from probe_chipdb.entry.rows import to_table
+from probe_chipdb.tools import crosscheck, layout, references, smells
+
+
+class Result:
+    """What a check found, and how much it looked at."""
+
+    __slots__ = ("archs", "chips", "compared", "full", "problems", "within")
+
+    def __init__(self, data: Data, problems: list[Problem], db: Database) -> None:
+        self.problems = problems
+        self.chips = len(data.chips)
+        self.archs = len(data.archs)
+        figures = [figure for id_ in data.chips for figure in crosscheck.figures(db, id_)]
+        self.compared = len(figures)
+        self.within = sum(figure.near for figure in figures)
+        self.full = sum(1 for id_ in data.chips if (chip := db.chip(id_)) and chip.peaks())
+
+    @property
+    def errors(self) -> int:
+        """How many problems fail the check."""
+        return sum(problem.level == "error" for problem in self.problems)
+
+    def summary(self) -> str:
+        """One line for people."""
+        share = f"{self.within / self.compared:.1%}" if self.compared else "none"
+        return (
+            f"{self.chips} chips ({self.full} with peaks), {self.archs} architectures; "
+            f"{self.within} of {self.compared} published figures within 3 % ({share}); "
+            f"{self.errors} errors, {len(self.problems) - self.errors} warnings"
+        )
+
+
+def check(path: str, alone: bool = False) -> Result:
+    """Judge a data folder, or a file of a vendor package.
+
+    A folder without arch/ of its own is judged against the built table, so that a vendor can name
+    the architectures and sources that it knows; `alone` forbids that.
+    """
+    data = read_folder(path)
+    own = to_table(data, "data", "0")
+    whole = os.path.isdir(os.path.join(path, "arch")) or alone
+    known = None if whole else _built()
+    db = Database(known or own)
+    db._tables = (own, known) if known else (own,)
+    problems = list(data.problems)
+    problems += references.problems(data, db)
+    problems += smells.problems(data)
+    problems += crosscheck.problems(data, db)
+    problems += layout.problems(path)
+    problems += _foreign(data, known)
+    return Result(data, problems, db)
+
+
+def _built() -> table.Table | None:
+    try:
+        return table.built()
+    except OSError:
+        return None
+
+
+def _foreign(data: Data, known: table.Table | None) -> Iterator[Problem]:
+    """Chips in a namespace that belongs to the built table."""
+    for id_, chip in data.chips.items() if known else ():
+        if known and known.ids(f"v:{chip['vendor']}"):
+            what = f"the namespace {chip['vendor']!r} belongs to the built table"
+            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", "id", what,
+                          "use a namespace of your own, or send the chip to the project", "warning")  # fmt: skip

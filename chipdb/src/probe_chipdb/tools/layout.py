@@ -1,0 +1,118 @@
+"""The one way to lay out a data file, so that a diff shows facts and nothing else."""
+
+import re
+from collections.abc import Iterator
+
+from probe_chipdb.entry.fields import CHIP
+from probe_chipdb.entry.folder import toml_files
+from probe_chipdb.entry.problem import Problem
+
+_KEY = re.compile(r"([\w-]+)\s*=")
+_ORDER = {key: at for at, key in enumerate(
+    ("id", "name", "kind", "vendor", "aliases", *(key for key in CHIP if key not in
+     ("id", "name", "kind", "vendor", "aliases"))))}  # fmt: skip
+
+
+def problems(root: str) -> Iterator[Problem]:
+    """Where a file differs from its canonical layout; `check --fix` writes it."""
+    import os
+
+    for path in toml_files(root):
+        try:
+            with open(path, encoding="utf-8", newline="") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError):
+            continue  # the reader has said so already
+        wanted = canonical(text)
+        if wanted != text:
+            shown = os.path.relpath(path, root) if os.path.isdir(root) else path
+            line = _first_difference(text, wanted)
+            yield Problem(shown, f"line {line}", "", "is not laid out canonically",
+                          "run check --fix", "warning")  # fmt: skip
+
+
+def fix(root: str) -> list[str]:
+    """Write every file canonically; the paths that changed."""
+    changed = []
+    for path in toml_files(root):
+        with open(path, encoding="utf-8", newline="") as file:
+            text = file.read()
+        wanted = canonical(text)
+        if wanted != text:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(wanted)
+            changed.append(path)
+    return changed
+
+
+def canonical(text: str) -> str:
+    """LF, no trailing blanks, one empty line before a table, chip keys in order, spaces around `=`."""
+    lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
+    out: list[str] = []
+    for block in _blocks(lines):
+        if out:
+            out.append("")
+        out += _ordered(block) if block and block[_head(block)] == "[[chip]]" else block
+    return "\n".join(out) + "\n"
+
+
+def _blocks(lines: list[str]) -> list[list[str]]:
+    """Tables with the comments above them; empty lines between dropped."""
+    blocks: list[list[str]] = [[]]
+    waiting: list[str] = []
+    gap = False
+    for line in lines:
+        if not line:
+            gap = True
+            blocks[-1] += waiting
+            waiting = []
+            continue
+        if line.startswith("["):
+            blocks.append([*waiting, line])
+            waiting = []
+        elif line.startswith("#") and (gap or waiting):
+            waiting.append(line)
+        else:
+            blocks[-1] += [*waiting, line]
+            waiting = []
+        gap = False
+    blocks[-1] += waiting
+    return [block for block in blocks if block]
+
+
+def _head(block: list[str]) -> int:
+    return next((at for at, line in enumerate(block) if line.startswith("[")), 0)
+
+
+def _ordered(block: list[str]) -> list[str]:
+    """A chip's keys in the order of the format; lines that continue a value stay with it."""
+    head = _head(block) + 1
+    entries: list[tuple[int, list[str]]] = []
+    comments: list[str] = []
+    depth = 0
+    for line in block[head:]:
+        key = _KEY.match(line)
+        if depth == 0 and line.startswith("#"):
+            comments.append(line)
+            continue
+        if depth == 0 and key:
+            entries.append((_ORDER.get(key[1], len(_ORDER)), [*comments, _KEY.sub(r"\1 =", line, count=1)]))
+            comments = []
+        elif entries:
+            entries[-1][1].append(line)
+        else:
+            return block
+        depth += _opened(line)
+    ordered = [line for _, lines in sorted(entries, key=lambda entry: entry[0]) for line in lines]
+    return [*block[:head], *ordered, *comments]
+
+
+def _opened(line: str) -> int:
+    """Brackets opened and not closed, outside texts and comments."""
+    bare = re.sub(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*', "", line)
+    return sum(bare.count(c) for c in "[{") - sum(bare.count(c) for c in "]}")
+
+
+def _first_difference(text: str, wanted: str) -> int:
+    pairs = zip(text.split("\n"), wanted.split("\n"), strict=False)
+    return next((at for at, (a, b) in enumerate(pairs, 1) if a != b), 1)
