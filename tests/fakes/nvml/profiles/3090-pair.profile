@@ -1,0 +1,27 @@
+# Two RTX 3090 joined by a four-link NVLink bridge. Invented, after public listings.
+driver 580.95.05
+cuda 13000
+gpu
+name NVIDIA GeForce RTX 3090
+uuid GPU-c3090000-0000-4000-8000-000000000000
+pci 00000000:01:00.0 0x220410DE 0x38801462
+memory 25769803776 330301440 25434259456 5242880
+cc 8.6
+cores 10496
+clocks 2100 2100 9751 1950
+bus-width 384
+pcie 4 16 4 16
+nvlinks 4 14062
+nvlink 0-3 up gpu 00000000:02:00.0
+gpu
+name NVIDIA GeForce RTX 3090
+uuid GPU-c3090000-0000-4000-8000-000000000001
+pci 00000000:02:00.0 0x220410DE 0x38801462
+memory 25769803776 330301440 25434259456 5242880
+cc 8.6
+cores 10496
+clocks 2100 2100 9751 1950
+bus-width 384
+pcie 4 16 4 16
+nvlinks 4 14062
+nvlink 0-3 up gpu 00000000:01:00.0

@@ -1,0 +1,13 @@
+# A laptop's GPU. Invented, after public listings.
+driver 580.95.05
+cuda 13000
+gpu
+name NVIDIA GeForce RTX 4060 Laptop GPU
+uuid GPU-14060000-0000-4000-8000-000000000000
+pci 00000000:01:00.0 0x28E010DE 0x13A31043
+memory 8585740288 255852544 8325693440 4194304
+cc 8.9
+cores 3072
+clocks 3105 3105 8001 2415
+bus-width 128
+pcie 4 8 4 8

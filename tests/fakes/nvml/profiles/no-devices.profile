@@ -1,0 +1,3 @@
+# The library loads and shows no GPU. Invented.
+driver 580.95.05
+cuda 13000

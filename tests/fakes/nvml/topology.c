@@ -1,0 +1,141 @@
+/* What a device is connected to, and what it is divided into: PCIe, NVLink, MIG. */
+#include "calls.h"
+
+#include <string.h>
+
+struct attributes {
+    unsigned sms, copy, decoder, encoder, jpeg, ofa, gi_slices, ci_slices;
+    unsigned long long mib;
+};
+struct field_value {
+    unsigned field, scope;
+    long long timestamp, latency;
+    unsigned type, result;
+    union {
+        double d;
+        unsigned u;
+        unsigned long long ull;
+    } value;
+};
+enum { FIELD_NVLINK_SPEED = 90, FIELD_NVLINK_COUNT = 91, TYPE_UNSIGNED = 1 };
+
+API nvmlDeviceGetCurrPcieLinkGeneration(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    return number(out, g->pcie_gen);
+}
+
+API nvmlDeviceGetCurrPcieLinkWidth(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    return number(out, g->pcie_width);
+}
+
+API nvmlDeviceGetMaxPcieLinkGeneration(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    return number(out, g->pcie_max_gen);
+}
+
+API nvmlDeviceGetMaxPcieLinkWidth(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    return number(out, g->pcie_max_width);
+}
+
+API nvmlDeviceGetFieldValues(struct gpu *g, int count, struct field_value *values)
+{
+    BEGIN(g);
+    for (int i = 0; i < count; i++) {
+        struct field_value *v = &values[i];
+        int speed = v->field == FIELD_NVLINK_SPEED, links = v->field == FIELD_NVLINK_COUNT;
+        v->type = TYPE_UNSIGNED;
+        v->value.u = speed ? g->nvlink_mbps : g->nvlink_count;
+        v->result = (speed || links) && g->nvlink_count ? SUCCESS : NOT_SUPPORTED;
+    }
+    return SUCCESS;
+}
+
+static int find_link(struct gpu *g, unsigned link)
+{
+    if (!g->nvlink_count)
+        return NOT_SUPPORTED;
+    return link < g->nvlink_count ? SUCCESS : INVALID_ARGUMENT;
+}
+
+API nvmlDeviceGetNvLinkState(struct gpu *g, unsigned link, unsigned *out)
+{
+    BEGIN(g);
+    if (!find_link(g, link))
+        *out = (unsigned)g->link[link].active;
+    return find_link(g, link);
+}
+
+API nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gpu *g, unsigned link, struct pci_info *out)
+{
+    struct nvlink *l;
+    BEGIN(g);
+    if (find_link(g, link))
+        return find_link(g, link);
+    l = &g->link[link];
+    fill_pci(out, l->domain, l->bus, l->device);
+    return l->present ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetNvLinkRemoteDeviceType(struct gpu *g, unsigned link, unsigned *out)
+{
+    BEGIN(g);
+    if (find_link(g, link))
+        return find_link(g, link);
+    *out = (unsigned)g->link[link].to;
+    return g->link[link].present ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetMigMode(struct gpu *g, unsigned *now, unsigned *next)
+{
+    BEGIN(g);
+    *now = (unsigned)g->mig_now;
+    *next = (unsigned)g->mig_next;
+    return g->mig_known ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetMaxMigDeviceCount(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    *out = (unsigned)g->mig_max;
+    return SUCCESS;
+}
+
+API nvmlDeviceGetMigDeviceHandleByIndex(struct gpu *g, unsigned index, struct gpu **out)
+{
+    BEGIN(g);
+    if (index >= MAX_MIG || !g->mig[index])
+        return NOT_FOUND;
+    *out = g->mig[index];
+    return obey(&(*out)->rules, "handle");
+}
+
+API nvmlDeviceGetGpuInstanceId(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    *out = g->gi;
+    return g->is_mig ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetComputeInstanceId(struct gpu *g, unsigned *out)
+{
+    BEGIN(g);
+    *out = g->ci;
+    return g->is_mig ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetAttributes_v2(struct gpu *g, struct attributes *out)
+{
+    BEGIN(g);
+    memset(out, 0, sizeof *out);
+    out->sms = g->sms;
+    out->mib = g->mig_mib;
+    out->gi_slices = g->gi_slices;
+    out->ci_slices = g->ci_slices;
+    return g->is_mig ? SUCCESS : NOT_SUPPORTED;
+}
