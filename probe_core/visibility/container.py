@@ -94,7 +94,9 @@ def _named(
     return [one.id for one in every if text.startswith("MIG-") and one.uuid == text] or None
 
 
-def _numbered(gpu: str, instance: str | None, cut: Mapping[str, list[Instance]]) -> list[str] | None:
+def _numbered(
+    gpu: str, instance: str | None, cut: Mapping[str, list[Instance]]
+) -> list[str] | None:
     inside = cut.get(gpu, [])
     if instance is None:
         return [gpu, *_ids(inside)]

@@ -120,10 +120,7 @@ def _picks(
     by_uuid = value.startswith(("GPU-", "MIG-"))
     picks: list[Pick] = []
     for entry in value.split(","):
-        if by_uuid:
-            pick = _by_uuid(entry, gpus, instances, driver)
-        else:
-            pick = _by_number(entry, gpus)
+        pick = _by_uuid(entry, gpus, instances, driver) if by_uuid else _by_number(entry, gpus)
         if pick is None:
             return picks, entry
         picks.append(pick)

@@ -67,9 +67,7 @@ def _collect_faults(faults: dict[tuple[str, str], dict[str, Any]], view: View) -
         faults[key] = _finding("order-unknown", what, why, "CUDA_DEVICE_ORDER")
 
 
-def _finding(
-    code: str, what: str, why: str, name: str, severity: str = "info"
-) -> dict[str, Any]:
+def _finding(code: str, what: str, why: str, name: str, severity: str = "info") -> dict[str, Any]:
     fix = _FIXES.get(code, "unset {name}, or name the device in it, if the process may use it")
     said = {"code": code, "severity": severity, "what": what, "why": why}
     return said | {"fix": fix.format(name=name), "device": None}

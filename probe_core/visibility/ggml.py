@@ -33,7 +33,7 @@ def see(environ: Mapping[str, str], vulkan: View) -> View:
 def _doubt(view: View, mask: Mask, vulkan: View) -> None:
     """What Vulkan itself shows is not known, so neither is what the numbers mean."""
     why = next(iter(vulkan.masks[0].maybe.values()))
-    unsure = {name: why for name in vulkan.possible}
+    unsure = dict.fromkeys(vulkan.possible, why)
     if view.variable == VARIABLE and not mask.ids and mask.code == "variable-empty":
         return
     mask.ids, mask.maybe = [], unsure

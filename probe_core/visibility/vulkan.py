@@ -99,9 +99,7 @@ def _hide(view: View, mask: Mask, name: str, variable: str, value: str) -> None:
         view.variable, view.value = variable, value
 
 
-def _drivers(
-    view: View, mask: Mask, gpus: Sequence[Device], environ: Mapping[str, str]
-) -> None:
+def _drivers(view: View, mask: Mask, gpus: Sequence[Device], environ: Mapping[str, str]) -> None:
     """Apply the list of driver manifests: a vendor none of whose files is in it sees nothing."""
     variable = next((name for name in _FILES if environ.get(name)), None)
     if variable is None:
