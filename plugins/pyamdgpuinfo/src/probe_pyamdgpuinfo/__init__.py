@@ -1,0 +1,1 @@
+"""A second opinion on AMD GPUs, from the library pyamdgpuinfo."""
