@@ -1,6 +1,7 @@
 """The command line of those who write and release the data."""
 
 import argparse
+import os
 import sys
 
 
@@ -23,12 +24,14 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--fix", action="store_true", help="lay the files out canonically first")
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.set_defaults(run=_check)
+    build = commands.add_parser("build", help="pack a data folder into a table")
+    build.add_argument("data", nargs="?", default=_here("data"))
+    build.add_argument("--into", default=_here("src", "probe_chipdb", "table"))
+    build.set_defaults(run=_build)
     return parser
 
 
 def _check(options: argparse.Namespace) -> int:
-    import os
-
     from probe_chipdb.tools import check, layout
 
     os.stat(options.path)
@@ -40,6 +43,22 @@ def _check(options: argparse.Namespace) -> int:
         print(f"{problem.level}: {problem}")
     print(result.summary(), file=sys.stderr)
     return int(bool(result.problems if options.strict else result.errors))
+
+
+def _build(options: argparse.Namespace) -> int:
+    from probe_chipdb.tools.build import build
+
+    os.stat(options.data)
+    problems = build(options.data, options.into)
+    for problem in problems:
+        print(f"left out: {problem}")
+    return int(bool(problems))
+
+
+def _here(*parts: str) -> str:
+    """A path of the source tree, for those who work in it."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return os.path.join(root, *parts)
 
 
 if __name__ == "__main__":

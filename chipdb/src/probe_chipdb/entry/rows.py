@@ -1,6 +1,6 @@
 """Packs good entries into the lines and index keys of a table: the same for every origin."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from probe_chipdb import columns
@@ -99,26 +99,32 @@ def _rates(rates: Mapping[str, float], separator: str) -> str:
 
 def _index(data: Data) -> dict[str, list[str]]:
     index: dict[str, list[str]] = {}
+
+    def file(key: str, value: str) -> None:
+        values = index.setdefault(key, [])
+        if value not in values:
+            values.append(value)
+
     for id_, chip in sorted(data.chips.items()):
         for key in chip_keys(chip):
-            ids = index.setdefault(key, [])
-            if id_ not in ids:
-                ids.append(id_)
+            file(key, id_)
+        _file_masks(file, "gm", chip.get("gpu_id", ()))
     for id_, arch in sorted(data.archs.items()):
         for key in _arch_keys(arch):
-            index.setdefault(key, []).append(id_)
+            file(key, id_)
+        _file_masks(file, "agm", arch.get("match", {}).get("gpu_id", ()))
     return index
 
 
-def chip_keys(chip: Mapping[str, Any]) -> Iterable[str]:
-    """Every key under which a chip can be found (see table keys in docs/format)."""
+def chip_keys(chip: Mapping[str, Any]) -> Iterator[str]:
+    """Every key under which a chip can be found: a letter for its kind, and the value."""
     yield f"v:{chip['vendor']}"
     for pci in chip.get("pci", ()):
         yield f"p:{pci}"
     for compatible in chip.get("dt", ()):
         yield f"d:{normalise(compatible, 'dt')}"
     for register in chip.get("gpu_id", ()):
-        yield from _register_keys(register, "g")
+        yield f"g:{_register(register)}"
     if chip.get("arch") and chip.get("units"):
         yield f"u:{chip['arch']}/{chip['units']}"
     for name in (chip["name"], *chip.get("aliases", ())):
@@ -126,25 +132,14 @@ def chip_keys(chip: Mapping[str, Any]) -> Iterable[str]:
             yield f"n:{key}"
 
 
-def _register_keys(register: str, letter: str) -> Iterable[str]:
-    """`g:arm:0xa007/0xf00f`, and the mask among the masks to try."""
-    vendor, _, value = register.partition(":")
-    plain, _, mask = value.partition("/")
-    if not mask:
-        yield f"{letter}:{vendor}:{int(plain, 16):#x}"
-        return
-    yield f"{letter}:{vendor}:{int(plain, 16) & int(mask, 16):#x}/{int(mask, 16):#x}"
-    yield f"{letter}m:{vendor}:{int(mask, 16):#x}"
-
-
-def _arch_keys(arch: Mapping[str, Any]) -> Iterable[str]:
+def _arch_keys(arch: Mapping[str, Any]) -> Iterator[str]:
     match = arch.get("match", {})
     for letter, column in (("c", "compute_capability"), ("x", "gfx"), ("m", "metal_family"),
                            ("ap", "pci"), ("ad", "dt"), ("al", "platform")):  # fmt: skip
         for value in match.get(column, ()):
             yield f"{letter}:{value}"
     for register in match.get("gpu_id", ()):
-        yield from _register_keys(register, "ag")
+        yield f"ag:{_register(register)}"
     for rule in match.get("cpuid", ()):
         yield f"i:{rule['vendor']}/{rule['family']}"
     for rule in match.get("midr", ()):
@@ -153,3 +148,21 @@ def _arch_keys(arch: Mapping[str, Any]) -> Iterable[str]:
         yield "b:"
     if "generic" in match:
         yield f"y:{match['generic']}"
+
+
+def _register(register: str) -> str:
+    """`arm:0xa867`, or `arm:0xa007/0xf00f` with the value masked."""
+    vendor, _, value = register.partition(":")
+    plain, _, mask = value.partition("/")
+    if not mask:
+        return f"{vendor}:{int(plain, 16):#x}"
+    return f"{vendor}:{int(plain, 16) & int(mask, 16):#x}/{int(mask, 16):#x}"
+
+
+def _file_masks(file: Callable[[str, str], None], letter: str, registers: Iterable[str]) -> None:
+    """The masks in use, by vendor: a reader has to try each."""
+    for register in registers:
+        vendor, _, value = register.partition(":")
+        mask = value.partition("/")[2]
+        if mask:
+            file(f"{letter}:{vendor}", f"{int(mask, 16):#x}")

@@ -1,0 +1,309 @@
+"""Decides which chip a device is: exact keys by precedence, live facts to choose, never a guess.
+
+Precedence: PCI id with subsystem, PCI id with revision, PCI id, id register, device-tree
+compatible, architecture with unit count, name. A lower key may narrow what a higher one left
+open; where it disagrees, the higher wins with less confidence, and the conflict is kept.
+"""
+
+from probe_chipdb.normalise import is_generic, normalise
+from probe_chipdb.veto import why_no_chip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.database import Database
+
+_CONFIDENCE = ("low", "medium", "high")
+_HARDWARE = frozenset(("pci-subsystem", "pci-revision", "pci", "gpu-id", "dt"))
+MEMORY_LOW, MEMORY_HIGH = 0.90, 1.01  # live total against nominal: ECC and firmware take up to 10 %
+
+
+class Match:
+    """What is known of one device's identity.
+
+    chip: the product, or None. by: which key found it (or found the candidates).
+    confidence: "high", "medium" or "low"; None without a chip.
+    candidates: the products that it may be, when it is one of several.
+    conflicts: sentences about keys or live facts that disagree.
+    reason: why chip is None.
+    """
+
+    __slots__ = ("by", "candidates", "chip", "confidence", "conflicts", "reason")
+
+    def __init__(
+        self,
+        chip: "Chip | None" = None,
+        by: str | None = None,
+        confidence: str | None = None,
+        candidates: "tuple[Chip, ...]" = (),
+        conflicts: tuple[str, ...] = (),
+        reason: str | None = None,
+    ) -> None:
+        self.chip = chip
+        self.by = by
+        self.confidence = confidence
+        self.candidates = candidates
+        self.conflicts = conflicts
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
+
+
+class Question:
+    """What is known of the device, brought to one spelling."""
+
+    __slots__ = ("arch", "compute_capability", "dt", "generic", "gfx", "gpu_id", "key", "memory", "name",
+                 "pci", "revision", "subsystem", "units", "vendor")  # fmt: skip
+
+    def __init__(
+        self,
+        pci: str | None,
+        subsystem: str | None,
+        revision: str | None,
+        gpu_id: str | None,
+        dt: tuple[str, ...],
+        arch: str | None,
+        compute_capability: str | None,
+        gfx: str | None,
+        vendor: str | None,
+        units: int | None,
+        memory: int | None,
+        name: str | None,
+        name_kind: str,
+    ) -> None:
+        self.pci = _hex(pci) or _pci_in(name)
+        self.subsystem = _hex(subsystem)
+        self.revision = _hex(revision).rjust(2, "0") if revision else ""
+        self.gpu_id = gpu_id.lower() if gpu_id else ""
+        self.dt = dt
+        self.arch = arch
+        self.compute_capability = compute_capability
+        self.gfx = (gfx or "").partition(":")[0]  # ROCm appends ":sramecc+:xnack-"
+        self.vendor = vendor.lower() if vendor else ""
+        self.units = units
+        self.memory = memory
+        self.name = name
+        self.key = normalise(name, name_kind) if name else ""
+        if not self.gfx and self.key.startswith("gfx") and self.key.isalnum():
+            self.gfx, self.key = self.key, ""  # OpenCL and HIP name AMD devices so
+        self.generic = is_generic(self.key)
+
+
+def answer(db: "Database", asked: Question) -> Match:
+    """The chip, or what it may be and why it is not known."""
+    why = why_no_chip(asked.name, asked.pci)
+    if why:
+        return Match(reason=f"no chip of the table: {why}")
+    by, chips = _hardware(db, asked)
+    named = _allowed(db, db.ids(f"n:{asked.key}"), asked) if asked.key else []
+    if not chips:
+        by, chips = _by_units(db, asked, named)
+    if not chips:
+        return _by_name(db, asked, named)
+    conflicts = _disagreement(chips, named, asked, by)
+    narrowed = [chip for chip in chips if chip in named]
+    return _decide(by, chips, narrowed or chips, asked, db, conflicts)
+
+
+def _hardware(db: "Database", asked: Question) -> "tuple[str, list[Chip]]":
+    """The first hardware key that any chip has, and those chips."""
+    for by, key in _hardware_keys(db, asked):
+        ids = db.ids(key)
+        if ids:
+            return by, [chip for id_ in ids if (chip := db.chip(id_))]
+    return "", []
+
+
+def _hardware_keys(db: "Database", asked: Question) -> list[tuple[str, str]]:
+    keys = []
+    if asked.pci:
+        plain = f"p:{asked.pci}"
+        if asked.subsystem and asked.revision:
+            keys.append(("pci-subsystem", f"{plain}/{asked.subsystem}@{asked.revision}"))
+        if asked.subsystem:
+            keys.append(("pci-subsystem", f"{plain}/{asked.subsystem}"))
+        if asked.revision:
+            keys.append(("pci-revision", f"{plain}@{asked.revision}"))
+        keys.append(("pci", plain))
+    if asked.gpu_id:
+        keys += [("gpu-id", f"g:{key}") for key in register_keys(db, asked.gpu_id, "gm")]
+    keys += [("dt", f"d:{normalise(compatible, 'dt')}") for compatible in asked.dt]
+    return keys
+
+
+def register_keys(db: "Database", register: str, masks: str) -> list[str]:
+    """`arm:0xa867` as every key under which it may be filed, the exact one first.
+
+    A whole 32-bit Mali GPU_ID holds the product in its upper half.
+    """
+    vendor, _, text = register.partition(":")
+    try:
+        value = int(text, 16)
+    except ValueError:
+        return []
+    values = [value, value >> 16] if vendor == "arm" and value > 0xFFFF else [value]
+    keys = [f"{vendor}:{one:#x}" for one in values]
+    for mask in (int(mask, 16) for mask in db.ids(f"{masks}:{vendor}")):
+        keys += [f"{vendor}:{one & mask:#x}/{mask:#x}" for one in values]
+    return keys
+
+
+def _by_units(db: "Database", asked: Question, named: "list[Chip]") -> "tuple[str, list[Chip]]":
+    """Architecture with unit count: only where no product name speaks against it."""
+    archs = _archs(db, asked)
+    if not (archs and asked.units) or (asked.key and not asked.generic and not named):
+        return "", []
+    ids = [id_ for arch in archs for id_ in db.ids(f"u:{arch}/{asked.units}")]
+    chips = _allowed(db, tuple(ids), asked)
+    if asked.pci:  # these list their PCI ids, and this one is not among them
+        chips = [chip for chip in chips if not chip.pci]
+    return "arch-units", chips
+
+
+def _archs(db: "Database", asked: Question) -> list[str]:
+    if asked.arch:
+        return [asked.arch]
+    if asked.gfx:
+        return list(db.ids(f"x:{asked.gfx}"))
+    return list(db.ids(f"c:{asked.compute_capability}")) if asked.compute_capability else []
+
+
+def _by_name(db: "Database", asked: Question, named: "list[Chip]") -> Match:
+    if not named:
+        return Match(reason=_unknown(db, asked))
+    conflicts = []
+    if asked.pci and all(chip.pci for chip in named):
+        conflicts.append(f"the name is known, but its PCI id {asked.pci} is not: a newer variant?")
+    return _decide("name", named, named, asked, db, conflicts)
+
+
+def _allowed(db: "Database", ids: tuple[str, ...], asked: Question) -> "list[Chip]":
+    """The chips of these ids, without those that the vendor or the architecture rules out."""
+    return [chip for id_ in ids
+            if (chip := db.chip(id_)) and not _other_vendor(chip, asked) and not other_arch(db, chip, asked)]  # fmt: skip
+
+
+def _other_vendor(chip: "Chip", asked: Question) -> bool:
+    return bool(asked.vendor) and chip.vendor != asked.vendor
+
+
+def other_arch(db: "Database", chip: "Chip", asked: Question) -> str | None:
+    """What the driver says that the chip's architecture cannot be, or None."""
+    arch = db.arch(chip.arch) if chip.arch else None
+    if arch is None:
+        return None
+    for column, value in (("compute_capability", asked.compute_capability), ("gfx", asked.gfx)):
+        known = arch.column(column)
+        if value and known and value not in known.split("|"):
+            return f"{column.replace('_', ' ')} {value}"
+    if asked.arch and asked.arch not in (arch.id, arch.family) and "+" not in asked.arch:
+        return f"architecture {asked.arch}"
+    return None
+
+
+def _disagreement(chips: "list[Chip]", named: "list[Chip]", asked: Question, by: str) -> list[str]:
+    if not named or asked.generic or any(chip in named for chip in chips):
+        return []
+    found = ", ".join(chip.id for chip in chips[:4])
+    other = ", ".join(chip.id for chip in named[:4])
+    return [f"{by} says {found}, but the name {asked.name!r} says {other}"]
+
+
+def _decide(
+    by: str,
+    found: "list[Chip]",
+    chips: "list[Chip]",
+    asked: Question,
+    db: "Database",
+    conflicts: list[str],
+) -> Match:
+    """One chip if the live facts leave one; else what it may be."""
+    fitting = [chip for chip in chips if not misfit(chip, asked)]
+    if len(chips) > 1 and len(fitting) == 1:
+        chips = fitting
+    elif len(chips) > 1:
+        return _one_of(by, fitting or chips, bool(fitting), asked, conflicts)
+    chip = chips[0]
+    problem = misfit(chip, asked)
+    if problem:
+        conflicts = [*conflicts, f"{chip.id}: {problem}"]
+    if by in _HARDWARE and (strange := other_arch(db, chip, asked)):
+        conflicts = [*conflicts, f"{chip.id} is {chip.arch}, but the driver says {strange}"]
+    level = (2 if by in _HARDWARE else 1) - (len(found) > 1 and by in _HARDWARE) - len(conflicts)
+    return Match(chip, by, _CONFIDENCE[max(level, 0)], (), tuple(conflicts))
+
+
+def misfit(chip: "Chip", asked: Question) -> str | None:
+    """What the driver counts that this product does not have, or None."""
+    units, size = chip.units, chip.memory.bytes
+    if asked.units and units and asked.units != units:
+        return f"the driver counts {asked.units} {chip.unit or 'units'}, the product has {units}"
+    if asked.memory and size and not MEMORY_LOW * size <= asked.memory <= MEMORY_HIGH * size:
+        live = f"{asked.memory / 2**30:.1f}"
+        return f"the driver reports {live} GiB of memory, the product has {chip.memory.gib:g}"
+    return None
+
+
+def _one_of(by: str, chips: "list[Chip]", fit: bool, asked: Question, conflicts: list[str]) -> Match:
+    names = ", ".join(sorted({chip.id for chip in chips})[:8])
+    more = f" and {len(chips) - 8} more" if len(chips) > 8 else ""
+    reason = f"one of {names}{more}: the {_words(by, asked)} is shared"
+    missing = _would_tell(chips, asked)
+    if missing:
+        reason += f"; the {missing} would tell"
+    if not fit:
+        conflicts = [*conflicts, "no candidate has the unit count and memory that the driver reports"]
+    return Match(None, by, None, tuple(chips), tuple(conflicts), reason)
+
+
+def _words(by: str, asked: Question) -> str:
+    return {"name": f"name {asked.name!r}", "dt": "device-tree compatible", "gpu-id": f"id {asked.gpu_id}",
+            "arch-units": "architecture and unit count"}.get(by, f"PCI id {asked.pci}")  # fmt: skip
+
+
+def _would_tell(chips: "list[Chip]", asked: Question) -> str:
+    ways = []
+    if not asked.units and len({chip.units for chip in chips}) > 1:
+        ways.append("unit count")
+    if not asked.memory and len({chip.memory.gib for chip in chips}) > 1:
+        ways.append("memory size")
+    return " or ".join(ways)
+
+
+def _unknown(db: "Database", asked: Question) -> str:
+    tried = []
+    if asked.pci:
+        tried.append(f"no chip has PCI id {asked.pci}")
+    if asked.gpu_id:
+        tried.append(f"no chip has the id {asked.gpu_id}")
+    if asked.dt:
+        tried.append(f"no chip is compatible with {', '.join(asked.dt)}")
+    if asked.key:
+        known = db.ids(f"n:{asked.key}")
+        other = f" that fits the vendor and architecture ({', '.join(known[:4])})" if known else ""
+        tried.append(f"no chip is named {asked.name!r}{other}")
+    return "; ".join(tried) or "nothing that identifies a chip was given"
+
+
+def _hex(text: str | None) -> str:
+    return text.strip().lower().replace("0x", "") if text else ""
+
+
+def _pci_in(name: str | None) -> str:
+    """The id inside `... [10de:2684] (rev a1)`, or Intel's `Intel(R) Graphics [0x56a0]`."""
+    if not name or "[" not in name:
+        return ""
+    for part in name.lower().split("[")[1:]:
+        inside = part.partition("]")[0]
+        device = inside.removeprefix("0x")
+        if inside.startswith("0x") and len(device) == 4 and "intel" in name.lower() and _is_hex(device):
+            return f"8086:{device}"
+        vendor, colon, device = inside.partition(":")
+        if colon and len(vendor) == len(device) == 4 and _is_hex(vendor + device):
+            return inside
+    return ""
+
+
+def _is_hex(text: str) -> bool:
+    return all(letter in "0123456789abcdef" for letter in text)
