@@ -39,11 +39,14 @@ def _sighting(
 ) -> dict[str, Any]:
     cpu = {key: facts[key] for key in cpuinfo.IDENTITY if key in facts}
     cpu["flags"] = facts.get("flags", [])
+    clusters = _with_clocks(machine, facts) or package.get("clusters")
+    if clusters:
+        cpu["clusters"] = clusters
     sighting: dict[str, Any] = {
         "ids": [f"cpu:{index}"],
         "kind": "cpu",
         "memory": {"kind": "shared"},
-        "cpu": cpu | package.get("clusters", {}),
+        "cpu": cpu,
         "backends": ["cpu"],
         "unknown": {},
     }
@@ -64,3 +67,11 @@ def _sighting(
     if "name" not in sighting:
         sighting["unknown"]["name"] = "/proc/cpuinfo has no model name"
     return sighting
+
+
+def _with_clocks(machine: Machine, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the kinds of cores of a big.LITTLE processor, each with its own clock."""
+    return [
+        {**kind, **topology.clocks(machine, kind["first"], None)[0]}
+        for kind in facts.get("clusters", ())
+    ]

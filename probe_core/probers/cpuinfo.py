@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IDENTITY", "PEAK_FLAGS", "facts", "parse"]
 
-IDENTITY = ("vendor_id", "family", "model", "stepping", "implementer", "part", "parts")
+IDENTITY = ("vendor_id", "family", "model", "stepping", "implementer", "part")
 """Keys that name a microarchitecture: x86's family and model, Arm's implementer and part."""
 
 PEAK_FLAGS = frozenset(
@@ -99,19 +99,29 @@ def _x86(first: dict[str, str]) -> dict[str, Any]:
 
 
 def _arm(blocks: list[dict[str, str]]) -> dict[str, Any]:
-    """Return implementer and part of the fastest kind of core (the highest part), and all kinds."""
-    kinds: dict[str, int] = {}
+    """Return implementer and part of the first core, and the kinds of cores where they differ.
+
+    `first` is the number of a CPU of each kind, for its clock.
+    """
+    kinds: dict[tuple[int, int], dict[str, Any]] = {}
     for block in blocks:
         implementer, part = _int(block.get("CPU implementer")), _int(block.get("CPU part"))
-        if implementer is not None and part is not None:
-            key = f"{implementer:#04x}:{part:#05x}"
-            kinds[key] = kinds.get(key, 0) + 1
+        if implementer is None or part is None:
+            continue
+        kind = kinds.setdefault(
+            (implementer, part),
+            {"implementer": implementer, "part": part, "cores": 0},
+        )
+        kind["cores"] += 1
+        kind.setdefault("first", _int(block.get("processor")) or 0)
     if not kinds:
         return {}
-    implementer, part = (int(number, 16) for number in max(kinds).split(":"))
-    found: dict[str, Any] = {"implementer": implementer, "part": part, "parts": kinds}
-    if implementer in _ARM_VENDORS:
-        found["vendor"] = _ARM_VENDORS[implementer]
+    first, *others = kinds.values()
+    found: dict[str, Any] = {"implementer": first["implementer"], "part": first["part"]}
+    if others:
+        found["clusters"] = [first, *others]
+    if first["implementer"] in _ARM_VENDORS:
+        found["vendor"] = _ARM_VENDORS[first["implementer"]]
     return found
 
 

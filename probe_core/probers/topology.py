@@ -52,15 +52,12 @@ def _package(machine: Machine, members: list[int]) -> dict[str, Any]:
     cores = _cores(machine, members)
     if cores:
         package["cores"] = cores
-    node = next(
-        (n for n in machine.listdir(f"{CPUS}/cpu{members[0]}") if n[:4] == "node" and n[4:].isdecimal()),
-        None,
-    )
-    if node:
-        package["numa_node"] = int(node[4:])
+    nodes = [n[4:] for n in machine.listdir(f"{CPUS}/cpu{members[0]}") if n[:4] == "node"]
+    if nodes and nodes[0].isdecimal():
+        package["numa_node"] = int(nodes[0])
     clusters = _clusters(machine, set(members))
     if clusters:
-        package["clusters"] = {"clusters": clusters}
+        package["clusters"] = clusters
     return package
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from probe_core.findings import finding
 from probe_core.registry.entrypoints import GROUP, EntryPoint, scan
 from probe_core.registry.locate import is_module_name
-from probe_core.registry.manifest import apply_manifest
-from probe_core.registry.prober import FALLBACK, Prober
+from probe_core.registry.manifest import apply_manifest, take_field
+from probe_core.registry.prober import FALLBACK, HOST, Prober
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from probe_core.findings import Finding
+
+    Registered = Mapping[str, Any]
 
 __all__ = ["RESERVED", "discover"]
 
@@ -22,11 +25,11 @@ RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
 
 
 def discover(
-    registered: Mapping[str, str], paths: Iterable[str] | None = None
+    registered: Mapping[str, Registered], paths: Iterable[str] | None = None
 ) -> tuple[list[Prober], list[Finding]]:
     """Return every prober that is not built in, best priority first, and what was found broken.
 
-    `registered` are the host's own (name to target); they come before entry points of that name.
+    `registered` are the host's own: name to ``target`` and what a manifest may say.
     """
     entries, problems = scan(paths)
     findings = [
@@ -38,18 +41,21 @@ def discover(
         )
         for problem in problems
     ]
-    probers = [_from_host(name, target) for name, target in registered.items()]
+    probers = [_from_host(name, fields) for name, fields in registered.items()]
     probers += [_from_entry(entry) for entry in entries]
     for prober in probers:
         findings += _manifest_findings(prober)
     return sorted(probers, key=Prober.rank), findings
 
 
-def _from_host(name: str, target: str) -> Prober:
-    prober = Prober(name, target, "host")
-    prober.rejection = _bad_name(name) or _bad_target(target)
+def _from_host(name: str, fields: Registered) -> Prober:
+    prober = Prober(name, fields["target"], HOST)
+    prober.rejection = _bad_name(name) or _bad_target(prober.target)
     if prober.rejection is None:
         apply_manifest(prober, None)
+        for key, value in fields.items():
+            if key != "target":
+                take_field(prober, key, value)
     return prober
 
 

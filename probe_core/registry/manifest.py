@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from probe_core.registry.locate import Place
     from probe_core.registry.prober import Prober
 
-__all__ = ["WHEN_KEYS", "apply_manifest", "read_manifest"]
+__all__ = ["WHEN_KEYS", "apply_manifest", "read_manifest", "take_field"]
 
 FILE_LIMIT = 64 << 10
 MAX_DEADLINE_S = 120.0
@@ -46,7 +46,7 @@ def apply_manifest(prober: Prober, site: str | None) -> None:
         prober.problems.append(f"{os.path.basename(path)}: {_why(error)}")
         return
     for key, value in fields.items():
-        _take(prober, key, value)
+        take_field(prober, key, value)
 
 
 def _why(error: Exception) -> str:
@@ -85,7 +85,8 @@ def read_manifest(path: str, name: str) -> dict[str, Any]:
     return fields
 
 
-def _take(prober: Prober, key: str, value: Any) -> None:
+def take_field(prober: Prober, key: str, value: Any) -> None:
+    """Take one field of a manifest into `prober`, or note what is wrong with it."""
     if key not in _CHECKS:
         prober.problems.append(f"unknown key {key!r}: {did_you_mean(key, _CHECKS)}")
         return

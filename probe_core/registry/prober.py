@@ -7,10 +7,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["DEFAULT_DEADLINE_S", "DEFAULT_PRIORITY", "FALLBACK", "Prober"]
+__all__ = ["DEFAULT_DEADLINE_S", "DEFAULT_PRIORITY", "FALLBACK", "HOST", "Prober"]
 
 DEFAULT_PRIORITY = 100
 DEFAULT_DEADLINE_S = 5.0
+HOST = "host"
+"""Stands for the distribution of a prober that the host registered itself."""
+
 FALLBACK = "fallback"
 """The name of the core-owned terminal prober; nobody else may take it."""
 
@@ -74,6 +77,6 @@ class Prober:
         """``probe-nvidia 1.0.0``, as shown to people."""
         return f"{self.distribution} {self.version}".strip()
 
-    def rank(self) -> tuple[int, str, str]:
-        """Sort key: highest priority first, then distribution, then name."""
-        return (-self.priority, self.distribution, self.name)
+    def rank(self) -> tuple[int, bool, str, str]:
+        """Sort key: highest priority first, then the host's own, then distribution and name."""
+        return (-self.priority, self.distribution != HOST, self.distribution, self.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.api import API_VERSION
 from probe_core.findings import finding
 from probe_core.registry.conditions import unmet
-from probe_core.registry.prober import Prober
+from probe_core.registry.prober import HOST, Prober
 from probe_core.registry.trust import allowed, untrusted
 from probe_core.wording import did_you_mean
 
@@ -47,7 +47,9 @@ def select(
         prober.priority = config.priority.get(prober.name, prober.priority)
         if config.timeout is not None:
             prober.deadline_s = config.timeout
-    decisions, taken = [], dict[str, Prober]()
+    decisions = []
+    # The host's own probers own their names whatever their priority.
+    taken = {p.name: p for p in probers if p.distribution == HOST and not p.rejection}
     for prober in sorted(probers, key=Prober.rank):
         cause, reason = _why_not(prober, config, machine, pci_vendors, taken, stuck)
         if cause is None and veto is not None and (said := veto(prober)):
@@ -72,7 +74,7 @@ def _why_not(
         return "rejected", prober.rejection
     if blocked := _blocked(prober.name, config):
         return "blocked", blocked
-    if prober.name in taken:
+    if taken.get(prober.name, prober) is not prober:
         return "shadowed", f"{taken[prober.name].owner} has a prober of that name, and goes first"
     if problem := _api_problem(prober.api):
         return "api", problem

@@ -1,0 +1,131 @@
+"""Which device is the primary one, and what the bus alone shows that nobody could ask."""
+
+from __future__ import annotations
+
+from probe_core.findings import finding
+from probe_core.probers.fallback import ACCELERATORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from typing import Any
+
+    from probe_core.findings import Finding
+
+__all__ = ["bus_findings", "choose", "in_order"]
+
+_BUS_ONLY = ["bus"]
+_NO_COMPUTE_DRIVERS = ("vfio-pci", "pci-stub", "xen-pciback")
+_KIND_RANK = {"gpu": 0, "accelerator": 1, "npu": 2, "cpu": 3, "display": 4}
+_EXTRAS = {"nvidia": "nvidia", "amd": "amd", "arm": "mali"}
+
+
+def in_order(devices: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the devices as reports list them: GPUs, other accelerators, CPUs, displays."""
+    ordered = sorted(devices, key=lambda device: _KIND_RANK[device["kind"]])
+    # A part stands behind its parent.
+    result: list[dict[str, Any]] = []
+    parts = [device for device in ordered if device.get("parent")]
+    for device in ordered:
+        if not device.get("parent"):
+            result.append(device)
+            result += [part for part in parts if part["parent"] == device["id"]]
+    placed = {device["id"] for device in result}
+    return result + [part for part in parts if part["id"] not in placed]
+
+
+def choose(
+    devices: Iterable[dict[str, Any]],
+    priorities: Mapping[str, int],
+    failed_vendors: Collection[str],
+) -> dict[str, Any] | None:
+    """Return the primary device: the best accelerator this process may use, else the first CPU.
+
+    GPUs before other accelerators, then the priority of the best prober that saw it, dedicated
+    memory before shared, the higher fp16 peak, the larger memory. A device that only the bus saw
+    counts unless it has no driver, or its vendor's own prober just failed to ask it.
+    """
+    listed = list(devices)
+    usable = [d for d in listed if d["kind"] in ACCELERATORS and _usable(d, failed_vendors)]
+    if usable:
+        return min(usable, key=lambda device: _rank(device, priorities))
+    return next((device for device in listed if device["kind"] == "cpu"), None)
+
+
+def _rank(device: dict[str, Any], priorities: Mapping[str, int]) -> tuple[Any, ...]:
+    memory = device.get("memory", {})
+    return (
+        _KIND_RANK[device["kind"]],
+        -max(priorities.get(prober, 0) for prober in device["seen_by"]),
+        memory.get("kind") != "dedicated",
+        -(device.get("fp16") or 0.0),
+        -(memory.get("total") or 0),
+    )
+
+
+def _usable(device: dict[str, Any], failed_vendors: Collection[str]) -> bool:
+    if _hidden(device):
+        return False
+    if device["seen_by"] != _BUS_ONLY:
+        return True
+    driver = device.get("driver", {}).get("name")
+    vendor = device.get("pci", {}).get("id", "").partition(":")[0]
+    return bool(driver) and driver not in _NO_COMPUTE_DRIVERS and vendor not in failed_vendors
+
+
+def _hidden(device: dict[str, Any]) -> bool:
+    from probe_core.visibility import main_consumer
+
+    seen = device.get("visibility", {}).get(main_consumer(device))
+    return seen is not None and seen["visible"] is False
+
+
+def bus_findings(
+    devices: Iterable[dict[str, Any]], failed_vendors: Collection[str]
+) -> list[Finding]:
+    """Return what is to be said of devices that only the bus saw."""
+    findings = []
+    for device in devices:
+        if device["kind"] == "display":
+            findings.append(_display(device))
+        elif device["seen_by"] == _BUS_ONLY:
+            vendor = device.get("pci", {}).get("id", "").partition(":")[0]
+            if not device.get("driver", {}).get("name"):
+                findings.append(_no_driver(device))
+            elif vendor not in failed_vendors:
+                findings.append(_no_prober(device))
+    return findings
+
+
+def _display(device: dict[str, Any]) -> Finding:
+    return finding(
+        "display-only",
+        f"{device['id']} ({device.get('vendor') or 'unknown vendor'}) is a display adapter",
+        "it cannot compute, so it is not counted as an accelerator",
+        "nothing to do",
+        severity="info",
+        device=device["id"],
+    )
+
+
+def _no_driver(device: dict[str, Any]) -> Finding:
+    return finding(
+        "no-driver",
+        f"no kernel driver is bound to {device.get('name') or device['id']}",
+        "without a driver no program can use it",
+        f"install or load the driver of {device.get('vendor') or 'its vendor'}",
+        device=device["id"],
+    )
+
+
+def _no_prober(device: dict[str, Any]) -> Finding:
+    extra = _EXTRAS.get(device.get("vendor") or "")
+    name = device.get("name") or device["id"]
+    return finding(
+        "prober-missing",
+        f"only the bus was asked about {name}",
+        "no prober that ran knows this kind of device, so its memory and clocks are not live",
+        f"pip install 'probe-core[{extra}]'" if extra else "install a prober for it",
+        severity="info",
+        device=device["id"],
+    )
