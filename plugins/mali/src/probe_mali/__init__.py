@@ -1,0 +1,1 @@
+"""A prober of Arm Mali GPUs, whichever of the four kernel drivers runs them."""
