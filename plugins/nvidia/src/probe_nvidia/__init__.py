@@ -1,0 +1,1 @@
+"""NVIDIA GPUs for probe-core; the prober is `probe_nvidia.prober`."""

@@ -1,0 +1,82 @@
+"""Loads and initialises NVIDIA's management library, or says exactly why that fails."""
+
+from __future__ import annotations
+
+import importlib
+
+from probe_core.api import Unavailable
+from probe_nvidia import reasons
+from probe_nvidia.codes import LIBRARY_NOT_FOUND, code_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_nvidia.scene import Scene
+
+__all__ = ["start"]
+
+SONAME = "libnvidia-ml.so.1"
+
+# Where drivers put the library outside the loader's own path: WSL, NixOS, GKE and other node
+# installers. nvidia-ml-py asks the loader by soname, which an already loaded library satisfies.
+FOLDERS = (
+    "/usr/lib/wsl/lib",
+    "/run/opengl-driver/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+)
+
+
+def start(scene: Scene) -> Any:
+    """Return nvidia-ml-py's module with NVML initialised; raises `Unavailable`."""
+    try:
+        nvml = importlib.import_module("pynvml")
+    except Exception as error:
+        raise reasons.no_client(error) from None
+    code = _initialise(nvml)
+    if code == LIBRARY_NOT_FOUND and _load_from_folders(scene):
+        code = _initialise(nvml)
+    if code is not None:
+        detail = _loader_says(scene) if code == LIBRARY_NOT_FOUND else None
+        raise reasons.why_not(code, scene, detail)
+    return nvml
+
+
+def _initialise(nvml: Any) -> int | None:
+    """Return None on success, else NVML's code; raises `Unavailable` for any other failure."""
+    try:
+        nvml.nvmlInit()
+    except Exception as error:
+        code = code_of(error)
+        if code is None:
+            raise Unavailable(f"nvidia-ml-py fails in nvmlInit: {error!r}") from None
+        return code
+    return None
+
+
+def _load_from_folders(scene: Scene) -> bool:
+    import ctypes
+
+    for folder in FOLDERS:
+        path = f"{folder}/{SONAME}"
+        if scene.machine.exists(path):
+            try:
+                ctypes.CDLL(path)
+            except OSError:
+                continue
+            return True
+    return False
+
+
+def _loader_says(scene: Scene) -> str | None:
+    """Return the loader's own words ("file too short"), which nvidia-ml-py drops."""
+    if scene.machine.os != "linux":
+        return None
+    import ctypes
+
+    try:
+        ctypes.CDLL(SONAME)
+    except OSError as error:
+        return str(error)
+    return None

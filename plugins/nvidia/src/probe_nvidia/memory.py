@@ -1,0 +1,63 @@
+"""A device's memory: its own, or the system's where the GPU has none.
+
+NOT_SUPPORTED means "no memory of its own" only on parts that are integrated by construction
+(GB10, Jetson). On a discrete card it is a fault and must not turn into the host's RAM.
+"""
+
+from __future__ import annotations
+
+from probe_nvidia.sysmem import unified_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_core.api import Machine
+    from probe_nvidia.ask import Asker
+
+__all__ = ["INTEGRATED", "memory_of"]
+
+INTEGRATED = frozenset({"3.2", "5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1"})
+"""Compute capabilities that exist only in SoCs: Tegra K1, X1, X2, Xavier, Orin, Thor (10.1 until
+CUDA 12.9, then 11.0) and GB10 (NVIDIA, "CUDA GPU compute capability")."""
+
+_VERSION_2 = 0x0200_0028
+"""Version 2 of the memory structure: its size (40 bytes) and number, as NVML wants them."""
+
+
+def memory_of(asker: Asker, machine: Machine, capability: str | None) -> dict[str, Any] | None:
+    """Return the ``memory`` of a sighting (bytes), or None with the reason in the asker."""
+    if capability in INTEGRATED:
+        return _unified(asker, machine)
+    info = _info(asker, "memory.total")
+    if info is None:
+        return None
+    total = int(info.total)
+    if not total:
+        asker.unknown["memory.total"] = "NVML answered 0 bytes"
+        return None
+    memory = {"kind": "dedicated", "total": total, "free": int(info.free), "used": int(info.used)}
+    reserved = int(getattr(info, "reserved", 0))
+    # The total includes what the driver keeps for itself; the memory bar of a 24564 MiB card
+    # never reaches it.
+    parts = {"vram": total} | ({"reserved": reserved} if reserved else {})
+    return memory | {"usable": total - reserved, "parts": parts}
+
+
+def _unified(asker: Asker, machine: Machine) -> dict[str, Any]:
+    """Return the system's memory; a carve-out that the driver calls its own is a part of it."""
+    memory = unified_memory(machine)
+    info = _info(asker, None)
+    if memory is None:
+        asker.unknown["memory.total"] = "it is the system's, and /proc/meminfo has no MemTotal"
+        memory = {"kind": "unified", "parts": {}}
+    if info is not None and info.total:
+        memory["parts"]["vram"] = int(info.total)
+    return memory
+
+
+def _info(asker: Asker, field: str | None) -> Any:
+    """Ask version 2, which tells reserved bytes apart, then version 1 (drivers before 510)."""
+    version = getattr(asker.nvml, "nvmlMemory_v2", _VERSION_2)
+    call = "nvmlDeviceGetMemoryInfo"
+    return asker.first(field, (call, version), (call,))

@@ -1,0 +1,94 @@
+"""Answers from files alone: for sleeping GPUs, recorded machines, and drivers that fail."""
+
+from __future__ import annotations
+
+from probe_core.api import Unavailable, finding
+from probe_nvidia.scene import driver_of
+from probe_nvidia.sysmem import unified_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from probe_nvidia.scene import Scene
+    from probe_nvidia.tegra import Soc
+
+    Sighting = dict[str, Any]
+
+__all__ = ["asleep", "card", "recorded", "soc_alone", "soc_sighting", "unavailable"]
+
+_UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks.max_mhz")
+
+
+def recorded(scene: Scene) -> Iterator[Sighting]:
+    """Report what a recorded machine's files say; no library can be asked about it."""
+    yield from _all(scene, "the machine is a recording, so its driver cannot be asked")
+
+
+def asleep(scene: Scene) -> Iterator[Sighting]:
+    """Report from files because a GPU sleeps and nvmlInit would wake it.
+
+    One sleeping GPU keeps all from being asked: nvmlInit attaches to every GPU of the driver.
+    """
+    names = ", ".join(scene.asleep)
+    yield from _all(scene, f"{names} sleeps, and asking the driver would wake it")
+    yield finding(
+        "gpu-asleep",
+        severity="info",
+        what=f"memory and clocks of the NVIDIA GPUs were not read: {names} sleeps",
+        why="initialising NVIDIA's library wakes every GPU: 2 s to resume, 15 s awake (btop#1831)",
+        fix="run `probe --active` to wake and ask them",
+        device=scene.asleep[0],
+    )
+
+
+def soc_alone(scene: Scene) -> Iterator[Sighting]:
+    """Report a Jetson module's GPU from the device tree."""
+    if scene.soc:
+        yield soc_sighting(scene, scene.soc, "this Jetson has no NVML")
+
+
+def unavailable(scene: Scene, error: Unavailable) -> Iterator[Sighting]:
+    """Report what files say, then raise why the driver's library cannot be asked."""
+    yield from _all(scene, error.reason)
+    raise error
+
+
+def card(scene: Scene, identity: str, unread: Iterable[str], why: str) -> Sighting:
+    """Return the GPU `identity` (a PCI id) as files alone know it, `unread` fields with `why`."""
+    known, seen = scene.known.get(identity), scene.cards.get(identity, {})
+    ids, named = [identity], {}
+    if known and known.uuid:
+        ids.append(f"uuid:{known.uuid}")
+    if known and known.model:
+        named["name"] = known.model
+    driver = {"name": "nvidia", "version": scene.version} if scene.version else None
+    if driver and driver_of(seen) in (None, "nvidia"):
+        named["driver"] = driver  # type: ignore[assignment]
+    facts = {"ids": ids, "kind": "gpu", "vendor": "nvidia", **named}
+    return facts | {"unknown": dict.fromkeys(unread, why)}
+
+
+def soc_sighting(scene: Scene, soc: Soc, why: str) -> Sighting:
+    """Return a Jetson module's GPU; its memory is the system's."""
+    sighting: Sighting = {
+        "ids": soc.ids,
+        "kind": "gpu",
+        "vendor": "nvidia",
+        "dt": soc.dt,
+        "compute_capability": soc.compute_capability,
+        "backends": ["cuda"],
+        "memory": unified_memory(scene.machine) or {"kind": "unified"},
+        "unknown": {"units": why, "clocks.max_mhz": why},
+    }
+    if "total" not in sighting["memory"]:
+        sighting["unknown"]["memory.total"] = "there is no MemTotal in /proc/meminfo"
+    return sighting | ({"name": soc.model} if soc.model else {})
+
+
+def _all(scene: Scene, why: str) -> Iterator[Sighting]:
+    if scene.soc:
+        yield soc_sighting(scene, scene.soc, why)
+    for identity in scene.known or [i for i in scene.cards if i.startswith("pci:")]:
+        yield card(scene, identity, _UNREAD, why)

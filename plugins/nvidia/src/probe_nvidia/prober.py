@@ -1,0 +1,57 @@
+"""The hook: decides who may be asked about the NVIDIA hardware of a machine, and asks.
+
+The driver's library (NVML) is loaded only where something says that NVIDIA hardware is here and
+none of it sleeps: as root even its initialisation creates /dev/nvidiactl, and it wakes a laptop's
+GPU for many seconds (btop#1831). Otherwise the kernel's files answer.
+"""
+
+from __future__ import annotations
+
+from probe_core.api import NotApplicable, Request, Unavailable, hookimpl, not_applicable
+from probe_nvidia import passive
+from probe_nvidia.scene import Scene
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    Answer = Iterable[dict[str, Any]] | NotApplicable
+
+__all__ = ["probe_devices"]
+
+
+@hookimpl
+def probe_devices(request: Request) -> Answer:
+    """Report every NVIDIA GPU and MIG instance; raises `Unavailable` with the exact reason.
+
+    Sources: NVML through nvidia-ml-py, /proc/driver/nvidia, the device tree of Jetson modules.
+    """
+    scene = Scene(request)
+    if not scene.evidence:
+        return not_applicable("no NVIDIA device on the bus, no NVIDIA driver")
+    if not scene.machine.live:
+        return passive.recorded(scene)
+    if scene.asleep and not request.active:
+        return passive.asleep(scene)
+    return _ask_library(scene)
+
+
+def _ask_library(scene: Scene) -> Answer:
+    # Imported here: ctypes and nvidia-ml-py cost more than all the rest, and are often not needed.
+    from probe_nvidia import library, report
+
+    try:
+        nvml = library.start(scene)
+    except Unavailable as error:
+        return _without_library(scene, error)
+    return report.devices(nvml, scene)
+
+
+def _without_library(scene: Scene, error: Unavailable) -> Answer:
+    if scene.only_suspected and error.code in ("library-missing", "driver-not-installed"):
+        # Windows, or WSL with another vendor's GPU: nothing says that NVIDIA hardware is here.
+        return not_applicable(error.reason)
+    if scene.soc and not scene.cards and error.code in ("library-missing", "driver-not-loaded"):
+        return passive.soc_alone(scene)  # Jetson modules before JetPack 6 have no NVML at all
+    return passive.unavailable(scene, error)

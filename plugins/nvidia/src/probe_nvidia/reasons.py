@@ -1,0 +1,196 @@
+"""Why NVIDIA's library cannot be asked: one sentence and one next step for each way to fail."""
+
+from __future__ import annotations
+
+from probe_core.api import Unavailable
+from probe_nvidia.codes import (
+    DRIVER_NOT_LOADED,
+    LIBRARY_NOT_FOUND,
+    UNKNOWN,
+    VERSION_MISMATCH,
+    name_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_nvidia.scene import Scene
+
+__all__ = ["PLAIN", "no_client", "why_not"]
+
+PLAIN = {
+    3: (
+        "not-supported",
+        "the library does not support this machine's GPU",
+        "check that the driver's release still supports this GPU (legacy branches)",
+    ),
+    4: (
+        "no-permission",
+        "this user may not open the NVIDIA device nodes",
+        "join the group that owns /dev/nvidia* (often video or render), then log in again",
+    ),
+    10: (
+        "driver-timeout",
+        "the driver did not answer in time",
+        "look for NVRM and Xid in dmesg; a GPU may hang and need a reset",
+    ),
+    11: (
+        "irq-issue",
+        "the kernel reports an interrupt problem with a GPU",
+        "look for NVRM in dmesg; check BIOS, MSI and the slot, then reboot",
+    ),
+    13: (
+        "library-too-old",
+        "the library lacks a function that nvidia-ml-py needs",
+        "check which libnvidia-ml.so.1 the loader finds (a stub? LD_LIBRARY_PATH?)",
+    ),
+    15: (
+        "gpu-lost",
+        "a GPU fell off the bus",
+        "drain the node and reboot; look for Xid 79 in dmesg; check power and seating",
+    ),
+    16: (
+        "gpu-reset-required",
+        "a GPU must be reset before it answers",
+        "drain the node and reset it (nvidia-smi -r) or reboot",
+    ),
+    17: (
+        "blocked-by-system",
+        "the operating system blocked the request",
+        "check the cgroup device rules and security policy of this service or container",
+    ),
+    20: ("out-of-memory", "the library could not get memory", "free memory, then try again"),
+    23: (
+        "out-of-resources",
+        "the driver is out of resources",
+        "end programs that use the GPU, then try again",
+    ),
+}
+"""NVML code of nvmlInit → (code, why, fix), where the rest of the machine does not matter."""
+
+_RESTART = "nvidia-container-toolkit#251"
+_GPUS = "start the container with the GPUs: --gpus all, or --device nvidia.com/gpu=all (CDI)"
+_LIBRARIES = (
+    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib64/libnvidia-ml.so.1",
+    "/usr/lib/libnvidia-ml.so.1",
+)
+
+
+def no_client(error: Exception) -> Unavailable:
+    """Return the reason when nvidia-ml-py itself cannot be imported."""
+    return Unavailable(
+        f"nvidia-ml-py cannot be imported: {type(error).__name__}: {error}",
+        code="client-missing",
+        fix="pip install --upgrade nvidia-ml-py (not the package named pynvml)",
+    )
+
+
+def why_not(code: int, scene: Scene, detail: str | None = None) -> Unavailable:
+    """Return the reason for nvmlInit's `code`; `detail` is what the loader said."""
+    if code in (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED):
+        word, why, fix = _not_there(code, scene, detail)
+    elif code == VERSION_MISMATCH:
+        word, why, fix = _mismatch(scene)
+    elif code == UNKNOWN:
+        word, why, fix = _unknown(scene)
+    else:
+        word, why, fix = PLAIN.get(
+            code, (f"nvml-error-{code}", "nvmlInit failed", "run nvidia-smi and look into dmesg")
+        )
+    return Unavailable(f"NVML cannot be used ({name_of(code)}): {why}", code=word, fix=fix)
+
+
+def in_container(scene: Scene) -> bool:
+    """Return whether this looks like the inside of a container."""
+    machine = scene.machine
+    if any(name in machine.environ for name in ("container", "KUBERNETES_SERVICE_HOST")):
+        return True
+    return machine.exists("/.dockerenv") or machine.exists("/run/.containerenv")
+
+
+def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, str]:
+    """Library or driver missing: what else is there tells which of many causes it is."""
+    library = code == LIBRARY_NOT_FOUND
+    foreign = scene.foreign_drivers()
+    if detail and "No such file" not in detail:
+        return (
+            "library-broken",
+            f"the library is there and cannot be loaded: {detail}",
+            "reinstall the driver's libraries, for this processor and of the kernel driver's version",
+        )
+    if foreign and not scene.served:
+        return _foreign(", ".join(foreign))
+    if scene.served or in_container(scene):
+        return _inside(library, scene)
+    if scene.soc and not library:
+        return "driver-not-loaded", "the nvgpu driver is not loaded", "modprobe nvgpu; see dmesg"
+    if library:
+        return (
+            "library-missing" if scene.soc else "driver-not-installed",
+            "NVIDIA's driver is not installed: no library (libnvidia-ml.so.1, nvml.dll), no module",
+            "install NVIDIA's driver for this system",
+        )
+    return (
+        "driver-not-loaded",
+        "the library is installed, but NVIDIA's kernel driver is not loaded",
+        "modprobe nvidia; if that fails see dmesg (Secure Boot, DKMS build, kernel upgrade)",
+    )
+
+
+def _foreign(names: str) -> tuple[str, str, str]:
+    if "vfio-pci" in names or "pci-stub" in names:
+        why = f"the kernel driver {names} reserves the GPU for virtual machines"
+        return "reserved-for-vm", why, "use it in the virtual machine, or bind it to nvidia again"
+    why = f"the kernel driver {names} holds the GPU, and NVIDIA's library needs NVIDIA's driver"
+    return "other-driver", why, f"install NVIDIA's driver and keep {names} from loading (blacklist)"
+
+
+def _inside(library: bool, scene: Scene) -> tuple[str, str, str]:
+    """The kernel driver is loaded, or this is a container: something was not passed in."""
+    machine, inside = scene.machine, in_container(scene)
+    visible = machine.environ.get("NVIDIA_VISIBLE_DEVICES")
+    if visible in ("none", "void", "") and inside:
+        # CDI sets "void" too, but then library and device nodes are there.
+        said = f"NVIDIA_VISIBLE_DEVICES={visible or '(empty)'}"
+        return "hidden-by-container", f"the container was started without GPUs ({said})", _GPUS
+    if library:
+        why = "there is no libnvidia-ml.so.1 in " + ("the container" if inside else "this system")
+        why += ", though the kernel driver is loaded" if scene.served else ""
+        install = (
+            "install the driver's libraries (Debian: libnvidia-ml1; Fedora: nvidia-driver-cuda)"
+        )
+        return "library-missing", why, _GPUS if inside else install
+    if not machine.exists("/dev/nvidiactl"):
+        fix = _GPUS if inside else "as root: nvidia-modprobe -c 0 -u, or run nvidia-smi"
+        return "device-nodes-missing", "the device node /dev/nvidiactl is missing", fix
+    why = "the library cannot reach the kernel driver, though its traces are here"
+    return "driver-not-loaded", why, _GPUS if inside else "modprobe nvidia; see dmesg"
+
+
+def _mismatch(scene: Scene) -> tuple[str, str, str]:
+    library = _library_version(scene)
+    versions = f"kernel driver {scene.version or 'of unknown version'}"
+    versions += f", library {library}" if library else ""
+    fix = "reboot (or unload and load the nvidia modules) after a driver upgrade"
+    if in_container(scene):
+        fix = "remove the driver's libraries from the image: the host's belong into the container"
+    return "version-mismatch", f"kernel driver and library differ in version ({versions})", fix
+
+
+def _library_version(scene: Scene) -> str | None:
+    """Return the version in the name of the file that the library's link leads to."""
+    for path in _LIBRARIES:
+        if scene.machine.exists(path):
+            version = scene.machine.realpath(path).rpartition(".so.")[2]
+            return version if "." in version else None
+    return None
+
+
+def _unknown(scene: Scene) -> tuple[str, str, str]:
+    if in_container(scene):
+        why = "the container seems cut off from its GPUs' nodes, as after systemctl daemon-reload"
+        fix = f"restart the container; CDI or the cgroupfs driver prevents it ({_RESTART})"
+        return "unknown-error", why, fix
+    why = "the driver gives no cause"
+    return "unknown-error", why, "look for NVRM and Xid in dmesg; check who may open /dev/nvidia*"

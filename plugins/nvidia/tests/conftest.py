@@ -1,0 +1,131 @@
+"""Runs the prober in a process of its own, against the fake NVML under the real nvidia-ml-py."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FAKES = Path(__file__).resolve().parents[3] / "tests" / "fakes" / "nvml"
+
+# Reads the machine's files below a root, but counts as live: the library may be asked.
+RUNNER = """
+import json, sys
+from probe_core.api import Machine, NotApplicable, Request, Unavailable
+from probe_core.probers import bus
+
+class Rooted(Machine):
+    def path(self, path):
+        return self.root + path
+
+asked = json.load(sys.stdin)
+machine = Machine() if asked["root"] is None else Rooted(asked["root"], asked["environ"])
+seen = bus.probe_devices(Request(machine)) if asked["root"] else []
+seen = [] if isinstance(seen, NotApplicable) else seen
+machine.live = True
+machine.os = asked["os"]
+said = {"devices": [], "findings": []}
+try:
+    from probe_nvidia.prober import probe_devices
+    answer = probe_devices(Request(machine, seen, active=asked["active"]))
+    if isinstance(answer, NotApplicable):
+        said["not_applicable"] = answer.reason
+    else:
+        for item in answer:
+            key = "findings" if "finding" in item else "devices"
+            said[key].append(item.get("finding", item))
+            if asked["flush"]:
+                print(json.dumps(item), file=sys.stderr, flush=True)
+except Unavailable as error:
+    said["error"] = {"reason": error.reason, "code": error.code, "fix": error.fix}
+said["modules"] = [name for name in ("pynvml", "ctypes") if name in sys.modules]
+json.dump(said, sys.stdout)
+"""
+
+
+def load(name: str) -> ModuleType:
+    """Import a module of the fakes' folder by its path."""
+    spec = importlib.util.spec_from_file_location(f"fake_nvml_{name}", FAKES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def fake() -> ModuleType:
+    """The builder of the fake library."""
+    return load("build")
+
+
+@pytest.fixture(scope="session")
+def trees() -> ModuleType:
+    """The builder of the machine's file side."""
+    return load("tree")
+
+
+@pytest.fixture(scope="session")
+def library(fake: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built fake; workers that test in parallel share it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if base.name.startswith("popen-") else base
+    try:
+        path: Path = fake.build(shared)
+    except fake.NoCompiler as error:
+        pytest.skip(str(error))
+    return path
+
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
+    """Return a function that probes with a profile (a name, or text) and returns what was said."""
+
+    def run(
+        profile: str | None,
+        root: Path | None = None,
+        *,
+        active: bool = False,
+        environ: dict[str, str] | None = None,
+        system: str = "linux",
+        timeout: float = 20.0,
+        flush: bool = False,
+        log: Path | None = None,
+    ) -> dict[str, Any]:
+        if root is None:
+            root = tmp_path / "empty"
+            (root / "dev").mkdir(parents=True, exist_ok=True)
+            (root / "dev/nvidiactl").touch()
+        chosen = profile or ""
+        if "\n" in chosen:
+            text, chosen = chosen, str(tmp_path / "own.profile")
+            Path(chosen).write_text(text)
+        asked = {"root": str(root), "environ": environ or {}, "active": active, "os": system}
+        surroundings = fake.environment(library, chosen, log)
+        if profile is None:  # no library at all
+            del surroundings["LD_LIBRARY_PATH"]
+        done = subprocess.run(
+            [sys.executable, "-c", RUNNER],
+            input=json.dumps(asked | {"flush": flush}),
+            capture_output=True,
+            text=True,
+            env=surroundings,
+            timeout=timeout,
+            check=False,
+        )
+        if done.returncode:
+            return {"died": done.returncode, "stderr": done.stderr}
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    return run
