@@ -17,7 +17,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m probe_chipdb", description="Check, build and compare chip data.")
+    parser = argparse.ArgumentParser(
+        "python -m probe_chipdb", description="Check, build and compare chip data."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     check = commands.add_parser("check", help="judge a data folder or one file")
     check.add_argument("path")

@@ -62,6 +62,12 @@ class Arch:
             for flags, rates in parts(self.column("isa"))
         ]
 
+    def with_rates(self, rates: dict[str, float]) -> "Arch":
+        """The same architecture, held to other rates."""
+        other = Arch(list(self._fields))
+        other.rates = rates
+        return other
+
     def __repr__(self) -> str:
         return f"<Arch {self.id}>"
 
@@ -77,16 +83,17 @@ def shared(archs: list[Arch]) -> Arch:
     first, rest = archs[0], archs[1:]
     if not rest:
         return first
-    joint = Arch(list(first._fields))
+    joint = first.with_rates(
+        {
+            key: ops
+            for key, ops in first.rates.items()
+            if all(arch.rates.get(key) == ops for arch in rest)
+        }
+    )
     joint.id = "+".join(arch.id for arch in archs)
     joint.name = " or ".join(arch.name for arch in archs)
     if any(arch.family != first.family for arch in rest):
         joint.family = ""
-    joint.rates = {
-        key: ops
-        for key, ops in first.rates.items()
-        if all(arch.rates.get(key) == ops for arch in rest)
-    }
     agreed = all(arch.sparse_factor == first.sparse_factor for arch in rest)
     keys = first.sparse_keys.intersection(*(arch.sparse_keys for arch in rest))
     joint.sparse_keys = keys if agreed else frozenset()

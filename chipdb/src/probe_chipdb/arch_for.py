@@ -36,16 +36,20 @@ def _keys(
     dt: tuple[str, ...],
     pci: str | None,
 ) -> list[tuple[str, str]]:
-    keys = [(f"c:{compute_capability}", f"compute capability {compute_capability}"),
-            (f"x:{(gfx or '').partition(':')[0]}", f"gfx target {gfx}"),
-            (f"m:{metal_family}", f"Metal family {metal_family}"),
-            (f"ap:{(pci or '').lower()}", f"PCI id {pci}")]  # fmt: skip
+    keys = [
+        (f"c:{compute_capability}", f"compute capability {compute_capability}"),
+        (f"x:{(gfx or '').partition(':')[0]}", f"gfx target {gfx}"),
+        (f"m:{metal_family}", f"Metal family {metal_family}"),
+        (f"ap:{(pci or '').lower()}", f"PCI id {pci}"),
+    ]
     if gpu_id:
         from probe_chipdb.matching import register_keys
 
         keys += [(f"ag:{key}", f"id {gpu_id}") for key in register_keys(db, gpu_id.lower(), "agm")]
     keys += [(f"ad:{compatible}", f"compatible {compatible}") for compatible in dt]
-    return [(key, said) for key, said in keys if not key.endswith(":") and not key.endswith(":None")]
+    return [
+        (key, said) for key, said in keys if not key.endswith(":") and not key.endswith(":None")
+    ]
 
 
 def _choose(db: "Database", archs: list[Arch], name: str, said: str) -> tuple[Arch | None, str]:
@@ -56,7 +60,10 @@ def _choose(db: "Database", archs: list[Arch], name: str, said: str) -> tuple[Ar
         return fitting[0], f"{said}, and the product class of {name!r}"
     joint = db.arch("+".join(arch.id for arch in archs))
     names = ", ".join(arch.id for arch in archs)
-    return joint, f"{said} covers {names}, and the name does not tell which: only shared rates count"
+    return (
+        joint,
+        f"{said} covers {names}, and the name does not tell which: only shared rates count",
+    )
 
 
 def _fits(arch: Arch, name: str) -> bool:

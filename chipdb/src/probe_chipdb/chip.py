@@ -1,7 +1,7 @@
 """One chip, read from its line in the table only as far as it is asked."""
 
 from probe_chipdb import columns
-from probe_chipdb.peaks import Peak, find, from_rates, natural_accumulator
+from probe_chipdb.peaks import Peak, find, natural_accumulator
 from probe_chipdb.text import items, number, parts, unescape, whole
 
 TYPE_CHECKING = False
@@ -21,8 +21,9 @@ class Clock:
 
     __slots__ = columns.CLOCK
 
-    def __init__(self, base: float | None, boost: float | None, matrix: float | None,
-                 boost_low: float | None) -> None:  # fmt: skip
+    def __init__(
+        self, base: float | None, boost: float | None, matrix: float | None, boost_low: float | None
+    ) -> None:
         self.base = base
         self.boost = boost
         self.matrix = matrix
@@ -37,8 +38,9 @@ class Memory:
 
     __slots__ = columns.MEMORY
 
-    def __init__(self, gib: float | None, type: str | None, bus: int | None,
-                 gbs: float | None) -> None:  # fmt: skip
+    def __init__(
+        self, gib: float | None, type: str | None, bus: int | None, gbs: float | None
+    ) -> None:
         self.gib = gib
         self.type = type
         self.bus = bus
@@ -63,6 +65,10 @@ class Chip:
         self._fields = fields
         self.id = fields[0]
         self.origin = origin
+
+    def raw(self, column: int) -> str:
+        """The text of one column as it stands in the table, for the code of this package."""
+        return self._fields[column]
 
     def _text(self, column: str) -> str | None:
         return unescape(self._fields[_AT[column]]) or None
@@ -196,13 +202,15 @@ class Chip:
     @property
     def explain(self) -> dict[str, str]:
         """Why a published and a derived figure differ by more than 3 %, per rate key."""
-        return {key: why for key, why in parts(self._fields[_AT["explain"]])}
+        return dict(parts(self._fields[_AT["explain"]]))
 
     @property
     def published(self) -> dict[tuple[str, str], tuple[float, str]]:
         """The vendor's own figures: {(rate key, sparsity): (tflops, source key)}."""
         rows = parts(self._fields[_AT["published"]])
-        return {(rate, sparsity): (float(value), source) for rate, sparsity, value, source, _ in rows}
+        return {
+            (rate, sparsity): (float(value), source) for rate, sparsity, value, source, _ in rows
+        }
 
     def _arch(self) -> "Arch | None":
         return self._db.arch(self._fields[4]) if self._fields[4] else None
@@ -221,9 +229,9 @@ class Chip:
 
         Empty when neither counts nor published figures are known.
         """
-        from probe_chipdb.chip_peaks import all_peaks
+        from probe_chipdb.chip_peaks import Live, all_peaks
 
-        return all_peaks(self, self._arch(), units, clock_mhz, clock_source)
+        return all_peaks(self, self._arch(), Live(self, units, clock_mhz, clock_source))
 
     def peak(
         self,
@@ -243,9 +251,9 @@ class Chip:
 
     def why_no_peaks(self, units: int | None = None) -> str | None:
         """The reason for an empty `peaks()`, or None when there are some."""
-        from probe_chipdb.chip_peaks import why_none
+        from probe_chipdb.chip_peaks import Live, why_none
 
-        return why_none(self, self._arch(), units)
+        return why_none(self, self._arch(), Live(self, units, None, None))
 
     def __repr__(self) -> str:
         return f"<Chip {self.id}>"

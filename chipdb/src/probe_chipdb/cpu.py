@@ -49,8 +49,7 @@ class CpuMatch:
         arch = self.efficient if efficient else self.arch
         if arch is None or not cores or not clock_mhz:
             return ()
-        held = Arch(list(arch._fields))
-        held.rates = self.efficient_rates if efficient else self.rates
+        held = arch.with_rates(self.efficient_rates if efficient else self.rates)
         clocks = {path: (clock, float(clock_mhz)) for path in ("vector", "matrix")}
         told = f"{self.reason}; rates [{', '.join(arch.sources)}], cores and clock [{source}]"
         return tuple(from_rates(held, cores, clocks, told))
@@ -123,7 +122,9 @@ def _by_cpuid(
 
 def _most(arch: Arch) -> float:
     """A rank by what the core can do with every instruction that its entry names."""
-    return held_rates(arch, frozenset().union(*(needed for needed, _ in arch.isa_steps())))["fp32.vector.fp32"]
+    return held_rates(arch, frozenset().union(*(needed for needed, _ in arch.isa_steps())))[
+        "fp32.vector.fp32"
+    ]
 
 
 def _by_midr(
@@ -144,7 +145,9 @@ def _by_brand(db: "Database", name: str | None) -> tuple[CpuMatch, str] | None:
         for uarch, prefixes, efficient in parts(arch.column("brand")):
             for prefix in prefixes.split(","):
                 if name and (name == prefix or name.startswith(prefix + " ")):
-                    return CpuMatch(arch, uarch, "brand", f"the brand {name!r} is {uarch}"), efficient
+                    return CpuMatch(
+                        arch, uarch, "brand", f"the brand {name!r} is {uarch}"
+                    ), efficient
     return None
 
 

@@ -37,8 +37,10 @@ def load(
 class Database:
     """Chips, architectures and sources, by id and by everything that identifies them."""
 
-    __slots__ = ("_accept", "_archs", "_built", "_extra", "_memo", "_packages", "_path", "_problems",
-                 "_tables", "version")  # fmt: skip
+    __slots__ = (
+        "_accept", "_archs", "_built", "_extra", "_memo", "_packages", "_path", "_problems",
+        "_tables", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -157,18 +159,33 @@ class Database:
     ) -> "Match":
         """Which chip this is, by the precedence of docs/matching; never a guess.
 
-        pci, subsystem: "vvvv:dddd". revision: two hex digits. gpu_id: "arm:0xa867". dt: compatibles,
-        most specific first. arch: an architecture's id. compute_capability: "8.9". gfx: "gfx1100".
-        units: SMs, CUs or cores that the driver counts. memory: the live total in bytes.
+        pci, subsystem: "vvvv:dddd". revision: two hex digits. gpu_id: "arm:0xa867". dt:
+        compatibles, most specific first. arch: an architecture's id. compute_capability: "8.9".
+        gfx: "gfx1100". units: SMs, CUs or cores that the driver counts.
+        memory: the live total in bytes.
         name, name_kind: what a tool printed, and which (see normalise.KINDS).
 
         Raises ValueError for an unknown name_kind, and nothing else.
         """
-        asked = (pci, subsystem, revision, gpu_id, tuple(dt), arch, compute_capability, gfx, vendor,
-                 units, memory, name, name_kind)  # fmt: skip
+        asked = (
+            pci,
+            subsystem,
+            revision,
+            gpu_id,
+            tuple(dt),
+            arch,
+            compute_capability,
+            gfx,
+            vendor,
+            units,
+            memory,
+            name,
+            name_kind,
+        )
         known = self._memo.get(asked)
         if known is None:
-            from probe_chipdb.matching import Question, answer
+            from probe_chipdb.matching import answer
+            from probe_chipdb.question import Question
 
             known = answer(self, Question(*asked))
             if len(self._memo) >= _MEMO:
@@ -193,8 +210,16 @@ class Database:
         """
         from probe_chipdb.arch_for import arch_for
 
-        return arch_for(self, compute_capability=compute_capability, gfx=gfx, name=name,
-                        metal_family=metal_family, gpu_id=gpu_id, dt=tuple(dt), pci=pci)  # fmt: skip
+        return arch_for(
+            self,
+            compute_capability=compute_capability,
+            gfx=gfx,
+            name=name,
+            metal_family=metal_family,
+            gpu_id=gpu_id,
+            dt=tuple(dt),
+            pci=pci,
+        )
 
     def derive(
         self,

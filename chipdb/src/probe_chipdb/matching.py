@@ -5,13 +5,14 @@ compatible, architecture with unit count, name. A lower key may narrow what a hi
 open; where it disagrees, the higher wins with less confidence, and the conflict is kept.
 """
 
-from probe_chipdb.normalise import is_generic, normalise
+from probe_chipdb.normalise import normalise
 from probe_chipdb.veto import why_no_chip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
+    from probe_chipdb.question import Question
 
 _CONFIDENCE = ("low", "medium", "high")
 _HARDWARE = frozenset(("pci-subsystem", "pci-revision", "pci", "gpu-id", "dt"))
@@ -50,47 +51,7 @@ class Match:
         return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
 
 
-class Question:
-    """What is known of the device, brought to one spelling."""
-
-    __slots__ = ("arch", "compute_capability", "dt", "generic", "gfx", "gpu_id", "key", "memory", "name",
-                 "pci", "revision", "subsystem", "units", "vendor")  # fmt: skip
-
-    def __init__(
-        self,
-        pci: str | None,
-        subsystem: str | None,
-        revision: str | None,
-        gpu_id: str | None,
-        dt: tuple[str, ...],
-        arch: str | None,
-        compute_capability: str | None,
-        gfx: str | None,
-        vendor: str | None,
-        units: int | None,
-        memory: int | None,
-        name: str | None,
-        name_kind: str,
-    ) -> None:
-        self.pci = _hex(pci) or _pci_in(name)
-        self.subsystem = _hex(subsystem)
-        self.revision = _hex(revision).rjust(2, "0") if revision else ""
-        self.gpu_id = gpu_id.lower() if gpu_id else ""
-        self.dt = dt
-        self.arch = arch
-        self.compute_capability = compute_capability
-        self.gfx = (gfx or "").partition(":")[0]  # ROCm appends ":sramecc+:xnack-"
-        self.vendor = vendor.lower() if vendor else ""
-        self.units = units
-        self.memory = memory
-        self.name = name
-        self.key = normalise(name, name_kind) if name else ""
-        if not self.gfx and self.key.startswith("gfx") and self.key.isalnum():
-            self.gfx, self.key = self.key, ""  # OpenCL and HIP name AMD devices so
-        self.generic = is_generic(self.key)
-
-
-def answer(db: "Database", asked: Question) -> Match:
+def answer(db: "Database", asked: "Question") -> Match:
     """The chip, or what it may be and why it is not known."""
     why = why_no_chip(asked.name, asked.pci)
     if why:
@@ -106,7 +67,7 @@ def answer(db: "Database", asked: Question) -> Match:
     return _decide(by, chips, narrowed or chips, asked, db, conflicts)
 
 
-def _hardware(db: "Database", asked: Question) -> "tuple[str, list[Chip]]":
+def _hardware(db: "Database", asked: "Question") -> "tuple[str, list[Chip]]":
     """The first hardware key that any chip has, and those chips."""
     for by, key in _hardware_keys(db, asked):
         ids = db.ids(key)
@@ -115,7 +76,7 @@ def _hardware(db: "Database", asked: Question) -> "tuple[str, list[Chip]]":
     return "", []
 
 
-def _hardware_keys(db: "Database", asked: Question) -> list[tuple[str, str]]:
+def _hardware_keys(db: "Database", asked: "Question") -> list[tuple[str, str]]:
     keys = []
     if asked.pci:
         plain = f"p:{asked.pci}"
@@ -149,7 +110,7 @@ def register_keys(db: "Database", register: str, masks: str) -> list[str]:
     return keys
 
 
-def _by_units(db: "Database", asked: Question, named: "list[Chip]") -> "tuple[str, list[Chip]]":
+def _by_units(db: "Database", asked: "Question", named: "list[Chip]") -> "tuple[str, list[Chip]]":
     """Architecture with unit count: only where no product name speaks against it."""
     archs = _archs(db, asked)
     if not (archs and asked.units) or (asked.key and not asked.generic and not named):
@@ -161,7 +122,7 @@ def _by_units(db: "Database", asked: Question, named: "list[Chip]") -> "tuple[st
     return "arch-units", chips
 
 
-def _archs(db: "Database", asked: Question) -> list[str]:
+def _archs(db: "Database", asked: "Question") -> list[str]:
     if asked.arch:
         return [asked.arch]
     if asked.gfx:
@@ -169,7 +130,7 @@ def _archs(db: "Database", asked: Question) -> list[str]:
     return list(db.ids(f"c:{asked.compute_capability}")) if asked.compute_capability else []
 
 
-def _by_name(db: "Database", asked: Question, named: "list[Chip]") -> Match:
+def _by_name(db: "Database", asked: "Question", named: "list[Chip]") -> Match:
     if not named:
         return Match(reason=_unknown(db, asked))
     conflicts = []
@@ -178,17 +139,22 @@ def _by_name(db: "Database", asked: Question, named: "list[Chip]") -> Match:
     return _decide("name", named, named, asked, db, conflicts)
 
 
-def _allowed(db: "Database", ids: tuple[str, ...], asked: Question) -> "list[Chip]":
+def _allowed(db: "Database", ids: tuple[str, ...], asked: "Question") -> "list[Chip]":
     """The chips of these ids, without those that the vendor or the architecture rules out."""
-    return [chip for id_ in ids
-            if (chip := db.chip(id_)) and not _other_vendor(chip, asked) and not other_arch(db, chip, asked)]  # fmt: skip
+    return [
+        chip
+        for id_ in ids
+        if (chip := db.chip(id_))
+        and not _other_vendor(chip, asked)
+        and not other_arch(db, chip, asked)
+    ]
 
 
-def _other_vendor(chip: "Chip", asked: Question) -> bool:
+def _other_vendor(chip: "Chip", asked: "Question") -> bool:
     return bool(asked.vendor) and chip.vendor != asked.vendor
 
 
-def other_arch(db: "Database", chip: "Chip", asked: Question) -> str | None:
+def other_arch(db: "Database", chip: "Chip", asked: "Question") -> str | None:
     """What the driver says that the chip's architecture cannot be, or None."""
     arch = db.arch(chip.arch) if chip.arch else None
     if arch is None:
@@ -202,7 +168,9 @@ def other_arch(db: "Database", chip: "Chip", asked: Question) -> str | None:
     return None
 
 
-def _disagreement(chips: "list[Chip]", named: "list[Chip]", asked: Question, by: str) -> list[str]:
+def _disagreement(
+    chips: "list[Chip]", named: "list[Chip]", asked: "Question", by: str
+) -> list[str]:
     if not named or asked.generic or any(chip in named for chip in chips):
         return []
     found = ", ".join(chip.id for chip in chips[:4])
@@ -214,7 +182,7 @@ def _decide(
     by: str,
     found: "list[Chip]",
     chips: "list[Chip]",
-    asked: Question,
+    asked: "Question",
     db: "Database",
     conflicts: list[str],
 ) -> Match:
@@ -234,7 +202,7 @@ def _decide(
     return Match(chip, by, _CONFIDENCE[max(level, 0)], (), tuple(conflicts))
 
 
-def misfit(chip: "Chip", asked: Question) -> str | None:
+def misfit(chip: "Chip", asked: "Question") -> str | None:
     """What the driver counts that this product does not have, or None."""
     units, size = chip.units, chip.memory.bytes
     if asked.units and units and asked.units != units:
@@ -245,7 +213,9 @@ def misfit(chip: "Chip", asked: Question) -> str | None:
     return None
 
 
-def _one_of(by: str, chips: "list[Chip]", fit: bool, asked: Question, conflicts: list[str]) -> Match:
+def _one_of(
+    by: str, chips: "list[Chip]", fit: bool, asked: "Question", conflicts: list[str]
+) -> Match:
     names = ", ".join(sorted({chip.id for chip in chips})[:8])
     more = f" and {len(chips) - 8} more" if len(chips) > 8 else ""
     reason = f"one of {names}{more}: the {_words(by, asked)} is shared"
@@ -253,16 +223,23 @@ def _one_of(by: str, chips: "list[Chip]", fit: bool, asked: Question, conflicts:
     if missing:
         reason += f"; the {missing} would tell"
     if not fit:
-        conflicts = [*conflicts, "no candidate has the unit count and memory that the driver reports"]
+        conflicts = [
+            *conflicts,
+            "no candidate has the unit count and memory that the driver reports",
+        ]
     return Match(None, by, None, tuple(chips), tuple(conflicts), reason)
 
 
-def _words(by: str, asked: Question) -> str:
-    return {"name": f"name {asked.name!r}", "dt": "device-tree compatible", "gpu-id": f"id {asked.gpu_id}",
-            "arch-units": "architecture and unit count"}.get(by, f"PCI id {asked.pci}")  # fmt: skip
+def _words(by: str, asked: "Question") -> str:
+    return {
+        "name": f"name {asked.name!r}",
+        "dt": "device-tree compatible",
+        "gpu-id": f"id {asked.gpu_id}",
+        "arch-units": "architecture and unit count",
+    }.get(by, f"PCI id {asked.pci}")
 
 
-def _would_tell(chips: "list[Chip]", asked: Question) -> str:
+def _would_tell(chips: "list[Chip]", asked: "Question") -> str:
     ways = []
     if not asked.units and len({chip.units for chip in chips}) > 1:
         ways.append("unit count")
@@ -271,7 +248,7 @@ def _would_tell(chips: "list[Chip]", asked: Question) -> str:
     return " or ".join(ways)
 
 
-def _unknown(db: "Database", asked: Question) -> str:
+def _unknown(db: "Database", asked: "Question") -> str:
     tried = []
     if asked.pci:
         tried.append(f"no chip has PCI id {asked.pci}")
@@ -284,26 +261,3 @@ def _unknown(db: "Database", asked: Question) -> str:
         other = f" that fits the vendor and architecture ({', '.join(known[:4])})" if known else ""
         tried.append(f"no chip is named {asked.name!r}{other}")
     return "; ".join(tried) or "nothing that identifies a chip was given"
-
-
-def _hex(text: str | None) -> str:
-    return text.strip().lower().replace("0x", "") if text else ""
-
-
-def _pci_in(name: str | None) -> str:
-    """The id inside `... [10de:2684] (rev a1)`, or Intel's `Intel(R) Graphics [0x56a0]`."""
-    if not name or "[" not in name:
-        return ""
-    for part in name.lower().split("[")[1:]:
-        inside = part.partition("]")[0]
-        device = inside.removeprefix("0x")
-        if inside.startswith("0x") and len(device) == 4 and "intel" in name.lower() and _is_hex(device):
-            return f"8086:{device}"
-        vendor, colon, device = inside.partition(":")
-        if colon and len(vendor) == len(device) == 4 and _is_hex(vendor + device):
-            return inside
-    return ""
-
-
-def _is_hex(text: str) -> bool:
-    return all(letter in "0123456789abcdef" for letter in text)

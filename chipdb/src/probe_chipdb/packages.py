@@ -51,7 +51,10 @@ def _entry_points(place: str) -> "Iterator[tuple[str, str]]":
         except OSError:
             continue
         if GROUP.encode() in data:
-            yield name.removesuffix(".dist-info").replace("-", " ", 1), data.decode("utf-8", "replace")
+            yield (
+                name.removesuffix(".dist-info").replace("-", " ", 1),
+                data.decode("utf-8", "replace"),
+            )
 
 
 def _group(text: str) -> "Iterator[tuple[str, str]]":

@@ -71,7 +71,9 @@ def built() -> Table:
     head, _, rest = texts["index.txt"].partition(b"\n")
     word, form, version = head.decode().split(" ")
     if word != "#probe-chipdb" or int(form) > FORMAT:
-        raise OSError(f"probe_chipdb: the built table has format {form}; this reader knows {FORMAT}")
+        raise OSError(
+            f"probe_chipdb: the built table has format {form}; this reader knows {FORMAT}"
+        )
     texts["index.txt"] = rest
     return Table("probe-chipdb", version, texts)
 
@@ -83,7 +85,7 @@ def _read(name: str) -> bytes:
             return file.read()
     except OSError:
         # Inside a zip or a frozen app there is no such file, but the loader can hand it over.
-        get_data = getattr(__loader__, "get_data", None)
+        get_data = getattr(globals().get("__loader__"), "get_data", None)
         if get_data is None:
             raise
         data: bytes = get_data(path)

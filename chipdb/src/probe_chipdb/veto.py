@@ -3,13 +3,17 @@
 These must never be matched to the product whose name or id they borrow.
 """
 
-_SOFTWARE = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "swrast", "software rasterizer",
-             "microsoft basic render", "gdi generic", "pocl", "virgl",
-             "software adapter", "apple software renderer", "paravirtual")  # fmt: skip
-_DISPLAYS = ("aspeed", "matrox", "mga g200", "qxl", "virtio", "bochs", "vmware", "svga3d", "svga ii",
-             "hyper-v", "cirrus", "simpledrm", "simple framebuffer", "vgem", "vkms", "virtualbox",
-             "microsoft basic display", "parallels", "remote display", "displaylink", "citrix",
-             "microsoft remote", "usb mobile monitor", "meta virtual monitor", "rage xl", "efifb")  # fmt: skip
+_SOFTWARE = (
+    "llvmpipe", "lavapipe", "softpipe", "swiftshader", "swrast", "software rasterizer",
+    "microsoft basic render", "gdi generic", "pocl", "virgl", "software adapter",
+    "apple software renderer", "paravirtual",
+)  # fmt: skip
+_DISPLAYS = (
+    "aspeed", "matrox", "mga g200", "qxl", "virtio", "bochs", "vmware", "svga3d", "svga ii",
+    "hyper-v", "cirrus", "simpledrm", "simple framebuffer", "vgem", "vkms", "virtualbox",
+    "microsoft basic display", "parallels", "remote display", "displaylink", "citrix",
+    "microsoft remote", "usb mobile monitor", "meta virtual monitor", "rage xl", "efifb",
+)  # fmt: skip
 DISPLAY_VENDORS = {
     "1a03": "ASPEED (a server's BMC display)",
     "102b": "Matrox",
@@ -46,7 +50,11 @@ def _why_by_name(name: str) -> str | None:
     if " mig " in f" {name} ":
         return "it is a MIG slice: a share of a card, not the card"
     profile = _vgpu_profile(name)
-    return f"it is a virtual GPU (profile {profile}): a share of a card, not the card" if profile else None
+    return (
+        f"it is a virtual GPU (profile {profile}): a share of a card, not the card"
+        if profile
+        else None
+    )
 
 
 def _vgpu_profile(name: str) -> str | None:
@@ -54,7 +62,9 @@ def _vgpu_profile(name: str) -> str | None:
     head, hyphen, tail = name.rpartition("-")
     digits = len(tail) - len(tail.lstrip("0123456789"))
     letter, rest = tail[digits : digits + 1], tail[digits + 1 :]
-    if not (hyphen and digits and letter in ("q", "c", "b", "a") and (not rest or rest.isdecimal())):
+    if not (
+        hyphen and digits and letter in ("q", "c", "b", "a") and (not rest or rest.isdecimal())
+    ):
         return None
     # Habana's HL-225B ends alike: only after an NVIDIA model ("A40", "RTX6000-Ada", "A100-7").
     model = head.rpartition(" ")[2]

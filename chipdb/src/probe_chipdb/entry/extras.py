@@ -40,14 +40,25 @@ def _package(
     package: Package, taken: list[Table], accept: Accept, problems: list[Problem]
 ) -> Table | None:
     if package.problem:
-        problems.append(Problem(package.distribution, package.name, "", package.problem,
-                                "mend the entry point or reinstall"))  # fmt: skip
+        problems.append(
+            Problem(
+                package.distribution,
+                package.name,
+                "",
+                package.problem,
+                "mend the entry point or reinstall",
+            )
+        )
         return None
     data = Data()
     for path in toml_files(package.folder):
-        shown = f"{package.distribution}: {path[len(package.folder) + 1:]}"
+        shown = f"{package.distribution}: {path[len(package.folder) + 1 :]}"
         why = accept(path) if accept else None
-        tables, bad = ({}, [Problem(shown, "", "", why, "see the host's policy")]) if why else read(path, shown)
+        tables, bad = (
+            ({}, [Problem(shown, "", "", why, "see the host's policy")])
+            if why
+            else read(path, shown)
+        )
         problems += bad
         data.add_chips(shown, tables)
     _disown(data, taken)
@@ -57,7 +68,7 @@ def _package(
 
 
 def _disown(data: Data, taken: list[Table]) -> None:
-    """Leave out chips of a namespace that somebody else holds, and keys that are somebody else's."""
+    """Leave out chips of a namespace that somebody else holds, and keys of somebody else."""
     for id_, chip in list(data.chips.items()):
         holder = next((table for table in taken if table.ids(f"v:{chip['vendor']}")), None)
         if holder is not None:
@@ -68,7 +79,14 @@ def _disown(data: Data, taken: list[Table]) -> None:
             _drop_taken_keys(data, id_, chip, taken[0])
     for name in [name for name in data.archs if any(table.archs.find(name) for table in taken)]:
         del data.archs[name]
-        _say(data, name, "arch", "the architecture is defined already", "give yours another name", "arch")
+        _say(
+            data,
+            name,
+            "arch",
+            "the architecture is defined already",
+            "give yours another name",
+            "arch",
+        )
 
 
 def _drop_taken_keys(data: Data, id_: str, chip: dict[str, Any], built: Table) -> None:
@@ -76,23 +94,39 @@ def _drop_taken_keys(data: Data, id_: str, chip: dict[str, Any], built: Table) -
         owners = built.ids(key)
         if not owners or key[0] in "vu":
             continue
-        _say(data, id_, key, f"it already means {', '.join(owners)}", "remove it; the built table keeps it")
+        _say(
+            data,
+            id_,
+            key,
+            f"it already means {', '.join(owners)}",
+            "remove it; the built table keeps it",
+        )
         _forget(chip, key)
 
 
 def _forget(chip: dict[str, Any], key: str) -> None:
     """Remove whatever gives the chip this key. A taken name stays readable, but finds the owner."""
     for field in ("pci", "dt", "gpu_id", "aliases"):
-        chip[field] = [item for item in chip.get(field, ())
-                       if key not in set(chip_keys({"vendor": "", "name": "", field: [item]}))]  # fmt: skip
+        chip[field] = [
+            item
+            for item in chip.get(field, ())
+            if key not in set(chip_keys({"vendor": "", "name": "", field: [item]}))
+        ]
 
 
 def _limit(data: Data, package: Package) -> None:
     for id_ in list(data.chips)[MAX_CHIPS:]:
         del data.chips[id_]
     if len(data.chips) == MAX_CHIPS:
-        data.problems.append(Problem(package.distribution, package.name, "",
-                                     f"has more than {MAX_CHIPS} chips", "ship fewer"))  # fmt: skip
+        data.problems.append(
+            Problem(
+                package.distribution,
+                package.name,
+                "",
+                f"has more than {MAX_CHIPS} chips",
+                "ship fewer",
+            )
+        )
 
 
 def _say(data: Data, id_: str, field: str, what: str, fix: str, kind: str = "chip") -> None:

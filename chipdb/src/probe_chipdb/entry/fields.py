@@ -19,8 +19,11 @@ _RATE_HINT = (
 )
 
 rate = Text("dtype.path.accumulate", RATE, _RATE_HINT)
-chip_id = Text("vendor/slug of the marketing name; never reused", rf"{SLUG}/{SLUG}",
-               "write vendor/slug in lower case, for instance acme/x1-pro")  # fmt: skip
+chip_id = Text(
+    "vendor/slug of the marketing name; never reused",
+    rf"{SLUG}/{SLUG}",
+    "write vendor/slug in lower case, for instance acme/x1-pro",
+)
 source_key = Text("key of an entry in data/sources", SLUG, "write the key of a source")
 sources = ListOf(source_key, "where counts, clocks and memory come from")
 confidence = Choice("how sure the counts and clocks are", *peaks.CONFIDENCES)
@@ -28,8 +31,11 @@ sparsity = Choice("structured sparsity is a figure of its own", *peaks.SPARSITIE
 vendor = Text("the vendor's short name", SLUG, "write it in lower case")
 kind = Choice("what the device is", *KINDS)
 note = Text("what a reader should know", most=600)
-gpu_id = Text("vendor:0xvalue, or vendor:0xvalue/0xmask", rf"{SLUG}:0x[0-9a-f]+(?:/0x[0-9a-f]+)?",
-              "write it in lower case, for instance arm:0xa867")  # fmt: skip
+gpu_id = Text(
+    "vendor:0xvalue, or vendor:0xvalue/0xmask",
+    rf"{SLUG}:0x[0-9a-f]+(?:/0x[0-9a-f]+)?",
+    "write it in lower case, for instance arm:0xa867",
+)
 _tflops = Number("10^12 operations per second, FMA as two", 1e-4, 1e6, "T")
 
 CHIP: dict[str, Spec] = {
@@ -37,7 +43,9 @@ CHIP: dict[str, Spec] = {
     "name": Text("as the vendor's driver prints it, else the marketing name", most=128),
     "kind": kind,
     "vendor": vendor,
-    "aliases": ListOf(Text("another exact spelling", most=256), "other exact spellings that tools print"),
+    "aliases": ListOf(
+        Text("another exact spelling", most=256), "other exact spellings that tools print"
+    ),
     "arch": Text("id of an architecture", SLUG, "write the id of an entry in data/arch"),
     "codename": Text("the die", most=64),
     "year": Number("year of release", 1999, 2035, whole=True),
@@ -62,35 +70,59 @@ CHIP: dict[str, Spec] = {
     ),
     "power": Number("board power", 0.3, 5000, "W"),
     "boards": Number("devices that one board shows", 1, 64, whole=True),
-    "pci": ListOf(Text("vvvv:dddd, /ssss:ssss for a subsystem, @rr for a revision", PCI,
-                       "write vvvv:dddd, vvvv:dddd/ssss:ssss or vvvv:dddd@rr in lower-case hex"),
-                  "PCI keys", most=400),  # fmt: skip
-    "dt": ListOf(Text("a device-tree compatible", r"[a-z0-9][\w+.-]*,[\w+.,-]+|[a-z0-9][\w+.-]*",
-                      "write it as the device tree does: vendor,chip"), "device-tree compatibles"),  # fmt: skip
+    "pci": ListOf(
+        Text(
+            "vvvv:dddd, /ssss:ssss for a subsystem, @rr for a revision",
+            PCI,
+            "write vvvv:dddd, vvvv:dddd/ssss:ssss or vvvv:dddd@rr in lower-case hex",
+        ),
+        "PCI keys",
+        most=400,
+    ),
+    "dt": ListOf(
+        Text(
+            "a device-tree compatible",
+            r"[a-z0-9][\w+.-]*,[\w+.,-]+|[a-z0-9][\w+.-]*",
+            "write it as the device tree does: vendor,chip",
+        ),
+        "device-tree compatibles",
+    ),
     "gpu_id": ListOf(gpu_id, "id registers"),
     "published": ListOf(
         Table(
-            {"rate": rate, "sparsity": sparsity, "tflops": _tflops, "source": source_key,
-             "clock": Choice("the clock behind the figure", "boost", "base")},
+            {
+                "rate": rate,
+                "sparsity": sparsity,
+                "tflops": _tflops,
+                "source": source_key,
+                "clock": Choice("the clock behind the figure", "boost", "base"),
+            },
             need=("rate", "tflops", "source"),
         ),
         "the vendor's own figures per device",
     ),
     "override": ListOf(
         Table(
-            {"rate": rate, "sparsity": sparsity, "tflops": _tflops,
-             "absent": Flag("this chip lacks the path"), "reason": Text("why the formula fails", most=400),
-             "source": source_key, "confidence": confidence},
+            {
+                "rate": rate,
+                "sparsity": sparsity,
+                "tflops": _tflops,
+                "absent": Flag("this chip lacks the path"),
+                "reason": Text("why the formula fails", most=400),
+                "source": source_key,
+                "confidence": confidence,
+            },
             need=("rate", "reason", "source"),
         ),
         "figures where the formula does not apply",
     ),
-    "explain": MapOf(RATE, Text("why", most=400), "why published and derived differ by more than 3 %",
-                     _RATE_HINT),
+    "explain": MapOf(
+        RATE, Text("why", most=400), "why published and derived differ by more than 3 %", _RATE_HINT
+    ),
     "source": sources,
     "confidence": confidence,
     "note": note,
-}  # fmt: skip
+}
 
 FAMILY: dict[str, Spec] = {
     "title": Text("the family's name", most=128),
@@ -100,11 +132,16 @@ FAMILY: dict[str, Spec] = {
     "note": note,
 }
 
-_rates = MapOf(RATE, Number("operations per clock and unit, dense", 1e-3, 1e7),
-               "operations per clock and unit, dense, FMA as two", _RATE_HINT)  # fmt: skip
+_rates = MapOf(
+    RATE,
+    Number("operations per clock and unit, dense", 1e-3, 1e7),
+    "operations per clock and unit, dense, FMA as two",
+    _RATE_HINT,
+)
 _words = ListOf(Text(most=64), most=200)
-_models = ListOf(Text("a model or a range of models", r"0x[0-9a-f]+(?:-0x[0-9a-f]+)?",
-                      "write 0x3c or 0x10-0x1f"))  # fmt: skip
+_models = ListOf(
+    Text("a model or a range of models", r"0x[0-9a-f]+(?:-0x[0-9a-f]+)?", "write 0x3c or 0x10-0x1f")
+)
 _hex = Text("a register value", r"0x[0-9a-f]+", "write it in lower-case hex")
 _arch_id = Text("id of an architecture", SLUG, "write the id of an architecture")
 _family = Number("cpuid family", 0, 300, whole=True)
@@ -122,28 +159,53 @@ MATCH: dict[str, Spec] = {
     "prefix": _words,
     "suffix": _words,
     "exact": _words,
-    "cpuid": ListOf(Table({"name": _cpu_name, "vendor": Text(most=16), "family": _family,
-                           "models": _models, "brand": _words, "efficient": _arch_id},
-                          need=("name", "vendor", "family", "models"))),
-    "midr": ListOf(Table({"name": _cpu_name, "implementer": _hex, "part": _hex, "efficient": _arch_id},
-                         need=("name", "implementer", "part"))),
-    "brand": ListOf(Table({"name": _cpu_name, "prefix": _words, "efficient": _arch_id},
-                          need=("name", "prefix"))),
+    "cpuid": ListOf(
+        Table(
+            {
+                "name": _cpu_name,
+                "vendor": Text(most=16),
+                "family": _family,
+                "models": _models,
+                "brand": _words,
+                "efficient": _arch_id,
+            },
+            need=("name", "vendor", "family", "models"),
+        )
+    ),
+    "midr": ListOf(
+        Table(
+            {"name": _cpu_name, "implementer": _hex, "part": _hex, "efficient": _arch_id},
+            need=("name", "implementer", "part"),
+        )
+    ),
+    "brand": ListOf(
+        Table({"name": _cpu_name, "prefix": _words, "efficient": _arch_id}, need=("name", "prefix"))
+    ),
     "generic": Choice("the last resort of an instruction set", "x86", "arm"),
-}  # fmt: skip
+}
 
 ARCH: dict[str, Spec] = {
     "name": Text("the architecture's name", most=96),
-    "family": Text("what reports print as arch", r"[a-z0-9][a-z0-9.+-]*", "write one lower-case word"),
+    "family": Text(
+        "what reports print as arch", r"[a-z0-9][a-z0-9.+-]*", "write one lower-case word"
+    ),
     "vendor": vendor,
     "unit": Text("what is counted", most=16),
     "cores_per_unit": Number("FP32 lanes per unit", 1, 1024, whole=True),
     "match": Table(MATCH, about="what identifies it"),
     "derive": Flag("false when the id covers several sets of rates"),
-    "sparse": Table({"factor": Number("by how much", 1, 8), "keys": ListOf(rate)}, need=("factor", "keys"),
-                    about="rates that structured sparsity multiplies"),  # fmt: skip
-    "isa": ListOf(Table({"flags": ListOf(Text(r"", r"\w+", "write the flag as Linux does")), "rates": _rates},
-                        need=("flags", "rates")), "CPU: rates that need instructions"),  # fmt: skip
+    "sparse": Table(
+        {"factor": Number("by how much", 1, 8), "keys": ListOf(rate)},
+        need=("factor", "keys"),
+        about="rates that structured sparsity multiplies",
+    ),
+    "isa": ListOf(
+        Table(
+            {"flags": ListOf(Text(r"", r"\w+", "write the flag as Linux does")), "rates": _rates},
+            need=("flags", "rates"),
+        ),
+        "CPU: rates that need instructions",
+    ),
     "rates": _rates,
     "source": sources,
     "confidence": confidence,

@@ -18,7 +18,9 @@ def read(path: str, shown: str = "") -> tuple[dict[str, object], list[Problem]]:
             size = os.fstat(file.fileno()).st_size
             data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
     except OSError as error:
-        return _no(shown, f"cannot be read: {error.strerror or error}", "check the path and its rights")
+        return _no(
+            shown, f"cannot be read: {error.strerror or error}", "check the path and its rights"
+        )
     if max(size, len(data)) > MAX_BYTES:
         return _no(shown, f"is larger than {MAX_BYTES} bytes", "split it into families")
     try:

@@ -1,4 +1,4 @@
-"""Judges entries field by field: a bad optional value is left out, a bad identity drops the entry."""
+"""Judges entries field by field: a bad optional value goes, a bad identity takes the entry."""
 
 from probe_chipdb.entry import fields
 from probe_chipdb.entry.problem import Problem
@@ -45,7 +45,9 @@ class Data:
         for name, entry in tables.items():
             shown = f"[{name}]"
             if not isinstance(entry, dict) or next(fields.source_key.faults(name, ""), None):
-                self.problems.append(Problem(file, shown, "", "is no entry", "write [a-lower-case-key]"))
+                self.problems.append(
+                    Problem(file, shown, "", "is no entry", "write [a-lower-case-key]")
+                )
             elif self._twice(file, shown, f"{kind}:{name}"):
                 continue
             else:
@@ -58,7 +60,9 @@ class Data:
         entry = tables.get("family")
         if entry is None:
             if tables.get("chip"):
-                self.problems.append(Problem(file, "[family]", "", "is missing", "add title and vendor"))
+                self.problems.append(
+                    Problem(file, "[family]", "", "is missing", "add title and vendor")
+                )
             return {}
         if not isinstance(entry, dict):
             self.problems.append(Problem(file, "[family]", "", "is no table", "write [family]"))
@@ -81,8 +85,15 @@ class Data:
         chip.update(good)
         prefix = str(chip["id"]).partition("/")[0]
         if chip.setdefault("vendor", prefix) != prefix:
-            self.problems.append(Problem(file, shown, "id", f"begins with {prefix!r}, but the vendor is "
-                                         f"{chip['vendor']!r}", "make them the same"))  # fmt: skip
+            self.problems.append(
+                Problem(
+                    file,
+                    shown,
+                    "id",
+                    f"begins with {prefix!r}, but the vendor is {chip['vendor']!r}",
+                    "make them the same",
+                )
+            )
             return
         self.chips[str(chip["id"])] = chip
         self.where[f"chip:{chip['id']}"] = file
@@ -91,7 +102,9 @@ class Data:
         if key not in self.where:
             return False
         what = f"the id is used already in {self.where[key]}"
-        self.problems.append(Problem(file, shown, "id", what, "give it another id, or merge the two"))
+        self.problems.append(
+            Problem(file, shown, "id", what, "give it another id, or merge the two")
+        )
         return True
 
     def _judge(self, file: str, shown: str, entry: Entry, spec: Table) -> tuple[Entry, bool]:
@@ -117,8 +130,11 @@ def _rest(value: object, spec: Spec | None) -> object:
     if spec is None:
         return None
     if isinstance(value, dict) and isinstance(spec, Table):
-        good = {key: item for key, item in value.items()
-                if key in spec.keys and not any(spec.keys[key].faults(item, ""))}  # fmt: skip
+        good = {
+            key: item
+            for key, item in value.items()
+            if key in spec.keys and not any(spec.keys[key].faults(item, ""))
+        }
         return good if all(key in good for key in spec.need) else None
     if isinstance(value, list) and isinstance(each := getattr(spec, "each", None), Spec):
         return [item for item in value if not any(each.faults(item, ""))]

@@ -10,10 +10,17 @@ from probe_chipdb.table import Table
 from probe_chipdb.text import escape, scalar
 
 Row = list[str]
-_LISTS = frozenset(("pci", "dt", "gpu_id", "aliases", "source", "compute_capability", "gfx", "platform",
-                    "metal_family", "prefix", "suffix", "exact"))  # fmt: skip
-_INNER = {"published": columns.PUBLISHED, "override": columns.OVERRIDE, "cpuid": columns.CPUID,
-          "midr": columns.MIDR, "brand": columns.BRAND}  # fmt: skip
+_LISTS = frozenset((
+    "pci", "dt", "gpu_id", "aliases", "source", "compute_capability", "gfx", "platform",
+    "metal_family", "prefix", "suffix", "exact",
+))  # fmt: skip
+_INNER = {
+    "published": columns.PUBLISHED,
+    "override": columns.OVERRIDE,
+    "cpuid": columns.CPUID,
+    "midr": columns.MIDR,
+    "brand": columns.BRAND,
+}
 
 
 def to_table(data: Data, origin: str, version: str) -> Table:
@@ -25,8 +32,10 @@ def texts(data: Data) -> dict[str, str]:
     """The four files of a table."""
     chips = [_chip(chip) for chip in data.chips.values()]
     archs = [_arch(name, arch) for name, arch in data.archs.items()]
-    sources = [[key, *(scalar(source.get(column)) for column in columns.SOURCE[1:])]
-               for key, source in data.sources.items()]  # fmt: skip
+    sources = [
+        [key, *(scalar(source.get(column)) for column in columns.SOURCE[1:])]
+        for key, source in data.sources.items()
+    ]
     return {
         "chips.txt": _lines(chips),
         "archs.txt": _lines(archs),
@@ -68,17 +77,26 @@ def _arch(name: str, arch: Mapping[str, Any]) -> Row:
             row.append(f"{scalar(sparse['factor'])};{','.join(sparse['keys'])}" if sparse else "")
         elif column == "isa":
             steps = arch.get("isa", [])
-            row.append("|".join(f"{','.join(step['flags'])};{_rates(step['rates'], ',')}" for step in steps))
+            row.append(
+                "|".join(
+                    f"{','.join(step['flags'])};{_rates(step['rates'], ',')}" for step in steps
+                )
+            )
         else:
             value = arch.get(column, match.get(column))
-            row.append("|".join(value) if column in ("pci", "dt", "gpu_id") and value
-                       else _value(column, value))  # fmt: skip
+            row.append(
+                "|".join(value)
+                if column in ("pci", "dt", "gpu_id") and value
+                else _value(column, value)
+            )
     return row
 
 
 def _value(column: str, value: Any) -> str:
     if column in _INNER:
-        return "|".join(_parts({"sparsity": "dense", **item}, _INNER[column]) for item in value or ())
+        return "|".join(
+            _parts({"sparsity": "dense", **item}, _INNER[column]) for item in value or ()
+        )
     if column in _LISTS:
         return "|".join(escape(item) for item in value or ())
     return scalar(value)
@@ -88,7 +106,9 @@ def _parts(value: Mapping[str, Any] | None, names: tuple[str, ...]) -> str:
     if not value:
         return ""
     return ";".join(
-        ",".join(escape(str(item)) for item in inner) if isinstance(inner := value.get(name), list) else scalar(inner)
+        ",".join(escape(str(item)) for item in inner)
+        if isinstance(inner := value.get(name), list)
+        else scalar(inner)
         for name in names
     )
 
@@ -99,20 +119,22 @@ def _rates(rates: Mapping[str, float], separator: str) -> str:
 
 def _index(data: Data) -> dict[str, list[str]]:
     index: dict[str, list[str]] = {}
+    chips: dict[str, dict[str, Any]] = data.chips
+    archs: dict[str, dict[str, Any]] = data.archs
 
-    def file(key: str, value: str) -> None:
+    def add(key: str, value: str) -> None:
         values = index.setdefault(key, [])
         if value not in values:
             values.append(value)
 
-    for id_, chip in sorted(data.chips.items()):
+    for id_, chip in sorted(chips.items()):
         for key in chip_keys(chip):
-            file(key, id_)
-        _file_masks(file, "gm", chip.get("gpu_id", ()))
-    for id_, arch in sorted(data.archs.items()):
+            add(key, id_)
+        _file_masks(add, "gm", chip.get("gpu_id", ()))
+    for id_, arch in sorted(archs.items()):
         for key in _arch_keys(arch):
-            file(key, id_)
-        _file_masks(file, "agm", arch.get("match", {}).get("gpu_id", ()))
+            add(key, id_)
+        _file_masks(add, "agm", arch.get("match", {}).get("gpu_id", ()))
     return index
 
 
@@ -134,8 +156,14 @@ def chip_keys(chip: Mapping[str, Any]) -> Iterator[str]:
 
 def _arch_keys(arch: Mapping[str, Any]) -> Iterator[str]:
     match = arch.get("match", {})
-    for letter, column in (("c", "compute_capability"), ("x", "gfx"), ("m", "metal_family"),
-                           ("ap", "pci"), ("ad", "dt"), ("al", "platform")):  # fmt: skip
+    for letter, column in (
+        ("c", "compute_capability"),
+        ("x", "gfx"),
+        ("m", "metal_family"),
+        ("ap", "pci"),
+        ("ad", "dt"),
+        ("al", "platform"),
+    ):
         for value in match.get(column, ()):
             yield f"{letter}:{value}"
     for register in match.get("gpu_id", ()):
@@ -159,10 +187,10 @@ def _register(register: str) -> str:
     return f"{vendor}:{int(plain, 16) & int(mask, 16):#x}/{int(mask, 16):#x}"
 
 
-def _file_masks(file: Callable[[str, str], None], letter: str, registers: Iterable[str]) -> None:
+def _file_masks(add: Callable[[str, str], None], letter: str, registers: Iterable[str]) -> None:
     """The masks in use, by vendor: a reader has to try each."""
     for register in registers:
         vendor, _, value = register.partition(":")
         mask = value.partition("/")[2]
         if mask:
-            file(f"{letter}:{vendor}", f"{int(mask, 16):#x}")
+            add(f"{letter}:{vendor}", f"{int(mask, 16):#x}")

@@ -43,7 +43,11 @@ class Text(Spec):
         if not isinstance(value, str):
             yield field, f"{_show(value)} is no text", "write it in double quotes"
         elif not value.strip() or len(value) > self.most:
-            yield field, f"a text of {len(value)} characters", f"write 1 to {self.most}, or leave it out"
+            yield (
+                field,
+                f"a text of {len(value)} characters",
+                f"write 1 to {self.most}, or leave it out",
+            )
         elif CONTROL.search(value):
             yield field, f"{_show(value)} has a control character", "remove it"
         elif self.pattern and not re.fullmatch(self.pattern, value):
@@ -106,7 +110,11 @@ class Flag(Spec):
 
     def faults(self, value: object, field: str) -> Iterator[Fault]:
         if not isinstance(value, bool):
-            yield field, f"{_show(value)} is not true or false", "write true or false, without quotes"
+            yield (
+                field,
+                f"{_show(value)} is not true or false",
+                "write true or false, without quotes",
+            )
 
     def _json(self) -> Json:
         return {"type": "boolean"}
@@ -131,14 +139,21 @@ class ListOf(Spec):
 
     def _json(self) -> Json:
         items = self.each.json_schema()
-        return {"type": "array", "items": items, "minItems": 1, "maxItems": self.most,
-                "uniqueItems": True}  # fmt: skip
+        return {
+            "type": "array",
+            "items": items,
+            "minItems": 1,
+            "maxItems": self.most,
+            "uniqueItems": True,
+        }
 
 
 class Table(Spec):
     """A table with known keys; `need` are required."""
 
-    def __init__(self, keys: Mapping[str, Spec], need: tuple[str, ...] = (), about: str = "") -> None:
+    def __init__(
+        self, keys: Mapping[str, Spec], need: tuple[str, ...] = (), about: str = ""
+    ) -> None:
         self.keys, self.need, self.about = keys, need, about
 
     def faults(self, value: object, field: str) -> Iterator[Fault]:
@@ -178,8 +193,11 @@ class MapOf(Spec):
             yield from self.each.faults(item, name)
 
     def _json(self) -> Json:
-        return {"type": "object", "patternProperties": {f"^(?:{self.pattern})$": self.each.json_schema()},
-                "additionalProperties": False}  # fmt: skip
+        return {
+            "type": "object",
+            "patternProperties": {f"^(?:{self.pattern})$": self.each.json_schema()},
+            "additionalProperties": False,
+        }
 
 
 def did_you_mean(word: str, known: Mapping[str, object] | tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""`check PATH`: everything that can be wrong with the data, in sentences with file, entry and fix."""
+"""`check PATH`: all that can be wrong with the data, in sentences with file, entry and fix."""
 
 import os
 from collections.abc import Iterator
@@ -74,5 +74,11 @@ def _foreign(data: Data, known: table.Table | None) -> Iterator[Problem]:
     for id_, chip in data.chips.items() if known else ():
         if known and known.ids(f"v:{chip['vendor']}"):
             what = f"the namespace {chip['vendor']!r} belongs to the built table"
-            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", "id", what,
-                          "use a namespace of your own, or send the chip to the project", "warning")  # fmt: skip
+            yield Problem(
+                data.where[f"chip:{id_}"],
+                f"chip {id_!r}",
+                "id",
+                what,
+                "use a namespace of your own, or send the chip to the project",
+                "warning",
+            )

@@ -1,10 +1,10 @@
-"""Holds what the formula gives against what the vendor publishes: a difference must be explained."""
+"""Holds what the formula gives against what the vendor publishes: they agree, or say why."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from probe_chipdb.chip import Chip
 from probe_chipdb.chip_peaks import TOLERANCE
+from probe_chipdb.columns import CHIP
 from probe_chipdb.database import Database
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
@@ -39,17 +39,15 @@ def figures(db: Database, id_: str) -> Iterator[Figure]:
     chip = db.chip(id_)
     if chip is None:
         return
-    for rate, sparsity, value, _, clock in parts(_published(chip)):
-        peaks = chip.peaks(clock_mhz=chip.clock.base, clock_source="base") if clock == "base" else chip.peaks()
+    for rate, sparsity, value, _, clock in parts(chip.raw(CHIP.index("published"))):
+        peaks = (
+            chip.peaks(clock_mhz=chip.clock.base, clock_source="base")
+            if clock == "base"
+            else chip.peaks()
+        )
         peak = find(peaks, rate, sparsity)
         if peak is not None and not peak.source.startswith("published"):
             yield Figure(rate, sparsity, float(value), peak.tflops)
-
-
-def _published(chip: Chip) -> str:
-    from probe_chipdb.columns import CHIP
-
-    return chip._fields[CHIP.index("published")]
 
 
 def problems(data: Data, db: Database) -> Iterator[Problem]:
@@ -58,7 +56,9 @@ def problems(data: Data, db: Database) -> Iterator[Problem]:
         file, shown = data.where[f"chip:{id_}"], f"chip {id_!r}"
         for figure in figures(db, id_):
             if not figure.near and figure.rate not in _explained(entry):
-                yield Problem(file, shown, f'published "{figure.rate}" {figure.sparsity}', *_reason(figure))
+                yield Problem(
+                    file, shown, f'published "{figure.rate}" {figure.sparsity}', *_reason(figure)
+                )
         chip = db.chip(id_)
         yield from _absent(file, shown, entry, chip.peaks() if chip else ())
 
@@ -69,8 +69,10 @@ def _explained(entry: dict[str, Any]) -> dict[str, str]:
 
 
 def _reason(figure: Figure) -> tuple[str, str]:
-    what = (f"published {figure.published:g} but units x rate x clock gives {figure.derived:.4g} "
-            f"({figure.error:+.1%})")  # fmt: skip
+    what = (
+        f"published {figure.published:g} but units x rate x clock gives {figure.derived:.4g} "
+        f"({figure.error:+.1%})"
+    )
     ratio = figure.published / figure.derived
     if figure.sparsity == "dense" and 1.94 <= ratio <= 2.06:
         return what, 'twice as much is the sparse figure: write sparsity = "sparse", or halve it'
@@ -80,12 +82,19 @@ def _reason(figure: Figure) -> tuple[str, str]:
     return what, "mend units, clock or rate, or say why in explain"
 
 
-def _absent(file: str, shown: str, entry: dict[str, Any], peaks: tuple[Peak, ...]) -> Iterator[Problem]:
+def _absent(
+    file: str, shown: str, entry: dict[str, Any], peaks: tuple[Peak, ...]
+) -> Iterator[Problem]:
     """A published figure for a path that the architecture does not have."""
     derived = {peak.rate for peak in peaks if not peak.source.startswith("published")}
     if not derived:
         return
     for item in entry.get("published", ()):
         if item["rate"] not in derived and item["rate"] not in _explained(entry):
-            yield Problem(file, shown, f'published "{item["rate"]}"', "the architecture has no such rate",
-                          "use the rate key of the architecture, add an override, or explain it")  # fmt: skip
+            yield Problem(
+                file,
+                shown,
+                f'published "{item["rate"]}"',
+                "the architecture has no such rate",
+                "use the rate key of the architecture, add an override, or explain it",
+            )

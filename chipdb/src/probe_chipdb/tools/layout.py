@@ -8,9 +8,19 @@ from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.problem import Problem
 
 _KEY = re.compile(r"([\w-]+)\s*=")
-_ORDER = {key: at for at, key in enumerate(
-    ("id", "name", "kind", "vendor", "aliases", *(key for key in CHIP if key not in
-     ("id", "name", "kind", "vendor", "aliases"))))}  # fmt: skip
+_ORDER = {
+    key: at
+    for at, key in enumerate(
+        (
+            "id",
+            "name",
+            "kind",
+            "vendor",
+            "aliases",
+            *(key for key in CHIP if key not in ("id", "name", "kind", "vendor", "aliases")),
+        )
+    )
+}
 
 
 def problems(root: str) -> Iterator[Problem]:
@@ -27,8 +37,14 @@ def problems(root: str) -> Iterator[Problem]:
         if wanted != text:
             shown = os.path.relpath(path, root) if os.path.isdir(root) else path
             line = _first_difference(text, wanted)
-            yield Problem(shown, f"line {line}", "", "is not laid out canonically",
-                          "run check --fix", "warning")  # fmt: skip
+            yield Problem(
+                shown,
+                f"line {line}",
+                "",
+                "is not laid out canonically",
+                "run check --fix",
+                "warning",
+            )
 
 
 def fix(root: str) -> list[str]:
@@ -46,7 +62,7 @@ def fix(root: str) -> list[str]:
 
 
 def canonical(text: str) -> str:
-    """LF, no trailing blanks, one empty line before a table, chip keys in order, spaces around `=`."""
+    """LF, no trailing blanks, one empty line before a table, chip keys in order."""
     lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
     out: list[str] = []
     for block in _blocks(lines):
@@ -96,7 +112,9 @@ def _ordered(block: list[str]) -> list[str]:
             comments.append(line)
             continue
         if depth == 0 and key:
-            entries.append((_ORDER.get(key[1], len(_ORDER)), [*comments, _KEY.sub(r"\1 =", line, count=1)]))
+            entries.append(
+                (_ORDER.get(key[1], len(_ORDER)), [*comments, _KEY.sub(r"\1 =", line, count=1)])
+            )
             comments = []
         elif entries:
             entries[-1][1].append(line)

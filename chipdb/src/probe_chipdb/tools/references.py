@@ -17,7 +17,9 @@ def problems(data: Data, db: Database) -> Iterator[Problem]:
         file, shown = data.where[f"chip:{id_}"], f"chip {id_!r}"
         yield from _sources(db, file, shown, chip)
         if chip.get("arch") and db.arch(str(chip["arch"])) is None:
-            yield Problem(file, shown, "arch", f"{chip['arch']!r} is unknown", "name one of data/arch")
+            yield Problem(
+                file, shown, "arch", f"{chip['arch']!r} is unknown", "name one of data/arch"
+            )
         yield from _names(db, file, shown, chip)
     for name, arch in data.archs.items():
         yield from _sources(db, data.where[f"arch:{name}"], f"[{name}]", arch)
@@ -37,9 +39,13 @@ def _rates(file: str, shown: str, arch: dict[str, Any]) -> Iterator[Problem]:
     rates: dict[str, float] = arch.get("rates", {})
     for key in arch.get("sparse", {}).get("keys", ()):
         if key not in rates:
-            yield Problem(file, shown, "sparse", f"{key!r} is no rate of it", "name one of its rates")
+            yield Problem(
+                file, shown, "sparse", f"{key!r} is no rate of it", "name one of its rates"
+            )
         elif ".matrix." not in key:
-            yield Problem(file, shown, "sparse", f"{key!r} is a vector path", "only matrix paths are sparse")
+            yield Problem(
+                file, shown, "sparse", f"{key!r} is a vector path", "only matrix paths are sparse"
+            )
 
 
 def _names(db: Database, file: str, shown: str, chip: dict[str, Any]) -> Iterator[Problem]:
@@ -48,8 +54,13 @@ def _names(db: Database, file: str, shown: str, chip: dict[str, Any]) -> Iterato
         if why := why_no_chip(name, None):
             yield Problem(file, shown, "aliases", f"{name!r} can never match: {why}", "remove it")
         elif is_generic(key) and len(db.ids(f"n:{key}")) == 1:
-            yield Problem(file, shown, "aliases", f"{name!r} names no product, yet only this chip has it",
-                          "remove it, or give it to every chip that it may mean")  # fmt: skip
+            yield Problem(
+                file,
+                shown,
+                "aliases",
+                f"{name!r} names no product, yet only this chip has it",
+                "remove it, or give it to every chip that it may mean",
+            )
     if why := why_no_chip(None, next(iter(chip.get("pci", ())), None)):
         yield Problem(file, shown, "pci", why, "remove the chip")
 

@@ -20,9 +20,14 @@ def problems(data: Data) -> Iterator[Problem]:
         for field, what, fix in _overrides(chip):
             yield Problem(file, shown, field, what, fix)
     for ids in indistinct(data.chips.values()).values():
-        yield Problem(data.where[f"chip:{ids[0]}"], f"chip {ids[0]!r}", "id",
-                      f"nothing tells it from {', '.join(ids[1:])}", "add units, memory or keys, or merge them",
-                      "warning")  # fmt: skip
+        yield Problem(
+            data.where[f"chip:{ids[0]}"],
+            f"chip {ids[0]!r}",
+            "id",
+            f"nothing tells it from {', '.join(ids[1:])}",
+            "add units, memory or keys, or merge them",
+            "warning",
+        )
 
 
 def _clocks(clock: Any) -> Iterator[tuple[str, str, str]]:
@@ -50,4 +55,8 @@ def _memory(memory: Any) -> Iterator[tuple[str, str, str]]:
 def _overrides(chip: Any) -> Iterator[tuple[str, str, str]]:
     for item in chip.get("override", ()):
         if ("tflops" in item) == bool(item.get("absent")):
-            yield "override", f"{item['rate']} needs either tflops or absent = true", "give one of them"
+            yield (
+                "override",
+                f"{item['rate']} needs either tflops or absent = true",
+                "give one of them",
+            )

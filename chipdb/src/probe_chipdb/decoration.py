@@ -1,0 +1,138 @@
+"""Takes off what one driver or tool puts around a product's name, each by a function of its own."""
+
+_GL_TAILS = ("/pcie/sse2", "/pci/sse2", "/integrated/sse2", "/sse2", "/pcie", "/pci", "/agp/sse2")
+_CLASSES = (
+    "vga compatible controller",
+    "3d controller",
+    "display controller",
+    "processing accelerators",
+    "processing accelerator",
+    "co-processor",
+)
+
+
+def drop_final_parenthesis(text: str) -> str:
+    """Mesa, RADV, ANV, NVK and others put the die and the driver there."""
+    if text.endswith(")") and (start := _opening(text)) > 0:
+        return text[:start].strip()
+    return text
+
+
+def _opening(text: str) -> int:
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] == ")") - (text[at] == "(")
+        if depth == 0:
+            return at
+    return -1
+
+
+_DRIVER_WORDS = (
+    "radv", "radeonsi", "llvm", "drm ", "nvk", "panfrost", "panvk", "turnip", "aco",
+    "microsoft corporation", " gt1", " gt2", " gt3", " gt4",
+)  # fmt: skip
+
+
+# The dies that Mesa's Intel drivers print: "Intel(R) Arc(tm) A770 Graphics (DG2)".
+_DIES = frozenset((
+    "hsw", "bdw", "chv", "skl", "bxt", "kbl", "glk", "aml", "whl", "cfl", "cml", "icl", "ehl",
+    "jsl", "tgl", "rkl", "adl", "rpl", "dg1", "dg2", "atsm", "pvc", "mtl", "arl", "bmg", "lnl",
+    "ptl", "wcl",
+))  # fmt: skip
+
+
+def drop_driver_parenthesis(text: str) -> str:
+    """The same, where the origin is not known: only with a driver's or a die's word inside."""
+    if text.endswith(")") and (start := _opening(text)) > 0:
+        inside = text[start + 1 : -1]
+        if any(word in inside for word in _DRIVER_WORDS) or _first_word(inside) in _DIES:
+            return text[:start].strip()
+    return text
+
+
+def _first_word(text: str) -> str:
+    return text.replace("-", " ").partition(" ")[0]
+
+
+def drop_mesa(text: str) -> str:
+    for word in ("mesa dri ", "mesa ", "turnip ", "anv "):
+        text = text.removeprefix(word)
+    return text
+
+
+def drop_gl_tail(text: str) -> str:
+    for tail in _GL_TAILS:
+        text = text.removesuffix(tail)
+    return text
+
+
+def angle(text: str) -> str:
+    """`ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0 ps_5_0, D3D11)`."""
+    if not text.startswith("angle (") or text.count(",") < 2:
+        return text
+    name = text.split(",")[1].strip().removeprefix("angle metal renderer: ")
+    for word in (" direct3d", " opengl", " vulkan "):
+        name = name.partition(word)[0]
+    return name
+
+
+def bracket(text: str) -> str:
+    """pci.ids puts the product into the last bracket: `AD102 [GeForce RTX 4090]`."""
+    if text.endswith("]") and (start := text.rfind("[")) > 0:
+        inside = text[start + 1 : -1].strip()
+        if _is_pci_id(inside) or inside.startswith("0x"):
+            return text[:start].strip()
+        return inside or text
+    return text
+
+
+def _is_pci_id(text: str) -> bool:
+    vendor, colon, device = text.partition(":")
+    hexadecimal = "0123456789abcdef"
+    return (
+        bool(colon)
+        and len(vendor) == len(device) == 4
+        and all(letter in hexadecimal for letter in vendor + device)
+    )
+
+
+def lspci_line(text: str) -> str:
+    """`01:00.0 VGA compatible controller [0300]: NVIDIA Corporation AD102 [...] (rev a1)`."""
+    if (
+        text.endswith(")")
+        and (start := text.rfind("(")) > 0
+        and text[start:].startswith(("(rev ", "(prog-if "))
+    ):
+        text = text[:start].strip()
+    for name in _CLASSES:
+        found = text.find(name)
+        if 0 <= found <= 16:
+            text = text[found + len(name) :].partition(":")[2].strip() or text
+            break
+    return text
+
+
+def drop_hex_id(text: str) -> str:
+    """Intel's compute runtime prints `Intel(R) Graphics [0x56a0]`."""
+    start = text.rfind("[0x")
+    return text[:start].strip() if start > 0 and text.endswith("]") else text
+
+
+def drop_mali_revision(text: str) -> str:
+    """`mali-g610 r0p0` and `mali-g610 (r0p0)`: the silicon's revision is no product."""
+    head, _, last = text.rpartition(" ")
+    word = last.strip("()")
+    major, p, minor = word[1:].partition("p")
+    if head and word[:1] == "r" and p and major.isdecimal() and minor.isdecimal():
+        return head
+    return text
+
+
+def cpu_words(text: str) -> str:
+    text = text.partition("@")[0].strip()
+    for word in (" with radeon", " w/ radeon"):
+        text = text.partition(word)[0]
+    head, _, last = text.rpartition(" ")
+    if last == "processor" and "-core" in head.rpartition(" ")[2]:
+        head, text = "", head.rpartition(" ")[0]
+    return text.removesuffix(" cpu").removesuffix(" processor")
