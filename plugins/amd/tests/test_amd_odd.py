@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from probe_amd import advice, kfd
 
 from probe_core.api import Machine, NotApplicable
@@ -183,3 +185,25 @@ def test_compute_processes_are_counted(tree: Any) -> None:
         tree.file(f"/sys/class/kfd/kfd/proc/{pid}/vram_43288", held)
     (card,) = tree.devices().values()
     assert card["processes"] == 2
+
+
+def test_files_that_may_not_be_read_cost_their_fields_alone(tree: Any) -> None:
+    """A folder in a file's place: reading fails for root as well, as a denied file does."""
+    folder = tree.card("0000:04:00.0", "0x744c", mem_info_gtt_total=GIB)
+    for name in ("mem_info_vram_total", "unique_id", "product_name", "current_link_speed"):
+        (tree.root / folder.lstrip("/") / name).mkdir()
+    tree.node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x400)
+    (tree.root / kfd.NODES.lstrip("/") / "1/mem_banks/0/properties").mkdir(parents=True)
+    (card,) = tree.devices().values()
+    assert (card["gfx"], card["units"]) == ("gfx1100", 96)
+    assert card["memory"] == {"kind": "dedicated", "parts": {"gtt": GIB}}
+    assert card["unknown"]["memory.total"].startswith("mem_info_vram_total is missing")
+
+
+@given(st.text(max_size=200))
+def test_no_properties_file_can_raise(text: str) -> None:
+    properties = kfd.parse(text)
+    node = kfd.Node(1, 0, "/none", properties)
+    assert node.units is None or node.units > 0
+    assert node.address.count(":") == 2
+    assert all(value >= 0 for value in properties.values())

@@ -58,9 +58,9 @@ def tell(
         else ("mem_info_vram_total is missing or not a number, and KFD has no size")
     )
     facts.say("memory.parts", parts, reason)
-    if not parts:
+    if "total" not in facts.fields.get("memory", {}):
         facts.say("memory.total", None, reason)
-    elif sources:
+    if sources:
         facts.fields.setdefault("extra", {})["memory_sources"] = sources
     if asleep and parts:
         facts.say("memory.used", None, "asleep: not read, so that the card is not woken")
