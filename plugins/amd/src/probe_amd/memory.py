@@ -36,6 +36,29 @@ def tell(
     `shared` is whether it lives in the processor's memory (None: not known). A sleeping card's own
     files are not read; then KFD's tables still know the size.
     """
+    parts, used, sources = _sizes(machine, folder, nodes, asleep)
+    if shared:
+        _unified(machine, facts, parts, used, sources)
+    else:
+        _dedicated(facts, parts, used, shared)
+    reason = (
+        "asleep: KFD has no size, and the card was not woken for it"
+        if asleep
+        else "mem_info_vram_total is missing or not a number, and KFD has no size"
+    )
+    facts.say("memory.parts", parts, reason)
+    if "total" not in facts.fields.get("memory", {}):
+        facts.say("memory.total", None, reason)
+    if sources:
+        facts.fields.setdefault("extra", {})["memory_sources"] = sources
+    if asleep and parts:
+        facts.say("memory.used", None, "asleep: not read, so that the card is not woken")
+
+
+def _sizes(
+    machine: Machine, folder: str, nodes: list[Node], asleep: bool
+) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    """Return bytes in all and in use by part, and the file that gave each part."""
     parts: dict[str, int] = {}
     used: dict[str, int] = {}
     sources: dict[str, str] = {}
@@ -48,22 +71,7 @@ def tell(
             sources[part] = f"mem_info_{part}_total"
     if "vram" not in parts and (size := _bank_bytes(machine, nodes)):
         parts["vram"], sources["vram"] = size, "KFD mem_banks"
-    if shared:
-        _unified(machine, facts, parts, used, sources)
-    else:
-        _dedicated(facts, parts, used, shared)
-    reason = (
-        "asleep: KFD has no size, and the card was not woken for it"
-        if asleep
-        else ("mem_info_vram_total is missing or not a number, and KFD has no size")
-    )
-    facts.say("memory.parts", parts, reason)
-    if "total" not in facts.fields.get("memory", {}):
-        facts.say("memory.total", None, reason)
-    if sources:
-        facts.fields.setdefault("extra", {})["memory_sources"] = sources
-    if asleep and parts:
-        facts.say("memory.used", None, "asleep: not read, so that the card is not woken")
+    return parts, used, sources
 
 
 def _dedicated(
