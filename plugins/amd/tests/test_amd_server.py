@@ -24,7 +24,7 @@ def mi300x(tree: Any, bus: int, **files: object) -> None:
     )  # fmt: skip
 
 
-def gfx942(tree: Any, number: int, location: int, simds: int, minor: int, **more: int) -> None:
+def gfx942(tree: Any, number: int, location: int, simds: int, minor: int, **more: Any) -> None:
     tree.node(
         number, more.pop("bank", HBM3), simd_count=simds, simd_per_cu=4, gfx_target_version=90402,
         location_id=location, domain=0, drm_render_minor=minor, max_engine_clk_fcompute=2100,

@@ -11,7 +11,7 @@ from probe_core.api import NotApplicable
 KIB = 1024
 
 
-def rk3588(board: Any, **files: str) -> None:
+def rk3588(board: Any, **files: Any) -> None:
     board.soc("radxa,rock-5b", "rockchip,rk3588")
     board.node("/gpu@fb000000", "rockchip,rk3588-mali", "arm,mali-valhall-csf")
     board.gpu("fb000000.gpu", "/gpu@fb000000", **files)

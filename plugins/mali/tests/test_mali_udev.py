@@ -76,7 +76,7 @@ def test_a_libudev_that_does_not_load_is_a_reason(monkeypatch: pytest.MonkeyPatc
     """pyudev#83, #496: ctypes finds no library, or a folder."""
     import ctypes.util
 
-    import pyudev
+    import pyudev  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     def nothing(name: str) -> Any:
         return None
