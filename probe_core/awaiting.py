@@ -37,8 +37,7 @@ def _under_trio() -> bool:
 
 
 async def _in_trio(call: Callable[[int], Result]) -> Result:
-    import trio
-
+    trio: Any = sys.modules["trio"]
     read_fd, write_fd = os.pipe()
     done = trio.Event()
     box: list[Any] = []
@@ -48,7 +47,8 @@ async def _in_trio(call: Callable[[int], Result]) -> Result:
         await done.wait()
     finally:
         _stop(worker, read_fd, write_fd)
-    return _unpack(box)
+    result: Result = _unpack(box)
+    return result
 
 
 async def _in_asyncio(call: Callable[[int], Result]) -> Result:
@@ -63,7 +63,8 @@ async def _in_asyncio(call: Callable[[int], Result]) -> Result:
         await done.wait()
     finally:
         _stop(worker, read_fd, write_fd)
-    return _unpack(box)
+    result: Result = _unpack(box)
+    return result
 
 
 def _start(
@@ -93,7 +94,7 @@ def _stop(worker: threading.Thread, read_fd: int, write_fd: int) -> None:
         os.close(read_fd)
 
 
-def _unpack(box: list[Any]) -> Any:
+def _unpack(box: list[tuple[Any, BaseException | None]]) -> Any:
     result, error = box[0]
     if error is not None:
         raise error

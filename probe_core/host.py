@@ -75,7 +75,9 @@ def _manager(plugins: Iterable[object]) -> pluggy.PluginManager:
             name = manager.register(plugin)
             manager.check_pending()
         except (pluggy.PluginValidationError, ValueError) as error:
-            raise ConfigError(f"a host hook cannot be used: {' '.join(str(error).split())}") from None
+            raise ConfigError(
+                f"a host hook cannot be used: {' '.join(str(error).split())}"
+            ) from None
         if not manager.get_hookcallers(plugin):
             raise ConfigError(
                 f"the host plugin {name} implements no hook; mark functions named probe_observe,"

@@ -20,7 +20,9 @@ def normalise_id(text: str) -> str:
     """
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip() or len(text) > ID_LIMIT:
-        raise ValueError(f"the id {text[:60]!r} is not `kind:value` of at most {ID_LIMIT} characters")
+        raise ValueError(
+            f"the id {text[:60]!r} is not `kind:value` of at most {ID_LIMIT} characters"
+        )
     if not text.isprintable() or not text.isascii() or " " in text:
         raise ValueError(f"the id {text[:60]!r} holds characters other than printable ASCII")
     kind = kind.lower()

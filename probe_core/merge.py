@@ -73,7 +73,10 @@ def _groups(ordered: Sequence[Said]) -> list[list[Said]]:
 def _adopt(groups: list[list[Said]]) -> None:
     """Point each `parent` at the id that the parent device will have."""
     names = {
-        identity: _name(group) for group in groups for one in group for identity in one.sighting["ids"]
+        identity: _name(group)
+        for group in groups
+        for one in group
+        for identity in one.sighting["ids"]
     }
     for group in groups:
         for one in group:
@@ -83,7 +86,8 @@ def _adopt(groups: list[list[Said]]) -> None:
 
 
 def _name(group: Sequence[Said]) -> str:
-    return min((i for one in group for i in one.sighting["ids"]), key=strength)
+    best: str = min((i for one in group for i in one.sighting["ids"]), key=strength)
+    return best
 
 
 def _unite(group: Sequence[Said]) -> dict[str, Any]:

@@ -231,9 +231,7 @@ class Device:
     extra: Mapping[str, Any] = _EMPTY
     """What a prober added for people."""
 
-    def peak(
-        self, dtype: str, path: str = "matrix", accumulate: str | None = None
-    ) -> Peak | None:
+    def peak(self, dtype: str, path: str = "matrix", accumulate: str | None = None) -> Peak | None:
         """Return the fastest dense peak of this kind, or None."""
         fitting = [
             peak

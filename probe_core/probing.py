@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from probe_core.findings import Finding
     from probe_core.model import Report
     from probe_core.registry.discover import Registered
 
@@ -178,7 +179,7 @@ def document(
     A static report named by the settings replaces probing; one that cannot be used is told.
     """
     ignored = list(ignored)
-    static_finding = []
+    static_finding: list[Finding] = []
     if config.static:
         from probe_core.static import load_static
 

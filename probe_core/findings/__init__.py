@@ -39,7 +39,13 @@ CODES: dict[str, str] = {
 
 
 def finding(
-    code: str, what: str, why: str, fix: str, *, severity: str = "warning", device: str | None = None
+    code: str,
+    what: str,
+    why: str,
+    fix: str,
+    *,
+    severity: str = "warning",
+    device: str | None = None,
 ) -> Finding:
     """Return a finding of the core; `code` must be one of `CODES`."""
     assert code in CODES, code

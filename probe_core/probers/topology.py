@@ -88,9 +88,7 @@ def _clusters(machine: Machine, members: set[int]) -> list[dict[str, Any]]:
     return found
 
 
-def clocks(
-    machine: Machine, cpu: int, current_mhz: float | None
-) -> tuple[dict[str, float], str]:
+def clocks(machine: Machine, cpu: int, current_mhz: float | None) -> tuple[dict[str, float], str]:
     """Return (clocks in MHz, why there are none).
 
     `max_mhz` is the driver's highest frequency (single-core turbo on most x86), `base_mhz` the

@@ -9,8 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_chipdb import Chip, Database
-    from probe_chipdb.matching import Match
+    from probe_chipdb import Chip, Database, Match
 
     from probe_core.findings import Finding
     from probe_core.resolve import ResolveHook
@@ -228,17 +227,13 @@ def _findings(device: dict[str, Any], match: Match | _HostMatch) -> list[Finding
     if match.conflicts:
         why = "; ".join(match.conflicts)
         what = f"the keys of {name} name different chips"
-        return [
-            finding("chip-conflict", what, why, "trust its peaks less", device=device["id"])
-        ]
+        return [finding("chip-conflict", what, why, "trust its peaks less", device=device["id"])]
     if match.chip is not None:
         return []
     if match.candidates:
         why = "one of " + ", ".join(candidate.id for candidate in match.candidates[:8])
         what = f"the chip of {name} is not certain"
-        return [
-            finding("chip-ambiguous", what, why, fix, severity="info", device=device["id"])
-        ]
+        return [finding("chip-ambiguous", what, why, fix, severity="info", device=device["id"])]
     why = match.reason or "no id or name of it is in chipdb"
     what = f"the chip of {name} is unknown"
     return [finding("chip-unknown", what, why, fix, severity="info", device=device["id"])]

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from probe_chipdb import Database
-    from probe_chipdb.arch import Arch
-
-    Group = tuple[Arch, int, float, str]
+    from probe_chipdb import CpuMatch, Database
 
 __all__ = ["resolve"]
+
+# How the kernels name the smaller cores of a hybrid: Linux on Intel, macOS on Apple.
+_SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
 
 
 def resolve(device: dict[str, Any], database: Database) -> None:
@@ -27,22 +27,31 @@ def resolve(device: dict[str, Any], database: Database) -> None:
         device["unknown"]["peaks"] = reason
         device["unknown"].setdefault("chip", reason)
         return
-    families = dict.fromkeys(arch.family for arch, *_ in groups if arch.family)
+    families = dict.fromkeys(group.family for group in groups if group.family)
     if families and not device.get("arch"):
         device["arch"] = "+".join(families)
         device["sources"]["arch"] = "chipdb"
-    device["unknown"].setdefault("chip", "processors are known by microarchitecture, not one by one")
-    device["peaks"] = _sum([_peaks(group, reason) for group in groups])
+    why = "processors are known by microarchitecture, not one by one"
+    device["unknown"].setdefault("chip", why)
+    device["peaks"] = _sum([group.peaks for group in groups])
     device["sources"]["peaks"] = "chipdb"
 
 
-def _groups(device: Mapping[str, Any], database: Database) -> tuple[list[Group], str]:
-    """Return the kinds of cores with count and clock, or nothing and why."""
+class _Group:
+    """One kind of cores: its architecture's family, and its peaks as plain data."""
+
+    __slots__ = ("family", "peaks")
+
+    def __init__(self, family: str, peaks: list[dict[str, Any]]) -> None:
+        self.family = family
+        self.peaks = peaks
+
+
+def _groups(device: Mapping[str, Any], database: Database) -> tuple[list[_Group], str]:
+    """Return the kinds of cores, or nothing and why."""
     facts = device.get("cpu", {})
-    clusters = facts.get("clusters") or [{"cores": device.get("units")}]
-    groups: list[Group] = []
-    notes = []
-    for cluster in clusters:
+    groups = []
+    for cluster in facts.get("clusters") or [{"cores": device.get("units")}]:
         told = {**facts, **cluster}
         match = database.cpu(
             vendor=told.get("vendor_id"),
@@ -53,21 +62,27 @@ def _groups(device: Mapping[str, Any], database: Database) -> tuple[list[Group],
             name=device.get("name"),
             flags=told.get("flags", ()),
         )
-        arch = match.arch
-        if cluster.get("kind") in ("cpu_atom", "efficiency"):
-            arch = getattr(match, "efficient", None)
-            if arch is None:
-                return [], "the rates of its efficiency cores are not known"
-        if arch is None:
-            return [], match.reason or "chipdb does not know its microarchitecture"
-        if not cluster.get("cores"):
-            return [], "the number of its cores could not be read"
-        mhz, label = _clock(device, cluster)
-        if mhz is None:
-            return [], "no clock could be read"
-        groups.append((arch, cluster["cores"], mhz, label))
-        notes.append(match.reason or "")
-    return groups, "; ".join(dict.fromkeys(filter(None, notes)))
+        group = _group(match, cluster, device)
+        if isinstance(group, str):
+            return [], group
+        groups.append(group)
+    return groups, ""
+
+
+def _group(match: CpuMatch, cluster: Mapping[str, Any], device: Mapping[str, Any]) -> _Group | str:
+    """Return one kind of cores, or why its peaks are unknown."""
+    small = cluster.get("kind") in _SMALL
+    arch = match.efficient if small else match.arch
+    if arch is None:
+        missing = "the rates of its efficiency cores are not known"
+        return missing if small else match.reason or "its microarchitecture is not known"
+    mhz, label = _clock(device, cluster)
+    if not cluster.get("cores"):
+        return "the number of its cores could not be read"
+    if mhz is None:
+        return "no clock could be read"
+    peaks = match.peaks(cluster["cores"], mhz, label, "the kernel", efficient=small)
+    return _Group(arch.family, [peak.as_json() for peak in peaks])
 
 
 def _clock(device: Mapping[str, Any], cluster: Mapping[str, Any]) -> tuple[float | None, str]:
@@ -79,31 +94,12 @@ def _clock(device: Mapping[str, Any], cluster: Mapping[str, Any]) -> tuple[float
     return None, ""
 
 
-def _peaks(group: Group, note: str) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Return {rate key: peak} of one kind of core."""
-    arch, cores, mhz, label = group
-    found = {}
-    for rate, ops in arch.rates.items():
-        if rate.count(".") != 2:
-            continue
-        dtype, path, accumulate = rate.split(".")
-        source = f"{cores} cores x {ops:g} op/clk x {mhz:g} MHz {label} [{arch.id}]"
-        found[(dtype, path, accumulate)] = {
-            "dtype": dtype,
-            "path": path,
-            "accumulate": accumulate,
-            "sparsity": "dense",
-            "clock": label,
-            "tflops": round(cores * ops * mhz / 1e6, 4),
-            "source": f"{source}; {note}" if note else source,
-            "confidence": "derived",
-        }
-    return found
+_KEY = ("dtype", "path", "accumulate", "sparsity", "variant")
 
 
-def _sum(parts: list[dict[tuple[str, str, str], dict[str, Any]]]) -> list[dict[str, Any]]:
+def _sum(parts: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Add up the kinds of cores of one package, for the rates that all of them have."""
-    first, *rest = parts
+    first, *rest = [{tuple(p.get(k) for k in _KEY): p for p in part} for part in parts]
     total = []
     for key, peak in first.items():
         same = [part[key] for part in rest if key in part]

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     Device = Mapping[str, Any]
     Views = dict[str, list[View]]
 
-__all__ = ["CONSUMERS", "MAIN", "annotate", "findings", "main_consumer", "see", "visible"]
+__all__ = [
+    "CONSUMERS",
+    "MAIN",
+    "annotate",
+    "findings",
+    "main_consumer",
+    "refresh",
+    "see",
+    "visible",
+]
 
 CONSUMERS = (
     "cuda",
@@ -33,6 +42,16 @@ CONSUMERS = (
     "metal",
 )
 """All consumers, in the order in which they are shown."""
+
+CODES = (
+    "hidden-by-variable",
+    "variable-stops-at",
+    "variable-duplicate",
+    "variable-skips",
+    "variable-breaks",
+    "order-unknown",
+)
+"""Codes of the findings that come from here."""
 
 MAIN = {"nvidia": "cuda", "amd": "hip", "intel": "level-zero", "apple": "metal"}
 """The consumer that speaks for a vendor's devices; for any other vendor it is vulkan."""
@@ -146,6 +165,26 @@ def findings(views: Views) -> list[dict[str, Any]]:
     from probe_core.visibility.explain import explain
 
     return explain(views)
+
+
+def refresh(
+    document: dict[str, Any],
+    environ: Mapping[str, str],
+    *,
+    versions: Mapping[str, str] | None = None,
+) -> Views:
+    """Rewrite a report's visibility for `environ`, and return the views.
+
+    For a report made elsewhere or earlier (a static one): what hid a device then does not count.
+    """
+    node = document.get("node")
+    os = str((node if isinstance(node, dict) else {}).get("os") or "linux")
+    devices = [device for device in document.get("devices") or () if isinstance(device, dict)]
+    views = see(devices, environ, os=os, versions=versions)
+    annotate(devices, views)
+    said = [one for one in document.get("findings") or () if one.get("code") not in CODES]
+    document["findings"] = said + findings(views)
+    return views
 
 
 def _plain(view: View) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Device = Mapping[str, Any]
 
-__all__ = ["VARIABLE", "level_zero_visible", "see", "tiles"]
+__all__ = ["VARIABLE", "level_zero_visible", "mask_of", "see", "tiles"]
 
 VARIABLE = "ZE_AFFINITY_MASK"
 _HIERARCHY = "ZE_FLAT_DEVICE_HIERARCHY"
@@ -80,8 +80,24 @@ def level_zero_visible(value: str | None, gpus: Sequence[Device], *, flat: bool 
     hierarchy a device's id is repeated for each of its tiles that is seen.
     """
     places = [(at, tile) for at, gpu in enumerate(gpus) for tile in range(tiles(gpu))]
+    chosen, skipped = _chosen(value, gpus, places, flat)
+    mask = Mask(_ids([place for place in places if place in chosen], gpus, flat))
+    mask.why = f"{VARIABLE}={quoted(value or '')} does not name it"
+    if skipped and value:
+        mask.code = "variable-skips"
+        mask.detail = f"{VARIABLE}={quoted(value)}: {quoted(skipped[0])} names nothing here"
+    return mask
+
+
+def _chosen(
+    value: str | None,
+    gpus: Sequence[Device],
+    places: Sequence[tuple[int, int]],
+    flat: bool,
+) -> tuple[set[tuple[int, int]], list[str]]:
+    """Return the (device, tile) places that a mask names, and its entries that name none."""
     if value is None or value in ("", "default"):
-        return Mask(_ids(places, gpus, flat))
+        return set(places), []
     chosen: set[tuple[int, int]] = set()
     skipped: list[str] = []
     for entry in value.split(","):
@@ -89,12 +105,24 @@ def level_zero_visible(value: str | None, gpus: Sequence[Device], *, flat: bool 
         chosen.update(found)
         if not found:
             skipped.append(entry)
-    mask = Mask(_ids([place for place in places if place in chosen], gpus, flat))
-    mask.why = f"{VARIABLE}={quoted(value)} does not name it"
-    if skipped:
-        mask.code = "variable-skips"
-        mask.detail = f"{VARIABLE}={quoted(value)}: {quoted(skipped[0])} names nothing here"
-    return mask
+    return chosen, skipped
+
+
+def mask_of(devices: Sequence[Device], environ: Mapping[str, str], wanted: Sequence[str]) -> str:
+    """Return the mask that shows the `wanted` devices (ids) alone; "" when it would name none.
+
+    Tiles that the environment's own mask hides stay hidden.
+    """
+    gpus = _driver_order(gpus_of(devices, "intel"), environ)
+    flat = _flat(gpus, environ)
+    places = [(at, tile) for at, gpu in enumerate(gpus) for tile in range(tiles(gpu))]
+    left = _chosen(environ.get(VARIABLE), gpus, places, flat)[0]
+    entries = []
+    for number, (at, tile) in enumerate(places):
+        if identifier(gpus[at]) in wanted and (at, tile) in left:
+            whole = all((at, other) in left for other in range(tiles(gpus[at])))
+            entries.append(str(number) if flat else str(at) if whole else f"{at}.{tile}")
+    return ",".join(dict.fromkeys(entries))
 
 
 def _ids(places: Sequence[tuple[int, int]], gpus: Sequence[Device], flat: bool) -> list[str]:

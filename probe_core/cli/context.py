@@ -1,0 +1,125 @@
+"""What a command gets: the report, where to write, and how wide and colourful that place is."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+    from typing import Any, TextIO
+
+__all__ = ["CommandError", "Context", "write_error"]
+
+DEFAULT_WIDTH = 100
+MIN_WIDTH = 40
+
+
+class CommandError(Exception):
+    """A command that cannot be carried out; one sentence, and the exit status."""
+
+    def __init__(self, message: str, status: int = 2) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Context:
+    """One run of one command."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        stdout: TextIO | None = None,
+    ) -> None:
+        self.args = args
+        self.environ = os.environ if environ is None else environ
+        self._stdout = sys.stdout if stdout is None else stdout
+        self.colour = _colour(self.environ, self._stdout)
+        self.width = _width(self.environ, self._stdout)
+
+    def out(self, text: str) -> None:
+        """Write a line of data to standard output."""
+        if self._stdout is None:  # closed by the caller (`probe >&-`)
+            return
+        encoding = self._stdout.encoding or "ascii"
+        # A terminal that cannot show "·" gets "?", not a traceback.
+        self._stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+    def err(self, text: str) -> None:
+        """Write a line of words to standard error."""
+        write_error(text)
+
+    def json(self, data: object) -> None:
+        """Write exactly one JSON document to standard output, in ASCII."""
+        import json
+
+        self.out(json.dumps(data, indent=2))
+
+    def report(self) -> dict[str, Any]:
+        """Probe with the options given and return the report's document.
+
+        Raises `CommandError` for options that make no sense, unknown probers among them.
+        """
+        from probe_core.cli.options import settings_of
+        from probe_core.config import ConfigError, load_config
+        from probe_core.probing import document
+
+        try:
+            settings = settings_of(self.args) if self.args else {}
+            file = getattr(self.args, "config", None)
+            config, ignored = load_config(settings, self.environ, file)
+            found = document(config, ignored, machine=self._machine())
+        except ConfigError as error:
+            raise CommandError(str(error)) from None
+        self._refuse_unknown(found)
+        return found
+
+    def _machine(self) -> Any:
+        from probe_core.machine import Machine
+
+        root = getattr(self.args, "machine", None)
+        if root is None:
+            return Machine(environ=self.environ)
+        if not os.path.isdir(root):
+            raise CommandError(f"--machine {root}: there is no such folder")
+        return Machine(os.path.abspath(root))
+
+    def _refuse_unknown(self, found: dict[str, Any]) -> None:
+        """An unknown prober named on the command line is a usage error, not a finding."""
+        for finding in found["findings"]:
+            asked = finding["code"] == "unknown-prober"
+            if asked and finding["what"].startswith("the arguments"):
+                what = finding["what"].removeprefix("the arguments set ")
+                raise CommandError(f"--{what.replace(chr(39), '', 2)}: {finding['fix']}")
+
+
+def write_error(text: str) -> None:
+    """Write a line to standard error, if there is one."""
+    if sys.stderr is not None:
+        encoding = sys.stderr.encoding or "ascii"
+        sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+
+def _colour(environ: Mapping[str, str], stdout: TextIO | None) -> bool:
+    """Colours for terminals alone, and never against NO_COLOR (no-color.org) or TERM=dumb."""
+    if environ.get("NO_COLOR") or stdout is None:
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return stdout.isatty() and environ.get("TERM") != "dumb"
+
+
+def _width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
+    columns = environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return max(MIN_WIDTH, int(columns))
+    try:
+        if stdout is not None and stdout.isatty():
+            return max(MIN_WIDTH, os.get_terminal_size(stdout.fileno()).columns)
+    except (OSError, ValueError):
+        pass
+    return DEFAULT_WIDTH

@@ -1,0 +1,72 @@
+"""Options that commands share, and a parser whose errors say what would have worked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from probe_core.config import SETTINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+__all__ = ["Parser", "add_probe_options", "settings_of"]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with a suggestion for unknown options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage error with the closest known option, and exit with 2."""
+        stem, _, rest = message.partition("unrecognized arguments: ")
+        if not stem and rest:
+            from probe_core.wording import did_you_mean
+
+            word = rest.split()[0].partition("=")[0]
+            known = [o for action in self._actions for o in action.option_strings if len(o) > 2]
+            if word.startswith("-"):
+                message = f"unknown option {word}: {did_you_mean(word, known)}"
+            else:
+                message = f"unexpected argument {word!r}"
+        self.exit(2, f"{self.prog}: {message}\nTry `{self.prog} --help`.\n")
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; for `probe` itself with the list of commands."""
+        super().print_help(file)
+        if self.prog == "probe":
+            from probe_core.cli import COMMANDS
+
+            lines = [f"  {name:<12}{text}" for name, (_, text) in COMMANDS.items()]
+            print("\ncommands:\n" + "\n".join(lines), file=file or sys.stdout)
+
+
+def add_probe_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command that probes."""
+    group = parser.add_argument_group("probing")
+    for flag, metavar in (
+        ("only", "NAMES"),
+        ("disable", "NAMES"),
+        ("priority", "NAME=N"),
+        ("timeout", "SECONDS"),
+        ("allow", "NAMES"),
+        ("chipdb", "FILE"),
+        ("static", "FILE"),
+    ):
+        _, variable, text = SETTINGS[flag]
+        group.add_argument(f"--{flag}", metavar=metavar, help=f"{text} [{variable}]")
+    group.add_argument(
+        "--active",
+        action="store_const",
+        const=True,
+        help=f"{SETTINGS['active'][2]} [{SETTINGS['active'][1]}]",
+    )
+    group.add_argument("--config", metavar="FILE", help="a TOML file of settings [PROBE_CONFIG]")
+    group.add_argument(
+        "--machine", metavar="DIR", help="probe a recorded machine: a folder that stands for /"
+    )
+
+
+def settings_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that were given as options."""
+    return {name: value for name in SETTINGS if (value := getattr(args, name, None)) is not None}
