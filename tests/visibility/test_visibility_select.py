@@ -1,0 +1,271 @@
+"""A request for devices is met or refused at once, and what it sets confines exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import visibility_nodes as nodes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from probe_core.selection import SelectionError, select
+from probe_core.selection.environment import confine
+from probe_core.selection.sizes import format_size, parse_size
+from probe_core.visibility import refresh, see
+
+
+def report(devices: list[Any], **environ: str) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "schema": 1,
+        "node": {"os": "linux"},
+        "primary": devices[0]["id"] if devices else None,
+        "devices": [dict(device) for device in devices],
+        "findings": [],
+    }
+    refresh(document, environ)
+    return document
+
+
+FOUR = nodes.h100s(4)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environ", "expected"),
+    [
+        ("0,2", {}, [1, 3]),
+        ("2,0", {}, [3, 1]),
+        (" 1 , 3 ", {}, [2, 4]),
+        ("0,1", {"CUDA_VISIBLE_DEVICES": "3,1"}, [4, 2]),
+        (nodes.UUIDS[2], {}, [3]),
+        ("GPU-9e8d", {}, [2]),
+        ("gpu-9E8D", {}, [2]),
+        ("GPU-9e8d,0", {}, [2, 1]),
+        ("pci:0000:04:00.0", {}, [4]),
+        ("0000:04:00.0", {}, [4]),
+        ("GPU-e429", {"CUDA_VISIBLE_DEVICES": "2"}, [3]),
+        (None, {"CUDA_VISIBLE_DEVICES": "2,3"}, [3, 4]),
+    ],
+)
+def test_lists(wanted: str | None, environ: dict[str, str], expected: list[int]) -> None:
+    assert nodes.slots(select(report(FOUR, **environ), wanted).ids) == expected
+
+
+REFUSED = [
+    ("7", {}, "unknown", "one of 0, 1, 2, 3"),
+    ("1", {"CUDA_VISIBLE_DEVICES": "3"}, "unknown", "one of 0"),
+    ("0,0", {}, "repeated", "name each once"),
+    ("0,GPU-9942", {}, "repeated", "name each once"),
+    ("", {}, "syntax", "one of 0, 1, 2, 3"),
+    ("0,,1", {}, "syntax", "one of 0, 1, 2, 3"),
+    ("-1", {}, "syntax", "one of 0, 1, 2, 3"),
+    ("GPU-f", {}, "unknown", "one of 0, 1, 2, 3"),
+    ("GPU-e", {}, "unknown", "write more of the UUID"),
+    ("cuda:0", {}, "unknown", "one of 0, 1, 2, 3"),
+    ("GPU-9942", {"CUDA_VISIBLE_DEVICES": "1"}, "hidden", "change or unset CUDA_VISIBLE_DEVICES"),
+    ("3x2", {}, "too-few", "ask for 4"),
+    ("0x1", {}, "syntax", None),
+    ("1", {"CUDA_VISIBLE_DEVICES": ""}, "unknown", "change or unset CUDA_VISIBLE_DEVICES"),
+    (None, {"CUDA_VISIBLE_DEVICES": "-1"}, "hidden", "change or unset CUDA_VISIBLE_DEVICES"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "environ", "code", "fix"), REFUSED)
+def test_refusals(wanted: str | None, environ: dict[str, str], code: str, fix: str | None) -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(FOUR, **environ), wanted)
+    assert (caught.value.code, caught.value.fix) == (code, fix)
+
+
+def test_the_error_tells_everything() -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(FOUR, CUDA_VISIBLE_DEVICES="1,9"), "2")
+    assert str(caught.value).split("\n") == [
+        "asked for '2': there is no number 2",
+        "visible to cuda: 0: NVIDIA H100 80GB HBM3 (pci:0000:02:00.0)",
+        "hidden: "
+        + "; ".join(
+            f"pci:0000:0{slot}:00.0 (CUDA_VISIBLE_DEVICES='1,9': CUDA stops reading at '9', "
+            "and it is not named before that)"
+            for slot in (1, 3, 4)
+        ),
+        "what would work: one of 0",
+    ]
+
+
+def test_layouts_and_counts() -> None:
+    document = report(FOUR)
+    assert [[d["id"] for d in g] for g in select(document, "2x1").groups] == [
+        ["pci:0000:01:00.0"],
+        ["pci:0000:02:00.0"],
+    ]
+    assert nodes.slots(select(document, count=2).ids) == [1, 2]
+    with pytest.raises(SelectionError, match="only 4 devices can be had") as caught:
+        select(document, count=5)
+    assert caught.value.fix == "ask for 4"
+    with pytest.raises(SelectionError, match="exclude each other"):
+        select(document, "0", count=1)
+
+
+def test_count_among_hidden_ones_says_how_to_get_more() -> None:
+    with pytest.raises(SelectionError) as caught:
+        select(report(FOUR, CUDA_VISIBLE_DEVICES="0"), count=2)
+    assert caught.value.fix == "ask for 1, or change or unset CUDA_VISIBLE_DEVICES"
+
+
+def test_memory() -> None:
+    devices = nodes.h100s(3)
+    devices[0]["memory"] = {"kind": "dedicated", "total": 80 << 30, "free": 10 << 30}
+    document = report(devices)
+    assert nodes.slots(select(document, count=2, memory="20GiB").ids) == [2, 3]
+    with pytest.raises(SelectionError) as caught:
+        select(document, "0", memory="20GiB")
+    assert "pci:0000:01:00.0 has 10 GiB free" in str(caught.value)
+    assert caught.value.fix == "pci:0000:02:00.0 has enough"
+    with pytest.raises(SelectionError) as caught:
+        select(document, count=3, memory="20GiB")
+    assert (caught.value.code, caught.value.fix) == ("memory", "ask for 10 GiB each")
+
+
+def test_order_that_only_the_driver_knows_is_refused_by_number_not_by_uuid() -> None:
+    devices = [nodes.nvidia(1), nodes.nvidia(2, name="NVIDIA T4")]
+    document = report(devices)
+    with pytest.raises(SelectionError) as caught:
+        select(document, "0")
+    assert caught.value.code == "uncertain"
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in str(caught.value.fix)
+    assert nodes.slots(select(document, nodes.UUIDS[1][:12]).ids) == [2]
+    assert len(select(document, count=2)) == 2
+
+
+def test_no_accelerator() -> None:
+    document = report([{"id": "cpu:0", "kind": "cpu"}])
+    for request in ({"wanted": "0"}, {"count": 1}, {}):
+        with pytest.raises(SelectionError):
+            select(document, **request)  # type: ignore[arg-type]
+
+
+def test_npus_are_numbered_though_no_consumer_knows_them() -> None:
+    npu = {"id": "dt:/npu", "ids": ["dt:/npu"], "kind": "npu", "vendor": "rockchip"}
+    assert select(report([npu]), "0").ids == ["dt:/npu"]
+
+
+@given(text=st.text())
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_met_or_refused(text: str) -> None:
+    try:
+        found = select(report(FOUR), text)
+    except SelectionError:
+        return
+    assert found.ids
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("20GiB", 20 << 30),
+        ("20G", 20 << 30),
+        ("20 GB", 20 * 10**9),
+        ("1.5TiB", 3 << 39),
+        ("512m", 512 << 20),
+        ("80e9", 80 * 10**9),
+        (4096, 4096),
+    ],
+)
+def test_sizes(text: str | int, count: int) -> None:
+    assert parse_size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "x", "GiB", "-1GiB", "0", "nan", "inf", "1e400", "5 apples"])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match="is no amount of memory"):
+        parse_size(text)
+
+
+def test_sizes_are_written_short() -> None:
+    assert [format_size(n) for n in (512, 20 << 30, 85520809984)] == ["512 B", "20 GiB", "79.6 GiB"]
+
+
+NVIDIA, AMD, INTEL = (
+    nodes.h100s(3),
+    [nodes.amd(s, 100 + s) for s in (11, 12, 13)],
+    [nodes.intel(slot) for slot in (21, 22)],
+)
+NODE = [*NVIDIA, *AMD, *INTEL]
+_MAINS = {"nvidia": "cuda", "amd": "hip", "intel": "level-zero"}
+_BEFORE = st.fixed_dictionaries(
+    {},
+    optional={
+        "CUDA_VISIBLE_DEVICES": st.sampled_from(["0,1", "2", "GPU-9942", "", "-1", "1,1"]),
+        "HIP_VISIBLE_DEVICES": st.sampled_from(["1", "0,2", "", '""']),
+        "ROCR_VISIBLE_DEVICES": st.sampled_from(["2,0", "0x1", "GPU-000000000000006f"]),
+        "ZE_AFFINITY_MASK": st.sampled_from(["1", "0,1", "9"]),
+        "ONEAPI_DEVICE_SELECTOR": st.sampled_from(["level_zero:0", "*:gpu", "opencl:gpu"]),
+        "GGML_VK_VISIBLE_DEVICES": st.sampled_from(["0", ""]),
+        "DEV": st.sampled_from(["NV", "CPU", "NVK:2+NV", ":0+AMD"]),
+    },
+)
+
+
+@given(environ=_BEFORE, data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_what_is_set_confines_exactly_and_never_widens(
+    environ: dict[str, str], data: st.DataObject
+) -> None:
+    before = see(NODE, environ)
+    left = [name for consumer in _MAINS.values() for name in before[consumer][0].visible]
+    chosen = data.draw(st.lists(st.sampled_from(left), unique=True) if left else st.just([]))
+    devices = [next(d for d in NODE if d["id"] == name) for name in chosen]
+    changed = dict(environ)
+    for name, value in confine({"devices": NODE}, devices, environ).items():
+        if value is None:
+            changed.pop(name, None)
+        else:
+            changed[name] = value
+    after = see(NODE, changed)
+    for vendor, consumer in _MAINS.items():
+        mine = [device["id"] for device in devices if device["vendor"] == vendor]
+        seen = after[consumer][0].visible
+        assert (sorted(seen), len(seen)) == (sorted(mine), len(mine))
+        if consumer != "level-zero":
+            assert seen == mine
+    assert set(after["sycl"][0].visible) <= set(chosen)
+    assert after["ggml-vulkan"][0].visible == chosen
+
+
+def test_without_uuids_numbers_in_pci_order_do() -> None:
+    devices = [dict(device) | {"ids": [device["id"]]} for device in nodes.h100s(3)]
+    changes = confine({"devices": devices}, [devices[2], devices[0]], {})
+    assert changes["CUDA_VISIBLE_DEVICES"] == "2,0"
+    assert changes["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+def test_partitions_of_one_unique_id_are_told_apart_by_number() -> None:
+    card = nodes.amd(1, 7)
+    parts = [
+        card | {"id": f"kfd:{n}", "ids": [f"kfd:{n}", card["ids"][1]], "parent": card["id"]}
+        for n in range(2)
+    ]
+    changes = confine({"devices": [card, *parts]}, [parts[1]], {})
+    assert changes["ROCR_VISIBLE_DEVICES"] == "1"
+
+
+def test_tiles_hidden_before_stay_hidden() -> None:
+    tiled = [nodes.intel(slot, code="0bd5", extra={"tiles": 2}) for slot in (1, 2)]
+    environ = {"ZE_AFFINITY_MASK": "1,3"}
+    assert confine({"devices": tiled}, [tiled[0]], environ)["ZE_AFFINITY_MASK"] == "1"
+    environ = {"ZE_AFFINITY_MASK": "0.1,1", "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}
+    assert confine({"devices": tiled}, tiled, environ)["ZE_AFFINITY_MASK"] == "0.1,1"
+
+
+def test_dev_keeps_what_it_said() -> None:
+    document = {"devices": FOUR}
+    assert confine(document, FOUR[1:2], {})["DEV"] == ":1+NV"
+    assert confine(document, FOUR[1:3], {"DEV": "NVK:0+NV:NVCC"})["DEV"] == "NVK:1,2+NV:NVCC"
+    assert "DEV" not in confine(document, FOUR[1:2], {"DEV": "CPU"})
+
+
+def test_cudas_variable_is_renewed_on_a_node_of_amd_alone() -> None:
+    changes = confine({"devices": AMD}, AMD[1:], {"CUDA_VISIBLE_DEVICES": "1,2"})
+    assert changes["CUDA_VISIBLE_DEVICES"] == changes["HIP_VISIBLE_DEVICES"] == "0,1"
+    assert "CUDA_VISIBLE_DEVICES" not in confine({"devices": AMD}, AMD, {})
