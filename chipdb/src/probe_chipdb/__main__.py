@@ -30,6 +30,16 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("data", nargs="?", default=_here("data"))
     build.add_argument("--into", default=_here("src", "probe_chipdb", "table"))
     build.set_defaults(run=_build)
+    diff = commands.add_parser("diff", help="what changed between two data folders or tables")
+    diff.add_argument("old")
+    diff.add_argument("new")
+    diff.set_defaults(run=_diff)
+    schema = commands.add_parser("schema", help="write the JSON Schemas for editors")
+    schema.add_argument("into", nargs="?", default=_here("schema"))
+    schema.set_defaults(run=_schema)
+    pages = commands.add_parser("pages", help="write one Markdown page per family")
+    pages.add_argument("into")
+    pages.set_defaults(run=_pages)
     return parser
 
 
@@ -55,6 +65,30 @@ def _build(options: argparse.Namespace) -> int:
     for problem in problems:
         print(f"left out: {problem}")
     return int(bool(problems))
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from probe_chipdb.tools import diff
+
+    for line in diff.diff(diff.open_data(options.old), diff.open_data(options.new)):
+        print(line)
+    return 0
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from probe_chipdb.tools import schema
+
+    print(*schema.write(options.into), sep="\n")
+    return 0
+
+
+def _pages(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import pages
+
+    written = pages.write(load(packages=False), options.into)
+    print(f"{len(written)} pages in {options.into}")
+    return 0
 
 
 def _here(*parts: str) -> str:

@@ -1,6 +1,15 @@
 """Takes off what one driver or tool puts around a product's name, each by a function of its own."""
 
-_GL_TAILS = ("/pcie/sse2", "/pci/sse2", "/integrated/sse2", "/sse2", "/pcie", "/pci", "/agp/sse2")
+_GL_TAILS = (
+    "/pcie/sse2",
+    "/pci/sse2",
+    "/integrated/sse2",
+    "/agp/sse2",
+    "/sse2",
+    "/pcie",
+    "/pci",
+    " opengl engine",
+)
 _CLASSES = (
     "vga compatible controller",
     "3d controller",
@@ -29,10 +38,8 @@ def _opening(text: str) -> int:
 
 _DRIVER_WORDS = (
     "radv", "radeonsi", "llvm", "drm ", "nvk", "panfrost", "panvk", "turnip", "aco",
-    "microsoft corporation", " gt1", " gt2", " gt3", " gt4",
+    "microsoft corporation", " gt1", " gt2", " gt3", " gt4", "g13", "g14", "g15", "0x0000",
 )  # fmt: skip
-
-
 # The dies that Mesa's Intel drivers print: "Intel(R) Arc(tm) A770 Graphics (DG2)".
 _DIES = frozenset((
     "hsw", "bdw", "chv", "skl", "bxt", "kbl", "glk", "aml", "whl", "cfl", "cml", "icl", "ehl",
@@ -66,12 +73,24 @@ def drop_gl_tail(text: str) -> str:
     return text
 
 
+def unwrap(text: str) -> str:
+    """What a layered driver runs on: `D3D12 (X)`, `zink Vulkan 1.3(X)`, `Vulkan 1.3.0 (X)`."""
+    if text.endswith(")") and text.startswith(_WRAPPERS) and "(" in text:
+        return text[text.find("(") + 1 : -1].strip()
+    return text
+
+
+_WRAPPERS = ("d3d12 (", "microsoft direct3d12 (", "zink vulkan ", "vulkan 1.")
+
+
 def angle(text: str) -> str:
-    """`ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0 ps_5_0, D3D11)`."""
-    if not text.startswith("angle (") or text.count(",") < 2:
+    """`ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0 ps_5_0, D3D11)`, or X alone."""
+    if not (text.startswith("angle (") and text.endswith(")")):
         return text
-    name = text.split(",")[1].strip().removeprefix("angle metal renderer: ")
-    for word in (" direct3d", " opengl", " vulkan "):
+    inside = text[len("angle (") : -1]
+    name = inside.split(",")[1] if inside.count(",") >= 2 else inside
+    name = name.strip().removeprefix("angle metal renderer: ")
+    for word in (" direct3d", " opengl"):
         name = name.partition(word)[0]
     return name
 
@@ -129,10 +148,11 @@ def drop_mali_revision(text: str) -> str:
 
 
 def cpu_words(text: str) -> str:
+    """`Intel(R) Core(TM) i7-8650U CPU @ 1.90GHz`, `... 64-Core Processor`, `... w/ Radeon`."""
     text = text.partition("@")[0].strip()
     for word in (" with radeon", " w/ radeon"):
         text = text.partition(word)[0]
     head, _, last = text.rpartition(" ")
     if last == "processor" and "-core" in head.rpartition(" ")[2]:
-        head, text = "", head.rpartition(" ")[0]
+        text = head.rpartition(" ")[0]
     return text.removesuffix(" cpu").removesuffix(" processor")

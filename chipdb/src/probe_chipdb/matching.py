@@ -260,4 +260,8 @@ def _unknown(db: "Database", asked: "Question") -> str:
         known = db.ids(f"n:{asked.key}")
         other = f" that fits the vendor and architecture ({', '.join(known[:4])})" if known else ""
         tried.append(f"no chip is named {asked.name!r}{other}")
+        if asked.generic:
+            tried.append(
+                "the name names no product: a PCI id, or architecture and units, would tell"
+            )
     return "; ".join(tried) or "nothing that identifies a chip was given"

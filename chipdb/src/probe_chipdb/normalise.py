@@ -103,6 +103,30 @@ _BRANDS = frozenset((
 ))  # fmt: skip
 
 
+def claimed_vendor(text: str) -> str:
+    """The vendor's short name with which a name begins, or the empty text.
+
+    >>> claimed_vendor("NVIDIA GeForce RTX 4090"), claimed_vendor("GeForce RTX 4090")
+    ('nvidia', '')
+    """
+    key = decoration.drop_mesa(_letters(text[:MAX_LENGTH]))
+    for word, vendor in _CLAIMS:
+        if key.startswith(word + " "):
+            return vendor
+    return ""
+
+
+_CLAIMS = (
+    ("nvidia", "nvidia"),
+    ("amd", "amd"),
+    ("ati", "amd"),
+    ("advanced micro devices,", "amd"),
+    ("intel", "intel"),
+    ("qualcomm", "qualcomm"),
+    ("apple", "apple"),
+)
+
+
 def _device_tree(text: str) -> str:
     """A compatible is exact already; a property read whole ends in NUL and may hold several."""
     return text.partition("\0")[0].strip().lower()
@@ -145,6 +169,7 @@ def _drop_vendor(text: str) -> str:
 _COMMON: tuple["Callable[[str], str]", ...] = (_drop_vendor, _join_sizes)
 _DRIVER = (
     decoration.angle,
+    decoration.unwrap,
     decoration.drop_gl_tail,
     decoration.drop_mesa,
     decoration.drop_hex_id,

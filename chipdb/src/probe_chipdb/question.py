@@ -1,6 +1,6 @@
 """What is known of one device, brought to one spelling before anything is looked up."""
 
-from probe_chipdb.normalise import is_generic, normalise
+from probe_chipdb.normalise import claimed_vendor, is_generic, normalise
 
 
 class Question:
@@ -47,7 +47,8 @@ class Question:
         self.arch = arch
         self.compute_capability = compute_capability
         self.gfx = (gfx or "").partition(":")[0]  # ROCm appends ":sramecc+:xnack-"
-        self.vendor = vendor.lower() if vendor else ""
+        # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
+        self.vendor = (vendor or claimed_vendor(name or "")).lower()
         self.units = units
         self.memory = memory
         self.name = name

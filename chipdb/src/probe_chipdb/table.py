@@ -5,7 +5,7 @@ Measured at 20,000 chips: reading the bytes is most of the cold cost, a lookup t
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
 FORMAT = 1  # of the table's text; a reader refuses a newer one
@@ -67,13 +67,25 @@ def built() -> Table:
 
     Raises OSError when it is not there: a source tree that has not been built.
     """
-    texts = {name: _read(name) for name in FILES}
+    return _table(_read)
+
+
+def from_folder(path: str) -> Table:
+    """A built table somewhere else, for instance of another release. Raises OSError."""
+
+    def read(name: str) -> bytes:
+        with open(f"{path}/{name}", "rb") as file:
+            return file.read()
+
+    return _table(read)
+
+
+def _table(read: "Callable[[str], bytes]") -> Table:
+    texts = {name: read(name) for name in FILES}
     head, _, rest = texts["index.txt"].partition(b"\n")
-    word, form, version = head.decode().split(" ")
-    if word != "#probe-chipdb" or int(form) > FORMAT:
-        raise OSError(
-            f"probe_chipdb: the built table has format {form}; this reader knows {FORMAT}"
-        )
+    word, form, version = [*head.decode("utf-8", "replace").split(" "), "", ""][:3]
+    if word != "#probe-chipdb" or not form.isdecimal() or int(form) > FORMAT:
+        raise OSError(f"probe_chipdb: {head[:40]!r} is no table that this release can read")
     texts["index.txt"] = rest
     return Table("probe-chipdb", version, texts)
 

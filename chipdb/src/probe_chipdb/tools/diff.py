@@ -1,0 +1,104 @@
+"""`diff OLD NEW`: what a release changes for those who use the figures, not which lines moved."""
+
+import os
+from collections.abc import Iterator
+
+from probe_chipdb import columns, table
+from probe_chipdb.arch import Arch
+from probe_chipdb.chip import Chip
+from probe_chipdb.database import Database
+from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.rows import to_table
+from probe_chipdb.text import unescape
+
+_SKIPPED = ("id", "published", "override", "explain")  # they show in the peaks
+_LISTS = ("pci", "dt", "gpu_id", "aliases", "source")
+
+
+def open_data(path: str) -> Database:
+    """A data folder or a built table folder as a database. Raises OSError when it is neither."""
+    if os.path.exists(os.path.join(path, "index.txt")):
+        return Database(table.from_folder(path))
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist")
+    return Database(to_table(read_folder(path), path, ""))
+
+
+def diff(old: Database, new: Database) -> Iterator[str]:
+    """Markdown lines: added, removed and changed chips, then architectures."""
+    before = {chip.id: chip for chip in old.chips()}
+    after = {chip.id: chip for chip in new.chips()}
+    yield from _section("Added", [_named(after[id_]) for id_ in after.keys() - before.keys()])
+    yield from _section("Removed", [_named(before[id_]) for id_ in before.keys() - after.keys()])
+    both = sorted(before.keys() & after.keys())
+    changed = [(id_, list(_changes(before[id_], after[id_]))) for id_ in both]
+    yield from _section(
+        "Changed", [f"{id_}: {'; '.join(lines)}" for id_, lines in changed if lines]
+    )
+    yield from _section("Architectures", list(_arch_changes(old, new)))
+
+
+def _section(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield f"### {title} ({len(lines)})"
+        yield from (f"- {line}" for line in sorted(lines))
+
+
+def _named(chip: Chip) -> str:
+    return f"{chip.id}: {chip.name}"
+
+
+def _changes(old: Chip, new: Chip) -> Iterator[str]:
+    for at, column in enumerate(columns.CHIP):
+        before, after = old.raw(at), new.raw(at)
+        if column not in _SKIPPED and before != after:
+            yield f"{column} {_change(column, before, after)}"
+    yield from _peak_changes(old, new)
+
+
+def _change(column: str, before: str, after: str) -> str:
+    if column in _LISTS:
+        had, has = set(before.split("|")) - {""}, set(after.split("|")) - {""}
+        signs = [f"+{item}" for item in sorted(has - had)] + [
+            f"-{item}" for item in sorted(had - has)
+        ]
+        return " ".join(signs) or "reordered"
+    return f"{_shown(column, before)} -> {_shown(column, after)}"
+
+
+def _shown(column: str, text: str) -> str:
+    names = {"clock": columns.CLOCK, "memory": columns.MEMORY}.get(column)
+    if not names or not text:
+        return unescape(text) or "unknown"
+    pairs = zip(names, text.split(";"), strict=True)
+    return ", ".join(f"{name} {unescape(value)}" for name, value in pairs if value)
+
+
+def _peak_changes(old: Chip, new: Chip) -> Iterator[str]:
+    before = {(peak.rate, peak.sparsity): peak.tflops for peak in old.peaks()}
+    after = {(peak.rate, peak.sparsity): peak.tflops for peak in new.peaks()}
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key), after.get(key)
+        name = " ".join(key)
+        if was is None or now is None:
+            yield f"{name} {'now' if was is None else 'no longer'} known"
+        elif abs(now - was) > 1e-9 * was:
+            yield f"{name} {was:.4g} -> {now:.4g} T ({now / was - 1:+.1%})"
+
+
+def _arch_changes(old: Database, new: Database) -> Iterator[str]:
+    before = {arch.id: arch for arch in old.archs()}
+    after = {arch.id: arch for arch in new.archs()}
+    for id_ in sorted(before.keys() | after.keys()):
+        if id_ not in before or id_ not in after:
+            yield f"{id_} {'added' if id_ in after else 'removed'}"
+        else:
+            yield from _rate_changes(before[id_], after[id_])
+
+
+def _rate_changes(old: Arch, new: Arch) -> Iterator[str]:
+    for key in sorted(old.rates.keys() | new.rates.keys()):
+        was, now = old.rates.get(key), new.rates.get(key)
+        if was != now:
+            shown = ["unknown" if value is None else f"{value:g}" for value in (was, now)]
+            yield f"{new.id}: {key} {shown[0]} -> {shown[1]} per clock and {new.unit}"

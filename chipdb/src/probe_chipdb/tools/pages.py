@@ -1,0 +1,119 @@
+"""`pages OUT`: one page per family for people who look a chip up, written from the data alone."""
+
+import os
+from collections.abc import Iterable
+
+from probe_chipdb.chip import Chip
+from probe_chipdb.database import Database
+
+_COLUMNS = (  # heading, rate key
+    ("fp32", "fp32.vector.fp32"),
+    ("bf16 matrix", "bf16.matrix.fp32"),
+    ("fp16 matrix", "fp16.matrix.fp32"),
+    ("fp8 matrix", "fp8.matrix.fp32"),
+    ("int8 matrix", "int8.matrix.int32"),
+)
+_INTRO = """\
+Figures are per device, dense, at boost clock, in TFLOPS (TOPS for int8); matrix paths accumulate
+in fp32 (int8 in int32). An empty cell is unknown, or the chip has no such path. Ask
+`db.chip(id).peaks()` for all of them, with the source of each.
+"""
+
+
+def write(db: Database, into: str) -> list[str]:
+    """Write the pages and an index; the paths."""
+    os.makedirs(into, exist_ok=True)
+    families: dict[tuple[str, str], list[Chip]] = {}
+    for chip in db.chips():
+        families.setdefault((chip.vendor, chip.series or chip.vendor), []).append(chip)
+    pages = {slug(*key): page(db, key[1], chips) for key, chips in sorted(families.items())}
+    pages["index"] = index(db, families)
+    paths = []
+    for name, text in pages.items():
+        paths.append(os.path.join(into, f"{name}.md"))
+        with open(paths[-1], "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    return paths
+
+
+def slug(vendor: str, title: str) -> str:
+    """A file name of letters, digits and hyphens."""
+    letters = "".join(
+        c if c.isascii() and c.isalnum() else "-" for c in f"{vendor}-{title}".lower()
+    )
+    return "-".join(part for part in letters.split("-") if part)
+
+
+def index(db: Database, families: dict[tuple[str, str], list[Chip]]) -> str:
+    """The list of families by vendor."""
+    count = sum(map(len, families.values()))
+    head = f"{count} chips in {len(families)} families"
+    lines = [f"# Chips\n\nchipdb {db.version or 'unreleased'}: {head}.\n"]
+    vendor = ""
+    for (maker, title), chips in sorted(families.items()):
+        if maker != vendor:
+            lines.append(f"\n## {maker}\n")
+            vendor = maker
+        lines.append(f"- [{title}]({slug(maker, title)}.md) ({len(chips)})")
+    return "\n".join(lines) + "\n"
+
+
+def page(db: Database, title: str, chips: list[Chip]) -> str:
+    """One family: a table of its chips, the notes, and the documents behind the figures."""
+    rates = [(head, rate) for head, rate in _COLUMNS if any(_figure(chip, rate) for chip in chips)]
+    heads = [
+        "chip",
+        "architecture",
+        "units",
+        "boost MHz",
+        "memory",
+        "GB/s",
+        *(head for head, _ in rates),
+    ]
+    rows = [_row(heads), _row(["---"] * len(heads))]
+    rows += [_row([*_facts(chip), *(_figure(chip, rate) for _, rate in rates)]) for chip in chips]
+    parts = [f"# {title}", _INTRO, "\n".join(rows)]
+    if notes := [f"- {chip.name}: {chip.note}" for chip in chips if chip.note]:
+        parts.append("## Notes\n\n" + "\n".join(notes))
+    parts.append("## Sources\n\n" + "\n".join(_sources(db, chips)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(chip: Chip) -> list[str]:
+    clock, memory = chip.clock, chip.memory
+    boost = (
+        f"{clock.boost_low:g}-{clock.boost:g}"
+        if clock.boost_low and clock.boost
+        else _plain(clock.boost)
+    )
+    size = f"{memory.gib:g} GiB" if memory.gib else ""
+    units = f"{chip.units} {chip.unit or ''}".strip() if chip.units else ""
+    return [f"{chip.name}<br>`{chip.id}`", chip.arch or "", units, boost,
+            f"{size} {memory.type or ''}".strip(), _plain(memory.gbs)]  # fmt: skip
+
+
+def _figure(chip: Chip, rate: str) -> str:
+    dtype, path, accumulate = rate.split(".")
+    peak = chip.peak(dtype, accumulate=accumulate, path=path)
+    return f"{peak.tflops:.4g}" if peak else ""
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _sources(db: Database, chips: list[Chip]) -> list[str]:
+    keys = {key for chip in chips for key in chip.sources}
+    keys |= {source for chip in chips for _, source in chip.published.values()}
+    keys |= {
+        key for chip in chips if chip.arch and (arch := db.arch(chip.arch)) for key in arch.sources
+    }
+    found = {key: source for key in sorted(keys) if (source := db.source(key))}
+    return [
+        f"- `{key}`: {one['title']}. {one['publisher']}; {one['ref']} ({one['status']})"
+        for key, one in found.items()
+    ]
