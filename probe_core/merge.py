@@ -20,6 +20,7 @@ __all__ = ["Said", "merge"]
 _NESTED = frozenset({"pci", "clocks", "memory", "driver", "share", "node_index"})
 _UNITED = frozenset({"ids", "backends", "dt"})
 _LISTS = frozenset({"links"})
+_PARTS = "memory.parts"
 # Values that change between two looks: differing is no conflict.
 _VOLATILE = frozenset(
     {"memory.free", "memory.used", "memory.usable", "processes", "power_state", "extra", "cpu"}
@@ -103,7 +104,11 @@ def _unite(group: Sequence[Said]) -> dict[str, Any]:
             elif key in _NESTED:
                 table = device.setdefault(key, {})
                 for name, item in value.items():
-                    _put(table, name, item, f"{key}.{name}", one, sources, others)
+                    path = f"{key}.{name}"
+                    if path == _PARTS:
+                        _add_parts(table, item, one, sources)
+                    else:
+                        _put(table, name, item, path, one, sources, others)
             elif key in _UNITED:
                 device[key] = list(dict.fromkeys([*device.get(key, ()), *value]))
                 sources.setdefault(key, one.prober)
@@ -146,6 +151,17 @@ def _add_links(
     known += fresh
     if fresh:
         sources.setdefault("links", one.prober)
+
+
+def _add_parts(
+    memory: dict[str, Any], parts: dict[str, int], one: Said, sources: dict[str, str]
+) -> None:
+    """Take a later prober's parts of the memory that no better prober reported."""
+    known = memory.setdefault("parts", {})
+    for name, size in parts.items():
+        if name not in known:
+            known[name] = size
+            sources[f"{_PARTS}.{name}"] = one.prober
 
 
 def _clashes(device: dict[str, Any]) -> Iterable[Finding]:

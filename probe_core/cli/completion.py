@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from probe_core.cli.context import Context
 
 NAME = "completion"
-HELP = "Print shell completion: `eval \"$(probe completion bash)\"`."
+HELP = 'Print shell completion: `eval "$(probe completion bash)"`.'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,9 @@ def _fish(words: dict[str, list[str]]) -> str:
     for name, options in words.items():
         text = COMMANDS[name][1].replace("'", "\\'")
         lines.append(f"complete -c probe -n __fish_use_subcommand -a {name} -d '{text}'")
-        used = f"__fish_seen_subcommand_from {name}" if name != "report" else "__fish_use_subcommand"
+        used = (
+            f"__fish_seen_subcommand_from {name}" if name != "report" else "__fish_use_subcommand"
+        )
         lines += [f"complete -c probe -n '{used}' -l {o.removeprefix('--')}" for o in options]
     return "\n".join(lines)
 

@@ -126,7 +126,9 @@ def _legend(devices: list[Device]) -> str:
         peak["clock"] for device in devices for peak in device["peaks"] if device["kind"] != "cpu"
     }
     bound = "; max: an upper bound" if "max" in clocks else ""
-    return f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain tells more"
+    return (
+        f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain tells more"
+    )
 
 
 def _findings(document: Mapping[str, Any], context: Context) -> list[str]:

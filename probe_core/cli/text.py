@@ -81,8 +81,10 @@ def size(count: float | None) -> str:
         return "–"
     for unit, step in (("TiB", 40), ("GiB", 30), ("MiB", 20)):
         if count >= 1 << step:
-            return f"{count / (1 << step):.4g} {unit}" if unit == "TiB" else (
-                f"{count / (1 << step):.1f} {unit}"
+            return (
+                f"{count / (1 << step):.4g} {unit}"
+                if unit == "TiB"
+                else (f"{count / (1 << step):.1f} {unit}")
             )
     return f"{int(count)} B"
 

@@ -1,0 +1,125 @@
+"""`probe chip QUERY…`: what chipdb knows of a chip, and what is only near when it does not match."""
+
+from __future__ import annotations
+
+from probe_core.cli import text
+from probe_core.cli.query import ask, parse_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from probe_core.cli.context import Context
+
+    Answer = Mapping[str, Any]
+
+NAME = "chip"
+HELP = "Look chips up by any name or id that a tool prints; never by likeness."
+KINDS = ("nvml", "amdgpu", "pci", "lspci", "cpuinfo", "dt", "vulkan", "metal", "wmi", "name")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe chip`."""
+    parser.add_argument("query", nargs="+", help="a name, a PCI id (10de:2684), a compatible …")
+    parser.add_argument("--kind", choices=KINDS, help="what printed the query; guessed by its form")
+    parser.add_argument("--memory", metavar="SIZE", help="memory of the device (24GiB), to choose")
+    parser.add_argument("--units", metavar="N", help="live count of SMs, CUs or cores, to choose")
+    parser.add_argument("--chipdb", metavar="FILE", help="a TOML file of chips to add")
+    parser.add_argument("--json", action="store_true", help="print one JSON list, one per query")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when one is not known")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Print what is known of each query."""
+    from probe_core.cli.context import CommandError
+    from probe_core.resolve import open_chipdb
+
+    memory = parse_size(args.memory) if args.memory else None
+    units = _units(args.units)
+    file = args.chipdb or context.environ.get("PROBE_CHIPDB")
+    database, problems = open_chipdb([file] if file else ())
+    if database is None:
+        raise CommandError(f"{problems[0]['why']}: {problems[0]['fix']}", 1)
+    for problem in database.problems:
+        context.err(f"probe: {problem}")
+    answers = [ask(database, query, args.kind, memory, units) for query in args.query]
+    if args.json:
+        context.json(answers)
+    else:
+        for answer in answers:
+            for line in _lines(answer, context):
+                context.out(line)
+    return 1 if args.strict and any(answer["match"] is None for answer in answers) else 0
+
+
+def _units(value: str | None) -> int | None:
+    from probe_core.cli.context import CommandError
+
+    if value is None:
+        return None
+    if not value.isdecimal() or not 1 <= int(value) <= 1_000_000:
+        raise CommandError(f"--units {value}: expected a whole number from 1 to 1000000")
+    return int(value)
+
+
+def _lines(answer: Answer, context: Context) -> Iterator[str]:
+    match = answer["match"]
+    if match is None:
+        yield f"{answer['query']}: {answer['reason']}"
+        if answer["candidates"]:
+            yield "  one of: " + ", ".join(answer["candidates"])
+        elif answer["near"]:
+            yield "  not matched; the nearest names are: " + ", ".join(answer["near"])
+        yield ""
+        return
+    yield text.paint(match["name"], "bold", context.colour) + f"  {match['id']}"
+    yield f"  matched by {answer['by']} ({answer['confidence']} confidence)"
+    for sentence in answer["conflicts"]:
+        yield f"  conflict: {sentence}"
+    for line in _facts(match):
+        yield f"  {line}"
+    yield from _peaks(match["peaks"], context)
+    yield ""
+
+
+def _facts(match: Mapping[str, Any]) -> Iterator[str]:
+    unit = match["unit"] or "units"
+    parts = [match["vendor"], match["kind"], match["arch"], match["year"]]
+    yield " · ".join(str(part) for part in parts if part)
+    counts = [f"{match['units']} {unit}s" if match["units"] else None]
+    counts.append(f"{match['cores']} cores" if match["cores"] else None)
+    counts += [f"{name} {mhz:g} MHz" for name, mhz in match["clock"].items() if mhz]
+    counts.append(f"{match['power']:g} W" if match["power"] else None)
+    memory = match["memory"]
+    counts.append(text.size(memory["bytes"]) if memory["bytes"] else None)
+    counts.append(memory["type"])
+    counts.append(text.bandwidth(match["bandwidth"]) if match["bandwidth"] else None)
+    if any(counts):
+        yield " · ".join(filter(None, counts))
+    if match["sources"]:
+        yield "sources: " + ", ".join(match["sources"])
+    if match["note"]:
+        yield f"note: {match['note']}"
+
+
+def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
+    if not peaks:
+        return ["  no peaks: units, clock or rates of this chip are not known"]
+    rows = [("  DTYPE", "PATH", "ACCUMULATE", "SPARSITY", "TFLOPS", "CLOCK", "CONFIDENCE")]
+    for peak in peaks:
+        low = f"{peak['low']:g}–" if peak.get("low") else ""
+        dtype = peak["dtype"] + (f" ({peak['variant']})" if peak.get("variant") else "")
+        rows.append(
+            (
+                f"  {dtype}",
+                peak["path"],
+                peak["accumulate"],
+                peak["sparsity"],
+                f"{low}{peak['tflops']:.4g}",
+                peak["clock"],
+                peak["confidence"],
+            )
+        )
+    return text.columns(rows, context.width, right=(4,))
