@@ -26,11 +26,14 @@ class Rooted(Machine):
         return self.root + path
 
 asked = json.load(sys.stdin)
-machine = Machine() if asked["root"] is None else Rooted(asked["root"], asked["environ"])
-seen = bus.probe_devices(Request(machine)) if asked["root"] else []
+machine = Rooted(asked["root"], asked["environ"], asked["os"])
+seen = bus.probe_devices(Request(machine))
 seen = [] if isinstance(seen, NotApplicable) else seen
 machine.live = True
-machine.os = asked["os"]
+if asked["without"]:
+    import pynvml
+    for name in asked["without"]:
+        delattr(pynvml, name)
 said = {"devices": [], "findings": []}
 try:
     from probe_nvidia.prober import probe_devices
@@ -101,6 +104,8 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
         timeout: float = 20.0,
         flush: bool = False,
         log: Path | None = None,
+        without: list[str] | None = None,
+        loader: bool = True,
     ) -> dict[str, Any]:
         if root is None:
             root = tmp_path / "empty"
@@ -112,11 +117,11 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
             Path(chosen).write_text(text)
         asked = {"root": str(root), "environ": environ or {}, "active": active, "os": system}
         surroundings = fake.environment(library, chosen, log)
-        if profile is None:  # no library at all
+        if profile is None or not loader:  # the loader finds no library
             del surroundings["LD_LIBRARY_PATH"]
         done = subprocess.run(
             [sys.executable, "-c", RUNNER],
-            input=json.dumps(asked | {"flush": flush}),
+            input=json.dumps(asked | {"flush": flush, "without": without or []}),
             capture_output=True,
             text=True,
             env=surroundings,

@@ -71,7 +71,7 @@ class Asker:
     def _fail(self, field: str | None, call: str, error: Exception) -> None:
         self.code = code = code_of(error)
         if code is None:
-            return self._note(field, f"{call}: {type(error).__name__}: {error}")
+            return self._note(field, f"{call}: {type(error).__name__}: {str(error)[:120]}")
         reason = f"{name_of(code)} from {call}"
         if code in LOST:
             self.lost = reason

@@ -62,7 +62,7 @@ def _load_from_folders(scene: Scene) -> bool:
         path = f"{folder}/{SONAME}"
         if scene.machine.exists(path):
             try:
-                ctypes.CDLL(path)
+                ctypes.CDLL(scene.machine.path(path))
             except OSError:
                 continue
             return True

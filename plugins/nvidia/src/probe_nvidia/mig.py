@@ -66,7 +66,8 @@ def _instance(asker: Asker, scene: Scene, parent: Sighting, index: int) -> Sight
     sighting = {field: value for field, value in own.items() if value}
     sighting["extra"] = _place(asker, index)
     _share(asker, sighting, parent)
-    return sighting | {"power_state": "active", "unknown": asker.unknown}
+    sighting["power_state"] = "active"
+    return sighting | ({"unknown": asker.unknown} if asker.unknown else {})
 
 
 def _place(asker: Asker, index: int) -> dict[str, int]:

@@ -44,7 +44,8 @@ def driver_version(machine: Machine) -> str | None:
     "… Open Kernel Module for x86_64  580.95.05  Release Build …".
     """
     text = machine.read(f"{FOLDER}/version") or ""
-    for word in text.partition("\n")[0].split():
+    line = next((one for one in text.splitlines() if one.startswith("NVRM version")), "")
+    for word in line.split():
         if word.replace(".", "").isdecimal() and "." in word:
             return word
     return None

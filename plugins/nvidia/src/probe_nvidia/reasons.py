@@ -117,7 +117,7 @@ def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, s
         return (
             "library-broken",
             f"the library is there and cannot be loaded: {detail}",
-            "reinstall the driver's libraries, for this processor and of the kernel driver's version",
+            "reinstall the driver's libraries: for this processor, of the kernel driver's version",
         )
     if foreign and not scene.served:
         return _foreign(", ".join(foreign))
@@ -157,9 +157,7 @@ def _inside(library: bool, scene: Scene) -> tuple[str, str, str]:
     if library:
         why = "there is no libnvidia-ml.so.1 in " + ("the container" if inside else "this system")
         why += ", though the kernel driver is loaded" if scene.served else ""
-        install = (
-            "install the driver's libraries (Debian: libnvidia-ml1; Fedora: nvidia-driver-cuda)"
-        )
+        install = "install the driver's libraries (on Debian the package libnvidia-ml1)"
         return "library-missing", why, _GPUS if inside else install
     if not machine.exists("/dev/nvidiactl"):
         fix = _GPUS if inside else "as root: nvidia-modprobe -c 0 -u, or run nvidia-smi"

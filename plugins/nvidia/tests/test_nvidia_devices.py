@@ -1,0 +1,210 @@
+"""Exact answers for healthy machines: the real nvidia-ml-py over the fake library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Ask = Callable[..., dict[str, Any]]
+
+CLOCK_BY = "NVML's maximum SM clock: an upper bound, not the boost clock"
+BANDWIDTH_BY = "computed: 2 transfers x memory_max_mhz x bus_width_bits / 8"
+DRIVER = {"name": "nvidia", "version": "580.95.05", "cuda": "13.0"}
+
+
+def h100(number: int, address: str) -> dict[str, Any]:
+    switches = (("07", 4), ("08", 5), ("09", 5), ("0a", 4))
+    return {
+        "ids": [
+            f"pci:0000:{address}:00.0",
+            f"uuid:GPU-a1000000-0000-4000-8000-00000000000{number}",
+        ],
+        "kind": "gpu",
+        "vendor": "nvidia",
+        "backends": ["cuda"],
+        "node_index": {"nvml": number},
+        "extra": {
+            "clock_by": CLOCK_BY,
+            "bandwidth_by": BANDWIDTH_BY,
+            "nvlink": {"links": 18, "active": 18},
+        },
+        "name": "NVIDIA H100 80GB HBM3",
+        "compute_capability": "9.0",
+        "cores": 16896,
+        "units": 132,
+        "bus_width_bits": 5120,
+        "bandwidth": 3352320000000,
+        "memory": {
+            "kind": "dedicated",
+            "total": 85520809984,
+            "free": 84913684480,
+            "used": 6291456,
+            "usable": 84919975936,
+            "parts": {"vram": 85520809984, "reserved": 600834048},
+        },
+        "processes": 3 if number == 1 else 0,
+        "clocks": {"max_mhz": 1980, "memory_max_mhz": 2619},
+        "links": [
+            {
+                "kind": "nvlink",
+                "peer": f"pci:0000:{bus}:00.0",
+                "count": count,
+                "to": "switch",
+                "bandwidth": count * 26562000000,
+            }
+            for bus, count in switches
+        ],
+        "power_state": "active",
+        "driver": DRIVER,
+        "pci": {"id": "10de:2330", "subsystem": "10de:16c1"},
+    }
+
+
+def test_eight_h100_behind_switches(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
+    trees.eight_h100(tmp_path)
+    said = ask("h100x8", tmp_path)
+    addresses = "1b 43 52 61 9d c3 d1 df".split()
+    assert said["devices"] == [h100(n, address) for n, address in enumerate(addresses)]
+    assert said["findings"] == []
+
+
+def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
+    trees.eight_h100(tmp_path)
+    log = tmp_path / "calls"
+    ask("h100x8", tmp_path, log=log)
+    calls = log.read_text().split()
+    assert not [call for call in calls if "Pcie" in call]
+    assert calls.count("nvmlInit") == 1
+    assert calls.count("nvmlShutdown") == 1
+    # 16 plain questions and a repetition for the GPU in use, and 18 x 2 + 4 about NVLink.
+    assert len(calls) == 5 + 8 * (15 + 40) + 1
+
+
+def test_two_different_cards(ask: Ask) -> None:
+    new, old = ask("4090-3090")["devices"]
+    assert (new["name"], new["units"], new["cores"]) == ("NVIDIA GeForce RTX 4090", 128, 16384)
+    assert new["memory"] == {
+        "kind": "dedicated",
+        "total": 25757220864,
+        "free": 24872222720,
+        "used": 522190848,
+        "usable": 25394413568,
+        "parts": {"vram": 25757220864, "reserved": 362807296},
+    }
+    assert new["bandwidth"] == 1008096000000
+    assert new["pci"] == {"id": "10de:2684", "subsystem": "1043:889a"}
+    assert new["links"] == [
+        {
+            "kind": "pcie",
+            "peer": None,
+            "generation": 1,
+            "gts": 2.5,
+            "width": 16,
+            "max_generation": 4,
+            "max_gts": 16.0,
+            "max_width": 16,
+        }
+    ]
+    assert (old["name"], old["units"], old["bandwidth"]) == (
+        "NVIDIA GeForce RTX 3090",
+        82,
+        936096000000,
+    )
+    assert old["extra"]["nvlink"] == {"links": 4, "active": 0}
+    assert [link["kind"] for link in old["links"]] == ["pcie"]
+
+
+def test_bridge_between_two_cards(ask: Ask) -> None:
+    first, second = ask("3090-pair")["devices"]
+    bridge = {"kind": "nvlink", "count": 4, "to": "gpu", "bandwidth": 56248000000}
+    assert first["links"][1] == bridge | {"peer": second["ids"][0]}
+    assert second["links"][1] == bridge | {"peer": first["ids"][0]}
+
+
+def test_laptop(ask: Ask) -> None:
+    (gpu,) = ask("laptop")["devices"]
+    assert gpu["name"] == "NVIDIA GeForce RTX 4060 Laptop GPU"
+    assert (gpu["units"], gpu["memory"]["total"], gpu["bandwidth"]) == (
+        24,
+        8585740288,
+        256032000000,
+    )
+
+
+def test_passed_through_t4(ask: Ask) -> None:
+    said = ask("t4")
+    (gpu,) = said["devices"]
+    assert (gpu["name"], gpu["units"], gpu["compute_capability"]) == ("Tesla T4", 40, "7.5")
+    assert gpu["clocks"] == {"max_mhz": 1590, "memory_max_mhz": 5001}
+    assert gpu["extra"]["virtualization"] == "passthrough"
+    assert said["findings"] == []
+
+
+def test_virtual_gpu_says_that_it_is_a_share(ask: Ask) -> None:
+    said = ask("vgpu")
+    (gpu,) = said["devices"]
+    assert gpu["ids"][0] == "pci:0000:02:01.0"
+    assert gpu["memory"]["total"] == 25769803776
+    assert gpu["unknown"] == {
+        "cores": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetNumGpuCores",
+        "units": "NVML tells neither SMs nor cores",
+        "bus_width_bits": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetMemoryBusWidth",
+        "bandwidth": "needs the memory clock and the bus width",
+    }
+    assert [(f["code"], f["severity"]) for f in said["findings"]] == [("vgpu-guest", "info")]
+
+
+def test_name_that_is_no_utf8(ask: Ask) -> None:
+    (gpu,) = ask("bad-name")["devices"]
+    assert gpu["name"] == "Tesla \ufffdT4\ufffd"
+    assert gpu["memory"]["total"] == 16106127360
+
+
+def test_compute_mode_prohibited(ask: Ask) -> None:
+    profile = "driver 1.0\ngpu\nname A\npci 00000000:01:00.0 0x1EB810DE 0\ncompute-mode 2\n"
+    said = ask(profile)
+    assert said["devices"][0]["extra"] == {"compute_mode": "prohibited"}
+    assert said["devices"][0]["pci"] == {"id": "10de:1eb8"}
+    assert [f["code"] for f in said["findings"]] == ["compute-prohibited"]
+
+
+def test_domain_beyond_four_digits(ask: Ask) -> None:
+    said = ask("gpu\nname A\npci 00010000:E1:00.0 0x1EB810DE 0\n")
+    assert said["devices"][0]["ids"] == ["pci:10000:e1:00.0"]
+
+
+def test_old_driver_answers_what_it_can(ask: Ask) -> None:
+    (gpu,) = ask("old-driver")["devices"]
+    assert gpu["driver"] == {"name": "nvidia", "version": "384.111"}
+    assert gpu["memory"] == {
+        "kind": "dedicated",
+        "total": 17066885120,
+        "free": 17066885120,
+        "used": 0,
+        "usable": 17066885120,
+        "parts": {"vram": 17066885120},
+    }
+    assert sorted(gpu["unknown"]) == ["bandwidth", "bus_width_bits", "cores", "processes", "units"]
+
+
+def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
+    lacking = [
+        "nvmlDeviceGetNumGpuCores",
+        "nvmlDeviceGetMemoryBusWidth",
+        "nvmlDeviceGetFieldValues",
+        "nvmlDeviceGetComputeMode",
+        "nvmlMemory_v2",
+        "nvmlSystemGetCudaDriverVersion_v2",
+    ]
+    (gpu,) = ask("t4", without=lacking)["devices"]
+    assert gpu["unknown"] == {
+        "cores": "this nvidia-ml-py has no nvmlDeviceGetNumGpuCores",
+        "units": "NVML tells neither SMs nor cores",
+        "bus_width_bits": "this nvidia-ml-py has no nvmlDeviceGetMemoryBusWidth",
+        "bandwidth": "needs the memory clock and the bus width",
+    }
+    assert gpu["processes"] == 0
+    assert gpu["memory"]["parts"] == {"vram": 16106127360, "reserved": 470810624}
+    assert gpu["driver"] == DRIVER

@@ -1,0 +1,128 @@
+"""The library or the driver is missing: the machine's other files tell which cause it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from probe_nvidia.reasons import no_client, why_not
+from probe_nvidia.scene import Scene
+
+from probe_core.api import Machine, NotApplicable, Request, Unavailable
+from probe_core.probers import bus
+
+NO_FILE = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
+
+
+@pytest.fixture
+def tree(trees: ModuleType, tmp_path: Path) -> Any:
+    return trees.Tree(tmp_path)
+
+
+def reason(tree: Any, code: int, detail: str | None = None, **environ: str) -> Unavailable:
+    machine = Machine(str(tree.root), environ)
+    seen = bus.probe_devices(Request(machine))
+    seen = [] if isinstance(seen, NotApplicable) else seen
+    return why_not(code, Scene(Request(machine, seen)), detail)
+
+
+def test_nothing_installed(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684", driver=None)
+    error = reason(tree, 12, NO_FILE)
+    assert (error.code, error.fix) == (
+        "driver-not-installed",
+        "install NVIDIA's driver for this system",
+    )
+
+
+def test_nouveau_holds_the_card(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684", driver="nouveau")
+    for code in (9, 12):
+        error = reason(tree, code, NO_FILE if code == 12 else None)
+        assert error.code == "other-driver"
+        assert "nouveau" in error.reason
+
+
+def test_card_reserved_for_a_virtual_machine(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684", driver="vfio-pci")
+    assert reason(tree, 9).code == "reserved-for-vm"
+
+
+def test_library_that_is_not_one(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    error = reason(tree, 12, "/usr/lib/libnvidia-ml.so.1: file too short")
+    assert error.code == "library-broken"
+    assert error.reason.endswith("/usr/lib/libnvidia-ml.so.1: file too short")
+
+
+def test_container_started_without_gpus(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    tree.add_driver()
+    tree.write("/.dockerenv", "")
+    error = reason(tree, 12, NO_FILE)
+    assert error.code == "library-missing"
+    assert error.reason.endswith("in the container, though the kernel driver is loaded")
+    assert "--gpus all" in (error.fix or "")
+
+
+@pytest.mark.parametrize("value", ["void", "none", ""])
+def test_container_told_to_have_none(tree: Any, value: str) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    error = reason(tree, 12, NO_FILE, NVIDIA_VISIBLE_DEVICES=value, container="podman")
+    assert error.code == "hidden-by-container"
+    assert f"({'NVIDIA_VISIBLE_DEVICES=' + (value or '(empty)')})" in error.reason
+
+
+def test_void_says_nothing_outside_a_container(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    assert reason(tree, 12, NO_FILE, NVIDIA_VISIBLE_DEVICES="void").code == "library-missing"
+
+
+def test_library_without_device_nodes(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    tree.add_driver()
+    error = reason(tree, 9)
+    assert (error.code, error.fix) == (
+        "device-nodes-missing",
+        "as root: nvidia-modprobe -c 0 -u, or run nvidia-smi",
+    )
+    tree.write("/run/.containerenv", "")
+    assert "CDI" in (reason(tree, 9).fix or "")
+
+
+def test_driver_not_loaded(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684", driver=None)
+    error = reason(tree, 9)
+    assert error.code == "driver-not-loaded"
+    assert (error.fix or "").startswith("modprobe nvidia")
+
+
+def test_jetson_without_its_driver(tree: Any) -> None:
+    tree.write("/sys/firmware/devicetree/base/compatible", "nvidia,tegra194\0")
+    assert reason(tree, 9).reason.endswith("the nvgpu driver is not loaded")
+
+
+def test_mismatch_names_both_versions(tree: Any) -> None:
+    tree.add_driver("580.95.05")
+    tree.write("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "")
+    link = tree.root / "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+    link.symlink_to("libnvidia-ml.so.580.105.08")
+    error = reason(tree, 18)
+    assert error.reason.endswith("(kernel driver 580.95.05, library 580.105.08)")
+    assert (error.fix or "").startswith("reboot")
+    tree.write("/.dockerenv", "")
+    assert "image" in (reason(tree, 18).fix or "")
+
+
+def test_unknown_error_in_a_container(tree: Any) -> None:
+    assert "dmesg" in (reason(tree, 999).fix or "")
+    error = reason(tree, 999, KUBERNETES_SERVICE_HOST="10.0.0.1")
+    assert "daemon-reload" in error.reason
+
+
+def test_client_missing() -> None:
+    error = no_client(ModuleNotFoundError("No module named 'pynvml'"))
+    assert error.code == "client-missing"
+    assert "nvidia-ml-py" in (error.fix or "")
