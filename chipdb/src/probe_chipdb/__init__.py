@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Database as Database
     from probe_chipdb.database import load as load
     from probe_chipdb.matching import Match as Match
-    from probe_chipdb.normalise import KINDS as KINDS
-    from probe_chipdb.normalise import NORMALISE_VERSION as NORMALISE_VERSION
-    from probe_chipdb.normalise import normalise as normalise
+    from probe_chipdb.spelling import KINDS as KINDS
+    from probe_chipdb.spelling import NORMALISE_VERSION as NORMALISE_VERSION
+    from probe_chipdb.spelling import normalise as normalise
     from probe_chipdb.peaks import Peak as Peak
 
 _HOME = {
@@ -34,9 +34,9 @@ _HOME = {
     "Database": "database",
     "load": "database",
     "Match": "matching",
-    "KINDS": "normalise",
-    "NORMALISE_VERSION": "normalise",
-    "normalise": "normalise",
+    "KINDS": "spelling",
+    "NORMALISE_VERSION": "spelling",
+    "normalise": "spelling",
     "Peak": "peaks",
 }
 
@@ -62,10 +62,8 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module 'probe_chipdb' has no attribute {name!r}")
     module = __import__(f"probe_chipdb.{home}", fromlist=[name])
-    # Kept, so that the next access is a plain one. `normalise` names a module and a function:
-    # the import has just bound the module, and this line puts the function in its place.
     value: object = getattr(module, name)
-    globals()[name] = value
+    globals()[name] = value  # so that the next access is a plain one
     return value
 
 

@@ -1,7 +1,7 @@
 """Finds the architecture of a chip that nobody has entered, from what its driver says of it."""
 
 from probe_chipdb.arch import Arch
-from probe_chipdb.normalise import normalise
+from probe_chipdb.spelling import normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

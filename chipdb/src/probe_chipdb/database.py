@@ -163,7 +163,7 @@ class Database:
         compatibles, most specific first. arch: an architecture's id. compute_capability: "8.9".
         gfx: "gfx1100". units: SMs, CUs or cores that the driver counts.
         memory: the live total in bytes.
-        name, name_kind: what a tool printed, and which (see normalise.KINDS).
+        name, name_kind: what a tool printed, and which (see KINDS).
 
         Raises ValueError for an unknown name_kind, and nothing else.
         """

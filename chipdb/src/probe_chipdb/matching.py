@@ -5,7 +5,7 @@ compatible, architecture with unit count, name. A lower key may narrow what a hi
 open; where it disagrees, the higher wins with less confidence, and the conflict is kept.
 """
 
-from probe_chipdb.normalise import normalise
+from probe_chipdb.spelling import normalise
 from probe_chipdb.veto import why_no_chip
 
 TYPE_CHECKING = False

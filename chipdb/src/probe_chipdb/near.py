@@ -3,7 +3,7 @@
 from difflib import SequenceMatcher
 
 from probe_chipdb.chip import Chip
-from probe_chipdb.normalise import normalise
+from probe_chipdb.spelling import normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What is known of one device, brought to one spelling before anything is looked up."""
 
-from probe_chipdb.normalise import claimed_vendor, is_generic, normalise
+from probe_chipdb.spelling import claimed_vendor, is_generic, normalise
 
 
 class Question:

@@ -5,7 +5,7 @@ from typing import Any
 
 from probe_chipdb import columns
 from probe_chipdb.entry.judge import Data
-from probe_chipdb.normalise import normalise
+from probe_chipdb.spelling import normalise
 from probe_chipdb.table import Table
 from probe_chipdb.text import escape, scalar
 

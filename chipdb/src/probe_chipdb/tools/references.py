@@ -7,7 +7,7 @@ from probe_chipdb.database import Database
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.entry.rows import chip_keys
-from probe_chipdb.normalise import is_generic, normalise
+from probe_chipdb.spelling import is_generic, normalise
 from probe_chipdb.veto import why_no_chip
 
 

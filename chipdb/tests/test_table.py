@@ -1,0 +1,44 @@
+"""The halving search finds every line, and only those that are there."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probe_chipdb import table
+from probe_chipdb.table import SortedText
+
+keys = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=12)
+
+
+@given(st.sets(keys, max_size=40), keys)
+def test_find(present: set[str], other: str) -> None:
+    lines = sorted(present, key=str.encode)
+    found = SortedText("".join(f"{key}\tvalue of {key}\n" for key in lines).encode())
+    for key in present:
+        assert found.find(key) == f"value of {key}"
+    if other not in present:
+        assert found.find(other) is None
+
+
+def test_prefixes_do_not_confuse() -> None:
+    lines = sorted(["a", "a-b", "a/b", "ab", "a b"], key=str.encode)
+    text = SortedText("".join(f"{key}\t{key}!\n" for key in lines).encode())
+    assert [text.find(key) for key in lines] == [f"{key}!" for key in lines]
+
+
+def test_iterates_in_order() -> None:
+    assert list(SortedText(b"a\t1\nb\t2\n")) == [("a", "1"), ("b", "2")]
+
+
+def test_empty() -> None:
+    assert SortedText(b"").find("x") is None
+
+
+@pytest.mark.parametrize("head", ["#probe-chipdb 2 2030.1.0\n", "#other 1 1\n", "", "#probe-chipdb x\n"])
+def test_a_newer_or_foreign_table_is_refused(tmp_path: Path, head: str) -> None:
+    for name in table.FILES:
+        (tmp_path / name).write_text(head if name == "index.txt" else "")
+    with pytest.raises(OSError, match="no table that this release can read"):
+        table.from_folder(str(tmp_path))
