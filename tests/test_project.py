@@ -1,0 +1,110 @@
+"""What must hold of the repository as a whole: pins, names of hosts and machines, the README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def tracked() -> list[Path]:
+    found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if found.returncode != 0:
+        pytest.skip("not a git checkout: which files are tracked is not known")
+    paths = [ROOT / name for name in found.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def pins(path: Path) -> list[str]:
+    lines = (line.partition("#")[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def test_constraints_are_the_same_for_pip_and_uv(project: dict[str, dict[str, dict[str, object]]]) -> None:
+    assert project["tool"]["uv"]["constraint-dependencies"] == pins(ROOT / "constraints.txt")
+
+
+def test_every_constraint_is_an_exact_pin() -> None:
+    pattern = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.+!_-]*")
+    loose = [pin for pin in pins(ROOT / "constraints.txt") if not pattern.fullmatch(pin)]
+    assert loose == []
+
+
+def test_every_dependency_is_pinned(project: dict[str, dict[str, object]]) -> None:
+    pinned = {pin.partition("==")[0].lower().replace("_", "-") for pin in pins(ROOT / "constraints.txt")}
+    missing = []
+    for path in [ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml")]:
+        table = tomllib.loads(path.read_text())["project"]
+        extras = table.get("optional-dependencies", {})
+        for wanted in [*table.get("dependencies", []), *(d for ds in extras.values() for d in ds)]:
+            name = re.split(r"[^A-Za-z0-9._-]", wanted)[0].lower().replace("_", "-")
+            if not name.startswith("probe-") and name not in pinned:
+                missing.append(f"{path.parent.name}: {name}")
+    assert missing == []
+
+
+def test_every_workspace_member_is_installed_for_development() -> None:
+    wanted = pins(ROOT / "requirements-dev.txt")
+    for path in sorted(ROOT.glob("plugins/*/pyproject.toml")):
+        assert f"-e ./plugins/{path.parent.name}" in wanted
+
+
+# Spelt in pieces, so that this file does not hold them.
+FORBIDDEN = [
+    "pypi." + "org",
+    "python" + "hosted",
+    "/simple" + "/",
+    "--index" + "-url",
+    "extra-index" + "-url",
+    "registry." + "npmjs",
+    "/work/" + "main",
+    "/root" + "/",
+    "/tmp/" + "venv",
+]
+
+
+@pytest.mark.parametrize("word", FORBIDDEN)
+def test_no_tracked_file_names_a_registry_or_this_machine(word: str) -> None:
+    assert [str(path.relative_to(ROOT)) for path in tracked() if word in text_of(path)] == []
+
+
+def test_no_lock_file_is_tracked() -> None:
+    assert [path.name for path in tracked() if path.name == "uv.lock"] == []
+
+
+def test_the_readme_commands_are_what_ci_runs() -> None:
+    readme, ci = (ROOT / "README.md").read_text(), (ROOT / ".ci/run").read_text()
+    for name in ("main job", "tests"):
+        assert readme.count(f"<!-- {name} -->\n```sh\npython3 -m venv .venv && ") == 1
+    assert 'eval "$(readme tests)"' in ci
+
+
+def test_every_python_file_says_why_it_exists() -> None:
+    import ast
+
+    silent = []
+    for path in tracked():
+        if path.suffix == ".py" and "tests" not in path.parts and path.stat().st_size:
+            if not ast.get_docstring(ast.parse(text_of(path))):
+                silent.append(str(path.relative_to(ROOT)))
+    assert silent == []
+
+
+def test_files_stay_small() -> None:
+    sources = [p for p in tracked() if p.suffix == ".py" and "tests" not in p.parts]
+    long = {str(p.relative_to(ROOT)): n for p in sources if (n := len(text_of(p).splitlines())) > 400}
+    assert long == {}
