@@ -110,20 +110,25 @@ def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
 
 
 def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
-    for rate, sparsity, value, reason, source, confidence in parts(chip.raw(_OVERRIDE)):
+    rows = parts(chip.raw(_OVERRIDE))
+    stated = {(row[0], row[1]) for row in rows}
+    for rate, sparsity, value, reason, source, confidence in rows:
         old = by_key.pop((rate, sparsity), None)
-        if not value:  # an override without a figure: this chip lacks the path
+        sparse = (rate, "sparse")
+        twin = None if sparse in stated else by_key.pop(sparse, None)
+        if not value:  # an override without a figure: this chip lacks the path, sparse or not
             continue
-        peak = Peak(
-            rate,
-            sparsity,
-            float(value),
-            clock="boost",
-            source=f"override: {reason} [{source}]",
-            confidence=confidence or "vendor",
-            published=old.published if old else None,
-        )
+        told = f"override: {reason} [{source}]"
+        sure = confidence or "vendor"
+        published = old.published if old else None
+        peak = Peak(rate, sparsity, float(value), clock="boost", source=told, confidence=sure,
+                    published=published)  # fmt: skip
         by_key[rate, sparsity] = _scaled(chip, peak, live)
+        if twin and old:  # what structured sparsity gains, it gains over the real dense figure
+            twin.tflops *= by_key[rate, sparsity].tflops / old.tflops
+            twin.source = f"{twin.tflops / by_key[rate, sparsity].tflops:g} x the dense {told}"
+            twin.low = None
+            by_key[sparse] = twin
 
 
 def _scaled(chip: "Chip", peak: Peak, live: Live) -> Peak:

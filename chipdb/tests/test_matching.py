@@ -1,0 +1,194 @@
+"""Precedence, disambiguation by live facts, conflicts, and answers that stay unknown."""
+
+import pytest
+
+from probe_chipdb.database import Database
+
+GIB = 2**30
+
+
+def found(match: object) -> tuple[object, ...]:
+    chip = match.chip  # type: ignore[attr-defined]
+    return (chip.id if chip else None, match.by, match.confidence)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"pci": "aaaa:0001"}, ("acme/fast-1", "pci", "high")),
+        ({"pci": "AAAA:0001"}, ("acme/fast-1", "pci", "high")),
+        ({"pci": "0xaaaa:0x0001"}, ("acme/fast-1", "pci", "high")),
+        ({"pci": "aaaa:0003"}, ("acme/fast-1-laptop", "pci", "high")),
+        ({"pci": "aaaa:0003", "subsystem": "aaaa:1111"}, ("acme/fast-oem", "pci-subsystem", "high")),
+        ({"pci": "aaaa:0003", "subsystem": "aaaa:9999"}, ("acme/fast-1-laptop", "pci", "high")),
+        ({"pci": "aaaa:0003", "revision": "c1"}, ("acme/fast-oem", "pci-revision", "high")),
+        ({"pci": "aaaa:0003", "revision": "0xC1"}, ("acme/fast-oem", "pci-revision", "high")),
+        ({"pci": "aaaa:0003", "revision": "a1"}, ("acme/fast-1-laptop", "pci", "high")),
+        (
+            {"pci": "aaaa:0003", "subsystem": "aaaa:2222", "revision": "c2"},
+            ("acme/fast-oem", "pci-subsystem", "high"),
+        ),
+        ({"pci": "aaaa:0003", "subsystem": "aaaa:2222"}, ("acme/fast-1-laptop", "pci", "high")),
+        ({"gpu_id": "arm:0xA867"}, ("beta/b-40", "gpu-id", "high")),
+        ({"gpu_id": "arm:0xa8670000"}, ("beta/b-40", "gpu-id", "high")),
+        ({"dt": ("other,first", "beta,soc-gpu")}, ("beta/b-40", "dt", "high")),
+        ({"dt": ["acme,npu-v2"]}, ("acme/npu", "dt", "high")),
+        ({"gfx": "gfx1100", "units": 30}, ("beta/b-30", "arch-units", "medium")),
+        ({"gfx": "gfx1100:sramecc+", "units": 30}, ("beta/b-30", "arch-units", "medium")),
+        ({"name": "gfx1100", "units": 40}, ("beta/b-40", "arch-units", "medium")),
+        ({"name": "Radeon Graphics", "gfx": "gfx1100", "units": 30}, ("beta/b-30", "arch-units", "medium")),
+        ({"arch": "three", "units": 40}, ("beta/b-40", "arch-units", "medium")),
+        ({"name": "Acme Fast 1 Laptop GPU"}, ("acme/fast-1-laptop", "name", "medium")),
+        ({"name": "acme fast 1", "memory": 8 * GIB}, ("acme/fast-1-8gb", "name", "medium")),
+        ({"name": "Acme Fast 1", "memory": int(15.0 * GIB)}, ("acme/fast-1", "name", "medium")),
+        ({"name": "Beta B Max", "units": 30}, ("beta/b-30", "name", "medium")),
+        ({"name": "x [aaaa:0001] (rev a1)", "name_kind": "lspci"}, ("acme/fast-1", "pci", "high")),
+    ],
+)
+def test_one_chip(db: Database, asked: dict[str, object], answer: tuple[object, ...]) -> None:
+    match = db.match(**asked)  # type: ignore[arg-type]
+    assert found(match) == answer
+    assert match.conflicts == ()
+    assert match.candidates == ()
+    assert match.reason is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "ids", "reason"),
+    [
+        ({"name": "Acme Fast 1"}, ["acme/fast-1", "acme/fast-1-8gb"], "memory size would tell"),
+        ({"name": "Beta B Max"}, ["beta/b-30", "beta/b-40"], "unit count would tell"),
+        ({"name": "Beta Graphics"}, ["beta/b-30", "beta/b-40"], "unit count would tell"),
+        ({"pci": "aaaa:0009"}, ["acme/fast-1", "acme/fast-1-laptop"], "PCI id aaaa:0009 is shared"),
+        (
+            {"compute_capability": "8.9", "units": 100},
+            ["acme/fast-1", "acme/fast-1-8gb"],
+            "architecture and unit count is shared; the memory size would tell",
+        ),
+    ],
+)
+def test_one_of(db: Database, asked: dict[str, object], ids: list[str], reason: str) -> None:
+    match = db.match(**asked)  # type: ignore[arg-type]
+    assert match.chip is None
+    assert match.confidence is None
+    assert [chip.id for chip in match.candidates] == ids
+    assert reason in (match.reason or "")
+
+
+def test_a_shared_pci_id_is_decided_by_units_or_name(db: Database) -> None:
+    assert found(db.match(pci="aaaa:0009", units=80)) == ("acme/fast-1-laptop", "pci", "medium")
+    named = db.match(pci="aaaa:0009", name="Acme Fast 1")
+    assert found(named) == ("acme/fast-1", "pci", "medium")
+    assert named.conflicts == ()
+
+
+def test_pci_and_name_disagree(db: Database) -> None:
+    match = db.match(pci="aaaa:0001", name="Acme Fast OEM")
+    assert found(match) == ("acme/fast-1", "pci", "medium")
+    assert match.conflicts == (
+        "pci says acme/fast-1, but the name 'Acme Fast OEM' says acme/fast-oem",
+    )
+
+
+def test_pci_and_live_units_disagree(db: Database) -> None:
+    match = db.match(pci="aaaa:0001", units=64)
+    assert found(match) == ("acme/fast-1", "pci", "medium")
+    assert match.conflicts == ("acme/fast-1: the driver counts 64 SM, the product has 100",)
+
+
+def test_pci_and_live_memory_disagree(db: Database) -> None:
+    match = db.match(pci="aaaa:0001", memory=24 * GIB, units=64, name="Acme Fast OEM")
+    assert found(match) == ("acme/fast-1", "pci", "low")
+
+
+def test_memory_bounds(db: Database) -> None:
+    assert db.match(pci="aaaa:0001", memory=int(0.905 * 16 * GIB)).conflicts == ()
+    assert db.match(pci="aaaa:0001", memory=int(1.005 * 16 * GIB)).conflicts == ()
+    too_much = db.match(pci="aaaa:0001", memory=int(1.02 * 16 * GIB))
+    assert too_much.conflicts == ("acme/fast-1: the driver reports 16.3 GiB of memory, the product has 16",)
+    assert len(db.match(pci="aaaa:0001", memory=int(0.89 * 16 * GIB)).conflicts) == 1
+
+
+def test_pci_and_driver_architecture_disagree(db: Database) -> None:
+    match = db.match(pci="aaaa:0001", compute_capability="9.0")
+    assert found(match) == ("acme/fast-1", "pci", "medium")
+    assert match.conflicts == ("acme/fast-1 is one, but the driver says compute capability 9.0",)
+
+
+def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:
+    match = db.match(name="Acme Fast 1", memory=24 * GIB)
+    assert match.chip is None
+    assert match.conflicts == ("no candidate has the unit count and memory that the driver reports",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({}, "nothing that identifies a chip was given"),
+        ({"name": "Acme Fast 2"}, "no chip is named 'Acme Fast 2'"),
+        ({"name": "Acme Fast"}, "no chip is named"),
+        ({"name": "Acme Fast 1 Ti"}, "no chip is named"),
+        ({"pci": "aaaa:ffff"}, "no chip has PCI id aaaa:ffff"),
+        ({"gpu_id": "arm:0x1234"}, "no chip has the id arm:0x1234"),
+        ({"gpu_id": "nonsense"}, "no chip has the id nonsense"),
+        ({"dt": ["x,y"]}, "no chip is compatible with x,y"),
+        ({"name": "Radeon Graphics"}, "the name names no product"),
+        ({"name": "Acme Fast OEM", "vendor": "beta"}, "that fits the vendor and architecture (acme/fast-oem)"),
+        ({"name": "Acme Fast OEM", "compute_capability": "7.0"}, "that fits the vendor and architecture"),
+        ({"name": "NVIDIA Acme Fast OEM"}, "that fits the vendor and architecture"),
+    ],
+)
+def test_unknown(db: Database, asked: dict[str, object], reason: str) -> None:
+    match = db.match(**asked)  # type: ignore[arg-type]
+    assert (match.chip, match.by, match.confidence, match.candidates) == (None, None, None, ())
+    assert reason in (match.reason or "")
+
+
+def test_units_do_not_override_an_unknown_product_name(db: Database) -> None:
+    """A new product on a known die must not become the old product."""
+    assert db.match(name="Beta C", gfx="gfx1100", units=40).chip is None
+
+
+def test_units_do_not_override_an_unknown_pci_id(db: Database) -> None:
+    assert db.match(pci="bbbb:0001", arch="one", units=90).chip is None
+    assert found(db.match(pci="bbbb:0001", gfx="gfx1100", units=40)) == ("beta/b-40", "arch-units", "medium")
+
+
+def test_known_name_with_unknown_pci_id_is_unsure(db: Database) -> None:
+    match = db.match(pci="aaaa:ffff", name="Acme Fast OEM")
+    assert found(match) == ("acme/fast-oem", "name", "low")
+    assert match.conflicts == ("the name is known, but its PCI id aaaa:ffff is not: a newer variant?",)
+
+
+def test_answers_are_kept_and_bounded(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("probe_chipdb.database._MEMO", 2)
+    first = db.match(pci="aaaa:0001")
+    assert db.match(pci="aaaa:0001") is first
+    for units in range(5):
+        db.match(pci="aaaa:0001", units=units)
+    assert db.match(pci="aaaa:0001") is not first
+
+
+def test_unknown_kind_of_name(db: Database) -> None:
+    with pytest.raises(ValueError, match="unknown kind 'x'"):
+        db.match(name="y", name_kind="x")
+
+
+def test_lookups_by_id(db: Database) -> None:
+    assert db.chip("acme/none") is None
+    assert db.arch("none") is None
+    assert db.source("none") is None
+    assert db.source("book") == {"title": "A datasheet", "publisher": "Acme",
+                                 "ref": "acme.example: datasheet.pdf", "status": "read"}  # fmt: skip
+    assert [chip.id for chip in db.chips()] == [
+        "acme/fast-1", "acme/fast-1-8gb", "acme/fast-1-laptop", "acme/fast-oem", "acme/npu",
+        "beta/b-30", "beta/b-40",
+    ]  # fmt: skip
+    assert [arch.id for arch in db.archs()] == ["one", "three", "two", "vague"]
+
+
+def test_near_shows_but_never_matches(db: Database) -> None:
+    assert [chip.id for chip in db.near("fast 1 laptop", 1)] == ["acme/fast-1-laptop"]
+    assert db.near("") == ()
+    assert db.near("zzzzzz") == ()
+    assert db.match(name="fast 1 laptop").chip is None

@@ -1,0 +1,165 @@
+"""Units times rate times clock, and never one figure in the place of another."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.chip import Chip
+from probe_chipdb.database import Database
+from probe_chipdb.peaks import natural_accumulator
+
+Make = Callable[..., Database]
+
+
+def chip(db: Database, id_: str) -> Chip:
+    found = db.chip(id_)
+    assert found is not None
+    return found
+
+
+def figures(found: Chip, **options: object) -> dict[tuple[str, str], float]:
+    peaks = found.peaks(**options)  # type: ignore[arg-type]
+    return {(peak.rate, peak.sparsity): pytest.approx(peak.tflops) for peak in peaks}
+
+
+def test_facts(db: Database) -> None:
+    fast = chip(db, "acme/fast-1")
+    assert (fast.name, fast.kind, fast.vendor, fast.year) == ("Acme Fast 1", "gpu", "acme", 2024)
+    assert (fast.arch, fast.family, fast.series) == ("one", "one", "Fast")
+    assert (fast.units, fast.unit, fast.cores) == (100, "SM", 12800)
+    assert (fast.clock.base, fast.clock.boost, fast.clock.matrix) == (1000, 2000, None)
+    assert (fast.memory.gib, fast.memory.type, fast.memory.bus) == (16, "GDDR6", 256)
+    assert (fast.memory.bytes, fast.bandwidth) == (16 * 2**30, 512_000_000_000)
+    assert (fast.power, fast.boards, fast.sources) == (200, 1, ("book",))
+    assert fast.pci == ("aaaa:0001", "aaaa:0009")
+
+
+def test_unknown_is_none(db: Database) -> None:
+    npu = chip(db, "acme/npu")
+    assert (npu.arch, npu.units, npu.cores, npu.unit, npu.year, npu.power) == (None,) * 6
+    assert (npu.memory.gib, npu.memory.bytes, npu.bandwidth) == (None, None, None)
+    assert chip(db, "acme/fast-oem").peaks() == ()
+    assert chip(db, "acme/fast-oem").why_no_peaks() == "chipdb has no clock for acme/fast-oem"
+
+
+def test_derived(db: Database) -> None:
+    assert figures(chip(db, "acme/fast-1")) == {
+        ("fp32.vector.fp32", "dense"): 51.2,
+        ("fp16.matrix.fp32", "dense"): 102.4,
+        ("fp16.matrix.fp32", "sparse"): 204.8,
+    }
+
+
+def test_a_published_figure_confirms(db: Database) -> None:
+    fast = chip(db, "acme/fast-1")
+    peak = fast.peak("fp16")
+    assert peak is not None
+    assert (peak.published, peak.confidence, peak.clock, peak.mhz) == (102, "vendor", "boost", 2000)
+    assert peak.source == (
+        "100 SM x 512 op/clk x 2000 MHz boost; rates [book], counts and clock [book]; "
+        "the vendor publishes 102 [book]"
+    )
+    vector = fast.peak("fp32", path="vector")
+    assert vector is not None
+    assert (vector.published, vector.confidence) == (None, "derived")
+
+
+def test_live_units(db: Database) -> None:
+    peak = chip(db, "acme/fast-1").peak("fp16", units=50)
+    assert peak is not None
+    assert peak.tflops == pytest.approx(51.2)
+    assert "live count of 50 SM (100 nominal)" in peak.source
+    assert peak.confidence == "derived"
+    same = chip(db, "acme/fast-1").peak("fp16", units=100)
+    assert same is not None
+    assert same.confidence == "vendor"
+
+
+def test_given_clock(db: Database) -> None:
+    peaks = chip(db, "acme/fast-1").peaks(clock_mhz=1000, clock_source="measured")
+    assert {(peak.clock, peak.mhz) for peak in peaks} == {("measured", 1000)}
+    assert peaks[0].tflops == pytest.approx(25.6)
+
+
+def test_laptop_range(db: Database) -> None:
+    peak = chip(db, "acme/fast-1-laptop").peak("fp32", path="vector")
+    assert peak is not None
+    assert (peak.tflops, peak.low) == (pytest.approx(30.72), pytest.approx(20.48))
+    assert peak.as_json()["low"] == 20.48
+
+
+def test_override_replaces_and_adds(db: Database) -> None:
+    peaks = {peak.rate: peak for peak in chip(db, "beta/b-30").peaks()}
+    assert peaks["fp32.vector.fp32"].tflops == 9
+    assert peaks["fp32.vector.fp32"].source == "override: a slower path [book]"
+    assert peaks["fp32.vector.fp32"].confidence == "vendor"
+    assert peaks["fp16.matrix.fp32"].confidence == "measured"
+
+
+def test_override_scales_and_says_so(db: Database) -> None:
+    halved = {peak.rate: peak for peak in chip(db, "beta/b-30").peaks(units=15, clock_mhz=400)}
+    assert halved["fp32.vector.fp32"].tflops == pytest.approx(9 / 2 * 400 / 1000)
+    assert halved["fp16.matrix.fp32"].tflops == pytest.approx(20 / 2 * 400 / 800)
+    assert halved["fp32.vector.fp32"].source.endswith(
+        "; scaled to the live count of 15 of 30; scaled from 1000 to 400 MHz"
+    )
+    assert halved["fp32.vector.fp32"].confidence == "derived"
+
+
+def test_architecture_confidence_is_kept(db: Database) -> None:
+    assert {peak.confidence for peak in chip(db, "beta/b-40").peaks()} == {"measured"}
+
+
+def test_published_only(db: Database) -> None:
+    (peak,) = chip(db, "acme/npu").peaks()
+    assert peak.as_json() == {
+        "dtype": "int8", "path": "matrix", "accumulate": "int32", "sparsity": "dense",
+        "clock": "boost", "tflops": 6.0, "source": "published [book]", "confidence": "vendor",
+        "published": 6.0,
+    }  # fmt: skip
+
+
+def test_a_path_that_is_not_there_is_none(db: Database) -> None:
+    fast = chip(db, "acme/fast-1")
+    assert fast.peak("fp32") is None  # no fp32 matrix path: never the vector figure
+    assert fast.peak("fp16", path="vector") is None
+    assert fast.peak("fp16", accumulate="fp16") is None
+    assert fast.peak("bf16", accumulate="fp32") is None
+    sparse = fast.peak("fp16", sparsity="sparse")
+    assert sparse is not None
+    assert sparse.tflops == pytest.approx(204.8)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "path", "accumulate"),
+    [("bf16", "matrix", "fp32"), ("fp8", "matrix", "fp32"), ("fp64", "matrix", "fp64"),
+     ("int8", "matrix", "int32"), ("int8", "vector", "int32"), ("fp16", "vector", "fp16"),
+     ("fp32", "vector", "fp32")],
+)  # fmt: skip
+def test_natural_accumulator(dtype: str, path: str, accumulate: str) -> None:
+    assert natural_accumulator(dtype, path) == accumulate
+
+
+def replace(data: Path, old: str, new: str) -> None:
+    path = data / "chips/acme/fast.toml"
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_an_override_can_take_a_path_away(data: Path, make: Make) -> None:
+    gone = '{ rate = "fp16.matrix.fp32", absent = true, reason = "fused off", source = "book" }'
+    replace(data, "power = 200", f"override = [{gone}]")
+    peaks = chip(make(data), "acme/fast-1").peaks()
+    assert [(peak.rate, peak.sparsity) for peak in peaks] == [("fp32.vector.fp32", "dense")]
+
+
+def test_sparsity_gains_over_an_overridden_dense_figure(data: Path, make: Make) -> None:
+    replace(
+        data,
+        "power = 200",
+        'override = [{ rate = "fp16.matrix.fp32", tflops = 60, reason = "capped", source = "book" }]',
+    )
+    peaks = {(peak.rate, peak.sparsity): peak for peak in chip(make(data), "acme/fast-1").peaks()}
+    sparse = peaks["fp16.matrix.fp32", "sparse"]
+    assert sparse.tflops == pytest.approx(120)
+    assert sparse.source == "2 x the dense override: capped [book]"
