@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TextIO
 
-__all__ = ["CommandError", "Context", "write_error"]
+__all__ = ["CommandError", "Context", "terminal_width", "write_error"]
 
 DEFAULT_WIDTH = 100
 MIN_WIDTH = 40
@@ -39,7 +39,7 @@ class Context:
         self.environ = os.environ if environ is None else environ
         self._stdout = sys.stdout if stdout is None else stdout
         self.colour = _colour(self.environ, self._stdout)
-        self.width = _width(self.environ, self._stdout)
+        self.width = terminal_width(self.environ, self._stdout)
 
     def out(self, text: str) -> None:
         """Write a line of data to standard output."""
@@ -113,7 +113,8 @@ def _colour(environ: Mapping[str, str], stdout: TextIO | None) -> bool:
     return stdout.isatty() and environ.get("TERM") != "dumb"
 
 
-def _width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
+def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
+    """Return the columns to fill: COLUMNS, else the terminal's, else a hundred."""
     columns = environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return max(MIN_WIDTH, int(columns))

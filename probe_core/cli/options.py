@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from probe_core.config import SETTINGS
@@ -15,7 +16,14 @@ __all__ = ["Parser", "add_probe_options", "settings_of"]
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with a suggestion for unknown options."""
+    """argparse, with a suggestion for unknown options, and help as wide as the terminal.
+
+    Left to itself, argparse asks shutil for the width each time an option is added; shutil brings
+    the archive modules, which take longer to import than the probe takes to run.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_formatter, **options)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage error with the closest known option, and exit with 2."""
@@ -39,6 +47,12 @@ class Parser(argparse.ArgumentParser):
 
             lines = [f"  {name:<12}{text}" for name, (_, text) in COMMANDS.items()]
             print("\ncommands:\n" + "\n".join(lines), file=file or sys.stdout)
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    from probe_core.cli.context import terminal_width
+
+    return argparse.HelpFormatter(prog, width=terminal_width(os.environ, sys.stdout) - 2)
 
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:

@@ -94,6 +94,8 @@ def _sighting(
         "node_index": index,
         "links": [],
     }
+    if any(name.endswith("-rknn-core") for name in names):
+        sighting["units"] = 1  # mainline Linux has a node per core of Rockchip's NPU
     if machine.exists(f"{folder}/driver"):
         sighting["driver"] = {"name": machine.realpath(f"{folder}/driver").rpartition("/")[2]}
     power = machine.read(f"{folder}/power/runtime_status", 32)
