@@ -28,8 +28,9 @@ def probe_devices(request: Request) -> Iterable[Mapping[str, Any]] | NotApplicab
 def probe_observe(event: str, details: Mapping[str, Any]) -> None:
     """Watch a run. Implemented by hosts; never discovered from entry points.
 
-    `event` is ``selected``, ``started``, ``device``, ``finished`` or ``report``; `details` names
-    the prober and what happened. An exception becomes a finding, and the run goes on.
+    `event` is ``selected`` (whether each prober runs, and why not), ``started``, ``finished`` (with
+    status, reason and number of devices) or ``report``; `details` names the prober. An exception
+    becomes a finding, and the run goes on.
     """
 
 

@@ -156,7 +156,12 @@ def _select(
     if bus is not None:
         vendors = {one["pci"]["id"][:4] for one in bus if "id" in one.get("pci", {})}
     veto = host.veto if host is not None else None
-    return select(probers, config, machine, vendors, veto, _stuck)
+    decisions = select(probers, config, machine, vendors, veto, _stuck)
+    if host is not None:
+        for decision in decisions:
+            runs = {"selected": decision.cause is None, "reason": decision.reason}
+            host.observe("selected", {"prober": decision.prober.name, **runs})
+    return decisions
 
 
 def _run(

@@ -35,7 +35,7 @@ class Peak:
     """One theoretical peak; a number without these keys means nothing."""
 
     dtype: str
-    """What is multiplied: ``fp64`` ``fp32`` ``tf32`` ``bf16`` ``fp16`` ``fp8`` … ``int8`` ``int4``."""
+    """What is multiplied: ``fp64``, ``fp32``, ``tf32``, ``bf16``, ``fp16``, ``int8`` …"""
     path: str
     """``vector`` or ``matrix`` units."""
     accumulate: str

@@ -50,15 +50,14 @@ def _sighting(
         "backends": ["cpu"],
         "unknown": {},
     }
-    for key, value in (
-        ("name", facts.get("name")),
-        ("vendor", facts.get("vendor")),
-        ("units", package.get("cores") or facts.get("cores")),
-        ("threads", package.get("threads") or facts.get("threads")),
-        ("numa_node", package.get("numa_node")),
-    ):
-        if value is not None:
-            sighting[key] = value
+    counted = {
+        "name": facts.get("name"),
+        "vendor": facts.get("vendor"),
+        "units": package.get("cores") or facts.get("cores"),
+        "threads": package.get("threads") or facts.get("threads"),
+        "numa_node": package.get("numa_node"),
+    }
+    sighting |= {key: value for key, value in counted.items() if value is not None}
     clocks, why = topology.clocks(machine, package.get("first", 0), facts.get("mhz"))
     if clocks:
         sighting["clocks"] = clocks
