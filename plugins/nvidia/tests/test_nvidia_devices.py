@@ -29,6 +29,7 @@ def h100(number: int, address: str) -> dict[str, Any]:
             "clock_by": CLOCK_BY,
             "bandwidth_by": BANDWIDTH_BY,
             "nvlink": {"links": 18, "active": 18},
+            "fabric": "completed",
         },
         "name": "NVIDIA H100 80GB HBM3",
         "compute_capability": "9.0",
@@ -78,8 +79,8 @@ def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Pa
     assert not [call for call in calls if "Pcie" in call]
     assert calls.count("nvmlInit") == 1
     assert calls.count("nvmlShutdown") == 1
-    # 16 plain questions and a repetition for the GPU in use, and 18 x 2 + 4 about NVLink.
-    assert len(calls) == 5 + 8 * (15 + 40) + 1
+    # 16 plain questions and a repetition for the GPU in use, and 18 x 2 + 5 about NVLink.
+    assert len(calls) == 5 + 8 * (15 + 41) + 1
 
 
 def test_two_different_cards(ask: Ask) -> None:
@@ -121,6 +122,15 @@ def test_bridge_between_two_cards(ask: Ask) -> None:
     bridge = {"kind": "nvlink", "count": 4, "to": "gpu", "bandwidth": 56248000000}
     assert first["links"][1] == bridge | {"peer": second["ids"][0]}
     assert second["links"][1] == bridge | {"peer": first["ids"][0]}
+
+
+def test_fabric_manager_that_does_not_run(ask: Ask, fake: ModuleType) -> None:
+    text = (fake.PROFILES / "h100x8.profile").read_text()
+    said = ask(text.replace("fabric 3", "fabric 1", 1))
+    assert [gpu["extra"]["fabric"] for gpu in said["devices"][:2]] == ["not-started", "completed"]
+    (finding,) = said["findings"]
+    assert (finding["code"], finding["device"]) == ("fabric-not-ready", "pci:0000:1b:00.0")
+    assert "802" in finding["what"]
 
 
 def test_laptop(ask: Ask) -> None:

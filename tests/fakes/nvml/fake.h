@@ -50,6 +50,8 @@ struct gpu {
     unsigned cores, bus_width, max_clock[4], current_clock[4];
     unsigned pcie_gen, pcie_width, pcie_max_gen, pcie_max_width;
     unsigned nvlink_count, nvlink_mbps;
+    int fabric_known;
+    unsigned fabric_state;
     struct nvlink link[MAX_LINKS];
     int mig_known, mig_now, mig_next, mig_max;
     struct gpu *mig[MAX_MIG]; /* sparse: an instance keeps its index */

@@ -122,6 +122,10 @@ static int read_shape(struct gpu *g, const char *key, const char *rest)
                       &g->pcie_max_width) == 4;
     if (!strcmp(key, "nvlinks"))
         return sscanf(rest, "%u %u", &g->nvlink_count, &g->nvlink_mbps) == 2;
+    if (!strcmp(key, "fabric")) {
+        g->fabric_known = 1;
+        return sscanf(rest, "%u", &g->fabric_state) == 1;
+    }
     if (!strcmp(key, "nvlink"))
         return read_nvlink(g, rest);
     if (!strcmp(key, "mig-mode")) {

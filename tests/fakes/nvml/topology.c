@@ -7,6 +7,11 @@ struct attributes {
     unsigned sms, copy, decoder, encoder, jpeg, ofa, gi_slices, ci_slices;
     unsigned long long mib;
 };
+struct fabric_info {
+    unsigned char cluster[16];
+    unsigned status, clique;
+    unsigned char state;
+};
 struct field_value {
     unsigned field, scope;
     long long timestamp, latency;
@@ -89,6 +94,14 @@ API nvmlDeviceGetNvLinkRemoteDeviceType(struct gpu *g, unsigned link, unsigned *
         return find_link(g, link);
     *out = (unsigned)g->link[link].to;
     return g->link[link].present ? SUCCESS : NOT_SUPPORTED;
+}
+
+API nvmlDeviceGetGpuFabricInfo(struct gpu *g, struct fabric_info *out)
+{
+    BEGIN(g);
+    memset(out, 0, sizeof *out);
+    out->state = (unsigned char)g->fabric_state;
+    return g->fabric_known ? SUCCESS : NOT_SUPPORTED;
 }
 
 API nvmlDeviceGetMigMode(struct gpu *g, unsigned *now, unsigned *next)

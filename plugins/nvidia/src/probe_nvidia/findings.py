@@ -22,13 +22,16 @@ _RESET = "drain the node and reset the GPU (nvidia-smi -r) or reboot; look for X
 
 def of_device(asker: Asker, sighting: dict[str, Any]) -> Iterator[Finding]:
     """Yield findings about a GPU that NVML gave a handle for."""
-    device, name = sighting["ids"][0], sighting.get("name", "the GPU")
+    device = sighting["ids"][0]
+    name = sighting.get("name") or f"GPU {device}"
     if asker.lost:
         code = "gpu-lost" if _LOST in asker.lost else "gpu-reset-required"
         yield _broken(code, f"{name} does not answer any more", asker.lost, device)
     elif asker.faults:
         faults = ", ".join(f"{field}: {name_of(code)}" for field, code in asker.faults.items())
         yield _broken("gpu-errors", f"{name} answers some questions with errors", faults, device)
+    if sighting["extra"].get("fabric") in ("not-started", "in-progress"):
+        yield _fabric(sighting["extra"]["fabric"], name, device)
     if sighting["extra"].get("virtualization") == "vgpu":
         yield finding(
             "vgpu-guest",
@@ -63,6 +66,16 @@ def not_listed(ids: list[str]) -> Finding:
         why="the bus shows them; in a container only the GPUs given to it can be used",
         fix="in a container, pass more GPUs (--gpus, NVIDIA_VISIBLE_DEVICES); else see dmesg",
         device=ids[0],
+    )
+
+
+def _fabric(state: str, name: str, device: str) -> Finding:
+    return finding(
+        "fabric-not-ready",
+        what=f"CUDA will not start on {name} (error 802, system not yet initialized)",
+        why=f"its NVSwitch fabric is {state.replace('-', ' ')}: the fabric manager sets it up",
+        fix="start nvidia-fabricmanager, of the driver's version (systemctl status …, its log)",
+        device=device,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 from probe_nvidia.memory import INTEGRATED
 from probe_nvidia.procfs import pci_identity
 
@@ -21,12 +23,25 @@ _MAX_LINKS = 36
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0, 7: 128.0}  # of a PCIe generation
 
+_FABRIC = {1: "not-started", 2: "in-progress", 3: "completed"}  # nvmlGpuFabricState_t
+
 _PCIE = (
     ("generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
     ("width", "nvmlDeviceGetCurrPcieLinkWidth"),
     ("max_generation", "nvmlDeviceGetMaxPcieLinkGeneration"),
     ("max_width", "nvmlDeviceGetMaxPcieLinkWidth"),
 )
+
+
+class _FabricInfo(ctypes.Structure):
+    """nvmlGpuFabricInfo_t, ours because nvidia-ml-py 12 lays it out wrongly."""
+
+    _fields_ = (
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
+    )
 
 
 def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> None:
@@ -43,6 +58,9 @@ def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> N
         active = _active(asker, count)
         found += _nvlinks(asker, active, speed)
         sighting["extra"]["nvlink"] = {"links": count, "active": len(active)}
+        fabric = _fabric(asker)
+        if fabric:
+            sighting["extra"]["fabric"] = fabric
     if found:
         sighting["links"] = found
 
@@ -78,6 +96,13 @@ def _count_one_by_one(asker: Asker) -> int:
 
 def _active(asker: Asker, count: int) -> list[int]:
     return [n for n in range(count) if asker.get(None, "nvmlDeviceGetNvLinkState", n) == 1]
+
+
+def _fabric(asker: Asker) -> str | None:
+    """Return how far the fabric manager is with this GPU; None where none is needed."""
+    info = _FabricInfo()
+    asker.get(None, "nvmlDeviceGetGpuFabricInfo", ctypes.byref(info))
+    return _FABRIC.get(info.state)
 
 
 def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[Link]:

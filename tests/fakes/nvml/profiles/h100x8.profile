@@ -12,6 +12,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -28,6 +29,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -45,6 +47,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -61,6 +64,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -77,6 +81,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -93,6 +98,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -109,6 +115,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
@@ -125,6 +132,7 @@ clocks 1980 1980 2619 1545
 bus-width 5120
 pcie 5 16 5 16
 nvlinks 18 26562
+fabric 3
 nvlink 0-3 up switch 00000000:07:00.0
 nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
