@@ -1,0 +1,121 @@
+"""Hands devices out: exclusive or shared leases that the kernel ends with their holder.
+
+::
+
+    from probe_core.lease import lease
+
+    with lease(2, memory="20GiB", wait=60) as held:
+        subprocess.run(command, env=held.environ)
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.lease.errors import LeaseError
+from probe_core.selection.errors import SelectionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from probe_core.lease.hold import Held
+
+    Device = Mapping[str, Any]
+
+__all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
+
+
+class Lease:
+    """Devices held by this process until `release`, the end of the ``with``, or its own end.
+
+    `devices`: the devices, as in the report, in the consumer's order. `changes`: what confines a
+    process to them (None: to be unset); `environ`: a whole environment with the changes applied.
+    """
+
+    __slots__ = ("_held", "changes", "devices", "environ")
+
+    def __init__(
+        self, held: Held, changes: Mapping[str, str | None], environ: Mapping[str, str]
+    ) -> None:
+        self._held = held
+        self.devices = list(held.devices)
+        self.changes = dict(changes)
+        self.environ = changed(environ, changes)
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the devices."""
+        return [str(device.get("id")) for device in self.devices]
+
+    def release(self) -> None:
+        """Give the devices back. Can be called again."""
+        self._held.release()
+
+    def hand_on(self) -> None:
+        """Let the lease outlive ``os.execve`` in this process; it then ends with the command."""
+        self._held.hand_on()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"Lease({self.ids!r})"
+
+
+def changed(environ: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Return a copy of an environment with variables set, or for None unset."""
+    result = {name: value for name, value in environ.items() if changes.get(name, "") is not None}
+    return result | {name: value for name, value in changes.items() if value is not None}
+
+
+def lease(
+    count: int | None = None,
+    wanted: str | None = None,
+    *,
+    index: int | None = None,
+    memory: str | int | None = None,
+    share: bool = False,
+    wait: float | bool = False,
+    consumer: str | None = None,
+    report: Any = None,
+    environ: Mapping[str, str] | None = None,
+    command: Sequence[str] = (),
+) -> Lease:
+    """Lease devices that nobody else leases, and say how to confine a process to them.
+
+    `count` devices (1 when nothing else is said), or those that `wanted` names: numbers, UUIDs,
+    ids as `select` reads them, or with `index` one group of a layout such as ``4x2``. Each must
+    have `memory` (bytes or ``20GiB``) free. With `share`, others that share may use them too.
+    `wait`: False to fail at once, True to wait for ever, or seconds. `report` and `environ` are
+    those of this process unless given; what `environ` hides is never handed out. `command` is
+    shown to others. This process's own environment is not changed.
+
+    Raises `SelectionError` (code ``busy`` when others hold the devices) and `LeaseError`.
+    """
+    from probe_core.lease.keys import HELD, note_held
+    from probe_core.lease.plan import Request, obtain
+    from probe_core.selection.candidates import document_of
+    from probe_core.selection.environment import confine
+
+    if report is None:
+        from probe_core.probing import probe
+
+        report = probe()
+    own = dict(os.environ if environ is None else environ)
+    document = document_of(report)
+    request = Request(count, wanted, index=index, memory=memory, share=share, consumer=consumer)
+    seconds = None if wait is True else float(wait)
+    held = obtain(document, request, own, wait=seconds, command=command)
+    changes = confine(document, held.devices, own)
+    return Lease(held, {**changes, HELD: note_held(own, held.devices)}, own)

@@ -1,0 +1,99 @@
+"""Replaces this process by a command, as a shell would: same process, statuses 126 and 127."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+__all__ = ["CannotRun", "replace", "resolve"]
+
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+_SHELL = "/bin/sh"
+
+
+class CannotRun(Exception):
+    """A command that cannot be run; `status` is what a shell would exit with."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def resolve(command: str, environ: Mapping[str, str]) -> str:
+    """Return the file that a shell would run; raises `CannotRun`.
+
+    Looked up before any device is taken, so that a mistyped command neither waits nor holds.
+    """
+    if "/" in command:
+        return _checked(command, command)
+    refused = None
+    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder or ".", command)
+        if os.path.isfile(path):
+            if os.access(path, os.X_OK):
+                return path
+            refused = refused or path
+    if refused is not None:
+        return _checked(refused, command)
+    raise CannotRun(f"{command}: command not found", NOT_FOUND)
+
+
+def _checked(path: str, command: str) -> str:
+    if not os.path.lexists(path):
+        raise CannotRun(f"{command}: no such file", NOT_FOUND)
+    if os.path.isdir(path):
+        raise CannotRun(f"{command}: is a directory", NOT_EXECUTABLE)
+    if not os.access(path, os.X_OK):
+        raise CannotRun(f"{command}: permission denied", NOT_EXECUTABLE)
+    return path
+
+
+def replace(path: str, words: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Run the command in the place of this process; raises `CannotRun`.
+
+    Signals that Python ignores are restored, since ignored ones are inherited; a locale variable
+    that Python itself added (PEP 538) is taken out again.
+    """
+    for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ"):
+        number = getattr(signal, name, None)
+        if number is not None:
+            signal.signal(number, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    own = _without_coercion(environ)
+    try:
+        os.execve(path, list(words), own)
+    except OSError as error:
+        problem = _run_by_shell(path, words, own) if error.errno == _ENOEXEC else error
+        raise CannotRun(f"{words[0]}: {problem.strerror}", NOT_EXECUTABLE) from None
+
+
+_ENOEXEC = 8
+
+
+def _run_by_shell(path: str, words: Sequence[str], environ: Mapping[str, str]) -> OSError:
+    """Run a script without ``#!`` as execvp(3) and shells do; return why that failed."""
+    try:
+        os.execve(_SHELL, [_SHELL, path, *words[1:]], environ)
+    except OSError as error:
+        return error
+
+
+def _without_coercion(environ: Mapping[str, str]) -> dict[str, str]:
+    own = dict(environ)
+    if own.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8") and not own.get("LC_ALL"):
+        try:
+            with open("/proc/self/environ", "rb") as file:
+                started_with = file.read().split(b"\0")
+        except OSError:
+            return own
+        if not any(entry.startswith(b"LC_CTYPE=") for entry in started_with):
+            del own["LC_CTYPE"]
+    return own

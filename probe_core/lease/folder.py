@@ -1,0 +1,180 @@
+"""Where leases lie: one folder that all users of the node share, if the system lets them.
+
+``PROBE_LEASES`` names it; else ``/run/lock/probe-core`` where /run/lock is open to everybody (or
+an administrator made the folder), else ``/tmp/probe-core``, else the user's own runtime folder.
+/run/lock comes first because nothing tidies it; in /tmp a shared lock on the folder itself keeps
+systemd-tmpfiles away while a lease is held (tmpfiles.d(5)). Containers share leases when they
+share the folder. Two processes that find different folders do not see each other's leases.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
+
+from probe_core.lease.errors import LeaseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Folder", "lease_folder"]
+
+VARIABLE = "PROBE_LEASES"
+_NAME = "probe-core"
+_SHARED = ("/run/lock", "/tmp")
+_OPEN = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_LONGEST = 200
+
+
+class Folder:
+    """An open lease folder: names in it are opened relative to it and never through a link."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            self.fd = os.open(path, flags)
+        except OSError as error:
+            raise LeaseError(
+                f"the lease folder {path} cannot be used: {error.strerror}; "
+                f"name another one in {VARIABLE}"
+            ) from None
+        self.path = path
+
+    def close(self) -> None:
+        """Close the folder; leases in it stay as they are."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def open(self, name: str) -> int:
+        """Open the lock file `name`, made if it is missing; raises `LeaseError`.
+
+        The file is everybody's to lock. It is created only where it is missing, since the kernel
+        refuses O_CREAT on another user's file in a sticky folder (fs.protected_regular).
+        """
+        for _ in range(1000):
+            try:
+                handle = os.open(name, _OPEN, dir_fd=self.fd)
+            except FileNotFoundError:
+                handle = self._create(name)
+                if handle < 0:
+                    continue
+            except PermissionError:
+                handle = self._read_only(name)
+            except OSError as error:
+                raise self._refusal(name, error.strerror) from None
+            return self._checked(name, handle)
+        raise self._refusal(name, "it keeps appearing and vanishing")
+
+    def _create(self, name: str) -> int:
+        try:
+            handle = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self.fd)
+        except FileExistsError:
+            return -1
+        except OSError as error:
+            raise self._refusal(name, error.strerror) from None
+        os.fchmod(handle, 0o666)  # whatever the umask says
+        return handle
+
+    def _read_only(self, name: str) -> int:
+        """Open a file that may not be written: enough to lock it, not to sign it."""
+        flags = (_OPEN & ~os.O_RDWR) | os.O_RDONLY
+        try:
+            return os.open(name, flags, dir_fd=self.fd)
+        except OSError as error:
+            raise self._refusal(name, error.strerror) from None
+
+    def _checked(self, name: str, handle: int) -> int:
+        said = os.fstat(handle)
+        if S_ISREG(said.st_mode) and said.st_nlink <= 1:
+            return handle
+        os.close(handle)
+        raise self._refusal(name, "it is not a plain file")
+
+    def _refusal(self, name: str, why: str | None) -> LeaseError:
+        return LeaseError(
+            f"the lease file {self.path}/{name} cannot be used: {why}; "
+            f"ask its owner to remove it, or name another folder in {VARIABLE}"
+        )
+
+    def same(self, name: str, handle: int) -> bool:
+        """Return whether the open file still is the one of that name."""
+        try:
+            now = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except OSError:
+            return False
+        here = os.fstat(handle)
+        return (now.st_dev, now.st_ino) == (here.st_dev, here.st_ino)
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the devices' lock files, sorted."""
+        for name in sorted(os.listdir(self.fd)):
+            if name.endswith(".lock") and not name.startswith("."):
+                yield name
+
+
+def lease_folder(environ: Mapping[str, str]) -> Folder:
+    """Open the folder for leases, made if it is missing; raises `LeaseError`."""
+    named = environ.get(VARIABLE)
+    if named:
+        if not os.path.isabs(named):
+            raise LeaseError(f"{VARIABLE}={named!a} is no absolute path")
+        _make(named, 0o700)
+        return Folder(named)
+    for parent in _SHARED:
+        path = f"{parent}/{_NAME}"
+        if _open_to_all(parent):
+            _make(path, 0o1777)
+            return Folder(path)
+        if os.path.isdir(path):
+            return Folder(path)
+    own = environ.get("XDG_RUNTIME_DIR", "")
+    if not os.path.isabs(own):
+        tried = " and ".join(_SHARED)
+        raise LeaseError(
+            f"no folder for leases: {tried} are not open to all; name one in {VARIABLE}"
+        )
+    _make(f"{own}/{_NAME}", 0o700)
+    return Folder(f"{own}/{_NAME}")
+
+
+def _open_to_all(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return S_ISDIR(mode) and bool(mode & S_IWOTH) and bool(mode & S_ISVTX)
+
+
+def _make(path: str, mode: int) -> None:
+    """Make the folder with exactly this mode; one that is there keeps its own."""
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise LeaseError(
+            f"the lease folder {path} cannot be made: {error.strerror}; name another in {VARIABLE}"
+        ) from None
+    fresh = Folder(path)
+    try:
+        os.fchmod(fresh.fd, mode)
+    finally:
+        fresh.close()
+
+
+def file_name(key: str) -> str:
+    """Return the lock file's name for a device's key: readable, no slash, of bounded length."""
+    plain = "".join(
+        char if char.isascii() and (char.isalnum() or char in ":@_-+.") else f"%{ord(char):02X}"
+        for char in key
+    )
+    if len(plain) > _LONGEST:
+        import hashlib  # a device-tree path this long has not been seen yet
+
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        plain = f"{plain[:100]}-{digest[:40]}"
+    return ("%2E" + plain[1:] if plain.startswith(".") else plain) + ".lock"
