@@ -19,7 +19,10 @@ def found(match: object) -> tuple[object, ...]:
         ({"pci": "AAAA:0001"}, ("acme/fast-1", "pci", "high")),
         ({"pci": "0xaaaa:0x0001"}, ("acme/fast-1", "pci", "high")),
         ({"pci": "aaaa:0003"}, ("acme/fast-1-laptop", "pci", "high")),
-        ({"pci": "aaaa:0003", "subsystem": "aaaa:1111"}, ("acme/fast-oem", "pci-subsystem", "high")),
+        (
+            {"pci": "aaaa:0003", "subsystem": "aaaa:1111"},
+            ("acme/fast-oem", "pci-subsystem", "high"),
+        ),
         ({"pci": "aaaa:0003", "subsystem": "aaaa:9999"}, ("acme/fast-1-laptop", "pci", "high")),
         ({"pci": "aaaa:0003", "revision": "c1"}, ("acme/fast-oem", "pci-revision", "high")),
         ({"pci": "aaaa:0003", "revision": "0xC1"}, ("acme/fast-oem", "pci-revision", "high")),
@@ -36,7 +39,10 @@ def found(match: object) -> tuple[object, ...]:
         ({"gfx": "gfx1100", "units": 30}, ("beta/b-30", "arch-units", "medium")),
         ({"gfx": "gfx1100:sramecc+", "units": 30}, ("beta/b-30", "arch-units", "medium")),
         ({"name": "gfx1100", "units": 40}, ("beta/b-40", "arch-units", "medium")),
-        ({"name": "Radeon Graphics", "gfx": "gfx1100", "units": 30}, ("beta/b-30", "arch-units", "medium")),
+        (
+            {"name": "Radeon Graphics", "gfx": "gfx1100", "units": 30},
+            ("beta/b-30", "arch-units", "medium"),
+        ),
         ({"arch": "three", "units": 40}, ("beta/b-40", "arch-units", "medium")),
         ({"name": "Acme Fast 1 Laptop GPU"}, ("acme/fast-1-laptop", "name", "medium")),
         ({"name": "acme fast 1", "memory": 8 * GIB}, ("acme/fast-1-8gb", "name", "medium")),
@@ -105,7 +111,9 @@ def test_memory_bounds(db: Database) -> None:
     assert db.match(pci="aaaa:0001", memory=int(0.905 * 16 * GIB)).conflicts == ()
     assert db.match(pci="aaaa:0001", memory=int(1.005 * 16 * GIB)).conflicts == ()
     too_much = db.match(pci="aaaa:0001", memory=int(1.02 * 16 * GIB))
-    assert too_much.conflicts == ("acme/fast-1: the driver reports 16.3 GiB of memory, the product has 16",)
+    assert too_much.conflicts == (
+        "acme/fast-1: the driver reports 16.3 GiB of memory, the product has 16",
+    )
     assert len(db.match(pci="aaaa:0001", memory=int(0.89 * 16 * GIB)).conflicts) == 1
 
 
@@ -118,7 +126,9 @@ def test_pci_and_driver_architecture_disagree(db: Database) -> None:
 def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:
     match = db.match(name="Acme Fast 1", memory=24 * GIB)
     assert match.chip is None
-    assert match.conflicts == ("no candidate has the unit count and memory that the driver reports",)
+    assert match.conflicts == (
+        "no candidate has the unit count and memory that the driver reports",
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,8 +143,14 @@ def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:
         ({"gpu_id": "nonsense"}, "no chip has the id nonsense"),
         ({"dt": ["x,y"]}, "no chip is compatible with x,y"),
         ({"name": "Radeon Graphics"}, "the name names no product"),
-        ({"name": "Acme Fast OEM", "vendor": "beta"}, "that fits the vendor and architecture (acme/fast-oem)"),
-        ({"name": "Acme Fast OEM", "compute_capability": "7.0"}, "that fits the vendor and architecture"),
+        (
+            {"name": "Acme Fast OEM", "vendor": "beta"},
+            "that fits the vendor and architecture (acme/fast-oem)",
+        ),
+        (
+            {"name": "Acme Fast OEM", "compute_capability": "7.0"},
+            "that fits the vendor and architecture",
+        ),
         ({"name": "NVIDIA Acme Fast OEM"}, "that fits the vendor and architecture"),
     ],
 )
@@ -151,13 +167,19 @@ def test_units_do_not_override_an_unknown_product_name(db: Database) -> None:
 
 def test_units_do_not_override_an_unknown_pci_id(db: Database) -> None:
     assert db.match(pci="bbbb:0001", arch="one", units=90).chip is None
-    assert found(db.match(pci="bbbb:0001", gfx="gfx1100", units=40)) == ("beta/b-40", "arch-units", "medium")
+    assert found(db.match(pci="bbbb:0001", gfx="gfx1100", units=40)) == (
+        "beta/b-40",
+        "arch-units",
+        "medium",
+    )
 
 
 def test_known_name_with_unknown_pci_id_is_unsure(db: Database) -> None:
     match = db.match(pci="aaaa:ffff", name="Acme Fast OEM")
     assert found(match) == ("acme/fast-oem", "name", "low")
-    assert match.conflicts == ("the name is known, but its PCI id aaaa:ffff is not: a newer variant?",)
+    assert match.conflicts == (
+        "the name is known, but its PCI id aaaa:ffff is not: a newer variant?",
+    )
 
 
 def test_answers_are_kept_and_bounded(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +200,12 @@ def test_lookups_by_id(db: Database) -> None:
     assert db.chip("acme/none") is None
     assert db.arch("none") is None
     assert db.source("none") is None
-    assert db.source("book") == {"title": "A datasheet", "publisher": "Acme",
-                                 "ref": "acme.example: datasheet.pdf", "status": "read"}  # fmt: skip
+    assert db.source("book") == {
+        "title": "A datasheet",
+        "publisher": "Acme",
+        "ref": "acme.example: datasheet.pdf",
+        "status": "read",
+    }
     assert [chip.id for chip in db.chips()] == [
         "acme/fast-1", "acme/fast-1-8gb", "acme/fast-1-laptop", "acme/fast-oem", "acme/npu",
         "beta/b-30", "beta/b-40",

@@ -1,4 +1,5 @@
 """Real strings of real tools; every row is what that tool prints."""
+# ruff: noqa: E501 - rows are whole sentences, as they are printed
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,11 @@ TABLE = [
     ("nvml", "NVIDIA GeForce RTX 4090", "geforce rtx 4090"),
     ("nvml", "NVIDIA GeForce RTX 4090 Laptop GPU", "geforce rtx 4090 laptop gpu"),
     ("nvml", "NVIDIA GeForce RTX 4070 Ti SUPER", "geforce rtx 4070 ti super"),
-    ("nvml", "NVIDIA GeForce RTX 2080 Super with Max-Q Design", "geforce rtx 2080 super with max q design"),
+    (
+        "nvml",
+        "NVIDIA GeForce RTX 2080 Super with Max-Q Design",
+        "geforce rtx 2080 super with max q design",
+    ),
     ("nvml", "NVIDIA A100-SXM4-80GB", "a100 sxm4 80gb"),
     ("nvml", "NVIDIA A100 80GB PCIe", "a100 80gb pcie"),
     ("nvml", "NVIDIA H100 80GB HBM3", "h100 80gb hbm3"),
@@ -37,7 +42,11 @@ TABLE = [
         "VGA compatible controller: Intel Corporation CoffeeLake-S GT2 [UHD Graphics 630] (rev 02)",
         "uhd graphics 630",
     ),
-    ("lspci", "3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)", "h100 sxm5 80gb"),
+    (
+        "lspci",
+        "3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)",
+        "h100 sxm5 80gb",
+    ),
     ("pci", "Aqua Vanjaram [Instinct MI300X]", "instinct mi300x"),
     ("pci", "UHD Graphics 620", "uhd graphics 620"),
     ("vulkan", "AMD Radeon RX 7900 XTX (RADV NAVI31)", "radeon rx 7900 xtx"),
@@ -65,7 +74,11 @@ TABLE = [
         "ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 (0x00002684) Direct3D11 vs_5_0 ps_5_0, D3D11)",
         "geforce rtx 4090",
     ),
-    ("gl", "ANGLE (Apple, ANGLE Metal Renderer: Apple M1 Pro, Unspecified Version)", "apple m1 pro"),
+    (
+        "gl",
+        "ANGLE (Apple, ANGLE Metal Renderer: Apple M1 Pro, Unspecified Version)",
+        "apple m1 pro",
+    ),
     (
         "gl",
         "ANGLE (AMD, Vulkan 1.3.0 (AMD Radeon RX 6800 (RADV NAVI21) (0x000073BF)), radv)",
@@ -101,13 +114,29 @@ def test_idempotent_and_bounded(kind: str, text: str) -> None:
     assert len(key) <= 256 or kind == "dt"
 
 
-IDENTITY = ("laptop gpu", "max-q", "super", "ti", "d", "sxm4", "pcie", "nvl", "8gb", "16gb", "s", "xt", "se")
+IDENTITY = (
+    "laptop gpu",
+    "max-q",
+    "super",
+    "ti",
+    "d",
+    "sxm4",
+    "pcie",
+    "nvl",
+    "8gb",
+    "16gb",
+    "s",
+    "xt",
+    "se",
+)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dt"])
 @pytest.mark.parametrize("word", IDENTITY)
 def test_words_of_identity_stay(kind: str, word: str) -> None:
-    assert normalise(f"NVIDIA GeForce RTX 4080 {word}", kind) != normalise("NVIDIA GeForce RTX 4080", kind)
+    assert normalise(f"NVIDIA GeForce RTX 4080 {word}", kind) != normalise(
+        "NVIDIA GeForce RTX 4080", kind
+    )
 
 
 def test_unknown_kind() -> None:

@@ -36,7 +36,9 @@ def test_empty() -> None:
     assert SortedText(b"").find("x") is None
 
 
-@pytest.mark.parametrize("head", ["#probe-chipdb 2 2030.1.0\n", "#other 1 1\n", "", "#probe-chipdb x\n"])
+@pytest.mark.parametrize(
+    "head", ["#probe-chipdb 2 2030.1.0\n", "#other 1 1\n", "", "#probe-chipdb x\n"]
+)
 def test_a_newer_or_foreign_table_is_refused(tmp_path: Path, head: str) -> None:
     for name in table.FILES:
         (tmp_path / name).write_text(head if name == "index.txt" else "")

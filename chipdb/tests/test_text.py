@@ -24,7 +24,15 @@ def test_parts_come_back(rows: list[list[str]]) -> None:
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [(None, ""), (2520.0, "2520"), (1.5, "1.5"), (7, "7"), (True, "1"), (False, "0"), ("a|b", "a\\pb")],
+    [
+        (None, ""),
+        (2520.0, "2520"),
+        (1.5, "1.5"),
+        (7, "7"),
+        (True, "1"),
+        (False, "0"),
+        ("a|b", "a\\pb"),
+    ],
 )
 def test_scalar(value: object, written: str) -> None:
     assert text.scalar(value) == written

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Database as Database
     from probe_chipdb.database import load as load
     from probe_chipdb.matching import Match as Match
+    from probe_chipdb.peaks import Peak as Peak
     from probe_chipdb.spelling import KINDS as KINDS
     from probe_chipdb.spelling import NORMALISE_VERSION as NORMALISE_VERSION
     from probe_chipdb.spelling import normalise as normalise
-    from probe_chipdb.peaks import Peak as Peak
 
 _HOME = {
     "__version__": "_version",

@@ -1,60 +1,48 @@
 """The one way to lay out a data file, so that a diff shows facts and nothing else."""
 
+import os
 import re
 from collections.abc import Iterator
 
 from probe_chipdb.entry.fields import CHIP
+from probe_chipdb.entry.files import MAX_BYTES
 from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.problem import Problem
 
-_KEY = re.compile(r"([\w-]+)\s*=")
-_ORDER = {
-    key: at
-    for at, key in enumerate(
-        (
-            "id",
-            "name",
-            "kind",
-            "vendor",
-            "aliases",
-            *(key for key in CHIP if key not in ("id", "name", "kind", "vendor", "aliases")),
-        )
-    )
-}
+_KEY = re.compile(r"([\w-]+)\s*=\s*")
+_ORDER = {key: at for at, key in enumerate(CHIP)}
 
 
 def problems(root: str) -> Iterator[Problem]:
     """Where a file differs from its canonical layout; `check --fix` writes it."""
-    import os
-
     for path in toml_files(root):
-        try:
-            with open(path, encoding="utf-8", newline="") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError):
-            continue  # the reader has said so already
-        wanted = canonical(text)
-        if wanted != text:
-            shown = os.path.relpath(path, root) if os.path.isdir(root) else path
-            line = _first_difference(text, wanted)
-            yield Problem(
-                shown,
-                f"line {line}",
-                "",
-                "is not laid out canonically",
-                "run check --fix",
-                "warning",
-            )
+        text = _read(path)
+        if text is None or canonical(text) == text:
+            continue
+        shown = os.path.relpath(path, root) if os.path.isdir(root) else path
+        line = _first_difference(text, canonical(text))
+        what, fix = "is not laid out canonically", "run check --fix"
+        yield Problem(shown, f"line {line}", "", what, fix, "warning")
+
+
+def _read(path: str) -> str | None:
+    """The text, or None for a file that the reader has refused already."""
+    try:
+        if os.path.getsize(path) > MAX_BYTES:
+            return None
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def fix(root: str) -> list[str]:
     """Write every file canonically; the paths that changed."""
     changed = []
     for path in toml_files(root):
-        with open(path, encoding="utf-8", newline="") as file:
-            text = file.read()
-        wanted = canonical(text)
-        if wanted != text:
+        text = _read(path)
+        wanted = canonical(text) if text is not None else None
+        if wanted is not None and wanted != text:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.write(wanted)
             changed.append(path)
@@ -62,7 +50,12 @@ def fix(root: str) -> list[str]:
 
 
 def canonical(text: str) -> str:
-    """LF, no trailing blanks, one empty line before a table, chip keys in order."""
+    """LF, no trailing blanks, one empty line before a table, chip keys in order.
+
+    A file with a text over several lines is left as it is: blanks may matter there.
+    """
+    if '"""' in text or "'''" in text:
+        return text
     lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
     out: list[str] = []
     for block in _blocks(lines):
@@ -113,7 +106,7 @@ def _ordered(block: list[str]) -> list[str]:
             continue
         if depth == 0 and key:
             entries.append(
-                (_ORDER.get(key[1], len(_ORDER)), [*comments, _KEY.sub(r"\1 =", line, count=1)])
+                (_ORDER.get(key[1], len(_ORDER)), [*comments, _KEY.sub(r"\1 = ", line, count=1)])
             )
             comments = []
         elif entries:

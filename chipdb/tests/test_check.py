@@ -1,0 +1,164 @@
+"""Every slip that a data author can make: the check names file, entry, field and fix."""
+# ruff: noqa: E501 - rows are whole sentences, as they are printed
+
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.tools.check import check
+
+FAST = "chips/acme/fast.toml"
+
+
+def errors(data: Path) -> list[str]:
+    return [str(problem) for problem in check(str(data)).problems if problem.level == "error"]
+
+
+def warnings(data: Path) -> list[str]:
+    return [str(problem) for problem in check(str(data)).problems if problem.level == "warning"]
+
+
+def change(data: Path, old: str, new: str, file: str = FAST) -> Path:
+    path = data / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    return data
+
+
+def test_good_data_passes(data: Path) -> None:
+    result = check(str(data))
+    assert errors(data) == []
+    assert (result.chips, result.archs, result.full) == (7, 4, 6)
+    assert (result.compared, result.within) == (1, 1)
+    assert result.summary().startswith("7 chips (6 with peaks), 4 architectures; 1 of 1 published")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("units = 100", "units = -100", "units: -100 is out of bounds; it should be 1 to 30000"),
+        ("units = 100", "units = 100.5", "units: 100.5 should be whole; drop the fraction"),
+        ("units = 100", "units = true", "units: True is no number; write 1 to 30000"),
+        ("units = 100", 'units = "100"', "units: '100' is no number"),
+        ("units = 100", "unit = 100", "unit: is no known key; did you mean 'units'?"),
+        ("boost = 2000", "boost = nan", "clock.boost: nan is not finite; leave out what is not known"),
+        ("boost = 2000", "boost = inf", "clock.boost: inf is not finite"),
+        (
+            "boost = 2000",
+            "boost = 2.0",
+            "clock.boost: 2 is out of bounds; it should be 50 to 7000 MHz (a slip of x0.001? 2000 would do)",
+        ),
+        ("boost = 2000", "boost = 2000000", "a slip of x1000? 2000 would do"),
+        ("base = 1000", "base = 2500", "clock: base 2500 is above boost 2000; swap them"),
+        ("gib = 16", "gib = 16384", "memory.gib: 16384 is out of bounds"),
+        ("gbs = 512", "gbs = 0.512", "memory: 0.512 GB/s over 256 bits is 0.016 Gb/s per pin, not possible for GDDR6"),
+        ("gbs = 512", "gbs = 5120", "160 Gb/s per pin, not possible for GDDR6"),
+        ('"aaaa:0001"', '"AAAA:0001"', "pci[0]: 'AAAA:0001' is not well formed; write vvvv:dddd"),
+        ('"aaaa:0001"', '"aaaa:1"', "pci[0]: 'aaaa:1' is not well formed"),
+        ('"aaaa:0001", ', '"aaaa:0009", ', "pci[1]: 'aaaa:0009' is there twice; remove one"),
+        ('arch = "one"', 'arch = "won"', "arch: 'won' is unknown; name one of data/arch"),
+        ('source = "book" }]', 'source = "boek" }]', "source: 'boek' is unknown; add it to data/sources"),
+        ('id = "acme/fast-1"', 'id = "Acme/Fast 1"', "id: 'Acme/Fast 1' is not well formed; write vendor/slug"),
+        ('id = "acme/fast-1"', 'id = "other/fast-1"', "id: begins with 'other', but the vendor is 'acme'"),
+        ('id = "acme/fast-1"\n', "", "chip number 1: id: is missing; add it"),
+        ('name = "Acme Fast 1"', 'name = ""', "name: a text of 0 characters"),
+        ('name = "Acme Fast 1"', 'name = "a\\u0007b"', "has a control character; remove it"),
+        ('name = "Acme Fast 1"', 'name = "GRID V100-8Q"', "can never match: it is a virtual GPU"),
+        ('kind = "npu"', 'kind = "tpu"', "kind: 'tpu' is unknown; write one of gpu, npu, accelerator"),
+        ('id = "acme/fast-1-8gb"', 'id = "acme/fast-1"', "id: the id is used already in chips/acme/fast.toml"),
+        ("tflops = 102", "tflops = 204.8", "twice as much is the sparse figure"),
+        ("tflops = 102", "tflops = 102400", "a slip of x1000: write TFLOPS (TOPS), not G or P"),
+        ("tflops = 102", "tflops = 120", "published 120 but units x rate x clock gives 102.4 (-14.7%); mend"),
+        ("fp16.matrix.fp32", "fp16.matrix", "published[0].rate: 'fp16.matrix' is not well formed; write dtype.path"),
+        ("fp16.matrix.fp32", "fp16.tensor.fp32", "is not well formed"),
+        ("fp16.matrix.fp32", "bf16.matrix.fp32", "the architecture has no such rate; use the rate key"),
+        ("power = 200", "power = 200\npower2 = 1", "power2: is no known key; did you mean 'power'?"),
+        (
+            "power = 200",
+            'override = [{ rate = "fp32.vector.fp32", reason = "x", source = "book" }]',
+            "override: fp32.vector.fp32 needs either tflops or absent = true",
+        ),
+        ("[family]", "[famly]", "famly: is no known table; did you mean 'family'?"),
+        ('source = ["book"]', "", "source: is missing; name a source here or in [family]"),
+        ('title = "Fast"', "title = [", "is no TOML"),
+    ],
+)  # fmt: skip
+def test_bad_input(data: Path, old: str, new: str, sentence: str) -> None:
+    found = errors(change(data, old, new))
+    assert any(sentence in text for text in found), found
+    assert all(text.startswith(("chips/acme/fast.toml: ", "chips\\acme")) for text in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            'keys = ["fp16.matrix.fp32"]',
+            'keys = ["fp8.matrix.fp32"]',
+            "sparse: 'fp8.matrix.fp32' is no rate of it",
+        ),
+        (
+            'keys = ["fp16.matrix.fp32"]',
+            'keys = ["fp32.vector.fp32"]',
+            "is a vector path; only matrix paths are sparse",
+        ),
+        ('unit = "SM"\ncores_per_unit = 128', "cores_per_unit = 128", "unit: is missing; add it"),
+        (
+            '"fp32.vector.fp32" = 256',
+            '"fp32" = 256',
+            "the key is not well formed; write dtype.path.accumulate",
+        ),
+        ('source = ["book"]', 'source = ["other"]', "source: 'other' is unknown"),
+        ("[two]", "[one]", "is no TOML"),
+    ],
+)
+def test_bad_architecture(data: Path, old: str, new: str, sentence: str) -> None:
+    found = errors(change(data, old, new, "arch/a.toml"))
+    assert any(sentence in text for text in found), found
+
+
+def test_an_explained_difference_passes(data: Path) -> None:
+    change(data, "tflops = 102", "tflops = 120")
+    change(data, "power = 200", 'explain = { "fp16.matrix.fp32" = "another clock" }')
+    result = check(str(data))
+    assert errors(data) == []
+    assert (result.compared, result.within) == (1, 0)
+
+
+def test_a_generic_name_must_not_mean_one_chip(data: Path) -> None:
+    change(data, "year = 2024", 'aliases = ["Intel Graphics"]')
+    assert errors(data) == [
+        "chips/acme/fast.toml: chip 'acme/fast-1': aliases: 'Intel Graphics' names no product, yet only this chip has it; remove it, or give it to every chip that it may mean"
+    ]
+
+
+def test_chips_that_nothing_tells_apart(data: Path) -> None:
+    path = data / FAST
+    path.write_text(path.read_text() + '[[chip]]\nid = "acme/twin"\nname = "Acme NPU"\n'
+                    'kind = "npu"\ndt = ["acme,npu-v2"]\n')  # fmt: skip
+    assert any("nothing tells it from acme/twin" in text for text in warnings(data))
+
+
+def test_published_at_base_clock(data: Path) -> None:
+    change(data, "tflops = 102,", 'tflops = 51, clock = "base",')
+    assert errors(data) == []
+
+
+def test_a_huge_file(data: Path) -> None:
+    with open(data / "chips/acme/huge.toml", "wb") as file:
+        file.truncate(2**30)
+    assert errors(data) == [
+        "chips/acme/huge.toml: is larger than 4194304 bytes; split it into families"
+    ]
+
+
+def test_a_vendors_file_is_judged_against_the_built_table(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('[family]\ntitle = "X"\nvendor = "xyz"\nsource = ["cuda-pg"]\n\n[[chip]]\n'
+                    'id = "xyz/one"\nname = "Xyz One"\narch = "ada-geforce"\nunits = 4\n')  # fmt: skip
+    assert errors(path) == []
+    path.write_text(path.read_text().replace("xyz", "nvidia"))
+    assert any(
+        "the namespace 'nvidia' belongs to the built table" in text for text in warnings(path)
+    )

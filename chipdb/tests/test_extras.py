@@ -1,0 +1,225 @@
+"""Sites override, vendors add, and whatever is bad is left out with a sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.database import Database
+from probe_chipdb.entry import files
+
+Make = Callable[..., Database]
+Pack = Callable[..., Path]
+
+SITE = """
+[family]
+title = "Ours"
+vendor = "acme"
+source = ["ours"]
+[source.ours]
+title = "Our own measurements"
+publisher = "us"
+ref = "the wiki"
+status = "read"
+[[chip]]
+id = "acme/fast-1"
+name = "Acme Fast 1"
+arch = "one"
+units = 96
+clock = { boost = 1800 }
+pci = ["aaaa:0001"]
+"""
+
+VENDOR = """
+[family]
+title = "Gamma"
+vendor = "gamma"
+source = ["gamma-book"]
+[source.gamma-book]
+title = "Datasheet"
+publisher = "Gamma"
+ref = "gamma.example"
+status = "read"
+[arch.gamma1]
+name = "Gamma 1"
+family = "gamma"
+vendor = "gamma"
+unit = "tile"
+source = ["gamma-book"]
+confidence = "vendor"
+rates = { "int8.matrix.int32" = 1000 }
+[[chip]]
+id = "gamma/g1"
+name = "Gamma G1"
+kind = "npu"
+arch = "gamma1"
+units = 10
+clock = { boost = 1000 }
+pci = ["cccc:0001"]
+"""
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Pack:
+    """Installs a data-only distribution into a folder that serves as the path."""
+
+    def install(text: str, name: str = "gamma", module: str = "", create: bool = True) -> Path:
+        site = tmp_path / "site"
+        info = site / f"probe_{name}-1.2.dist-info"
+        info.mkdir(parents=True)
+        value = module or f"{name}_chips"
+        (info / "entry_points.txt").write_text(f"[probe_core.chipdb.v1]\n{name} = {value}\n")
+        if create:
+            (site / f"{name}_chips").mkdir()
+            (site / f"{name}_chips" / "chips.toml").write_text(text)
+        return site
+
+    return install
+
+
+def asked(make: Make, data: Path, site: Path, **options: object) -> Database:
+    return make(data, packages=True, path=[str(site)], **options)
+
+
+def test_a_vendor_package_adds(make: Make, data: Path, pack: Pack) -> None:
+    db = asked(make, data, pack(VENDOR))
+    chip = db.match(pci="cccc:0001").chip
+    assert chip is not None
+    assert (chip.id, chip.origin, chip.units) == ("gamma/g1", "package:probe_gamma 1.2", 10)
+    assert [peak.tflops for peak in chip.peaks()] == [pytest.approx(10)]
+    assert db.source("gamma-book") is not None
+    assert db.problems == ()
+    assert db.match(pci="aaaa:0001").chip is not None
+
+
+def test_a_package_may_not_redefine_somebody_elses_chip(make: Make, data: Path, pack: Pack) -> None:
+    stolen = VENDOR.replace('"gamma"', '"acme"').replace("gamma/g1", "acme/fast-1")
+    db = asked(make, data, pack(stolen))
+    chip = db.chip("acme/fast-1")
+    assert chip is not None
+    assert chip.units == 100
+    assert db.match(pci="cccc:0001").chip is None
+    (problem,) = db.problems
+    assert problem == (
+        "probe_gamma 1.2: chips.toml: chip 'acme/fast-1': id: the namespace 'acme' belongs to "
+        "built; use a namespace of your own; a site file may override"
+    )
+
+
+def test_a_package_may_not_take_keys_and_names(make: Make, data: Path, pack: Pack) -> None:
+    grabbing = VENDOR.replace('["cccc:0001"]', '["aaaa:0001", "cccc:0001"]').replace(
+        "Gamma G1", "Acme Fast OEM"
+    )
+    db = asked(make, data, pack(grabbing))
+    match = db.match(pci="aaaa:0001")
+    assert match.chip is not None
+    assert match.chip.id == "acme/fast-1"
+    named = db.match(name="Acme Fast OEM")
+    assert named.chip is not None
+    assert named.chip.id == "acme/fast-oem"
+    assert db.match(pci="cccc:0001").chip is not None
+    assert [problem.split(": ")[3] for problem in db.problems] == ["p:aaaa:0001", "n:acme fast oem"]
+
+
+def test_two_packages_of_one_namespace(make: Make, data: Path, pack: Pack) -> None:
+    pack(VENDOR)
+    site = pack(VENDOR.replace("gamma/g1", "gamma/g2"), name="later")
+    db = asked(make, data, site)
+    assert db.chip("gamma/g1") is not None
+    assert db.chip("gamma/g2") is None
+    assert any("the namespace 'gamma' belongs to probe_gamma 1.2" in text for text in db.problems)
+
+
+def test_one_bad_value_leaves_the_rest(make: Make, data: Path, pack: Pack) -> None:
+    bad = VENDOR.replace("units = 10", "units = -5\nspeed = 3").replace(
+        "boost = 1000", "boost = nan"
+    )
+    db = asked(make, data, pack(bad))
+    chip = db.match(pci="cccc:0001").chip
+    assert chip is not None
+    assert (chip.name, chip.units, chip.clock.boost, chip.peaks()) == ("Gamma G1", None, None, ())
+    assert [text.split(": ")[3] for text in db.problems] == ["units", "speed", "clock.boost"]
+
+
+def test_a_broken_package_hides_nobody(make: Make, data: Path, pack: Pack) -> None:
+    pack("this is [ no toml", name="broken")
+    (pack(VENDOR) / "bad.dist-info").mkdir()
+    site = pack("", name="away", create=False)
+    site_bad = pack("", name="odd", module="no package!", create=False)
+    assert site == site_bad
+    db = asked(make, data, site)
+    assert db.match(pci="cccc:0001").chip is not None
+    text = "\n".join(db.problems)
+    assert "probe_broken 1.2: chips.toml: is no TOML" in text
+    assert "probe_away 1.2: away: its package 'away_chips' is not on the path" in text
+    assert "its value 'no package!' is no package name" in text
+
+
+def test_no_code_of_a_package_runs(make: Make, data: Path, pack: Pack) -> None:
+    site = pack(VENDOR)
+    (site / "gamma_chips" / "__init__.py").write_text("raise SystemExit('imported')")
+    assert asked(make, data, site).match(pci="cccc:0001").chip is not None
+
+
+def test_the_host_may_refuse_a_file(make: Make, data: Path, pack: Pack) -> None:
+    db = asked(make, data, pack(VENDOR), accept=lambda path: "somebody else may write it")
+    assert db.match(pci="cccc:0001").chip is None
+    assert db.problems == (
+        "probe_gamma 1.2: chips.toml: somebody else may write it; see the host's policy",
+    )
+
+
+def test_a_huge_file_is_left_out(make: Make, data: Path, pack: Pack) -> None:
+    site = pack(VENDOR)
+    with open(site / "gamma_chips" / "huge.toml", "wb") as file:
+        file.truncate(2**30)  # a sparse gibibyte: nothing of it is read
+    db = asked(make, data, site)
+    assert db.match(pci="cccc:0001").chip is not None
+    assert db.problems == (
+        "probe_gamma 1.2: huge.toml: is larger than 4194304 bytes; split it into families",
+    )
+
+
+def test_too_many_chips_and_too_deep(
+    make: Make, data: Path, pack: Pack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_CHIPS", 5)
+    chip = VENDOR[VENDOR.index("[[chip]]") :]
+    many = VENDOR + "".join(chip.replace("gamma/g1", f"gamma/h{n}") for n in range(5))
+    db = asked(make, data, pack(many))
+    assert db.problems == ("probe_gamma 1.2: chips.toml: has 6 chips; write at most 5 a file",)
+    deep = pack("x = " + "[" * 20 + "]" * 20, name="deep")
+    assert "nests deeper than 8" in asked(make, data, deep).problems[0]
+
+
+def test_a_site_file_overrides(make: Make, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(SITE)
+    db = make(data, extra=(str(path),))
+    chip = db.match(pci="aaaa:0001").chip
+    assert chip is not None
+    assert (chip.units, chip.origin, chip.sources) == (96, f"site:{path}", ("ours",))
+    assert db.match(pci="aaaa:0002").chip is not None
+    assert db.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [(None, "cannot be read: No such file or directory"), ("a = ", "is no TOML"),
+     ("[[chip]]\nid = 'x'", "is missing"), ("\x00", "is no TOML")],
+)  # fmt: skip
+def test_a_bad_site_file_is_a_problem_and_no_failure(
+    make: Make, data: Path, tmp_path: Path, text: str | None, problem: str
+) -> None:
+    path = tmp_path / "site.toml"
+    if text is not None:
+        path.write_text(text)
+    db = make(data, extra=(str(path),))
+    assert db.match(pci="aaaa:0001").chip is not None
+    assert problem in "\n".join(db.problems)
+    assert str(path) in db.problems[0]
+
+
+def test_without_extras_no_parser_is_loaded(db: Database) -> None:
+    assert db.problems == ()
+    assert db.tables()[0].origin == "built"

@@ -1,0 +1,57 @@
+"""What a program pays: nothing on import, few and small modules on the first question."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+SRC = Path(__file__).parents[1] / "src"
+
+
+def run(code: str, path: str = str(SRC)) -> str:
+    line = [sys.executable, "-S", "-E", "-c", f"import sys; sys.path.insert(0, {path!r}); {code}"]
+    return subprocess.run(line, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+NEW = "print(*sorted(m for m in set(sys.modules) - before))"
+
+
+def test_import_loads_nothing_else() -> None:
+    assert run(f"before = set(sys.modules); import probe_chipdb; {NEW}") == "probe_chipdb\n"
+
+
+def test_first_question_loads_no_heavy_module() -> None:
+    asked = (
+        "probe_chipdb.load().match(pci='10de:2684', name='NVIDIA GeForce RTX 4090').chip.peaks()"
+    )
+    # os is loaded by every interpreter that runs site; nothing else may come along.
+    out = run(f"import os; before = set(sys.modules); import probe_chipdb; {asked}; {NEW}").split()
+    assert {name.partition(".")[0] for name in out} == {"probe_chipdb"}
+    assert not [
+        name for name in out if name.startswith(("probe_chipdb.entry", "probe_chipdb.tools"))
+    ]
+
+
+def test_the_function_is_published_under_its_name() -> None:
+    call = "probe_chipdb.normalise('NVIDIA A100 80 GB')"
+    assert run(f"import probe_chipdb; probe_chipdb.load(); print({call})") == "a100 80gb\n"
+
+
+def test_every_name_resolves() -> None:
+    every = "[getattr(c, n) is not None for n in c.__all__]"
+    code = f"import probe_chipdb as c; print(all({every}), dir(c) == sorted(c.__all__))"
+    assert run(code) == "True True\n"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert run("import probe_chipdb; print(hasattr(probe_chipdb, 'nonsense'))") == "False\n"
+
+
+def test_works_from_a_zip(tmp_path: Path) -> None:
+    archive = tmp_path / "app.zip"
+    with zipfile.ZipFile(archive, "w") as out:
+        for path in (SRC / "probe_chipdb").rglob("*"):
+            if path.suffix in (".py", ".txt"):
+                out.write(path, path.relative_to(SRC))
+    code = "import probe_chipdb; print(probe_chipdb.load().match(pci='10de:2684').chip.id)"
+    assert run(code, str(archive)) == "nvidia/geforce-rtx-4090\n"

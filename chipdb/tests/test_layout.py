@@ -1,0 +1,76 @@
+"""One layout, reached in one step, that never changes what a file says."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.entry.folder import toml_files
+from probe_chipdb.tools import layout
+
+DATA = Path(__file__).parents[1] / "data"
+
+MESSY = """\
+[family]\r
+title = "X"   \r
+
+
+# about the chip
+[[chip]]
+name="A # not a comment"
+pci = [
+  "aaaa:0001",  # the first
+]
+# why this id
+id   = "x/a"
+units = 3
+[[chip]]
+id = "x/b"
+"""
+
+NEAT = """\
+[family]
+title = "X"
+
+# about the chip
+[[chip]]
+# why this id
+id = "x/a"
+name = "A # not a comment"
+units = 3
+pci = [
+  "aaaa:0001",  # the first
+]
+
+[[chip]]
+id = "x/b"
+"""
+
+
+def test_canonical() -> None:
+    assert layout.canonical(MESSY) == NEAT
+    assert layout.canonical(NEAT) == NEAT
+
+
+def test_long_texts_are_left_alone() -> None:
+    text = 'a = """\nx  \n\n\n"""\n\n\nb=1'
+    assert layout.canonical(text) == text
+
+
+@pytest.mark.parametrize("path", list(toml_files(str(DATA))), ids=lambda path: Path(path).name)
+def test_real_files_keep_their_meaning(path: str) -> None:
+    text = Path(path).read_text(encoding="utf-8")
+    written = layout.canonical(text)
+    assert tomllib.loads(written) == tomllib.loads(text)
+    assert layout.canonical(written) == written
+
+
+def test_problems_and_fix(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(MESSY.encode())
+    (problem,) = layout.problems(str(tmp_path))
+    assert str(problem) == "x.toml: line 1: is not laid out canonically; run check --fix"
+    assert layout.fix(str(tmp_path)) == [str(path)]
+    assert path.read_bytes() == NEAT.encode()
+    assert list(layout.problems(str(tmp_path))) == []
+    assert layout.fix(str(tmp_path)) == []

@@ -1,0 +1,53 @@
+"""The walk over dist-info folders: cheap, and nobody's broken metadata hides another's."""
+
+from pathlib import Path
+
+from probe_chipdb.packages import find
+
+GROUP = "[probe_core.chipdb.v1]\n"
+
+
+def dist(site: Path, name: str, text: str | bytes | None) -> None:
+    info = site / f"{name}.dist-info"
+    info.mkdir(parents=True)
+    if text is not None:
+        (info / "entry_points.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_finds_ours_among_others(tmp_path: Path) -> None:
+    (tmp_path / "acme_chips").mkdir()
+    dist(
+        tmp_path,
+        "acme-1.0",
+        "[console_scripts]\nx = y:z\n\n"
+        + GROUP
+        + "# a comment\nacme = acme_chips\n[other]\nb = c\n",
+    )
+    dist(tmp_path, "none-1.0", None)
+    dist(tmp_path, "others-1.0", "[console_scripts]\na = b:c\n")
+    dist(tmp_path, "binary-1.0", b"\xff\xfe\n" + GROUP.encode() + b"\xff = \xff\n")
+    packages = {package.name: package for package in find([str(tmp_path)])}
+    assert packages["acme"].folder == str(tmp_path / "acme_chips")
+    assert packages["acme"].distribution == "acme 1.0"
+    assert packages["acme"].problem == ""
+    assert [package.problem != "" for name, package in packages.items() if name != "acme"] == [True]
+
+
+def test_an_editable_install_keeps_its_data_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "src" / "acme_chips" / "data").mkdir(parents=True)
+    dist(tmp_path / "site", "acme-1.0", GROUP + "acme = acme_chips.data\n")
+    (package,) = find([str(tmp_path / "site"), str(tmp_path / "src")])
+    assert package.folder == str(tmp_path / "src" / "acme_chips" / "data")
+
+
+def test_the_first_on_the_path_wins(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "acme_chips").mkdir(parents=True)
+        dist(tmp_path / name, "acme-1.0", GROUP + "acme = acme_chips\n")
+    (package,) = find([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert package.folder == str(tmp_path / "a" / "acme_chips")
+
+
+def test_paths_that_are_no_folders(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"")
+    assert find([str(tmp_path / "x.zip"), str(tmp_path / "missing"), ""]) == []

@@ -1,0 +1,168 @@
+"""Build, diff, pages, schema and the command line."""
+# ruff: noqa: E501 - rows are whole sentences, as they are printed
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.__main__ import main
+from probe_chipdb.database import Database
+from probe_chipdb.table import FILES, from_folder
+from probe_chipdb.tools import diff, pages, schema
+from probe_chipdb.tools.build import build
+
+ROOT = Path(__file__).parents[1]
+FAST = "chips/acme/fast.toml"
+Capture = pytest.CaptureFixture[str]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def change(data: Path, *pairs: tuple[str, str]) -> None:
+    path = data / FAST
+    text = path.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+
+
+def test_build_is_deterministic_and_readable(data: Path, tmp_path: Path) -> None:
+    assert build(str(data), str(tmp_path / "a")) == []
+    assert build(str(data), str(tmp_path / "b")) == []
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    db = Database(from_folder(str(tmp_path / "a")))
+    assert db.version == "2026.11.0"
+    match = db.match(pci="aaaa:0001")
+    assert match.chip is not None
+    assert match.chip.id == "acme/fast-1"
+
+
+def test_an_unchanged_build_touches_nothing(data: Path, tmp_path: Path) -> None:
+    build(str(data), str(tmp_path / "a"))
+    before = {name: os.stat(tmp_path / "a" / name).st_mtime_ns for name in FILES}
+    build(str(data), str(tmp_path / "a"))
+    assert {name: os.stat(tmp_path / "a" / name).st_mtime_ns for name in FILES} == before
+
+
+def test_the_committed_table_is_up_to_date(tmp_path: Path) -> None:
+    """Otherwise run `python -m probe_chipdb build` and commit what it writes."""
+    assert build(str(ROOT / "data"), str(tmp_path)) == []
+    assert contents(tmp_path) == contents(ROOT / "src" / "probe_chipdb" / "table")
+
+
+def test_lines_are_sorted_by_their_bytes(data: Path, tmp_path: Path) -> None:
+    build(str(data), str(tmp_path))
+    for name in FILES:
+        keys = [line.split(b"\t")[0] for line in (tmp_path / name).read_bytes().splitlines()]
+        keys = [key for key in keys if not key.startswith(b"#")]
+        assert keys == sorted(set(keys))
+
+
+def test_diff(data: Path, tmp_path: Path) -> None:
+    build(str(data), str(tmp_path / "old"))
+    change(data, ("boost = 2000", "boost = 2200"), ('"aaaa:0002"', '"aaaa:0002", "aaaa:00ff"'),
+           ('"acme/fast-oem"', '"acme/fast-new"'))  # fmt: skip
+    arch = data / "arch/a.toml"
+    arch.write_text(arch.read_text().replace('"fp32.vector.fp32" = 64', '"fp32.vector.fp32" = 65'))
+    lines = list(diff.diff(diff.open_data(str(tmp_path / "old")), diff.open_data(str(data))))
+    assert lines == [
+        "### Added (1)",
+        "- acme/fast-new: Acme Fast OEM",
+        "### Removed (1)",
+        "- acme/fast-oem: Acme Fast OEM",
+        "### Changed (2)",
+        "- acme/fast-1-8gb: pci +aaaa:00ff",
+        "- acme/fast-1: clock base 1000, boost 2000 -> base 1000, boost 2200; fp16.matrix.fp32 dense 102.4 -> 112.6 T (+10.0%); fp16.matrix.fp32 sparse 204.8 -> 225.3 T (+10.0%); fp32.vector.fp32 dense 51.2 -> 56.32 T (+10.0%)",
+        "### Architectures (1)",
+        "- vague: fp32.vector.fp32 64 -> 65 per clock and core",
+    ]
+    assert list(diff.diff(diff.open_data(str(data)), diff.open_data(str(data)))) == []
+
+
+def test_pages(db: Database, tmp_path: Path) -> None:
+    written = pages.write(db, str(tmp_path))
+    assert sorted(map(os.path.basename, written)) == ["acme-fast.md", "beta-beta.md", "index.md"]
+    page = (tmp_path / "acme-fast.md").read_text()
+    assert (
+        "| chip | architecture | units | boost MHz | memory | GB/s | fp32 | fp16 matrix | int8 matrix |"
+        in page
+    )
+    assert (
+        "| Acme Fast 1<br>`acme/fast-1` | one | 100 SM | 2000 | 16 GiB GDDR6 | 512 | 51.2 | 102.4 |  |"
+        in page
+    )
+    assert "| 1000-1500 |" in page
+    assert "- `book`: A datasheet. Acme; acme.example: datasheet.pdf (read)" in page
+    assert "- [Fast](acme-fast.md) (5)" in (tmp_path / "index.md").read_text()
+
+
+def test_committed_schemas_are_up_to_date() -> None:
+    """Otherwise run `python -m probe_chipdb schema` and commit what it writes."""
+    for name, wanted in schema.schemas().items():
+        assert json.loads((ROOT / "schema" / name).read_text()) == wanted
+
+
+def test_schemas_accept_the_data_and_refuse_slips(data: Path) -> None:
+    import tomllib
+
+    jsonschema = pytest.importorskip("jsonschema")
+    wanted = schema.schemas()["chips.schema.json"]
+    good = tomllib.loads((data / FAST).read_text())
+    jsonschema.Draft7Validator.check_schema(wanted)
+    jsonschema.validate(good, wanted)
+    good["chip"][0]["units"] = -1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(good, wanted)
+
+
+def test_command_check(data: Path, capsys: Capture) -> None:
+    assert main(["check", str(data)]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("7 chips")
+    change(data, ("units = 100", "units = 0"))
+    assert main(["check", str(data)]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith(
+        "error: chips/acme/fast.toml: chip 'acme/fast-1': units: 0 is out of bounds"
+    )
+
+
+def test_command_check_strict_and_fix(data: Path, capsys: Capture) -> None:
+    assert main(["check", "--fix", str(data)]) == 0
+    change(data, ("units = 100", "units   = 100"))
+    assert main(["check", str(data)]) == 0
+    assert main(["check", "--strict", str(data)]) == 1
+    assert main(["check", "--strict", "--fix", str(data)]) == 0
+    assert "laid out" in capsys.readouterr().out
+
+
+def test_command_build_diff_schema(data: Path, tmp_path: Path, capsys: Capture) -> None:
+    into = str(tmp_path / "t")
+    assert main(["build", str(data), "--into", into]) == 0
+    assert main(["diff", into, str(data)]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["schema", str(tmp_path / "s")]) == 0
+    assert len(os.listdir(tmp_path / "s")) == 3
+    change(data, ('id = "acme/fast-1"', 'id = "X"'))
+    assert main(["build", str(data), "--into", into]) == 1
+    assert "left out: chips/acme/fast.toml: chip 'X': id" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line", [["check", "nowhere"], ["build", "nowhere"], ["diff", "nowhere", "nowhere"]]
+)
+def test_a_missing_path_is_a_usage_error(line: list[str], capsys: Capture) -> None:
+    assert main(line) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", [[], ["chek", "x"], ["check"]])
+def test_usage(line: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(line)
+    assert stop.value.code == 2
