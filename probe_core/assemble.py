@@ -72,7 +72,8 @@ def assemble(
     priorities = {one.prober: one.priority for one in collected.said}
     vendors = _failed_vendors(decisions, collected)
     ordered = in_order(devices)
-    primary = choose(ordered, priorities, vendors)
+    mute = {o["prober"] for o in collected.outcomes if o["status"] == "unavailable"}
+    primary = choose(ordered, priorities, vendors, mute)
     return {
         "schema": SCHEMA,
         "probe_core": __version__,
@@ -86,16 +87,20 @@ def assemble(
     }
 
 
-def _failed_vendors(decisions: Sequence[Decision], collected: Collected) -> Collection[str]:
-    """Return the PCI vendors whose own prober failed or could not ask."""
-    broken = {outcome["prober"] for outcome in collected.outcomes if failed(outcome)}
+def _vendors(decisions: Sequence[Decision], probers: Collection[str]) -> set[str]:
+    """Return the PCI vendors that the manifests of `probers` name."""
     return {
         vendor.lower().removeprefix("0x")
         for decision in decisions
-        if decision.prober.name in broken
+        if decision.prober.name in probers
         for when in decision.prober.when
         for vendor in when.get("pci_vendor", ())
     }
+
+
+def _failed_vendors(decisions: Sequence[Decision], collected: Collected) -> Collection[str]:
+    """Return the PCI vendors whose own prober failed or could not ask."""
+    return _vendors(decisions, {o["prober"] for o in collected.outcomes if failed(o)})
 
 
 def _troubles(
@@ -165,9 +170,9 @@ def last_findings(
     document: Mapping[str, Any],
     node: Mapping[str, Any],
     decisions: Sequence[Decision],
-    collected: Collected,
 ) -> list[Finding]:
-    found = bus_findings(document["devices"], _failed_vendors(decisions, collected))
+    ran = {o["prober"] for o in document["outcomes"] if o["status"] != "skipped"}
+    found = bus_findings(document["devices"], _vendors(decisions, ran))
     memory = node["memory"]
     if memory["limit"] is not None:
         what = f"this process may use {memory['limit'] >> 20} MiB of memory"

@@ -38,15 +38,18 @@ def choose(
     devices: Iterable[dict[str, Any]],
     priorities: Mapping[str, int],
     failed_vendors: Collection[str],
+    unavailable: Collection[str] = (),
 ) -> dict[str, Any] | None:
     """Return the primary device: the best accelerator this process may use, else the first CPU.
 
     GPUs before other accelerators, then the priority of the best prober that saw it, dedicated
     memory before shared, the higher fp16 peak, the larger memory. A device that only the bus saw
-    counts unless it has no driver, or its vendor's own prober just failed to ask it.
+    counts unless it has no driver, or its vendor's own prober just failed to ask it; what a
+    prober in `unavailable` said of it counts as little as the bus.
     """
     listed = list(devices)
-    usable = [d for d in listed if d["kind"] in ACCELERATORS and _usable(d, failed_vendors)]
+    silent = {"bus", *unavailable}
+    usable = [d for d in listed if d["kind"] in ACCELERATORS and _usable(d, failed_vendors, silent)]
     if usable:
         return min(usable, key=lambda device: _rank(device, priorities))
     return next((device for device in listed if device["kind"] == "cpu"), None)
@@ -63,11 +66,14 @@ def _rank(device: dict[str, Any], priorities: Mapping[str, int]) -> tuple[Any, .
     )
 
 
-def _usable(device: dict[str, Any], failed_vendors: Collection[str]) -> bool:
+def _usable(
+    device: dict[str, Any], failed_vendors: Collection[str], silent: Collection[str]
+) -> bool:
     if _hidden(device):
         return False
-    if device["seen_by"] != _BUS_ONLY:
-        return True
+    if not set(device["seen_by"]) <= set(silent):
+        # A lost GPU is seen, but tells neither its memory nor a runtime that can use it.
+        return bool(device.get("backends")) or device["memory"]["total"] is not None
     driver = device.get("driver", {}).get("name")
     vendor = device.get("pci", {}).get("id", "").partition(":")[0]
     return bool(driver) and driver not in _NO_COMPUTE_DRIVERS and vendor not in failed_vendors
@@ -81,9 +87,12 @@ def _hidden(device: dict[str, Any]) -> bool:
 
 
 def bus_findings(
-    devices: Iterable[dict[str, Any]], failed_vendors: Collection[str]
+    devices: Iterable[dict[str, Any]], asked_vendors: Collection[str]
 ) -> list[Finding]:
-    """Return what is to be said of devices that only the bus saw."""
+    """Return what is to be said of devices that only the bus saw.
+
+    `asked_vendors` are the PCI vendors whose own prober ran: what it left out is its to explain.
+    """
     findings = []
     for device in devices:
         if device["kind"] == "display":
@@ -92,7 +101,7 @@ def bus_findings(
             vendor = device.get("pci", {}).get("id", "").partition(":")[0]
             if not device.get("driver", {}).get("name"):
                 findings.append(_no_driver(device))
-            elif vendor not in failed_vendors:
+            elif vendor not in asked_vendors:
                 findings.append(_no_prober(device))
     return findings
 

@@ -38,9 +38,12 @@ def run_probers(
     active: bool = False,
     wake_fd: int = -1,
     observe: Observe | None = None,
+    meanwhile: Callable[[], object] | None = None,
     portable: bool = False,
 ) -> list[Run]:
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
+
+    `meanwhile` is called once, after the last child was started: work that does not need them.
 
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
@@ -55,6 +58,8 @@ def run_probers(
                 children.append(driver.start(run, *_job(run, machine, bus, active)))
             except OSError as error:
                 run.finish("resource", f"no process could be started: {error}", time.monotonic())
+        if meanwhile is not None:
+            meanwhile()
         driver.watch(children, time.monotonic)
     finally:
         driver.end_all(children, time.monotonic)
