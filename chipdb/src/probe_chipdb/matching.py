@@ -204,9 +204,9 @@ def _decide(
 
 def misfit(chip: "Chip", asked: "Question") -> str | None:
     """What the driver counts that this product does not have, or None."""
-    units, size = chip.units, chip.memory.bytes
-    if asked.units and units and asked.units != units:
+    if asked.units and (units := chip.units) and asked.units != units:
         return f"the driver counts {asked.units} {chip.unit or 'units'}, the product has {units}"
+    size = chip.memory.bytes if asked.memory else None
     if asked.memory and size and not MEMORY_LOW * size <= asked.memory <= MEMORY_HIGH * size:
         live = f"{asked.memory / 2**30:.1f}"
         return f"the driver reports {live} GiB of memory, the product has {chip.memory.gib:g}"

@@ -35,7 +35,8 @@ KINDS = (
 
 MAX_LENGTH = 256  # longer texts are no product names
 
-_TRADEMARKS = ("(r)", "(tm)", "(c)", "®", "™", "©")
+_TRADEMARKS = ("(r)", "(tm)", "(c)")
+_MARKS = {"®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
 _VENDORS = (
     "nvidia corporation",
     "nvidia",
@@ -133,21 +134,28 @@ def _device_tree(text: str) -> str:
 
 
 def _letters(text: str) -> str:
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
-    text = text.replace("‐", "-").replace("‑", "-").replace("–", "-").lower()
-    for mark in _TRADEMARKS:
-        text = text.replace(mark, " ")
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else " " for letter in text)
+    text = text.lower()
+    if not text.isascii():
+        for mark, plain in _MARKS.items():
+            text = text.replace(mark, plain)
+    if "(" in text:
+        for mark in _TRADEMARKS:
+            text = text.replace(mark, " ")
     return _spaces(text)
 
 
 def _spaces(text: str) -> str:
-    words = text.replace("\u00a0", " ").split()
-    return " ".join(words)
+    return " ".join(text.split())
 
 
 def _join_sizes(text: str) -> str:
     """`80 gb` and `80gb`, `max-q` and `max q`, are one spelling each."""
-    words = text.replace("-", " ").replace(" / ", "/").split()
+    text = text.replace("-", " ").replace(" / ", "/")
+    if "gb" not in text:
+        return text
+    words = text.split()
     out: list[str] = []
     for word in words:
         if word == "gb" and out and out[-1].isdecimal():
@@ -158,7 +166,7 @@ def _join_sizes(text: str) -> str:
 
 
 def _drop_vendor(text: str) -> str:
-    for vendor in _VENDORS:
+    for vendor in _VENDORS if text.startswith(_VENDORS) else ():
         if text.startswith(vendor + " "):
             rest = text[len(vendor) + 1 :].strip()
             if rest and not all(word in _EMPTY_WORDS for word in rest.split()):

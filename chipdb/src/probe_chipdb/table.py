@@ -8,19 +8,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
+_OFTEN = 100  # lookups after which a dictionary pays
+_SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more memory than it saves
 FORMAT = 1  # of the table's text; a reader refuses a newer one
 
 
 class SortedText:
-    """Lines `key TAB rest`, sorted by their bytes, each ended by a newline."""
+    """Lines `key TAB rest`, sorted by their bytes, each ended by a newline.
 
-    __slots__ = ("data",)
+    Who asks often (a collector of a whole fleet) gets a dictionary, which costs more than the
+    first hundred lookups; who asks for eight GPUs never pays for it.
+    """
+
+    __slots__ = ("_asked", "_known", "data")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self._asked = 0
+        self._known: dict[str, str] | None = None
 
     def find(self, key: str) -> str | None:
         """What follows `key` and its tab, or None."""
+        if self._known is not None:
+            return self._known.get(key)
+        self._asked += 1
+        if self._asked > _OFTEN and len(self.data) < _SMALL:
+            self._known = dict(self)
+        return self._search(key)
+
+    def _search(self, key: str) -> str | None:
         data, wanted = self.data, key.encode()
         low, high = 0, len(data)
         while low < high:
