@@ -24,6 +24,9 @@ from probe_chipdb.veto import why_no_chip
         ("Matrox G200eW3", "display"),
         ("SVGA3D; build: RELEASE; LLVM;", "display"),
         ("virtio_gpu", "display"),
+        ("Vega 20 HDMI Audio [Radeon VII]", "another function"),
+        ("NVIDIA Corporation AD102 High Definition Audio Controller", "another function"),
+        ("TU102 USB 3.1 Host Controller", "another function"),
     ],
 )
 def test_no_chip(name: str, word: str) -> None:

@@ -55,14 +55,16 @@ class Question:
         self.key = normalise(name, name_kind) if name else ""
         if not self.gfx and self.key.startswith("gfx") and self.key.isalnum():
             self.gfx, self.key = self.key, ""  # OpenCL and HIP name AMD devices so
+        if name_kind == "dt" and self.key:
+            self.dt, self.key = (self.key, *dt), ""
         self.generic = is_generic(self.key)
 
 
 def pci_in(name: str | None) -> str:
-    """The id inside `... [10de:2684] (rev a1)`, or Intel's `Intel(R) Graphics [0x56a0]`."""
-    if not name or "[" not in name:
-        return ""
-    text = name.lower()
+    """`10de:2684` alone, inside `... [10de:2684] (rev a1)`, or `Intel(R) Graphics [0x56a0]`."""
+    text = name.lower() if name else ""
+    if len(text) == 9 and text[4] == ":" and _is_hex(text[:4] + text[5:]):
+        return text
     for part in text.split("[")[1:]:
         inside = part.partition("]")[0]
         vendor, _, device = inside.partition(":")

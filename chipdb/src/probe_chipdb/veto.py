@@ -14,6 +14,10 @@ _DISPLAYS = (
     "microsoft basic display", "parallels", "remote display", "displaylink", "citrix",
     "microsoft remote", "usb mobile monitor", "meta virtual monitor", "rage xl", "efifb",
 )  # fmt: skip
+_FUNCTIONS = (  # of the same card or board: they bear its name without being it
+    "hdmi audio", "audio controller", "audio device", "usb controller", "usb 3.", "ucsi",
+    "nvswitch", "pci bridge", "host bridge", "isa bridge", "serial bus controller",
+)  # fmt: skip
 DISPLAY_VENDORS = {
     "1a03": "ASPEED (a server's BMC display)",
     "102b": "Matrox",
@@ -47,6 +51,9 @@ def _why_by_name(name: str) -> str | None:
     for word in _DISPLAYS:
         if word in name:
             return f"{word!r} is a plain or virtual display, not an accelerator"
+    for word in _FUNCTIONS:
+        if word in name:
+            return f"{word!r} is another function of a card or board, not the chip"
     if " mig " in f" {name} ":
         return "it is a MIG slice: a share of a card, not the card"
     profile = _vgpu_profile(name)
