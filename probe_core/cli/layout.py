@@ -36,7 +36,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.selection import SelectionError, select
     from probe_core.visibility import refresh
 
-    if "x" not in args.layout:
+    groups, _, size = args.layout.partition("x")
+    if not (groups + size).isdecimal() or not groups or not size:
         raise CommandError(f"layout: {args.layout!a} is no layout; write it as 4x2", 2)
     document = context.report()
     refresh(document, context.environ)

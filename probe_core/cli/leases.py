@@ -56,9 +56,14 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
         _user(one["uid"]),
         _time(one["since"]),
         how,
-        one["state"],
+        _state(one),
         one["command"] or "?",
     )
+
+
+def _state(one: dict[str, Any]) -> str:
+    kept = ", ".join(str(pid) for pid in one["kept_by"])
+    return f"{one['state']} by {kept}" if kept else str(one["state"])
 
 
 def _known(value: object) -> str:

@@ -7,22 +7,21 @@ import os
 from probe_core.lease.folder import Folder
 from probe_core.lease.hold import DOOR
 from probe_core.lease.locks import drop, take, try_take
-from probe_core.lease.record import read_records
+from probe_core.lease.record import Holder, read_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_core.lease.record import Holder
-
 __all__ = ["leases"]
 
 
 def leases(folder: Folder) -> list[dict[str, Any]]:
-    """Return one entry for each holder: device, pid, uid, since, share, command, state.
+    """Return one entry for each holder: device, pid, uid, since, share, command, state, kept_by.
 
-    ``state`` is ``running``; ``inherited`` where the holder ended and what it started holds on;
-    ``unknown`` where its process cannot be seen from here (another PID namespace).
+    ``state`` is ``running``; ``inherited`` where the holder ended and what it started holds on
+    (``kept_by`` then names the processes, as far as this user may see them); ``unknown`` where
+    its process cannot be seen from here (another PID namespace).
     """
     door = folder.open(DOOR)
     try:
@@ -49,13 +48,25 @@ def _entries(folder: Folder, name: str) -> list[dict[str, Any]]:
     if shared:
         # A sharer that ended does not erase its record; one lock is as good as the other's.
         holders = [one for one in shared if one.alive() is not False] or shared[-1:]
-    if not holders:
-        return [{"device": device, "state": "unknown", **_blank()}]
-    return [_entry(device, holder) for holder in holders]
+    entries = [_entry(device, holder) for holder in holders or [Holder()]]
+    for entry in entries:
+        if entry["state"] == "inherited":
+            entry["kept_by"] = _openers(f"{folder.path}/{name}")
+    return entries
 
 
-def _blank() -> dict[str, Any]:
-    return {"pid": None, "uid": None, "since": None, "share": None, "command": None}
+def _openers(path: str) -> list[int]:
+    """Return the processes that have the file open, as far as this user may look."""
+    found = []
+    real = os.path.realpath(path)
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            files = os.listdir(f"/proc/{pid}/fd")
+            if any(os.readlink(f"/proc/{pid}/fd/{number}") == real for number in files):
+                found.append(int(pid))
+        except OSError:  # another user's, or just gone
+            continue
+    return sorted(found)
 
 
 def _entry(device: str, holder: Holder) -> dict[str, Any]:
@@ -68,6 +79,7 @@ def _entry(device: str, holder: Holder) -> dict[str, Any]:
         "since": holder.since,
         "share": holder.share,
         "command": holder.command,
+        "kept_by": [],
     }
 
 

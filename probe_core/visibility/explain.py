@@ -64,7 +64,7 @@ def _collect_faults(faults: dict[tuple[str, str], dict[str, Any]], view: View) -
         why = view.uncertain or next(iter(mask.maybe.values()), "")
         what = f"which GPUs CUDA shows is not known: one of {', '.join(unsure)}"
         key = ("order-unknown", "CUDA_DEVICE_ORDER")
-        faults[key] = _finding("order-unknown", what, why, "CUDA_DEVICE_ORDER")
+        faults[key] = _finding("order-unknown", what, why, "CUDA_DEVICE_ORDER", "warning")
 
 
 def _finding(code: str, what: str, why: str, name: str, severity: str = "info") -> dict[str, Any]:

@@ -59,8 +59,7 @@ def _uuids(library: Any, device: Any) -> list[str]:
     if newest(ctypes.byref(raw), device):
         return []
     text = bytes(raw).hex()
-    cuts = (0, 8, 12, 16, 20, 32)
-    plain = "-".join(text[one:two] for one, two in zip(cuts, cuts[1:], strict=False))
+    plain = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     return [f"uuid:GPU-{plain}", f"uuid:MIG-{plain}"]
 
 

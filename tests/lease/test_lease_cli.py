@@ -1,0 +1,100 @@
+"""`probe visible` and `probe layout` on a faked node: tables, JSON, statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lease_node import Node, gpu
+
+
+def test_visible_for_one_runtime(node: Node) -> None:
+    done = node.run("visible", "--for", "cuda", "--json", CUDA_VISIBLE_DEVICES="1")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {
+        "visible": ["pci:0000:02:00.0"],
+        "hidden": {"pci:0000:01:00.0": "CUDA_VISIBLE_DEVICES='1' does not name it"},
+        "variable": "CUDA_VISIBLE_DEVICES",
+        "value": "1",
+        "certain": True,
+    }
+
+
+def test_visible_for_all(node: Node) -> None:
+    told = json.loads(node.run("visible", "--json", CUDA_VISIBLE_DEVICES="-1").stdout)
+    assert list(told) == [
+        "cuda",
+        "sycl",
+        "opencl",
+        "vulkan",
+        "ggml-vulkan",
+        "nvidia-container",
+        "tinygrad",
+    ]
+    assert told["cuda"]["visible"] == told["sycl"]["visible"] == []
+    assert len(told["vulkan"]["visible"]) == 2
+
+
+def test_visible_as_a_table(node: Node) -> None:
+    done = node.run("visible", "--for", "cuda", CUDA_VISIBLE_DEVICES="1,7")
+    rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    assert rows[0] == ["RUNTIME", "INDEX", "DEVICE            NAME                   WHY"]
+    assert rows[1][:2] == ["cuda", "0"]
+    assert rows[2][:2] == ["cuda", "hidden"]
+    assert rows[2][2].startswith("pci:0000:01:00.0")
+    assert "CUDA stops reading at '7'" in rows[2][2]
+
+
+def test_an_order_that_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
+    node = Node(tmp_path, 2, [gpu(1), gpu(2, name="NVIDIA T4")])
+    rows = node.run("visible", "--for", "cuda").stdout.splitlines()
+    assert [row.split()[1] for row in rows[1:]] == ["0/1", "0/1"]
+    told = json.loads(node.run("visible", "--for", "cuda", "--json").stdout)
+    assert told["one_of"] == [told["possible"], told["possible"][::-1]]
+    assert "CUDA_DEVICE_ORDER" in told["uncertain"]
+
+
+def test_tinygrads_version_matters(node: Node) -> None:
+    words = ("visible", "--for", "tinygrad", "--json")
+    new = json.loads(node.run(*words, CUDA_VISIBLE_DEVICES="1").stdout)
+    old = node.run(*words, "--tinygrad", "0.11.0", CUDA_VISIBLE_DEVICES="1").stdout
+    assert len(new["visible"]) == 2
+    assert json.loads(old)["visible"] == ["pci:0000:02:00.0"]
+
+
+def test_a_runtime_that_nobody_knows(node: Node) -> None:
+    done = node.run("visible", "--for", "directx")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cuda, rocr, hip" in done.stderr
+
+
+def test_a_runtime_without_devices_here(node: Node) -> None:
+    told = json.loads(node.run("visible", "--for", "hip", "--json").stdout)
+    assert (told["visible"], told["hidden"]) == ([], {})
+
+
+def test_layout_prints_each_instance(node: Node) -> None:
+    done = node.run("layout", "2x1")
+    lines = done.stdout.splitlines()
+    heads = [line for line in lines if line.startswith("# instance")]
+    assert [head.split()[3] for head in heads] == ["pci:0000:01:00.0", "pci:0000:02:00.0"]
+    assert sum("CUDA_VISIBLE_DEVICES=" in line for line in lines) == 2
+    assert node.run("layout", "2x1").stdout == done.stdout
+
+
+def test_layout_as_json(node: Node) -> None:
+    told = json.loads(node.run("layout", "2x1", "--index", "1", "--json").stdout)
+    (instance,) = told["instances"]
+    assert (instance["index"], instance["devices"]) == (1, ["pci:0000:02:00.0"])
+    assert instance["set"]["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(("3x1",), 3), (("2",), 2), (("axb",), 2), (("2x1", "--index", "2"), 3), (("0x1",), 2)],
+)
+def test_layouts_that_cannot_be(node: Node, words: tuple[str, ...], status: int) -> None:
+    done = node.run("layout", *words)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert "Traceback" not in done.stderr
