@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.cli.context import Context
-    from probe_core.lease import Lease
+    from probe_core.leasing import Lease
 
 NAME = "exec"
 HELP = (
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Lease, set the environment, and become the command."""
     from probe_core.cli.context import CommandError
-    from probe_core.lease.execute import CannotRun, replace, resolve
+    from probe_core.leasing.execute import CannotRun, replace, resolve
 
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
     _check(args, words)
@@ -100,7 +100,7 @@ def _document(context: Context) -> dict[str, Any]:
 
 def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease:
     from probe_core.cli.context import CommandError
-    from probe_core.lease import LeaseError, SelectionError, lease
+    from probe_core.leasing import LeaseError, SelectionError, lease
 
     try:
         return lease(
@@ -123,8 +123,8 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
 
 def _dry_run(args: argparse.Namespace, context: Context) -> int:
     """Print the environment that the command would get; the lease is given back at once."""
-    from probe_core.lease.keys import HELD
-    from probe_core.lease.shell import lines
+    from probe_core.leasing.keys import HELD
+    from probe_core.leasing.shell import lines
 
     with _held(args, context, args.command) as held:
         for line in lines({k: v for k, v in held.changes.items() if k != HELD}):

@@ -59,7 +59,7 @@ def _print(
     found: Selection,
     wanted: Sequence[int],
 ) -> int:
-    from probe_core.lease.shell import lines
+    from probe_core.leasing.shell import lines
     from probe_core.selection.environment import confine
 
     said = []

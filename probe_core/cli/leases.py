@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Read the lease folder."""
     from probe_core.cli.context import CommandError
-    from probe_core.lease.errors import LeaseError
-    from probe_core.lease.folder import lease_folder
-    from probe_core.lease.listing import leases
+    from probe_core.leasing.errors import LeaseError
+    from probe_core.leasing.folder import lease_folder
+    from probe_core.leasing.listing import leases
 
     try:
         folder = lease_folder(context.environ)

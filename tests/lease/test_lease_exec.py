@@ -279,8 +279,8 @@ def _storm(node: Node, count: int) -> list[str]:
     """Start `count` commands at once, forked from one interpreter; each checks that it is alone."""
     driver = f"""
 import os, sys
-from probe_core.lease import lease
-from probe_core.lease.execute import replace
+from probe_core.leasing import lease
+from probe_core.leasing.execute import replace
 import json
 document = json.load(open({str(node.folder / "report.json")!r}))
 from probe_core.visibility import refresh

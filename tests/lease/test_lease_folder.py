@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from lease_node import ROOT, Node, gpu
 
-from probe_core.lease import LeaseError, SelectionError, folder, lease
-from probe_core.lease.folder import Folder, file_name, lease_folder
-from probe_core.lease.keys import held_here, key_of, note_held
-from probe_core.lease.listing import leases
-from probe_core.lease.record import Holder, own_record, read_records, write_record
+from probe_core.leasing import LeaseError, SelectionError, folder, lease
+from probe_core.leasing.folder import Folder, file_name, lease_folder
+from probe_core.leasing.keys import held_here, key_of, note_held
+from probe_core.leasing.listing import leases
+from probe_core.leasing.record import Holder, own_record, read_records, write_record
 from probe_core.visibility import refresh
 
 
@@ -205,7 +205,7 @@ def test_a_forked_child_does_not_keep_what_was_released(node: Node) -> None:
     code = f"""
 import os, sys, json, signal
 sys.path.insert(0, {str(ROOT)!r})
-from probe_core.lease import lease
+from probe_core.leasing import lease
 document = json.load(open({str(node.folder / "report.json")!r}))
 from probe_core.visibility import refresh
 refresh(document, {{}})

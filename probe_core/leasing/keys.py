@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.lease.folder import file_name
+from probe_core.leasing.folder import file_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

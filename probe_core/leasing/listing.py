@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from probe_core.lease.folder import Folder
-from probe_core.lease.hold import DOOR
-from probe_core.lease.locks import drop, take, try_take
-from probe_core.lease.record import Holder, read_records
+from probe_core.leasing.folder import Folder
+from probe_core.leasing.hold import DOOR
+from probe_core.leasing.locks import drop, take, try_take
+from probe_core.leasing.record import Holder, read_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

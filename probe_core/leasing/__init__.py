@@ -2,7 +2,7 @@
 
 ::
 
-    from probe_core.lease import lease
+    from probe_core.leasing import lease
 
     with lease(2, memory="20GiB", wait=60) as held:
         subprocess.run(command, env=held.environ)
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.lease.errors import LeaseError
+from probe_core.leasing.errors import LeaseError
 from probe_core.selection.errors import SelectionError
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from probe_core.lease.hold import Held
+    from probe_core.leasing.hold import Held
 
     Device = Mapping[str, Any]
 
@@ -103,8 +103,8 @@ def lease(
 
     Raises `SelectionError` (code ``busy`` when others hold the devices) and `LeaseError`.
     """
-    from probe_core.lease.keys import HELD, note_held
-    from probe_core.lease.plan import Request, obtain
+    from probe_core.leasing.keys import HELD, note_held
+    from probe_core.leasing.plan import Request, obtain
     from probe_core.selection.candidates import document_of
     from probe_core.selection.environment import confine
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.lease.folder import lease_folder
-from probe_core.lease.hold import Taker
-from probe_core.lease.locks import try_take
+from probe_core.leasing.folder import lease_folder
+from probe_core.leasing.hold import Taker
+from probe_core.leasing.locks import try_take
 from probe_core.selection import SelectionError, select
 from probe_core.selection.candidates import candidates, free_memory
 from probe_core.selection.errors import unmet
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from probe_core.lease.hold import Choose, Held
+    from probe_core.leasing.hold import Choose, Held
 
     Device = Mapping[str, Any]
 
@@ -172,8 +172,8 @@ def _busy(
     taker: Taker,
     wait: float | None,
 ) -> SelectionError:
-    from probe_core.lease.folder import file_name
-    from probe_core.lease.listing import leases
+    from probe_core.leasing.folder import file_name
+    from probe_core.leasing.listing import leases
 
     taker.give_up()  # what was kept while waiting is nobody's now
     names = {key.own for _, key in taker.keys} | {key.whole for _, key in taker.keys}

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from time import monotonic, sleep, time
 
-from probe_core.lease.folder import Folder
-from probe_core.lease.keys import Key, held_here, key_of
-from probe_core.lease.locks import POLL_S, drop, take, try_take
-from probe_core.lease.record import own_record, read_records, write_record
+from probe_core.leasing.folder import Folder
+from probe_core.leasing.keys import Key, held_here, key_of
+from probe_core.leasing.locks import POLL_S, drop, take, try_take
+from probe_core.leasing.record import own_record, read_records, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from stat import S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 
-from probe_core.lease.errors import LeaseError
+from probe_core.leasing.errors import LeaseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
