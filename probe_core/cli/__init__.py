@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "layout": ("layout", "environments for several instances on this node"),
     "plugins": ("plugins", "installed probers: list, check, why-not NAME"),
     "chip": ("chip", "look chips up by name or id"),
+    "topology": ("topology", "many nodes' reports as one view"),
+    "partition": ("partition", "share a model's layers among nodes"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),
 }
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
