@@ -23,6 +23,8 @@ __all__ = ["RUNTIMES", "ask", "disagreements"]
 RUNTIMES = ("cuda", "hip")
 """The consumers that can be asked."""
 
+_ANSWERED = ("ok", "not_applicable")
+
 DEADLINE_S = 30.0
 """cuInit takes seconds on nodes with many GPUs and no persistence daemon (aks-gpu#105)."""
 
@@ -48,7 +50,7 @@ def ask(
     runs = run_probers(probers, Machine(environ=environ), (), active=True)
     answers = {}
     for name, run in zip(names, runs, strict=True):
-        if run.status == "ok" and not run.abandoned:
+        if run.status in _ANSWERED:  # no device is an answer too: "not_applicable"
             answers[name] = _compared(views[name][0], devices, run.sightings)
         else:
             answers[name] = _unasked(str(run.status), str(run.reason))
