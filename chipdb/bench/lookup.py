@@ -61,7 +61,11 @@ def cold(table: str, asked: str, packages: bool = False) -> float:
     times = []
     for _ in range(RUNS + 1):
         out = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
         ).stdout.split()
         assert out[1] == "True", "the lookup found nothing"
         times.append(float(out[0]))
@@ -109,11 +113,15 @@ def main() -> None:
             print(f"{count} chips: cold load and first lookup {cold(path, asked):.2f} ms")
             again, name, new, new_name = warm(path, count)
             print(f"{count} chips: warm, asked before: id {again:.2f} us, name {name:.2f} us")
-            print(f"{count} chips: warm, never asked before: id {new:.1f} us, name {new_name:.1f} us")
+            print(
+                f"{count} chips: warm, never asked before: id {new:.1f} us, name {new_name:.1f} us"
+            )
             print(f"{count} chips: memory {memory(path):.1f} MiB")
     real = str(SRC / "probe_chipdb" / "table.py")
     asked = "pci='10de:2684'"
-    print(f"the real table: cold {cold(real, asked):.2f} ms, with packages {cold(real, asked, True):.2f} ms")
+    print(
+        f"the real table: cold {cold(real, asked):.2f} ms, with packages {cold(real, asked, True):.2f} ms"
+    )
     print(f"the real table: memory {memory(real):.1f} MiB")
 
 

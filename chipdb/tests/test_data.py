@@ -56,9 +56,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("kind", "name", "live", "id_"), KNOWN)
-def test_known_names(
-    real: Database, kind: str, name: str, live: dict[str, int], id_: str
-) -> None:
+def test_known_names(real: Database, kind: str, name: str, live: dict[str, int], id_: str) -> None:
     match = real.match(name=name, name_kind=kind, **live)  # type: ignore[arg-type]
     assert (match.chip.id if match.chip else None) == id_
 
@@ -148,7 +146,9 @@ def test_every_key_finds_its_chip_again(real: Database) -> None:
             plain, _, rest = pci.partition("/")
             plain, _, revision = plain.partition("@")
             subsystem, _, revision2 = rest.partition("@")
-            match = real.match(pci=plain, subsystem=subsystem or None, revision=revision or revision2 or None)
+            match = real.match(
+                pci=plain, subsystem=subsystem or None, revision=revision or revision2 or None
+            )
             assert match.chip == chip or chip in match.candidates, pci
         for name in (chip.name, *chip.aliases):
             match = real.match(name=name)
