@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.api import NotApplicable
-from probe_core.isolation.child import MAX_DEVICES, MAX_FINDINGS
+from probe_core.isolation.wire import INVALID, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     End = tuple[str, str | None, dict[str, object]]
 
-__all__ = ["Answers"]
+__all__ = ["MAX_DEVICES", "Answers"]
 
+MAX_DEVICES = 256
+MAX_FINDINGS = 64
 _HINT = "return a list, yield devices, or return not_applicable(reason)"
 
 
@@ -57,24 +59,31 @@ class Answers:
 
     def _take_one(self, item: object) -> bool:
         """Send one item; False when there were too many."""
-        if isinstance(item, dict) and "finding" in item:
+        device = _plain(item)
+        if type(device) is dict and "finding" in device:
             self._findings += 1
             if self._findings <= MAX_FINDINGS:
-                self._send("finding", finding=item["finding"])
+                self._send("finding", finding=device["finding"])
             return True
         self._devices += 1
         if self._devices > MAX_DEVICES:
             return False
-        self._send("device", device=_plain(item))
+        self._send("device", device=device)
         return True
 
 
 def _plain(item: object) -> object:
-    """Return a mapping as a dict; anything else as it is, for the encoder to mark."""
-    if isinstance(item, dict):
+    """Return a mapping as a dict; anything else as it is, for the encoder to mark.
+
+    A mapping that raises while it is read costs itself, not the devices after it.
+    """
+    if type(item) is dict:
         return item
-    keys = getattr(item, "keys", None)
-    return dict(item) if callable(keys) else item  # type: ignore[call-overload]
+    try:
+        keys = getattr(item, "keys", None)
+        return dict(item) if callable(keys) else item  # type: ignore[call-overload]
+    except Exception as error:
+        return {INVALID: f"{type_name(error)} while reading a {type_name(item)}"}
 
 
 def _not_applicable(answer: NotApplicable) -> End:
@@ -89,14 +98,14 @@ def _wrong(answer: object) -> str | None:
     if answer is None:
         return f"it returned None; {_HINT}"
     if isinstance(answer, (str, bytes, bytearray)):
-        return f"it returned {type(answer).__name__}; {_HINT}"
+        return f"it returned {type_name(answer)}; {_HINT}"
     if isinstance(answer, dict):
         return f"it returned one mapping; put devices in a list: {_HINT}"
     if hasattr(answer, "__await__") or hasattr(answer, "__aiter__"):
         close = getattr(answer, "close", None)
         if callable(close):
             close()  # or Python warns that it was never awaited
-        return f"it returned a {type(answer).__name__}; a prober is a plain function: {_HINT}"
+        return f"it returned a {type_name(answer)}; a prober is a plain function: {_HINT}"
     if isinstance(answer, type) or not hasattr(answer, "__iter__"):
-        return f"it returned {type(answer).__name__}; {_HINT}"
+        return f"it returned {type_name(answer)}; {_HINT}"
     return None

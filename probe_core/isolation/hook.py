@@ -32,20 +32,22 @@ def find_hook(plugin: Any, target: str) -> Any:
         raise HookError(f"{target} has no {HOOK}{_misspelt(plugin)}")
     if not callable(function):
         raise HookError(f"{HOOK} of {target} is a {type(function).__name__}, not a function")
-    if not isinstance(getattr(function, MARK, None), dict):
+    mark = getattr(function, MARK, None)
+    if not isinstance(mark, dict):
         raise HookError(f"{HOOK} of {target} lacks the @hookimpl mark of probe_core.api")
+    if mark.get("wrapper") or mark.get("hookwrapper"):
+        raise HookError(f"{HOOK} of {target} is a wrapper; a prober wraps no other's call")
     names = _argument_names(function)
-    if names == ("request",):
-        return function
-    if names == ():
-        return lambda request: function()
-    raise HookError(_pluggy_says(plugin, target) or f"{HOOK} of {target} takes {names}")
+    if names is None or names not in ((), ("request",)):
+        names = _pluggy_says(plugin, target)
+    return function if names else lambda request: function()
 
 
 def _argument_names(function: Any) -> tuple[str, ...] | None:
     """Return the names of the required arguments of a plain function or method."""
     code = getattr(function, "__code__", None)
-    if code is None or code.co_flags & 0x0C:  # no Python function, or *args, **kwargs
+    # No Python function; *args or **kwargs, as a decorator's wrapper has; keyword-only arguments.
+    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
         return None
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     defaults = getattr(function, "__defaults__", None) or ()
@@ -61,7 +63,8 @@ def _misspelt(plugin: Any) -> str:
     return ": it needs a function of that name, marked with @hookimpl of probe_core.api"
 
 
-def _pluggy_says(plugin: Any, target: str) -> str | None:
+def _pluggy_says(plugin: Any, target: str) -> tuple[str, ...]:
+    """Return the arguments that pluggy finds; raises `HookError` with its sentence."""
     import pluggy
 
     from probe_core import hookspecs
@@ -72,5 +75,7 @@ def _pluggy_says(plugin: Any, target: str) -> str | None:
         manager.register(plugin, target)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        return " ".join(str(error).split())
-    return None
+        raise HookError(" ".join(str(error).split())) from None
+    for hook in manager.hook.probe_devices.get_hookimpls():
+        return tuple(hook.argnames)
+    raise HookError(f"{HOOK} of {target} is no plain function: write `def {HOOK}(request)`")

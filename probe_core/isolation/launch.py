@@ -24,7 +24,11 @@ __all__ = ["CHILD_ARGUMENT", "run_probers"]
 CHILD_ARGUMENT = "--probe-core-child"
 """First argument of a frozen application that is started as a child; see `child_entry`."""
 
-_CODE = "import sys;sys.path[:]={paths!r};from probe_core.isolation.child import main;main()"
+_CODE = "import sys;sys.path.append({root!a});from probe_core.isolation.child import main;main()"
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+MAX_CHILDREN = 128
+"""Probers run at once at most: each takes four descriptors of the host."""
 
 declared = False
 """Whether a frozen application called `child_entry`, so that its executable can be a child."""
@@ -49,28 +53,52 @@ def run_probers(
     readable the children are killed and the runs that had not ended are left without a status.
     """
     driver = _driver(portable, wake_fd)
-    runs = [_new_run(prober) for prober in probers]
-    children: list[Any] = []
+    runs: list[Run] = []
     try:
-        for run in runs:
-            _tell(observe, "started", run)
-            try:
-                children.append(driver.start(run, *_job(run, machine, bus, active)))
-            except OSError as error:
-                run.finish("resource", f"no process could be started: {error}", time.monotonic())
+        for prober in probers:
+            runs.append(_new_run(prober))
+            _tell(observe, "started", runs[-1])
+            _start(driver, runs, machine, bus, active)
         if meanwhile is not None:
             meanwhile()
-        driver.watch(children, time.monotonic)
+        driver.watch(time.monotonic)
     finally:
-        driver.end_all(children, time.monotonic)
+        # A second Ctrl-C, or a timer of the host, must not leave a child either.
+        try:
+            driver.end_all(time.monotonic)
+        except BaseException:
+            driver.end_all(time.monotonic)
+            raise
     for run in runs:
         _tell(observe, "finished", run)
     return runs
 
 
+def _start(
+    driver: Any,
+    runs: list[Run],
+    machine: Machine,
+    bus: Sequence[Mapping[str, Any]],
+    active: bool,
+) -> None:
+    """Start the last of `runs`, or end it with the reason why that cannot be."""
+    run = runs[-1]
+    if len(runs) > MAX_CHILDREN:
+        reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
+        run.finish("resource", reason, time.monotonic())
+        return
+    try:
+        driver.start(run, _command(), *_job(run, machine, bus, active))
+    except (OSError, ValueError) as error:
+        run.finish("resource", f"no process could be started: {error}", time.monotonic())
+
+
 def _driver(portable: bool, wake_fd: int) -> Any:
     """Return the way to start and watch children that suits this system."""
-    if portable or sys.platform == "win32" or not hasattr(os, "posix_spawn"):
+    import select
+
+    # eventlet takes `poll` away from the select module.
+    if portable or not hasattr(os, "posix_spawn") or not hasattr(select, "poll"):
         from probe_core.isolation.portable import Driver as PortableDriver
 
         return PortableDriver()
@@ -91,25 +119,47 @@ def _new_run(prober: Prober) -> Run:
 
 def _job(
     run: Run, machine: Machine, bus: Sequence[Mapping[str, Any]], active: bool
-) -> tuple[list[str], dict[str, str], bytes]:
-    """Return (command line, environment, request) of a run's child."""
+) -> tuple[dict[str, str], bytes]:
+    """Return (environment, request) of a run's child."""
     import marshal
 
     prober = run.prober
     request = {
         "token": run.token.decode(),
+        "paths": _paths(),
         "target": prober.target,
         "needs_site": prober.needs_site,
         "deadline_s": prober.deadline_s,
         "active": active,
         "root": machine.root,
-        "environ": dict(machine.environ),
+        "environ": {str(name): str(value) for name, value in machine.environ.items()},
         "os": machine.os,
         "arch": machine.arch,
         "bus": list(bus),
     }
-    environ = {**os.environ, MARK_VARIABLE: run.mark}
-    return _command(), environ, marshal.dumps(request)
+    return {**_environ(), MARK_VARIABLE: run.mark}, marshal.dumps(request)
+
+
+def _paths() -> list[str]:
+    """Return this process's import path with absolute folders."""
+    paths = []
+    for path in sys.path:
+        if isinstance(path, str):  # anything else means nothing to imports either
+            try:
+                paths.append(os.path.abspath(path or os.curdir))
+            except OSError:  # the working directory was deleted
+                continue
+    return list(dict.fromkeys(paths))
+
+
+def _environ() -> dict[str, str]:
+    """Return a copy of the environment, which another thread may change meanwhile."""
+    for _ in range(100):
+        try:
+            return dict(os.environ)
+        except (RuntimeError, KeyError):
+            continue
+    return {}
 
 
 def cannot_start() -> str | None:
@@ -118,6 +168,10 @@ def cannot_start() -> str | None:
         return "a frozen application must call probe_core.child_entry() first in its main module"
     if not sys.executable:
         return "this Python is embedded and does not know its own executable"
+    # uWSGI, Blender and others are their own sys.executable, and would start once more.
+    name = os.path.basename(sys.executable)
+    if not getattr(sys, "frozen", False) and "py" not in name.lower():
+        return f"this Python is embedded in {name}, which would start instead of a prober"
     return None
 
 
@@ -125,11 +179,12 @@ def _command() -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, CHILD_ARGUMENT]
     # -I and -S: nobody's environment, user folder or .pth file runs in the child; the parent's
-    # own path, which those have already shaped, is handed over instead.
+    # own path, which those have already shaped, is handed over in the request.
     flags = ["-I", "-S"]
     if sys.dont_write_bytecode:
         flags.append("-B")
+    if sys.flags.utf8_mode:
+        flags += ["-X", "utf8"]
     if sys.pycache_prefix:
         flags += ["-X", f"pycache_prefix={sys.pycache_prefix}"]
-    paths = list(dict.fromkeys(os.path.abspath(path or os.curdir) for path in sys.path))
-    return [sys.executable, *flags, "-c", _CODE.format(paths=paths)]
+    return [sys.executable, *flags, "-c", _CODE.format(root=_ROOT)]

@@ -27,13 +27,19 @@ REAP_S = 0.5
 
 
 class Child:
-    """A started process, and the queue that its pipes' threads fill."""
+    """A started process, and the threads that serve its pipes."""
 
-    def __init__(self, run: Run, process: subprocess.Popen[bytes], events: Events) -> None:
+    def __init__(self, run: Run, process: subprocess.Popen[bytes]) -> None:
         self.run = run
         self.process = process
         self.pid = process.pid
-        self.events = events
+        self.threads: list[threading.Thread] = []
+
+    def serve(self, call: Callable[..., None], *arguments: object) -> None:
+        """Have a thread serve one pipe."""
+        thread = threading.Thread(target=call, args=(self, *arguments), daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
 
 class Driver:
@@ -41,28 +47,29 @@ class Driver:
 
     def __init__(self) -> None:
         self._events: Events = queue.SimpleQueue()
+        self._children: list[Child] = []
 
-    def start(
-        self, run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes
-    ) -> Child:
+    def start(self, run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes) -> None:
         """Start one child; raises `OSError` when it cannot be started."""
-        return _start(run, argv, environ, request, self._events)
+        child = Child(run, _popen(argv, environ))
+        self._children.append(child)
+        child.serve(_send, b"%08x" % len(request) + request)
+        child.serve(_pump, "out", child.process.stdout, self._events)
+        child.serve(_pump, "err", child.process.stderr, self._events)
 
-    def watch(self, children: Sequence[Child], clock: Clock) -> None:
+    def watch(self, clock: Clock) -> None:
         """Feed the runs until each has an outcome."""
-        _watch(children, clock, self._events)
+        _watch(self._children, clock, self._events)
 
-    def end_all(self, children: Sequence[Child], clock: Clock) -> None:
+    def end_all(self, clock: Clock) -> None:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
-        _end_all(children, clock)
+        _end_all(self._children, clock)
 
 
-def _start(
-    run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes, events: Events
-) -> Child:
+def _popen(argv: Sequence[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     flags |= getattr(subprocess, "CREATE_NO_WINDOW", 0)
-    process = subprocess.Popen(
+    return subprocess.Popen(
         list(argv),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -72,30 +79,26 @@ def _start(
         creationflags=flags,
         start_new_session=sys.platform != "win32",
     )
-    child = Child(run, process, events)
-    for name, pipe in (("out", process.stdout), ("err", process.stderr)):
-        assert pipe is not None
-        threading.Thread(target=_pump, args=(child, name, pipe), daemon=True).start()
-    data = b"%08x" % len(request) + request
-    threading.Thread(target=_send, args=(process, data), daemon=True).start()
-    return child
 
 
-def _send(process: subprocess.Popen[bytes], data: bytes) -> None:
-    assert process.stdin is not None
+def _send(child: Child, data: bytes) -> None:
+    pipe = child.process.stdin
+    assert pipe is not None
     try:
-        process.stdin.write(data)  # left open: its end tells the child that the parent died
+        # Left open when all is sent: its end tells the child that the parent died.
+        while data:
+            data = data[pipe.write(data) :]
     except (OSError, ValueError):
         pass
 
 
-def _pump(child: Child, name: str, pipe: IO[bytes]) -> None:
+def _pump(child: Child, name: str, pipe: IO[bytes], events: Events) -> None:
     try:
         while data := pipe.read(65536):
-            child.events.put((child, name, data))
+            events.put((child, name, data))
     except (OSError, ValueError):
         pass
-    child.events.put((child, "end-" + name, b""))
+    events.put((child, "end-" + name, b""))
 
 
 def _watch(children: Sequence[Child], clock: Clock, events: Events) -> None:
@@ -135,26 +138,34 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
         except subprocess.TimeoutExpired:
             child.run.abandoned = True
     for child in children:
-        if not child.run.abandoned and child.process.stdin is not None:
-            child.process.stdin.close()
+        if not child.run.abandoned:
+            _close(child, max(0.0, limit - clock()))
+
+
+def _close(child: Child, patience: float) -> None:
+    """Close the pipes, unless a thread still reads one that an escaped process holds."""
+    for thread in child.threads:
+        thread.join(patience)
+    if not any(thread.is_alive() for thread in child.threads):
+        for pipe in (child.process.stdin, child.process.stdout, child.process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def _kill_tree(child: Child) -> None:
     if sys.platform == "win32":
         # A process group is no tree on Windows; taskkill ends the children too.
-        subprocess.run(
-            ["taskkill", "/F", "/T", "/PID", str(child.pid)], capture_output=True, check=False
-        )
+        command = ["taskkill", "/F", "/T", "/PID", str(child.pid)]
+        try:
+            subprocess.run(command, capture_output=True, check=False, timeout=REAP_S)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
     else:
         import os
         import signal
 
-        for kill, target in ((os.killpg, child.pid), (os.kill, child.pid)):
-            try:
-                kill(target, signal.SIGKILL)
-            except OSError:
-                pass
-    try:
-        child.process.kill()
-    except OSError:
-        pass
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except OSError:
+            pass
+    child.process.kill()  # does nothing once it was reaped

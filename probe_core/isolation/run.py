@@ -161,9 +161,9 @@ class Run:
         self.finish(status, reason, now)
 
     def _hint(self) -> str:
-        """Return faulthandler's word for a fatal error, from the tail of standard error."""
+        """Return the child's own or faulthandler's word, from the tail of standard error."""
         for line in reversed(self.stderr_tail()):
-            if line.startswith("Fatal Python error"):
+            if line.startswith(("Fatal Python error", "probe-core: ")):
                 return f" ({line})"
         return ""
 

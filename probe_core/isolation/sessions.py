@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
+import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
+    from collections.abc import Callable, Mapping
 else:
     import _signal  # the same constants, without the enums that signal builds
 
-__all__ = ["MARK_VARIABLE", "kill_marked", "resident_bytes"]
+__all__ = ["MARK_VARIABLE", "MEMORY_LIMIT", "end_leftovers", "resident_bytes"]
 
 MARK_VARIABLE = "PROBE_CORE_RUN"
 """Set in a child's environment to a number of its run, so that daemons it made can be found."""
 
+
+def _memory_limit() -> int:
+    """Return 4 GiB, or half of a smaller machine: the host itself must never be short."""
+    try:
+        return min(4 << 30, os.sysconf("SC_PHYS_PAGES") * _PAGE // 2)
+    except (AttributeError, OSError, ValueError):
+        return 4 << 30
+
+
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+MEMORY_LIMIT = _memory_limit()
+"""Resident bytes that one prober may use."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -27,32 +40,57 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
-def kill_marked(session: int, mark: str) -> int:
-    """Kill every process of `session`, and every one whose environment holds `mark`.
+def end_leftovers(started: Mapping[int, str], limit: float, clock: Callable[[], float]) -> None:
+    """Kill what ended children left: processes of their sessions, and ones that hold their mark.
 
-    Returns how many were killed. Processes of other users cannot be read and are not ours.
+    `started` maps the process ids that the children had, which name their sessions, to their
+    marks. Looks again until nothing is left or the clock says `limit`. A host that inherits
+    orphans (process 1 of a container) is left no zombies of theirs.
     """
-    killed = 0
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdecimal() and _belongs(int(name), session, mark):
-            try:
-                os.kill(int(name), _signal.SIGKILL)
-                killed += 1
-            except OSError:
-                pass
-    return killed
+    marks = {f"{MARK_VARIABLE}={mark}".encode() for mark in started.values()}
+    killed: set[int] = set()
+    while left := [
+        pid for pid in _later_than(min(started)) if _belongs(pid, started, marks, killed)
+    ]:
+        killed.update(left)
+        for pid in left:
+            _end(pid)
+        if clock() >= limit:
+            return
+        select.poll().poll(2)
 
 
-def _belongs(pid: int, session: int, mark: str) -> bool:
-    if pid == os.getpid():
-        return False
+def _end(pid: int) -> None:
+    try:
+        os.kill(pid, _signal.SIGKILL)
+        os.waitpid(pid, os.WNOHANG)
+    except OSError:  # gone, or an orphan that somebody else inherits
+        pass
+
+
+def _later_than(oldest: int) -> list[int]:
+    """Return the processes made after process `oldest`; all of them once the numbers wrapped."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+        with open("/proc/loadavg", "rb") as file:
+            wrapped = int(file.read().split()[-1]) < oldest
+    except (OSError, ValueError, IndexError):
+        return []
+    return [pid for pid in pids if (wrapped or pid > oldest) and pid != os.getpid()]
+
+
+def _belongs(pid: int, sessions: Mapping[int, str], marks: set[bytes], killed: set[int]) -> bool:
+    """Return whether a process is a child's leftover that this process can still end."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The name in parentheses may hold anything; fields count from behind it.
-            fields = file.read().rpartition(b")")[2].split()
-        if int(fields[3]) == session:
+            state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
+        if state in (b"Z", b"X"):
+            orphan = int(parent) == os.getpid()
+            return orphan and (int(session) in sessions or pid in killed)
+        if int(session) in sessions:
             return True
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"{MARK_VARIABLE}={mark}".encode() in file.read(1 << 20)
-    except (OSError, ValueError, IndexError):
+            return not marks.isdisjoint(file.read(1 << 20).split(b"\0"))
+    except (OSError, ValueError):
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _json import encode_basestring_ascii as _quote  # C, without json's own imports
 
-__all__ = ["FRAME_LIMIT", "INVALID", "encode"]
+__all__ = ["FRAME_LIMIT", "INVALID", "encode", "type_name"]
 
 FRAME_LIMIT = 1 << 20
 """Bytes of one frame at most."""
@@ -21,6 +21,7 @@ DEPTH_LIMIT = 16
 ITEM_LIMIT = 20_000
 TEXT_LIMIT = 4_096
 _HUGE = 1 << 63
+_TYPE_NAME = type.__dict__["__name__"].__get__
 
 
 def encode(value: object) -> str:
@@ -55,15 +56,20 @@ def _container(value: object, depth: int, left: list[int]) -> str:
         if type(value) is dict:
             return _mapping(value, depth, left)
         if type(value) in (list, tuple):
-            items = [_encode(item, depth + 1, left) for item in list(value)]  # type: ignore[call-overload]
-            return f"[{','.join(items)}]"
+            return _sequence(value, depth, left)  # type: ignore[arg-type]
         if isinstance(value, dict):
             return _mapping(dict(value), depth, left)
         if isinstance(value, (int, float, str)):
             return _encode(_plain(value), depth, left)
     except BaseException as error:
-        return _invalid(f"{type(error).__name__} while reading a {type(value).__name__}")
-    return _invalid(f"a {type(value).__name__} is not JSON")
+        return _invalid(f"{type_name(error)} while reading a {type_name(value)}")
+    return _invalid(f"a {type_name(value)} is not JSON")
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type; a metaclass may make `type(value).__name__` raise."""
+    name: str = _TYPE_NAME(type(value))
+    return name
 
 
 def _plain(value: int | float | str) -> object:
@@ -73,11 +79,20 @@ def _plain(value: int | float | str) -> object:
     return float.__float__(value) if isinstance(value, float) else str.__str__(value)
 
 
+def _sequence(value: list[object] | tuple[object, ...], depth: int, left: list[int]) -> str:
+    items = []
+    for item in value:
+        items.append(_encode(item, depth + 1, left))
+        if left[0] < 0:
+            break
+    return f"[{','.join(items)}]"
+
+
 def _mapping(value: dict[object, object], depth: int, left: list[int]) -> str:
     pairs = []
-    for key, item in list(value.items()):
+    for key, item in value.items():
         if type(key) is not str:
-            key = f"({type(key).__name__} key)"
+            key = f"({type_name(key)} key)"
         pairs.append(f"{_text(key)}:{_encode(item, depth + 1, left)}")
         if left[0] < 0:
             break
