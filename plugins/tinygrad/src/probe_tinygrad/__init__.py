@@ -1,0 +1,1 @@
+"""A prober that asks tinygrad which backend it would really execute on."""

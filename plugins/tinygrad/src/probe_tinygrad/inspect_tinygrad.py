@@ -1,0 +1,86 @@
+"""What the installed tinygrad says about itself: version, backends, their order, how it chooses.
+
+Read from the package and not from a table of versions, so a new one that works alike needs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+__all__ = ["describe", "load", "order"]
+
+
+def load() -> Any:
+    """Import tinygrad; raises whatever it raises."""
+    import tinygrad
+
+    return tinygrad
+
+
+def describe(tinygrad: Any) -> dict[str, Any]:
+    """Return version, all backends, how DEV is read, and the variables that must be numbers."""
+    return {
+        "version": _version(os.path.dirname(os.path.abspath(tinygrad.__file__))),
+        "backends": list(tinygrad.Device._devices),
+        "style": _style(tinygrad),
+        "numbers": _numeric_variables(),
+    }
+
+
+def order(tinygrad: Any) -> list[str]:
+    """Return the backends that tinygrad tries by itself, in its order.
+
+    From 0.10.1 they are ``ALL_DEVICES``; before, a tuple in the code of the method that tries them.
+    """
+    from tinygrad import device
+
+    known = getattr(device, "ALL_DEVICES", None)
+    if known is None:
+        known = next(_tuples(type(tinygrad.Device)), ())
+    return [name for name in known if name in tinygrad.Device._devices]
+
+
+def _tuples(kind: type) -> Iterator[tuple[str, ...]]:
+    for name in ("get_available_devices", "DEFAULT"):
+        code = _code(vars(kind).get(name))
+        for constant in code.co_consts if code else ():
+            if isinstance(constant, tuple) and "METAL" in constant:
+                yield constant
+
+
+def _code(member: Any) -> Any:
+    """Return the code of a function, property or cached property."""
+    for attribute in ("func", "fget"):
+        member = getattr(member, attribute, member)
+    return getattr(member, "__code__", None)
+
+
+def _style(tinygrad: Any) -> str:
+    """Return how a backend is chosen: by ``DEV`` targets, by ``DEV`` names, or by ``CUDA=1``."""
+    from tinygrad import helpers
+
+    if hasattr(helpers, "Target"):
+        return "targets"
+    code = _code(vars(type(tinygrad.Device)).get("DEFAULT"))
+    return "names" if code is not None and "DEV" in code.co_consts else "flags"
+
+
+def _numeric_variables() -> list[str]:
+    """Return the variables that it reads as whole numbers on import, and dies of otherwise."""
+    from tinygrad import helpers
+
+    known = getattr(helpers.ContextVar, "_cache", {})
+    return sorted(name for name, one in known.items() if type(getattr(one, "value", 0)) is int)
+
+
+def _version(package: str) -> str | None:
+    """Return the version from the metadata beside the package; importlib.metadata costs 40 ms."""
+    for name in os.listdir(os.path.dirname(package)):
+        if name.startswith("tinygrad-") and name.endswith((".dist-info", ".egg-info")):
+            return name.removesuffix(".dist-info").removesuffix(".egg-info").split("-")[1]
+    return None

@@ -1,0 +1,81 @@
+"""Puts tinygrad's backends onto the devices that the bus shows; they never make a device.
+
+By PCI address where the backend tells it, by vendor where the bus has one device of that vendor,
+the CPU's onto the CPU. Anything else is said to be unmatched.
+"""
+
+from __future__ import annotations
+
+from probe_tinygrad.names import CPU, VENDORS, canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Device = Mapping[str, Any]
+
+__all__ = ["CPU_ID", "Matched", "accelerators", "match"]
+
+CPU_ID = "cpu:0"
+_PCI_VENDORS = {
+    0x10DE: "nvidia", 0x1002: "amd", 0x8086: "intel", 0x13B5: "arm", 0x5143: "qualcomm",
+    0x106B: "apple", 0x1027F00: "apple", 0x14E4: "broadcom",
+}  # fmt: skip
+"""Vendor ids that OpenCL devices report: PCI's, and Apple's own."""
+
+
+class Matched:
+    """Where one index of one backend is: the device's id and kind, or why it is unknown."""
+
+    __slots__ = ("backend", "id", "index", "kind", "why")
+
+    def __init__(self, backend: str, index: int, id: str | None, kind: str, why: str = "") -> None:
+        self.backend = backend
+        self.index = index
+        self.id = id
+        self.kind = kind
+        self.why = why
+
+
+def accelerators(bus: Sequence[Device]) -> list[Device]:
+    """Return the devices of the bus that can compute."""
+    return [one for one in bus if one.get("kind") in ("gpu", "npu", "accelerator")]
+
+
+def match(
+    backend: str, places: Sequence[Mapping[str, Any]], bus: Sequence[Device]
+) -> list[Matched]:
+    """Return where each index of `backend` is; `places` as `locate.places` returns them."""
+    return [
+        _match(backend, index, place, bus, alone=len(places) == 1)
+        for index, place in enumerate(places or [{}])
+    ]
+
+
+def _match(
+    backend: str, index: int, place: Mapping[str, Any], bus: Sequence[Device], *, alone: bool
+) -> Matched:
+    if canonical(backend) == CPU or place.get("cpu"):
+        return Matched(backend, index, CPU_ID, "cpu")
+    known = {identity: one for one in bus for identity in one["ids"]}
+    guess = f"pci:{place.get('pci_guess')}"
+    identity = f"pci:{place['pci']}" if place.get("pci") else guess if guess in known else None
+    if identity is not None:
+        return Matched(backend, index, identity, known.get(identity, {}).get("kind", "gpu"))
+    return _by_vendor(backend, index, place, bus, alone=alone)
+
+
+def _by_vendor(
+    backend: str, index: int, place: Mapping[str, Any], bus: Sequence[Device], *, alone: bool
+) -> Matched:
+    vendor = VENDORS.get(backend) or _PCI_VENDORS.get(place.get("vendor_id") or 0)
+    if vendor is None:
+        return Matched(backend, index, None, "gpu", f"{backend} does not say whose device it uses")
+    candidates = [one for one in accelerators(bus) if one.get("vendor") == vendor]
+    if len(candidates) == 1 and alone:
+        return Matched(backend, index, candidates[0]["ids"][0], candidates[0]["kind"])
+    why = f"{backend} does not say which of {len(candidates)} {vendor} devices it uses"
+    if not candidates:
+        why = f"the bus shows no {vendor} device that {backend} could use"
+    return Matched(backend, index, None, "gpu", why)

@@ -1,0 +1,196 @@
+"""What the prober makes of tinygrads that work, fail, hang, crash or misbehave."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core.api import Machine, NotApplicable, Request, Unavailable
+from probe_tinygrad.prober import probe_devices
+
+GPU = {"ids": ["pci:0000:01:00.0"], "kind": "gpu", "vendor": "nvidia"}
+OTHER_GPU = {"ids": ["pci:0000:02:00.0"], "kind": "gpu", "vendor": "nvidia"}
+BMC = {"ids": ["pci:0000:05:00.0"], "kind": "display", "vendor": "aspeed"}
+TWO_NVIDIA = """
+class Info: pass
+def row(bus):
+    row = Info(); row.valid = 1; row.pci_info = Info()
+    row.pci_info.domain, row.pci_info.bus, row.pci_info.slot, row.pci_info.function = 0, bus, 0, 0
+    return row
+empty = Info(); empty.valid = 0
+NVKIface.gpus_info = [row(2), row(1), empty]
+"""
+
+
+def test_it_runs_only_when_asked() -> None:
+    said = probe_devices(Request(Machine(), active=False))
+    assert isinstance(said, NotApplicable)
+    assert said.reason == "tinygrad opens devices to find them: ask with --active"
+
+
+def test_a_recorded_machine_executes_nothing(tmp_path: Path) -> None:
+    said = probe_devices(Request(Machine(str(tmp_path)), active=True))
+    assert isinstance(said, NotApplicable)
+
+
+def test_a_frozen_application_says_that_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(Unavailable) as caught:
+        probe_devices(Request(Machine(), active=True))
+    assert caught.value.code == "frozen"
+
+
+def test_the_cpu_stays_a_cpu(fake: Any) -> None:
+    said = fake.install("NV", "CPU").write("open_NV", "raise OSError('no NV')").probe()
+    assert said.devices == [
+        {
+            "ids": ["cpu:0"],
+            "kind": "cpu",
+            "backends": ["tinygrad:cpu"],
+            "node_index": {"tinygrad_cpu": 0},
+            "extra": {"tinygrad": {"version": "9.9.9", "default": True, "executed": ["CPU"]}},
+        }
+    ]
+    assert [one["code"] for one in said.findings] == ["tinygrad-default"]
+    assert said.finding("tinygrad-default")["what"] == "tinygrad executes on CPU, cpu:0"
+
+
+def test_backends_are_found_by_pci_address(fake: Any) -> None:
+    said = fake.install("NV", "CPU").write("open_NV", TWO_NVIDIA).probe(GPU, OTHER_GPU)
+    second, first, cpu = said.devices
+    assert (second["ids"], second["node_index"]) == (["pci:0000:02:00.0"], {"tinygrad_nv": 0})
+    assert (first["ids"], first["node_index"]) == (["pci:0000:01:00.0"], {"tinygrad_nv": 1})
+    assert second["extra"]["tinygrad"] == {
+        "version": "9.9.9", "default": True, "executed": ["NV"],
+    }  # fmt: skip
+    # The second device of a backend is listed by it, but nothing ran there.
+    assert first["extra"]["tinygrad"] == {"version": "9.9.9", "default": False, "executed": []}
+    assert cpu["kind"] == "cpu"
+    assert said.finding("tinygrad-default")["device"] == "pci:0000:02:00.0"
+
+
+def test_one_device_of_the_vendor_is_enough_where_no_address_is_told(fake: Any) -> None:
+    said = fake.install("QCOM").probe({**GPU, "vendor": "qualcomm", "ids": ["dt:/soc/gpu"]})
+    assert [one["ids"] for one in said.devices] == [["dt:/soc/gpu"]]
+    assert said.devices[0]["backends"] == ["tinygrad:qcom"]
+
+
+def test_two_devices_of_the_vendor_leave_it_unmatched(fake: Any) -> None:
+    said = fake.install("HSA").probe(*({**one, "vendor": "amd"} for one in (GPU, OTHER_GPU)))
+    assert said.devices == []
+    why = "HSA does not say which of 2 amd devices it uses"
+    assert said.finding("tinygrad-unmatched")["why"] == why
+
+
+def test_webgpu_may_be_anything_so_it_is_nothing(fake: Any) -> None:
+    said = fake.install("WEBGPU").probe(GPU)
+    assert said.devices == []
+    why = "WEBGPU does not say whose device it uses"
+    assert said.finding("tinygrad-unmatched")["why"] == why
+
+
+def test_falling_to_the_cpu_beside_a_gpu_is_told_with_the_reason(fake: Any) -> None:
+    fake.install("AMD", "NV", "CPU").write("open_AMD", "raise OSError('no kfd')")
+    said = fake.write("open_NV", "raise PermissionError(13, 'denied', '/dev/nvidiactl')").probe(GPU)
+    found = said.finding("tinygrad-on-cpu")
+    assert found["what"] == "tinygrad executes on the CPU, though the bus shows 1 accelerator"
+    assert found["why"] == "NV: PermissionError: [Errno 13] denied: '/dev/nvidiactl'"
+    assert found["device"] == "pci:0000:01:00.0"
+
+
+def test_a_servers_display_is_no_accelerator_left_unused(fake: Any) -> None:
+    said = fake.install("CPU").probe(BMC)
+    assert [one["code"] for one in said.findings] == ["tinygrad-default"]
+
+
+def test_a_group_of_reasons_becomes_one_line(fake: Any) -> None:
+    group = "raise ExceptionGroup('No interface', [OSError('no kfd'), ValueError('bad\\nid')])"
+    fake.install("AMD", "CPU").write("open_AMD", group)
+    found = fake.probe({**GPU, "vendor": "amd"}).finding("tinygrad-on-cpu")
+    assert found["why"] == "AMD: OSError: no kfd; ValueError: bad id"
+
+
+def test_opening_is_not_executing(fake: Any) -> None:
+    fake.install("DSP", "CPU").write("run_DSP", "raise RuntimeError('no lld')")
+    said = fake.probe()
+    assert [one["kind"] for one in said.devices] == ["cpu"]
+    found = said.finding("tinygrad-default-fails")
+    assert found["what"] == "tinygrad would take DSP (it opens first), which does not execute"
+    assert (found["why"], found["fix"]) == (
+        "RuntimeError: no lld",
+        "set DEV to one that does: CPU",
+    )
+
+
+def test_a_wrong_sum_is_not_executing(fake: Any) -> None:
+    said = fake.install("CPU").write("run_CPU", "values = [2, 4, 7]").probe()
+    assert said.unavailable is not None
+    assert "it computed [2, 4, 7] instead of [2, 4, 6]" in said.unavailable.reason
+
+
+def test_no_compiler_is_said_with_the_way_out(fake: Any) -> None:
+    missing = "raise FileNotFoundError(2, 'No such file or directory', 'clang')"
+    said = fake.install("NV", "CPU").write("open_NV", missing).write("open_CPU", missing).probe()
+    assert said.devices == []
+    assert said.unavailable is not None
+    assert said.unavailable.code == "no-usable-backend"
+    assert said.unavailable.reason == (
+        "no backend of tinygrad executes here; "
+        "CPU: FileNotFoundError: [Errno 2] No such file or directory: 'clang'"
+    )
+
+
+def test_a_crash_costs_one_backend(fake: Any) -> None:
+    fake.install("AMD", "NV", "CPU").write("open_AMD", "import os; os.kill(os.getpid(), 9)")
+    said = fake.write("open_NV", TWO_NVIDIA).probe(GPU, OTHER_GPU)
+    assert [one["ids"][0] for one in said.devices] == [
+        "pci:0000:02:00.0", "pci:0000:01:00.0", "cpu:0",
+    ]  # fmt: skip
+    found = said.finding("tinygrad-backend-broke")
+    assert found["what"] == "asking tinygrad's backend AMD broke its process"
+    assert found["why"] == "its process died of signal 9"
+
+
+def test_a_hang_costs_one_backend(fake: Any) -> None:
+    fake.install("NV", "CPU").write("open_NV", "import time; time.sleep(60)")
+    said = fake.probe(deadline_s=3.0)
+    assert [one["kind"] for one in said.devices] == ["cpu"]
+    assert "did not answer within 1." in said.finding("tinygrad-backend-broke")["why"]
+
+
+def test_an_import_that_fails_is_unavailable(fake: Any) -> None:
+    said = fake.install("CPU").write("__init__", "import numpy_that_is_missing").probe()
+    assert said.unavailable is not None
+    assert said.unavailable.code == "import-failed"
+    assert "No module named 'numpy_that_is_missing'" in said.unavailable.reason
+
+
+def test_what_it_prints_is_not_read_as_an_answer(fake: Any) -> None:
+    noise = "import os\nprint('{\"event\": \"end\"}', flush=True)\nos.write(1, b'noise\\n')"
+    said = fake.install("CPU").write("open_CPU", noise).probe()
+    assert [one["ids"] for one in said.devices] == [["cpu:0"]]
+
+
+def test_the_host_is_left_as_it_was(fake: Any) -> None:
+    fake.install("CPU").write(
+        "open_CPU",
+        """
+        import os, tempfile
+        os.umask(0)
+        open(os.path.join(tempfile.gettempdir(), "am_usb:0.lock"), "w").close()
+        open(os.path.expanduser("~/.cache.db"), "w").close()
+        open(os.environ["CACHEDB"], "w").close()
+        """,
+    )
+    mask = os.umask(0o022)
+    os.umask(mask)
+    before = (dict(os.environ), os.getcwd(), list(sys.path), set(fake.root.iterdir()))
+    said = fake.probe()
+    assert len(said.devices) == 1
+    assert (dict(os.environ), os.getcwd(), list(sys.path), set(fake.root.iterdir())) == before
+    assert os.umask(mask) == mask
+    assert "tinygrad" not in sys.modules
