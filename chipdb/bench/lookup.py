@@ -36,15 +36,15 @@ def synthetic(count: int, into: Path) -> Path:
     data = Data()
     data.archs["one"] = {
         "name": "One", "family": "one", "vendor": "acme", "unit": "SM", "source": ["book"],
-        "confidence": "vendor", "rates": {f"{t}.matrix.fp32": 512 for t in ("fp16", "bf16", "tf32")},
+        "confidence": "vendor", "rates": {"fp16.matrix.fp32": 512, "bf16.matrix.fp32": 512},
     }  # fmt: skip
     for at in range(count):
         data.chips[f"acme/x{at}"] = {
-            "id": f"acme/x{at}", "name": f"Acme GX {at} Laptop GPU", "kind": "gpu", "vendor": "acme",
-            "family": "A family of chips", "arch": "one", "units": at % 200 + 1, "year": 2024,
+            "id": f"acme/x{at}", "name": f"Acme GX {at} Laptop GPU", "vendor": "acme",
+            "kind": "gpu", "family": "A family of chips", "arch": "one", "units": at % 200 + 1, "year": 2024,
             "clock": {"base": 1000, "boost": 2000}, "source": ["book"], "power": 200,
             "memory": {"gib": 16, "type": "GDDR6", "bus": 256, "gbs": 512},
-            "pci": [f"aa{at >> 16:02x}:{at & 0xFFFF:04x}", f"bb{at >> 16:02x}:{at & 0xFFFF:04x}/1:2"],
+            "pci": [pci(at), f"{pci(at)}/1234:5678"],
             "aliases": [f"GX{at} [Acme {at}]", f"Acme chip {at}"], "note": "a note of usual length",
         }  # fmt: skip
     folder = into / str(count) / "table"
@@ -52,6 +52,11 @@ def synthetic(count: int, into: Path) -> Path:
     for name, text in rendered(texts(data)).items():
         (folder / name).write_text(text)
     return folder.parent / "table.py"
+
+
+def pci(at: int) -> str:
+    """The PCI key of a synthetic chip."""
+    return f"aa{at >> 16:02x}:{at & 0xFFFF:04x}"
 
 
 def cold(table: str, asked: str, packages: bool = False) -> float:
@@ -87,7 +92,7 @@ def warm(table: str, count: int) -> tuple[float, float, float, float]:
             db.match(**question)  # type: ignore[arg-type]
         return (time.perf_counter() - start) / len(questions) * 1e6
 
-    ids = [{"pci": f"aa{at >> 16:02x}:{at & 0xFFFF:04x}"} for at in some]
+    ids = [{"pci": pci(at)} for at in some]
     names = [{"name": f"Acme GX {at} Laptop GPU", "name_kind": "nvml"} for at in some]
     new_ids, new_names = timed(ids), timed(names)
     return timed(ids), timed(names), new_ids, new_names
@@ -119,9 +124,8 @@ def main() -> None:
             print(f"{count} chips: memory {memory(path):.1f} MiB")
     real = str(SRC / "probe_chipdb" / "table.py")
     asked = "pci='10de:2684'"
-    print(
-        f"the real table: cold {cold(real, asked):.2f} ms, with packages {cold(real, asked, True):.2f} ms"
-    )
+    print(f"the real table: cold {cold(real, asked):.2f} ms")
+    print(f"the real table: cold, with vendor packages {cold(real, asked, True):.2f} ms")
     print(f"the real table: memory {memory(real):.1f} MiB")
 
 

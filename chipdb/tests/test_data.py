@@ -1,4 +1,4 @@
-"""The data that ships: it passes its own check, covers what it promises, and never mistakes a name."""
+"""The data that ships: it passes its check, covers what it promises, and mistakes no name."""
 
 from pathlib import Path
 
