@@ -41,7 +41,7 @@ def synthetic(count: int, into: Path) -> Path:
     for at in range(count):
         data.chips[f"acme/x{at}"] = {
             "id": f"acme/x{at}", "name": f"Acme GX {at} Laptop GPU", "vendor": "acme",
-            "kind": "gpu", "family": "A family of chips", "arch": "one", "units": at % 200 + 1, "year": 2024,
+            "kind": "gpu", "family": "A family", "arch": "one", "units": at % 200 + 1, "year": 2024,
             "clock": {"base": 1000, "boost": 2000}, "source": ["book"], "power": 200,
             "memory": {"gib": 16, "type": "GDDR6", "bus": 256, "gbs": 512},
             "pci": [pci(at), f"{pci(at)}/1234:5678"],
