@@ -45,6 +45,7 @@ def test_sleeping_gpu_is_described_without_the_library(
             "vendor": "nvidia",
             "name": NAME,
             "driver": {"name": "nvidia", "version": "580.95.05"},
+            "backends": ["cuda"],
             "unknown": dict.fromkeys(unread, why),
         }
     ]

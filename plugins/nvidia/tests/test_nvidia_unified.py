@@ -82,7 +82,7 @@ def test_orin_through_nvml(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     assert gpu["ids"] == ["dt:/bus@0/gpu@17000000"]
     assert gpu["name"] == "Orin (nvgpu)"
     assert gpu["extra"] == {"model": MODEL}
-    assert gpu["dt"] == ["nvidia,ga10b", *NAMES]
+    assert gpu["dt"] == [*NAMES, "nvidia,ga10b"]
     assert gpu["compute_capability"] == "8.7"
     assert gpu["memory"]["total"] == 65893699584
     assert gpu["memory"]["kind"] == "unified"
@@ -99,7 +99,7 @@ def test_jetson_without_nvml_is_no_failure(ask: Ask, trees: ModuleType, tmp_path
             "ids": ["dt:/bus@0/gpu@17000000"],
             "kind": "gpu",
             "vendor": "nvidia",
-            "dt": ["nvidia,ga10b", *NAMES],
+            "dt": [*NAMES, "nvidia,ga10b"],
             "compute_capability": "8.7",
             "backends": ["cuda"],
             "memory": {

@@ -23,7 +23,8 @@ _UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks
 
 def recorded(scene: Scene) -> Iterator[Sighting]:
     """Report what a recorded machine's files say; no library can be asked about it."""
-    yield from _all(scene, "the machine is a recording, so its driver cannot be asked")
+    why = "the machine is a recording, so its driver cannot be asked"
+    yield from map(_with_cuda, _all(scene, why))
 
 
 def asleep(scene: Scene) -> Iterator[Sighting]:
@@ -32,7 +33,8 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
     One sleeping GPU keeps all from being asked: nvmlInit attaches to every GPU of the driver.
     """
     names = ", ".join(scene.asleep)
-    yield from _all(scene, f"{names} sleeps, and asking the driver would wake it")
+    why = f"{names} sleeps, and asking the driver would wake it"
+    yield from map(_with_cuda, _all(scene, why))
     yield finding(
         "gpu-asleep",
         severity="info",
@@ -85,6 +87,12 @@ def soc_sighting(scene: Scene, soc: Soc, why: str) -> Sighting:
     if "total" not in sighting["memory"]:
         sighting["unknown"]["memory.total"] = "there is no MemTotal in /proc/meminfo"
     return sighting | ({"name": soc.model} if soc.model else {})
+
+
+def _with_cuda(sighting: Sighting) -> Sighting:
+    """Say that programs can use a GPU that NVIDIA's driver holds, though nobody asked it now."""
+    held = "driver" in sighting
+    return {**sighting, "backends": ["cuda"]} if held else sighting
 
 
 def _all(scene: Scene, why: str) -> Iterator[Sighting]:
