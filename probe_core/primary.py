@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["bus_findings", "choose", "in_order"]
 
 _BUS_ONLY = ["bus"]
+# These hold a device for a guest or for a program that drives it itself.
 _NO_COMPUTE_DRIVERS = ("vfio-pci", "pci-stub", "xen-pciback")
+# libtpu drives TPUs from v5e on through vfio-pci (ray/_private/accelerators/tpu.py).
+_DRIVEN_BY_PROGRAMS = frozenset({("google", "vfio-pci")})
 _KIND_RANK = {"gpu": 0, "accelerator": 1, "npu": 2, "cpu": 3, "display": 4}
 _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "arm": "mali"}
 
@@ -74,9 +77,23 @@ def _usable(
     if not set(device["seen_by"]) <= set(silent):
         # A lost GPU is seen, but tells neither its memory nor a runtime that can use it.
         return bool(device.get("backends")) or device["memory"]["total"] is not None
-    driver = device.get("driver", {}).get("name")
-    vendor = device.get("pci", {}).get("id", "").partition(":")[0]
-    return bool(driver) and driver not in _NO_COMPUTE_DRIVERS and vendor not in failed_vendors
+    return bool(_driver(device)) and not _lent(device) and _pci_vendor(device) not in failed_vendors
+
+
+def _driver(device: Mapping[str, Any]) -> str | None:
+    """Return the kernel driver's name; a document has null where there is none."""
+    name: str | None = (device.get("driver") or {}).get("name")
+    return name
+
+
+def _pci_vendor(device: Mapping[str, Any]) -> str:
+    return str((device.get("pci") or {}).get("id", "")).partition(":")[0]
+
+
+def _lent(device: Mapping[str, Any]) -> bool:
+    """Return whether a driver keeps the device for a guest, so that nothing here can use it."""
+    pair = (device.get("vendor"), _driver(device))
+    return pair[1] in _NO_COMPUTE_DRIVERS and pair not in _DRIVEN_BY_PROGRAMS
 
 
 def _hidden(device: dict[str, Any]) -> bool:
@@ -98,10 +115,11 @@ def bus_findings(
         if device["kind"] == "display":
             findings.append(_display(device))
         elif device["seen_by"] == _BUS_ONLY:
-            vendor = device.get("pci", {}).get("id", "").partition(":")[0]
-            if not device.get("driver", {}).get("name"):
+            if not _driver(device):
                 findings.append(_no_driver(device))
-            elif vendor not in asked_vendors:
+            elif _lent(device):
+                findings.append(_lent_away(device))
+            elif _pci_vendor(device) not in asked_vendors:
                 findings.append(_no_prober(device))
     return findings
 
@@ -123,6 +141,17 @@ def _no_driver(device: dict[str, Any]) -> Finding:
         f"no kernel driver is bound to {device.get('name') or device['id']}",
         "without a driver no program can use it",
         f"install or load the driver of {device.get('vendor') or 'its vendor'}",
+        device=device["id"],
+    )
+
+
+def _lent_away(device: dict[str, Any]) -> Finding:
+    return finding(
+        "no-driver",
+        f"{device.get('name') or device['id']} is lent to a guest or another program",
+        f"{_driver(device)} is bound to it instead of a driver that computes",
+        "nothing, if that is intended; else bind the driver of its vendor",
+        severity="info",
         device=device["id"],
     )
 

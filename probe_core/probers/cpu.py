@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["probe_devices"]
 
+_WHY_NOT = {
+    "name": "/proc/cpuinfo has no model name",
+    "vendor": "/proc/cpuinfo names no known vendor",
+    "units": "the kernel's files do not say which threads share a core",
+    "threads": "/sys/devices/system/cpu/online cannot be read",
+}
+
 
 @hookimpl
 def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
@@ -63,8 +70,7 @@ def _sighting(
         sighting["clocks"] = clocks
     else:
         sighting["unknown"]["clocks"] = why
-    if "name" not in sighting:
-        sighting["unknown"]["name"] = "/proc/cpuinfo has no model name"
+    sighting["unknown"] |= {key: why for key, why in _WHY_NOT.items() if key not in sighting}
     return sighting
 
 

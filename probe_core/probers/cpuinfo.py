@@ -65,8 +65,10 @@ def parse(text: str) -> dict[str, Any]:
     blocks = [_fields(block) for block in text.split("\n\n")]
     first = blocks[0] if blocks else {}
     found: dict[str, Any] = {}
-    name = first.get("model name") or first.get("cpu model") or first.get("cpu")
-    name = name or next((b["Model"] for b in blocks if "Model" in b), None)
+    # x86; LoongArch; MIPS; POWER; RISC-V. Arm's kernels name no processor, and their line
+    # "Model" is the board's.
+    keys = ("model name", "Model Name", "cpu model", "cpu", "uarch")
+    name = next(filter(None, map(first.get, keys)), None)
     if name:
         found["name"] = " ".join(name.split())
     if "vendor_id" in first or "cpu family" in first:

@@ -57,7 +57,7 @@ def devices(machine: Machine, nodes: Mapping[str, dict[str, int]]) -> list[dict[
         sighting = _sighting(machine, path, folder, nodes)
         if sighting:
             found[path] = sighting
-    return _without_parts([found[path] for path in sorted(found)])
+    return _as_one_npu(_without_parts([found[path] for path in sorted(found)]))
 
 
 def node_path(machine: Machine, device: str) -> str | None:
@@ -88,14 +88,17 @@ def _sighting(
         "ids": [f"dt:{path}"],
         "kind": kind,
         "vendor": vendor,
-        # The board's own compatible tells which SoC a generic GPU node sits in.
-        "dt": [*names, *compatibles(machine, "")],
+        "dt": names,
         "memory": {"kind": "unified"},
         "node_index": index,
         "links": [],
     }
     if any(name.endswith("-rknn-core") for name in names):
         sighting["units"] = 1  # mainline Linux has a node per core of Rockchip's NPU
+    if kind == "gpu":
+        # The board's own compatibles say which module a GPU node sits in, where the node says no
+        # more than the SoC: every Orin has "nvidia,ga10b", with 8 to 16 units.
+        sighting["dt"] = [*compatibles(machine, ""), *names]
     if machine.exists(f"{folder}/driver"):
         sighting["driver"] = {"name": machine.realpath(f"{folder}/driver").rpartition("/")[2]}
     power = machine.read(f"{folder}/power/runtime_status", 32)
@@ -110,6 +113,19 @@ def _match(names: list[str]) -> tuple[str, str] | None:
             if name.startswith(stem):
                 return kind, vendor
     return None
+
+
+def _as_one_npu(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the cores of an NPU that the tree lists one by one (Rockchip's, in mainline Linux).
+
+    The driver makes one accel node of them, and the chip's figures are for all of them together.
+    """
+    cores = [one for one in found if one["dt"][0].endswith("-rknn-core")]
+    if not cores:
+        return found
+    cores.sort(key=lambda one: not one["node_index"])  # the first core carries the accel node
+    whole = {**cores[0], "units": len(cores)}
+    return [one for one in found if one not in cores] + [whole]
 
 
 def _without_parts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
