@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from probe_core.api import hookimpl as hookimpl
     from probe_core.api import not_applicable as not_applicable
     from probe_core.config import ConfigError as ConfigError
+    from probe_core.leasing import LeaseError as LeaseError
+    from probe_core.leasing import lease as lease
     from probe_core.machine import Machine as Machine
     from probe_core.model import Device as Device
     from probe_core.model import Finding as Finding
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from probe_core.probing import probe_async as probe_async
     from probe_core.probing import register as register
     from probe_core.probing import unregister as unregister
+    from probe_core.selection import SelectionError as SelectionError
+    from probe_core.selection import select as select
 
 __version__ = "1.0.0"
 
@@ -32,6 +36,10 @@ _HOMES = {
     "register": "probing",
     "unregister": "probing",
     "child_entry": "probing",
+    "lease": "leasing",
+    "LeaseError": "leasing",
+    "select": "selection",
+    "SelectionError": "selection",
     "Machine": "machine",
     "ConfigError": "config",
     "Report": "model",
