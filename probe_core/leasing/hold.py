@@ -1,14 +1,17 @@
 """Takes leases: all of the devices asked for or none, in turn with everybody else.
 
 One short lock, the *door*, is held while locks are tried, so that two requests never keep each
-other from a set that is free. Who waits stands in the kernel's queue for a second lock, the
-*queue*; its head alone looks whether devices come free, and keeps those that it has: nobody can
-be passed over for ever, and two waiters never hold what the other one needs.
+other from a set that is free. Who waits stands in the kernel's queue for a second lock, one for
+each set of devices that would do, so that nobody stands behind a request that waits for something
+else. The head of a queue alone looks whether devices come free. If it needs several it keeps
+those that it has, so that it is not passed over for ever; but one head at a time (the *keeper*),
+so that two never hold what the other one needs.
 """
 
 from __future__ import annotations
 
 import os
+from binascii import crc32
 from time import monotonic, sleep, time
 
 from probe_core.leasing.folder import Folder
@@ -24,9 +27,9 @@ if TYPE_CHECKING:
     Device = Mapping[str, Any]
     Choose = Callable[[Sequence[Device]], Sequence[Device] | None]
 
-__all__ = ["DOOR", "QUEUE", "Held", "Taker"]
+__all__ = ["DOOR", "KEEPER", "Held", "Taker"]
 
-DOOR, QUEUE = ".door", ".queue"
+DOOR, KEEPER = ".door", ".keeper"
 
 
 class Held:
@@ -107,19 +110,29 @@ class Taker:
 
         `deadline` is of `time.monotonic`; None waits for ever.
         """
-        queue = self.folder.open(QUEUE)
+        queue = self.folder.open(self.queue)
+        keeper = self.folder.open(KEEPER)
         try:
             if not take(queue, deadline=deadline):
                 return None
-            return self._watch(choose, deadline)
+            return self._watch(choose, deadline, keeper)
         finally:
+            os.close(keeper)
             os.close(queue)
 
-    def _watch(self, choose: Choose, deadline: float | None) -> Held | None:
+    @property
+    def queue(self) -> str:
+        """Name of the queue of all requests that the same devices would do for."""
+        names = "\n".join(sorted(key.own for _, key in self.keys))
+        return f".queue-{crc32(names.encode('ascii', 'replace')):08x}"
+
+    def _watch(self, choose: Choose, deadline: float | None, keeper: int) -> Held | None:
+        keep = False
         while True:
+            keep = keep or try_take(keeper)
             take(self._door, deadline=None)
             try:
-                held = self._chosen(choose, keep=True)
+                held = self._chosen(choose, keep=keep)
             finally:
                 drop(self._door)
             if held is not None:

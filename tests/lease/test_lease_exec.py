@@ -87,6 +87,31 @@ def test_waiting_takes_what_comes_free(node: Node) -> None:
     ended(waiter)
 
 
+def test_nobody_stands_behind_a_wait_for_something_else(node: Node) -> None:
+    holder = node.start("exec", "--device", "0", *SLEEP)
+    first_line(holder)
+    waiter = node.start("exec", "--device", "0", "--wait", "--", "true")
+    both = node.start("exec", "--device", "0,1", "--wait", "0.3", "--", "true")
+    time.sleep(0.15)
+    done = node.run("exec", "--gpus", "1", "--wait", "20", "--", "printenv", "CUDA_VISIBLE_DEVICES")
+    assert both.wait(timeout=20) == 3
+    assert done.stdout.strip() == uuid(2)
+    assert waiter.poll() is None
+    ended(holder)
+    assert waiter.wait(timeout=20) == 0
+    ended(waiter)
+    ended(both)
+
+
+def test_waiters_for_different_sets_do_not_block_each_other_for_ever(node: Node) -> None:
+    words = ("--wait", "--", "sleep", "0.01")
+    wants = (("--gpus", "2"), ("--device", "1,0"), ("--device", "0,1"), ("--gpus", "1"))
+    running = [node.start("exec", *want, *words) for want in wants * 4]
+    assert [process.wait(timeout=30) for process in running] == [0] * 16
+    for process in running:
+        ended(process)
+
+
 def test_waiting_ends_in_time(node: Node) -> None:
     holder = node.start("exec", "--device", "0", *SLEEP)
     first_line(holder)
