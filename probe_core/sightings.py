@@ -147,7 +147,8 @@ def _number(low: float, high: float, *, whole: bool = False) -> Check:
         if type(value) not in (int, float):
             raise Rejected(f"expected a number, found {_shown(value)}")
         if not low <= value <= high:
-            raise Rejected(f"{value:.6g} is not between {low:.6g} and {high:.6g}")
+            shown = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
+            raise Rejected(f"{shown} is not between {low:.6g} and {high:.6g}")
         if whole and value != int(value):
             raise Rejected(f"expected a whole number, found {value}")
         return int(value) if whole else value
@@ -169,15 +170,20 @@ def _list(check: Check, limit: int = MAX_IDS) -> Check:
 def _ids(value: Any) -> list[str]:
     if not isinstance(value, list) or not value:
         raise Rejected(f"expected a list of ids, found {_shown(value)}")
-    ids = []
-    for item in value[:MAX_IDS]:
-        if not isinstance(item, str):
-            raise Rejected(f"an id must be text, found {_shown(item)}")
-        try:
-            ids.append(normalise_id(item))
-        except ValueError as error:
-            raise Rejected(str(error)) from None
-    return list(dict.fromkeys(ids))
+    ids = list(dict.fromkeys(_id(item) for item in value[:MAX_IDS]))
+    addresses = [one for one in ids if one.startswith("pci:")]
+    if len(addresses) > 1:  # it would make two devices of others into one
+        raise Rejected(f"one device has one PCI address, found {', '.join(addresses)}")
+    return ids
+
+
+def _id(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Rejected(f"an id must be text, found {_shown(value)}")
+    try:
+        return normalise_id(value)
+    except ValueError as error:
+        raise Rejected(clean_text(str(error))) from None
 
 
 def _kind(value: Any) -> str:
@@ -202,7 +208,7 @@ def _link(value: Any) -> dict[str, Any]:
     if "kind" not in link:
         raise Rejected("a link needs a kind")
     if isinstance(link.get("peer"), str):
-        link["peer"] = normalise_id(link["peer"])
+        link["peer"] = _id(link["peer"])
     return link
 
 
@@ -210,8 +216,14 @@ def _free(value: Any, depth: int = 0) -> Any:
     """Return small free JSON with safe text, or raise `Rejected`."""
     if isinstance(value, str):
         return clean_text(value)
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int)):
         return value
+    if isinstance(value, float):
+        if value - value != 0.0:
+            raise Rejected(f"{value} is not finite")
+        return value
+    if not isinstance(value, (dict, list, tuple)):
+        raise Rejected(f"not plain data: {_shown(value)}")
     if depth >= 4 or INVALID in value or len(value) > MAX_IDS:
         raise Rejected(f"not small plain data: {_shown(value)}")
     if isinstance(value, dict):

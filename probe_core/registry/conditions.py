@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["unmet"]
 
+MAX_NAMES = 4096
+"""Names a pattern may be compared with: `/*/*/*/*` must not walk a whole disk."""
+
 
 def unmet(
     when: list[dict[str, Any]], machine: Machine, pci_vendors: Collection[str] | None
@@ -69,8 +72,11 @@ def _modules_unmet(modules: list[str] | None) -> str | None:
 def _there(machine: Machine, path: str) -> bool:
     if "*" not in path:
         return machine.exists(path)
-    folders = ["/"]
+    folders, names = ["/"], MAX_NAMES
     for part in path.strip("/").split("/"):
+        if len(folders) > names:
+            return True  # too much to look through, so it cannot be checked
+        names -= len(folders)
         folders = [
             f"{folder.rstrip('/')}/{name}"
             for folder in folders

@@ -62,19 +62,21 @@ def _from_host(name: str, fields: Registered) -> Prober:
 def _from_entry(entry: EntryPoint) -> Prober:
     name = clean_text(entry.name, 80)
     prober = Prober(name, entry.target, clean_text(entry.distribution), clean_text(entry.version))
-    prober.files = [entry.metadata]
+    prober.files = [entry.metadata + "/entry_points.txt"]
     if entry.group != GROUP:
         prober.rejection = f"needs {clean_text(entry.group)}, this core has {GROUP}"
     prober.rejection = prober.rejection or _bad_name(entry.name) or _bad_target(entry.target)
+    if entry.distribution == HOST:
+        prober.rejection = f"no distribution may be named {HOST}"
     if prober.rejection is None:
         apply_manifest(prober, entry.site)
-        prober.files.append(entry.metadata)
     return prober
 
 
 def _bad_name(name: str) -> str | None:
-    if not name or len(name) > 64 or not all(c.isalnum() or c in "-_." for c in name):
-        return "its name must be 1 to 64 letters, digits, '-', '_' or '.'"
+    plain = name.isascii() and all(c.isalnum() or c in "-_." for c in name)
+    if not plain or not 0 < len(name) <= 64:
+        return "its name must be 1 to 64 ASCII letters, digits, '-', '_' or '.'"
     return f"the name {name!r} is reserved by the core" if name.lower() in RESERVED else None
 
 

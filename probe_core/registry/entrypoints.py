@@ -8,6 +8,7 @@ millisecond, and a broken distribution costs only itself.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 TYPE_CHECKING = False
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 GROUP = "probe_core.probers.v1"
 GROUP_STEM = "probe_core.probers.v"
 FILE_LIMIT = 1 << 20
+MAX_ENTRIES = 64
+"""Probers of one distribution at most: each is a process."""
 
-__all__ = ["GROUP", "EntryPoint", "Problem", "scan"]
+__all__ = ["GROUP", "EntryPoint", "Problem", "read_regular", "scan"]
 
 
 class EntryPoint:
@@ -60,42 +63,56 @@ def scan(
     """
     found: list[EntryPoint] = []
     problems: list[Problem] = []
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for metadata in _metadata_folders(sys.path if paths is None else paths):
         distribution, version = _identity(metadata)
-        key = distribution.replace("_", "-").replace(".", "-").lower()
-        if key in seen:
-            continue
         try:
             raw = _read(metadata + "/entry_points.txt")
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:
-            problems.append(Problem(distribution, f"entry_points.txt: {error}"))
-            continue
-        seen.add(key)
-        if stem.encode() not in raw:
-            continue
-        try:
+            key = distribution.replace("_", "-").replace(".", "-").lower()
+            first = seen.setdefault(key, metadata)
+            if raw is None or stem.encode() not in raw:
+                if raw is None and first == metadata and not _complete(metadata):
+                    del seen[key]
+                continue
+            if first != metadata:
+                if os.path.dirname(first) == os.path.dirname(metadata):
+                    why = f"{os.path.basename(first)} lies beside it, and was used"
+                    problems.append(Problem(f"{distribution} {version}", why))
+                continue
             lines = list(_parse(raw.decode("utf-8-sig"), stem))
-        except ValueError as error:
-            problems.append(Problem(distribution, f"entry_points.txt: {error}"))
+        except (OSError, ValueError) as error:
+            problems.append(Problem(distribution, f"entry_points.txt: {_why(error)}"))
             continue
         found += [EntryPoint(*line, metadata, distribution, version) for line in lines]
     return found, problems
 
 
+def _why(error: Exception) -> str:
+    return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+
+
+def _complete(metadata: str) -> bool:
+    """Return whether a distribution without entry points is one, not what was left of one."""
+    return (
+        os.path.isfile(metadata)  # an egg-info file of distutils
+        or os.path.exists(metadata + "/METADATA")
+        or os.path.exists(metadata + "/PKG-INFO")
+    )
+
+
 def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
-    for path in dict.fromkeys(path or os.curdir for path in paths):
+    # The import system ignores what is no text in the path, and so does this.
+    for path in dict.fromkeys(path or os.curdir for path in paths if isinstance(path, str)):
         try:
-            with os.scandir(path) as entries:
+            folder = os.path.abspath(path)
+            with os.scandir(folder) as entries:
                 names = [e.name for e in entries if e.name.endswith((".dist-info", ".egg-info"))]
-        except OSError:
+        except (OSError, ValueError):
             continue  # zip archives and folders that are not there
         for name in sorted(names):
-            # pip renames a distribution to "~ame" while it replaces it.
-            if not name.startswith("~"):
-                yield os.path.abspath(path) + "/" + name
+            # pip renames a distribution to "~ame" or "-ame" while it replaces it.
+            if name[0] not in "~-":
+                yield f"{folder}/{name}"
 
 
 def _identity(metadata: str) -> tuple[str, str]:
@@ -105,20 +122,32 @@ def _identity(metadata: str) -> tuple[str, str]:
     return name.replace("_", "-"), rest.partition("-")[0]
 
 
-def _read(path: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+def _read(path: str) -> bytes | None:
+    """Return a file's bytes, None when there is none; raises `OSError` or `ValueError`."""
     try:
-        raw = os.read(handle, FILE_LIMIT + 1)
-    finally:
-        os.close(handle)
-    if len(raw) > FILE_LIMIT:
-        raise ValueError(f"longer than {FILE_LIMIT} bytes")
+        return read_regular(path, FILE_LIMIT)
+    except (FileNotFoundError, NotADirectoryError):  # distutils left egg-info as a file
+        return None
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """Return the bytes of a regular file; raises `OSError`, or `ValueError` saying what it is.
+
+    Looked at before it is opened: to open a device can mean something (a watchdog, a tape).
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("not a regular file")
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(handle, "rb") as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise ValueError(f"longer than {limit} bytes")
     return raw
 
 
 def _parse(text: str, stem: str) -> Iterator[tuple[str, str, str]]:
     """Yield (group, name, target) of the wanted groups of an entry_points.txt."""
-    group = ""
+    group, count = "", 0
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":
             continue
@@ -128,5 +157,8 @@ def _parse(text: str, stem: str) -> Iterator[tuple[str, str, str]]:
             name, equals, target = line.partition("=")
             if not equals or not target.strip():
                 raise ValueError(f"expected `name = module`, found {line[:80]!r}")
+            count += 1
+            if count > MAX_ENTRIES:
+                raise ValueError(f"more than {MAX_ENTRIES} probers")
             # `module [extra]`: extras are about installing, not about importing.
             yield group, name.strip(), target.partition("[")[0].strip()

@@ -11,8 +11,9 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from importlib.machinery import ModuleSpec
 
-__all__ = ["Place", "is_module_name", "locate", "top_level_exists"]
+__all__ = ["Place", "is_module_name", "locate", "locate_by_hooks", "top_level_exists"]
 
 _SUFFIXES = (".py", ".pyc")
 
@@ -38,7 +39,7 @@ def locate(
 ) -> Place | None:
     """Return where `module` lies, looking in `first` and then along the path; None if nowhere."""
     roots = [*([first] if first else []), *(sys.path if paths is None else paths)]
-    for root in dict.fromkeys(roots):
+    for root in dict.fromkeys(root for root in roots if isinstance(root, str)):
         place = _below(root or os.curdir, module.split("."))
         if place:
             return place
@@ -65,7 +66,43 @@ def _extension_suffixes() -> tuple[str, ...]:
     return tuple(extension_suffixes())
 
 
+def locate_by_hooks(module: str) -> tuple[Place | None, bool]:
+    """Ask the import hooks of this process (zip archives, editable installs, frozen programs).
+
+    Only for the top level, which runs hooks but imports nothing. Returns the place, and whether
+    the hook is one that a plain interpreter lacks before its ``site`` module ran.
+    """
+    top, _, rest = module.partition(".")
+    for finder in list(sys.meta_path):
+        try:
+            spec = finder.find_spec(top, None)
+            if spec is not None:
+                place = _place_of(spec, rest.split(".") if rest else [])
+                own = not getattr(finder, "__module__", "").startswith("_frozen_importlib")
+                return place, own
+        except Exception:  # somebody's hook; what it breaks, the import in the child will tell
+            continue
+    return None, False
+
+
+def _place_of(spec: ModuleSpec, rest: list[str]) -> Place | None:
+    folders = list(spec.submodule_search_locations or ())
+    if rest:
+        return next(filter(None, (_below(folder, rest) for folder in folders)), None)
+    if folders:
+        return Place(spec.origin, folders[0], True)
+    if not spec.origin or not spec.has_location:
+        return None
+    return Place(spec.origin, os.path.dirname(spec.origin), False)
+
+
 def top_level_exists(module: str) -> bool:
     """Return whether a top-level module can be imported; used by ``any_module``."""
     name = module.partition(".")[0]
-    return name in sys.builtin_module_names or locate(name) is not None
+    if name in sys.builtin_module_names or locate(name) is not None:
+        return True
+    # A namespace package is only a folder.
+    folders = (path for path in sys.path if isinstance(path, str))
+    if any(os.path.isdir(f"{folder or os.curdir}/{name}") for folder in folders):
+        return True
+    return locate_by_hooks(name)[0] is not None

@@ -11,8 +11,8 @@ __all__ = ["DEFAULT_DEADLINE_S", "DEFAULT_PRIORITY", "FALLBACK", "HOST", "Prober
 
 DEFAULT_PRIORITY = 100
 DEFAULT_DEADLINE_S = 5.0
-HOST = "host"
-"""Stands for the distribution of a prober that the host registered itself."""
+HOST = "(host)"
+"""Stands for the distribution of a prober that the host registered itself; none can be named so."""
 
 FALLBACK = "fallback"
 """The name of the core-owned terminal prober; nobody else may take it."""

@@ -78,7 +78,9 @@ def _why_not(
         return "shadowed", f"{taken[prober.name].owner} has a prober of that name, and goes first"
     if problem := _api_problem(prober.api):
         return "api", problem
-    if problem := allowed(prober.distribution, prober.version, config.allow):
+    if prober.distribution != HOST and (
+        problem := allowed(prober.distribution, prober.version, config.allow)
+    ):
         return "trust", problem
     if problem := unmet(prober.when, machine, pci_vendors):
         return "when", problem

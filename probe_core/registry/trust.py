@@ -11,40 +11,81 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["allowed", "untrusted"]
 
+MAX_FILES = 1024
+_CODE = (".py", ".pyc", ".so", ".json")
+
 
 def untrusted(files: Iterable[str]) -> str | None:
-    """Return why a file must not be used by root; None when it may, or when this is not root."""
+    """Return why a file must not be used by root; None when it may, or when this is not root.
+
+    Checks owner and mode of each file, of all folders above it and of all links on the way, and
+    the code beside it in its packages.
+    """
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None
+    checked: set[str] = set()
     for path in files:
-        reason = _writable_by_others(os.path.realpath(path))
-        if reason:
-            return f"running as root, and {reason}"
+        for way in (os.path.abspath(path), os.path.realpath(path)):
+            if reason := _writable_by_others(way, checked):
+                return f"running as root, and {reason}"
     return None
 
 
-def _writable_by_others(path: str) -> str | None:
-    while True:
+def _writable_by_others(path: str, checked: set[str]) -> str | None:
+    """Check `path`, then the folder above it, up to the root."""
+    while path not in checked:
+        checked.add(path)
         try:
             status = os.lstat(path)
+        except NotADirectoryError:  # a module in a zip archive, which is checked next
+            path = os.path.dirname(path)
+            continue
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
-        if status.st_uid != 0:
-            return f"{path} belongs to user {status.st_uid}"
-        # A sticky folder (/tmp) lets nobody replace what is root's own inside it.
-        sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
-        if status.st_mode & stat.S_IWOTH and not sticky:
-            return f"{path} is writable by everyone"
-        if status.st_mode & stat.S_IWGRP and status.st_gid != 0 and not sticky:
-            return f"{path} is writable by group {status.st_gid}"
-        parent = os.path.dirname(path)
-        if parent == path:
-            return None
-        path = parent
+        if reason := _open_to_others(path, status) or _around(path, status, checked):
+            return reason
+        path = os.path.dirname(path)
+    return None
+
+
+def _around(path: str, status: os.stat_result, checked: set[str]) -> str | None:
+    """Check where a link leads, and the code in a package."""
+    if stat.S_ISLNK(status.st_mode):
+        target = os.path.join(os.path.dirname(path), os.readlink(path))
+        return _writable_by_others(os.path.normpath(target), checked)
+    if stat.S_ISDIR(status.st_mode) and os.path.exists(f"{path}/__init__.py"):
+        for file in _code_in(path):
+            if reason := _open_to_others(file, os.lstat(file)):
+                return reason
+    return None
+
+
+def _code_in(folder: str) -> Iterator[str]:
+    for number, name in enumerate(os.listdir(folder)):
+        if number > MAX_FILES:
+            return
+        if name.endswith(_CODE):
+            yield f"{folder}/{name}"
+
+
+def _open_to_others(path: str, status: os.stat_result) -> str | None:
+    if status.st_uid != 0:
+        return f"{path} belongs to user {status.st_uid}"
+    # Whoever may write a sticky folder (/tmp) cannot replace what is root's own inside it; the
+    # mode of a link means nothing.
+    if stat.S_ISLNK(status.st_mode):
+        return None
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return None
+    if status.st_mode & stat.S_IWOTH:
+        return f"{path} is writable by everyone"
+    if status.st_mode & stat.S_IWGRP and status.st_gid != 0:
+        return f"{path} is writable by group {status.st_gid}"
+    return None
 
 
 def allowed(distribution: str, version: str, allow: tuple[str, ...] | None) -> str | None:
