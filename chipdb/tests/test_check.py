@@ -74,6 +74,7 @@ def test_good_data_passes(data: Path) -> None:
         ("fp16.matrix.fp32", "fp16.tensor.fp32", "is not well formed"),
         ("fp16.matrix.fp32", "bf16.matrix.fp32", "the architecture has no such rate; use the rate key"),
         ("power = 200", "power = 200\npower2 = 1", "power2: is no known key; did you mean 'power'?"),
+        ("power = 200", "power = 20", "51.2 fp32 TFLOPS at 20 W is 2.56 per watt; 0.001 to 0.8 was ever sold"),
         (
             "power = 200",
             'override = [{ rate = "fp32.vector.fp32", reason = "x", source = "book" }]',

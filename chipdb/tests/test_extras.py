@@ -130,6 +130,17 @@ def test_two_packages_of_one_namespace(make: Make, data: Path, pack: Pack) -> No
     assert any("the namespace 'gamma' belongs to probe_gamma 1.2" in text for text in db.problems)
 
 
+def test_two_packages_that_share_a_key_are_ambiguous(make: Make, data: Path, pack: Pack) -> None:
+    pack(VENDOR)
+    other = VENDOR.replace('"gamma"', '"delta"').replace("gamma/g1", "delta/d1")
+    site = pack(other.replace("arch.gamma1", "arch.delta1").replace("G1", "D1"), name="delta")
+    db = asked(make, data, site)
+    match = db.match(pci="cccc:0001")
+    assert match.chip is None
+    assert [chip.id for chip in match.candidates] == ["delta/d1", "gamma/g1"]
+    assert any("'gamma/g1': p:cccc:0001: it means delta/d1 too" in text for text in db.problems)
+
+
 def test_one_bad_value_leaves_the_rest(make: Make, data: Path, pack: Pack) -> None:
     bad = VENDOR.replace("units = 10", "units = -5\nspeed = 3").replace(
         "boost = 1000", "boost = nan"
@@ -218,6 +229,15 @@ def test_a_bad_site_file_is_a_problem_and_no_failure(
     assert db.match(pci="aaaa:0001").chip is not None
     assert problem in "\n".join(db.problems)
     assert str(path) in db.problems[0]
+
+
+def test_a_site_file_hides_no_chip_with_the_same_units(
+    make: Make, data: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(SITE.replace("acme/fast-1", "acme/own").replace("units = 96", "units = 90"))
+    match = make(data, extra=(str(path),)).match(arch="one", units=90)
+    assert [chip.id for chip in match.candidates] == ["acme/own", "acme/fast-oem"]
 
 
 def test_without_extras_no_parser_is_loaded(db: Database) -> None:

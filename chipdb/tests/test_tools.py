@@ -89,15 +89,17 @@ def test_pages(db: Database, tmp_path: Path) -> None:
     assert sorted(map(os.path.basename, written)) == ["acme-fast.md", "beta-beta.md", "index.md"]
     page = (tmp_path / "acme-fast.md").read_text()
     assert (
-        "| chip | architecture | units | boost MHz | memory | GB/s | fp32 | fp16 matrix | int8 matrix |"
+        "| chip | architecture | units | boost MHz | memory | GB/s | fp32 | fp16 matrix | int8 matrix | sources |"
         in page
     )
     assert (
-        "| Acme Fast 1<br>`acme/fast-1` | one | 100 SM | 2000 | 16 GiB GDDR6 | 512 | 51.2 | 102.4 |  |"
+        "| Acme Fast 1<br>`acme/fast-1` | one | 100 SM | 2000 | 16 GiB GDDR6 | 512 | 51.2 | 102.4 |  | [book](#book) |"
         in page
     )
     assert "| 1000-1500 |" in page
-    assert "- `book`: A datasheet. Acme; acme.example: datasheet.pdf (read)" in page
+    assert (
+        '- <a id="book"></a>`book`: A datasheet. Acme; acme.example: datasheet.pdf (read)' in page
+    )
     assert "- [Fast](acme-fast.md) (5)" in (tmp_path / "index.md").read_text()
 
 

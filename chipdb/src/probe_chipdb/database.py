@@ -86,14 +86,18 @@ class Database:
         return self._problems
 
     def ids(self, key: str) -> tuple[str, ...]:
-        """The chips under one index key. A site's file hides the rest; packages only add."""
+        """The chips under one index key. A site's file hides the rest; packages only add.
+
+        An architecture with a unit count is nobody's own: there, everybody's chips count.
+        """
         found: tuple[str, ...] = ()
         for one in self.tables():
             here = one.ids(key)
-            if here and (one is self._built or one.origin.startswith("site:")):
+            owned = one is self._built or one.origin.startswith("site:")
+            if here and owned and not key.startswith("u:"):
                 return found + here
             found += here
-        return found
+        return tuple(dict.fromkeys(found))
 
     def chip(self, id_: str) -> Chip | None:
         """The chip of this id, or None."""

@@ -77,6 +77,7 @@ def _disown(data: Data, taken: list[Table]) -> None:
             _say(data, id_, "id", what, "use a namespace of your own; a site file may override")
         else:
             _drop_taken_keys(data, id_, chip, taken[0])
+            _tell_shared_keys(data, id_, chip, taken[1:])
     for name in [name for name in data.archs if any(table.archs.find(name) for table in taken)]:
         del data.archs[name]
         _say(
@@ -102,6 +103,15 @@ def _drop_taken_keys(data: Data, id_: str, chip: dict[str, Any], built: Table) -
             "remove it; the built table keeps it",
         )
         _forget(chip, key)
+
+
+def _tell_shared_keys(data: Data, id_: str, chip: dict[str, Any], packages: list[Table]) -> None:
+    """Two packages with one key: neither is better, so the key answers "one of", and says so."""
+    for key in chip_keys(chip):
+        others = [other for table in packages for other in table.ids(key)]
+        if others and key[0] not in "vu":
+            what = f"it means {', '.join(others)} too"
+            _say(data, id_, key, what, "agree with the other vendor; until then it is ambiguous")
 
 
 def _forget(chip: dict[str, Any], key: str) -> None:

@@ -13,6 +13,7 @@ _COLUMNS = (  # heading, rate key
     ("fp8 matrix", "fp8.matrix.fp32"),
     ("int8 matrix", "int8.matrix.int32"),
 )
+_FACTS = ("chip", "architecture", "units", "boost MHz", "memory", "GB/s")
 _INTRO = """\
 Figures are per device, dense, at boost clock, in TFLOPS (TOPS for int8); matrix paths accumulate
 in fp32 (int8 in int32). An empty cell is unknown, or the chip has no such path. Ask
@@ -61,17 +62,12 @@ def index(db: Database, families: dict[tuple[str, str], list[Chip]]) -> str:
 def page(db: Database, title: str, chips: list[Chip]) -> str:
     """One family: a table of its chips, the notes, and the documents behind the figures."""
     rates = [(head, rate) for head, rate in _COLUMNS if any(_figure(chip, rate) for chip in chips)]
-    heads = [
-        "chip",
-        "architecture",
-        "units",
-        "boost MHz",
-        "memory",
-        "GB/s",
-        *(head for head, _ in rates),
-    ]
+    heads = [*_FACTS, *(head for head, _ in rates), "sources"]
     rows = [_row(heads), _row(["---"] * len(heads))]
-    rows += [_row([*_facts(chip), *(_figure(chip, rate) for _, rate in rates)]) for chip in chips]
+    for chip in chips:
+        figures = [_figure(chip, rate) for _, rate in rates]
+        links = ", ".join(f"[{key}](#{key})" for key in chip.sources)
+        rows.append(_row([*_facts(chip), *figures, links]))
     parts = [f"# {title}", _INTRO, "\n".join(rows)]
     if notes := [f"- {chip.name}: {chip.note}" for chip in chips if chip.note]:
         parts.append("## Notes\n\n" + "\n".join(notes))
@@ -113,7 +109,8 @@ def _sources(db: Database, chips: list[Chip]) -> list[str]:
         key for chip in chips if chip.arch and (arch := db.arch(chip.arch)) for key in arch.sources
     }
     found = {key: source for key in sorted(keys) if (source := db.source(key))}
-    return [
-        f"- `{key}`: {one['title']}. {one['publisher']}; {one['ref']} ({one['status']})"
-        for key, one in found.items()
-    ]
+    return [f'- <a id="{key}"></a>`{key}`: {_cited(one)}' for key, one in found.items()]
+
+
+def _cited(source: dict[str, str]) -> str:
+    return "{title}. {publisher}; {ref} ({status})".format_map(source)
