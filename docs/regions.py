@@ -1,0 +1,175 @@
+"""The generated parts of the reference: each a function that returns Markdown made from the code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+
+# Made from this checkout, whatever else is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import source
+from units import UNITS
+
+__all__ = ["REGIONS"]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    cells = [list(head), *map(list, rows)]
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells]
+    rule = " | ".join("---" for _ in cells[0])
+    return "\n".join(f"| {line} |" for line in (lines[0], rule, *lines[1:]))
+
+
+def settings() -> str:
+    """Every setting: argument of `probe()`, option, variable, kind and meaning."""
+    from probe_core.config import FILE_VARIABLE, SETTINGS
+
+    rows = [
+        (f"`{name}`", f"`--{name}`", f"`{variable}`", kind, meaning)
+        for name, (kind, variable, meaning) in SETTINGS.items()
+    ]
+    rows.append(("`config`", "`--config`", f"`{FILE_VARIABLE}`", "path", "a TOML file of settings"))
+    return _table(("argument and key", "option", "variable", "kind", "meaning"), rows)
+
+
+def statuses() -> str:
+    """Every status that an outcome can have."""
+    from probe_core.isolation.run import FAILURES, STATUSES
+
+    rows = [
+        (f"`{status}`", meaning, "yes" if status in FAILURES else "no")
+        for status, meaning in STATUSES.items()
+    ]
+    return _table(("status", "meaning", "the prober's failure"), rows)
+
+
+def hooks() -> str:
+    """Every hook with its exact signature."""
+    return "\n\n".join(_function(one) for one in source.functions("probe_core/hookspecs.py"))
+
+
+def author() -> str:
+    """Everything a prober's author imports from `probe_core.api`."""
+    path = "probe_core/api.py"
+    parts = [_function(one) for one in source.functions(path)]
+    for name in ("Unavailable", "Request"):
+        parts.append(_class(path, name))
+    return "\n\n".join(parts)
+
+
+def calls() -> str:
+    """The public calls of a host."""
+    wanted = ("probe", "probe_async", "register", "unregister", "child_entry")
+    found = {one.name: one for one in source.functions("probe_core/probing.py")}
+    return "\n\n".join(_function(found[name]) for name in wanted)
+
+
+def machine() -> str:
+    """The `Machine` and its methods."""
+    path = "probe_core/machine.py"
+    methods = [_function(one, "Machine.") for one in source.functions(path, "Machine")]
+    return "\n\n".join([_class(path, "Machine"), *methods])
+
+
+_TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
+
+
+def report() -> str:
+    """Every field of every type of the report, with its unit."""
+    from probe_core import model
+
+    names = dict.fromkeys([*_TYPES, *(n for n in model.__all__ if n[0].isupper())])
+    return "\n\n".join(_type(name, _home(getattr(model, name))) for name in names)
+
+
+def _home(kind: type) -> str:
+    """Return the file of a class, below the repository's root."""
+    return kind.__module__.replace(".", "/") + ".py"
+
+
+def _type(name: str, path: str) -> str:
+    node = source.classes(path)[name]
+    fields = source.attributes(node).items()
+    table = _table(
+        ("field", "type", "unit", "meaning"),
+        (_field(name, field, kind, text) for field, (kind, text) in fields),
+    )
+    methods = [_function(one, f"{name}.", 4) for one in source.functions(path, name)]
+    return "\n\n".join([f"### {name}", source.ast.get_docstring(node) or "", table, *methods])
+
+
+def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
+    numeric = {"int", "float"} & set(kind.replace("[", " ").replace("]", " ").split())
+    unit = UNITS[f"{owner}.{name}"] if numeric else ""
+    return f"`{name}`", f"`{kind}`", unit, text
+
+
+def cli() -> str:
+    """Every command with its options; the options of all commands that probe, once."""
+    from probe_core.cli import COMMANDS
+    from probe_core.cli.options import add_probe_options
+
+    shared = _parser(add_probe_options)
+    parts = [f"### Probing options\n\n{_options(_actions(shared))}"]
+    for name, (module_name, _) in COMMANDS.items():
+        module = import_module(f"probe_core.cli.{module_name}")
+        own = _actions(_parser(module.add_arguments))
+        rest = [one for one in own if one.dest not in {a.dest for a in _actions(shared)}]
+        title = "probe" if name == "report" else f"probe {name}"
+        probes = "\n\nAnd the [probing options](#probing-options)." if len(rest) < len(own) else ""
+        text = textwrap.fill(module.HELP, 100)
+        parts.append(f"### {title}\n\n{text}\n\n{_options(rest)}{probes}")
+    return "\n\n".join(parts)
+
+
+def _parser(add: Callable[[argparse.ArgumentParser], None]) -> argparse.ArgumentParser:
+    from probe_core.cli.options import Parser
+
+    parser = Parser(prog="probe", allow_abbrev=False, add_help=False)
+    add(parser)
+    return parser
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return parser._actions
+
+
+def _options(actions: Iterable[argparse.Action]) -> str:
+    rows = [(f"`{_written(one)}`", one.help or "") for one in actions]
+    return _table(("argument", "meaning"), rows) if rows else "It takes no options of its own."
+
+
+def _written(action: argparse.Action) -> str:
+    """Return an argument as a person writes it: ``-n N``, ``--json``, ``NAME``."""
+    values = "/".join(map(str, action.choices or ())) or str(action.metavar or action.dest.upper())
+    if not action.option_strings:
+        return values
+    names = ", ".join(action.option_strings)
+    return names if action.nargs == 0 else f"{names} {values}"
+
+
+def _function(one: source.Function, prefix: str = "", level: int = 3) -> str:
+    title = f"{'#' * level} `{prefix}{one.name}`"
+    note = "A property.\n\n" if one.is_property else ""
+    return f"{title}\n\n```text\n{one.signature}\n```\n\n{note}{one.doc}"
+
+
+def _class(path: str, name: str) -> str:
+    made = source.constructor(path, name)
+    doc = source.ast.get_docstring(source.classes(path)[name]) or ""
+    signature = made.signature.replace("def __init__", name, 1).removesuffix(" -> None")
+    signature = signature.replace("(self, ", "(", 1).replace("\n    self,", "", 1)
+    return f"### `{name}`\n\n```text\n{signature}\n```\n\n{doc}"
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    one.__name__: one
+    for one in (settings, statuses, hooks, author, calls, machine, report, cli)
+}
+"""Name of a region, as pages write it, to the function that makes it."""

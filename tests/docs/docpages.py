@@ -1,0 +1,87 @@
+"""Reads the pages: their blocks, and the comments above a block that say what a test does with it.
+
+``<!-- run -->`` runs a sh or python block, ``<!-- run: exit 2 -->`` expects that status,
+``<!-- file: PATH -->`` writes the block into the page's folder, ``<!-- output -->`` says what the run
+above printed (``…`` stands for anything), ``<!-- not run: REASON -->`` says why a block is not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+_DIRECTIVE = re.compile(r"<!-- (run|file|output|not run)(?:: (.+?))? -->")
+
+
+class Block:
+    """A fenced block: language, text, line of the page, and its directive ("" without one)."""
+
+    def __init__(self, language: str, text: str, line: int, directive: str, detail: str) -> None:
+        self.language = language
+        self.text = text
+        self.line = line
+        self.directive = directive
+        self.detail = detail
+
+
+def pages() -> list[Path]:
+    """Return all pages of the documentation."""
+    return [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts]
+
+
+def name(page: Path) -> str:
+    """Return a page's path below docs/."""
+    return page.relative_to(DOCS).as_posix()
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return a page's fenced blocks, in order."""
+    return list(_blocks(page.read_text("utf-8").splitlines()))
+
+
+def _blocks(lines: list[str]) -> Iterator[Block]:
+    inside: list[str] | None = None
+    language, start, above = "", 0, ""
+    for number, line in enumerate(lines, 1):
+        if inside is None and line.startswith("```"):
+            inside, language, start = [], line.strip("`").strip(), number
+        elif inside is not None and line.startswith("```"):
+            found = _DIRECTIVE.fullmatch(above)
+            directive, detail = (found[1], found[2] or "") if found else ("", "")
+            yield Block(language, "\n".join(inside) + "\n", start, directive, detail)
+            inside, above = None, ""
+        elif inside is not None:
+            inside.append(line)
+        elif line.strip():
+            above = line.strip()
+
+
+def prose(page: Path) -> str:
+    """Return a page without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as code hosts and MyST make them."""
+    titles = re.findall(r"^#{1,6} (.+)$", prose(page), flags=re.MULTILINE)
+    return {_slug(title) for title in titles}
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return whether `text` is what `pattern` says, trailing blanks aside."""
+    wanted = ["(?:.*)" if line.strip() == "…" else _line(line) for line in pattern.splitlines()]
+    # A line of its own stands for any number of lines.
+    expression = "\n".join(wanted).replace("(?:.*)\n", "(?:.*\n)*?").replace("\n(?:.*)", "(?:\n.*)*?")
+    clean = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return re.fullmatch(expression, clean) is not None
+
+
+def _line(line: str) -> str:
+    return "[^\n]*".join(re.escape(part) for part in line.rstrip().split("…"))

@@ -1,0 +1,83 @@
+"""A fresh environment for each page: a reader's machine on which nothing but the core is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from docpages import ROOT
+
+__all__ = ["Place"]
+
+_SCRIPTS = {"probe": "from probe_core.cli import main", "pip": "from pip._internal.cli.main import main"}
+
+
+class Place:
+    """A folder to work in, and a virtual environment of its own.
+
+    What the tests' own interpreter can import can be imported there too, so nothing is fetched.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.work = folder / "work"
+        self.work.mkdir()
+        self._venv = folder / "venv"
+        venv.create(self._venv, with_pip=False, symlinks=True)
+        self._python = self._venv / "bin" / "python"
+        self._share_path()
+        for script, line in _SCRIPTS.items():
+            self._write_script(script, line)
+
+    def _share_path(self) -> None:
+        site = next((self._venv / "lib").glob("python*/site-packages"))
+        standard = (sys.base_prefix + "/lib/python", str(self._venv))
+        paths = [p for p in sys.path if os.path.isdir(p) and (not p.startswith(standard) or "site-" in p)]
+        shared = [str(ROOT), str(ROOT / "chipdb/src"), *paths]
+        (site / "shared.pth").write_text("\n".join(dict.fromkeys(shared)) + "\n")
+
+    def _write_script(self, script: str, line: str) -> None:
+        path = self._venv / "bin" / script
+        path.write_text(f"#!{self._python}\nimport sys\n{line}\nsys.exit(main())\n")
+        path.chmod(0o755)
+
+    def environ(self) -> dict[str, str]:
+        """Return the environment of a reader: nothing of the tests' own, and no network for pip."""
+        return {
+            "PATH": f"{self._venv / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.work),
+            "LANG": "C.UTF-8",
+            "NO_COLOR": "1",
+            "COLUMNS": "100",
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_DEPS": "1",
+            "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this one as "no-build-isolation = 0"
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_ROOT_USER_ACTION": "ignore",
+            "PYTEST_ADDOPTS": "-p no:cacheprovider",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+
+    def run(self, language: str, text: str) -> subprocess.CompletedProcess[str]:
+        """Run a block of shell or Python; output and errors come together, in order."""
+        shell = ["bash", "-euo", "pipefail", "-c", text]
+        command = [str(self._python), "-c", text] if language == "python" else shell
+        return subprocess.run(
+            command,
+            cwd=self.work,
+            env=self.environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file below the folder to work in."""
+        target = self.work / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
