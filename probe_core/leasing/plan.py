@@ -177,11 +177,16 @@ def _busy(
 
     taker.give_up()  # what was kept while waiting is nobody's now
     names = {key.own for _, key in taker.keys} | {key.whole for _, key in taker.keys}
+    taken = [one for one in leases(taker.folder) if file_name(one["device"]) in names]
     said = [
-        f"{one['device']} by process {one['pid'] or '?'} ({one['command'] or '?'})"
-        for one in leases(taker.folder)
-        if file_name(one["device"]) in names
+        f"{one['device']} by process {one['pid'] or '?'} ({one['command'] or '?'})" for one in taken
     ]
+    left = len(taker.keys) - len({one["device"] for one in taken})
+    fix = "--wait to stand in line"
+    if request.wanted is None and 0 < left < (request.count or 1):
+        fix += f", or ask for {left}"
+    if taken and request.share is False and all(one["share"] for one in taken):
+        fix += ", or --share: the holders do"
     waited = f" after {wait:g} s" if wait else ""
     holders = "; ".join(said) or "another process"
     found = candidates(document, request.consumer)
@@ -192,5 +197,5 @@ def _busy(
         consumer=found.consumer,
         visible=found.visible,
         hidden=found.hidden,
-        fix="--wait to stand in line, or --share to use a device together",
+        fix=fix,
     )

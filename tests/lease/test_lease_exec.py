@@ -39,7 +39,7 @@ def test_two_commands_get_two_gpus_and_a_third_none(node: Node) -> None:
         assert third.returncode == 3
         assert "asked for 1 device: not free" in third.stderr
         assert f"by process {one.pid}" in third.stderr
-        assert "--wait" in third.stderr
+        assert third.stderr.endswith("what would work: --wait to stand in line\n")
         told = {(entry["pid"], entry["state"], entry["share"]) for entry in node.held()}
         assert told == {(one.pid, "running", False), (two.pid, "running", False)}
     finally:
@@ -148,8 +148,10 @@ def test_status_signals_and_process_are_the_commands_own(node: Node) -> None:
 def test_the_command_inherits_no_ignored_signals_and_no_other_files(node: Node) -> None:
     words = ("sh", "-c", "grep SigIgn /proc/self/status; ls -l /proc/self/fd | grep -c leases")
     done = node.run("exec", "--", *words)
-    assert done.stdout.splitlines()[0].endswith("0" * 16)
-    assert done.stdout.splitlines()[1] == "2"  # the device's lock, and the folder's
+    ignored, files = done.stdout.split()[1:]
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what Python ignores, as glibc does 32 and 33
+        assert not int(ignored, 16) >> (number - 1) & 1
+    assert files == "2"  # the device's lock, and the folder's
 
 
 @pytest.mark.parametrize(
