@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.findings import finding
+from probe_core.resolve.reasons import explain_nulls
 from probe_core.resolve.shorthands import add_shorthands
 
 TYPE_CHECKING = False
@@ -53,6 +54,7 @@ def resolve(
             what = f"the chip of {device['id']} could not be resolved"
             findings.append(finding("chipdb-problem", what, why, fix, device=device["id"]))
         add_shorthands(device)
+        explain_nulls(device)
     if database is not None:
         findings += _problems(database)
     return findings

@@ -1,0 +1,75 @@
+"""Reports for tests: probe a recorded or a made-up machine, and hold the report to its schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import recorded
+
+import probe_core
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = ROOT / "probe_core" / "report.schema.json"
+BUILT_IN = "cpu"
+"""A name for `only` that leaves out whatever plugins happen to be installed."""
+
+
+@cache
+def validator() -> Any:
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
+
+
+def validated(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document if it is one of the published schema; every test's reports are."""
+    problems = [f"{list(e.absolute_path)}: {e.message}" for e in validator().iter_errors(document)]
+    assert not problems, problems[:5]
+    return document
+
+
+def report_of(machine: probe_core.Machine, **arguments: Any) -> dict[str, Any]:
+    """Probe a machine, with the built-in probers alone unless told otherwise."""
+    arguments = {"only": BUILT_IN} | arguments
+    return validated(probe_core.probe(machine=machine, **arguments).to_json())
+
+
+def machine_of(data: Mapping[str, Any], folder: Path) -> probe_core.Machine:
+    """Unpack a recording and return the machine."""
+    root = str(recorded.unpack(dict(data), folder))
+    return probe_core.Machine(root, data["environ"], data["os"], data["arch"])
+
+
+def plugin(name: str) -> dict[str, Any]:
+    """Return the arguments that run one of the repository's plugins, installed or not."""
+    import sys
+
+    source = str(ROOT / "plugins" / name / "src")
+    if source not in sys.path:
+        sys.path.append(source)
+    import_module(f"probe_{name}")
+    return {"only": name, "probers": {name: {"target": f"probe_{name}.prober"}}}
+
+
+def codes(document: Mapping[str, Any]) -> list[str]:
+    return sorted(finding["code"] for finding in document["findings"])
+
+
+def at(data: Any, path: str) -> Any:
+    """Return the value at a dotted path; keys may hold dots themselves (`sources.memory.total`)."""
+    if not path:
+        return data
+    if isinstance(data, list):
+        head, _, rest = path.partition(".")
+        number = int(head)
+        return at(data[number], rest) if number < len(data) else None
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        key = ".".join(parts[:length])
+        if isinstance(data, dict) and key in data:
+            return at(data[key], ".".join(parts[length:]))
+    return None

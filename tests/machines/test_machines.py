@@ -1,0 +1,113 @@
+"""Every recorded machine gets the report that its file expects, value by value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+from reports import at, codes, machine_of, plugin, report_of
+
+from probe_core.resolve.reasons import EXPLAINED
+
+RECORDINGS = {name: recorded.read(name) for name in recorded.names()}
+WITH_PLUGIN = [(name, who) for name, data in RECORDINGS.items() for who in data.get("with", ())]
+FIGURES = ("fp32", "fp16", "int8")
+REASONED = ("chip.id", "memory.total", *EXPLAINED, *FIGURES)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_built_in_probers_report_what_the_recording_expects(name: str, tmp_path: Path) -> None:
+    data = RECORDINGS[name]
+    report = report_of(machine_of(data, tmp_path))
+    assert differences(report, data["expect"]) == []
+    assert unexplained(report) == []
+
+
+@pytest.mark.parametrize(("name", "who"), WITH_PLUGIN)
+def test_with_its_plugin(name: str, who: str, tmp_path: Path) -> None:
+    data = RECORDINGS[name]
+    report = report_of(machine_of(data, tmp_path), **plugin(who))
+    assert [o["status"] for o in report["outcomes"] if o["prober"] == who] == ["ok"]
+    assert differences(report, data["with"][who]) == []
+    assert unexplained(report) == []
+
+
+def differences(report: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """Return what differs, one line each."""
+    wanted: list[tuple[str, Any, Any]] = [
+        ("primary", report["primary"], expected["primary"]),
+        ("fallback", report["fallback"], expected["fallback"]),
+        ("findings", codes(report), sorted(expected["findings"])),
+        ("devices", [d["id"] for d in report["devices"]], [d["id"] for d in expected["devices"]]),
+    ]
+    node = expected.get("node", {})
+    wanted += [(f"node.{path}", at(report["node"], path), value) for path, value in node.items()]
+    for found, device in zip(report["devices"], expected["devices"], strict=False):
+        wanted += [
+            (f"{found['id']} {path}", shown(path, at(found, path)), value)
+            for path, value in device.items()
+        ]
+    return [f"{what}: {got!r}, not {want!r}" for what, got, want in wanted if got != want]
+
+
+def shown(path: str, value: Any) -> Any:
+    """Return peaks with four digits, as a data sheet gives them, and all else exactly."""
+    return float(f"{value:.4g}") if path in FIGURES and value is not None else value
+
+
+def unexplained(report: dict[str, Any]) -> list[str]:
+    """Return the unknown values that have no reason."""
+    return [
+        f"{device['id']} {path}"
+        for device in report["devices"]
+        for path in REASONED
+        if at(device, path) is None and not device["unknown"].get(path.removesuffix(".id"))
+    ]
+
+
+def test_each_name_says_what_is_expected() -> None:
+    assert len(RECORDINGS) >= 28
+    for name, data in RECORDINGS.items():
+        kind = data["expect"]["devices"][0]["kind"]
+        if name.endswith("--cpu"):
+            assert kind == "cpu", name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "no recording of schema 1"),
+        ({"files": {"/a/../../b": ""}}, "not a plain absolute path"),
+        ({"files": {"relative": ""}}, "not a plain absolute path"),
+        ({"files": {"/a\0b": ""}}, "not a plain absolute path"),
+        ({"links": {"/sys/x": "/etc/passwd"}}, "an absolute target"),
+        ({"links": {"/sys/x": "../../etc/passwd"}}, "leads out of the folder"),
+        ({"links": {"/sys/x": "a/../../../etc"}}, "leads out of the folder"),
+        ({"links": {"/x": ".."}}, "leads out of the folder"),
+        ({"origin": "found somewhere"}, "'recorded' or 'invented'"),
+        ({"extra": 1}, "unknown keys: extra"),
+        ({"files": {f"/{n}": "" for n in range(20_001)}}, "more than 20000"),
+        ({"files": {"/big": "x" * ((1 << 20) + 1)}}, "longer than 1 MiB"),
+    ],
+)
+def test_loader_refuses_what_could_do_harm(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    data = {"schema": 1, "origin": "invented", "files": {}, "links": {}} | change
+    with pytest.raises(recorded.BadRecording, match=message):
+        recorded.unpack(data, tmp_path)
+
+
+def test_loader_writes_lines_text_and_links(tmp_path: Path) -> None:
+    data = {
+        "schema": 1,
+        "origin": "invented",
+        "files": {"/a/lines": ["one", "two"], "/a/text": "x\0y"},
+        "links": {"/b/link": "../a", "/b/driver": "../drivers/none"},
+    }
+    recorded.unpack(data, tmp_path)
+    assert (tmp_path / "b/link/lines").read_bytes() == b"one\ntwo\n"
+    assert (tmp_path / "a/text").read_bytes() == b"x\0y"
+    assert (tmp_path / "b/driver").is_dir()
