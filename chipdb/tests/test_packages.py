@@ -1,7 +1,11 @@
 """The walk over dist-info folders: cheap, and nobody's broken metadata hides another's."""
 
+import os
 from pathlib import Path
 
+import pytest
+
+from probe_chipdb.entry.files import read
 from probe_chipdb.packages import find
 
 GROUP = "[probe_core.chipdb.v1]\n"
@@ -48,6 +52,20 @@ def test_the_first_on_the_path_wins(tmp_path: Path) -> None:
     assert package.folder == str(tmp_path / "a" / "acme_chips")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_in_the_place_of_a_file_blocks_nobody(tmp_path: Path) -> None:
+    dist(tmp_path, "pipe-1.0", None)
+    os.mkfifo(tmp_path / "pipe-1.0.dist-info" / "entry_points.txt")
+    os.mkfifo(tmp_path / "chips.toml")
+    assert find([str(tmp_path)]) == []
+    tables, problems = read(str(tmp_path / "chips.toml"), "chips.toml")
+    assert tables == {}
+    assert [str(problem) for problem in problems] == [
+        "chips.toml: is no regular file; write the chips to a file"
+    ]
+
+
 def test_paths_that_are_no_folders(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"")
-    assert find([str(tmp_path / "x.zip"), str(tmp_path / "missing"), ""]) == []
+    odd = [str(tmp_path / "x.zip"), str(tmp_path / "missing"), "", b"bytes", tmp_path]
+    assert find(odd) == []  # type: ignore[arg-type]

@@ -28,7 +28,8 @@ class Package:
 
 def find(path: "Sequence[str] | None" = None) -> list[Package]:
     """Every vendor package on the path, by distribution and name; the first of a name wins."""
-    places = list(dict.fromkeys(sys.path if path is None else path))
+    given = sys.path if path is None else path
+    places = list(dict.fromkeys(str(place) for place in given if not isinstance(place, bytes)))
     seen: dict[tuple[str, str], Package] = {}
     for place in places:
         for distribution, text in _entry_points(place):
@@ -46,7 +47,8 @@ def _entry_points(place: str) -> "Iterator[tuple[str, str]]":
         return
     for name in sorted(names):
         try:
-            with open(f"{place or '.'}/{name}/entry_points.txt", "rb", buffering=0) as file:
+            file_name = f"{place or '.'}/{name}/entry_points.txt"
+            with open(file_name, "rb", buffering=0, opener=_at_once) as file:
                 data = file.read(_MOST) or b""
         except OSError:
             continue
@@ -55,6 +57,11 @@ def _entry_points(place: str) -> "Iterator[tuple[str, str]]":
                 name.removesuffix(".dist-info").replace("-", " ", 1),
                 data.decode("utf-8", "replace"),
             )
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting: a pipe in the place of a file must not stop a probe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _group(text: str) -> "Iterator[tuple[str, str]]":

@@ -1,6 +1,7 @@
 """Reads one TOML file within bounds, so that neither a huge nor a broken one can hurt anybody."""
 
 import os
+import stat
 import tomllib
 
 from probe_chipdb.entry.problem import Problem
@@ -14,6 +15,8 @@ def read(path: str, shown: str = "") -> tuple[dict[str, object], list[Problem]]:
     """The file's tables, or nothing and the reason why. Raises nothing."""
     shown = shown or path
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block whoever opens it
+            return _no(shown, "is no regular file", "write the chips to a file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
