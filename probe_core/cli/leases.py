@@ -24,10 +24,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.cli.context import CommandError
     from probe_core.leasing.errors import LeaseError
     from probe_core.leasing.folder import lease_folder
-    from probe_core.leasing.listing import leases
 
     try:
         folder = lease_folder(context.environ)
+        from probe_core.leasing.listing import leases
+
         try:
             found = leases(folder)
         finally:

@@ -34,8 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Evaluate the rules for this process's environment."""
     from probe_core.cli.context import CommandError
-    from probe_core.visibility import CONSUMERS, refresh
+    from probe_core.visibility import CONSUMERS, canonical, refresh
 
+    args.consumer = None if args.consumer is None else canonical(args.consumer)
     if args.consumer is not None and args.consumer not in CONSUMERS:
         known = ", ".join(CONSUMERS)
         raise CommandError(f"visible: {args.consumer!a} is no runtime known here ({known})", 2)

@@ -103,6 +103,8 @@ def lease(
 
     Raises `SelectionError` (code ``busy`` when others hold the devices) and `LeaseError`.
     """
+    if os.name != "posix":
+        raise LeaseError("leases need the file locks of Linux or macOS")
     from probe_core.leasing.keys import HELD, note_held
     from probe_core.leasing.plan import Request, obtain
     from probe_core.selection.candidates import document_of

@@ -22,7 +22,7 @@ __all__ = ["Folder", "lease_folder"]
 
 VARIABLE = "PROBE_LEASES"
 _NAME = "probe-core"
-_SHARED = ("/run/lock", "/tmp")
+_SHARED = ("/run/lock", "/tmp", "/private/tmp")  # the last is macOS's, where /tmp is a link
 _OPEN = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _LONGEST = 200
 
@@ -118,6 +118,8 @@ class Folder:
 
 def lease_folder(environ: Mapping[str, str]) -> Folder:
     """Open the folder for leases, made if it is missing; raises `LeaseError`."""
+    if os.name != "posix":
+        raise LeaseError("leases need the file locks of Linux or macOS")
     named = environ.get(VARIABLE)
     if named:
         if not os.path.isabs(named):
@@ -133,7 +135,7 @@ def lease_folder(environ: Mapping[str, str]) -> Folder:
             return Folder(path)
     own = environ.get("XDG_RUNTIME_DIR", "")
     if not os.path.isabs(own):
-        tried = " and ".join(_SHARED)
+        tried = " and ".join(_SHARED[:2])
         raise LeaseError(
             f"no folder for leases: {tried} are not open to all; name one in {VARIABLE}"
         )

@@ -63,12 +63,14 @@ def select(
     `report` is a report or its document, its visibility made for the environment that counts.
     `wanted` is a list of the consumer's numbers (``0,2``), of beginnings of UUIDs (``GPU-1a2b``)
     or of ids (``pci:0000:01:00.0``), mixed as one likes, or a layout (``2x1``: two groups of one
-    device each). `count` asks for that many devices instead; with neither, every visible device is
-    meant. `memory` (bytes or ``20GiB``) is what each device must have free. `consumer` is whose
-    sight counts (``cuda``); by default that of the primary device's vendor.
+    device each), or ``all``. `count` asks for that many devices instead; with neither, every
+    visible device is meant. `memory` (bytes or ``20GiB``) is what each device must have free.
+    `consumer` is whose sight counts (``cuda``); by default that of the primary device's vendor.
     """
     document = document_of(report)
     found = candidates(document, consumer)
+    if wanted is not None and wanted.strip().lower() == "all":
+        wanted = None
     asked = _asked(wanted, count, memory)
     fail = _failing(found, asked)
     if wanted is not None and count is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.visibility import MAIN, main_consumer
+from probe_core.visibility import MAIN, canonical, main_consumer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def candidates(document: Mapping[str, Any], consumer: str | None = None) -> Cand
     report's order.
     """
     every = [one for one in document.get("devices") or () if one.get("kind") in _COMPUTE]
-    name = consumer or _default(every, document.get("primary"))
+    name = canonical(consumer) if consumer else _default(every, document.get("primary"))
     found = Candidates(name, every)
     placed: list[tuple[int, int, Device]] = []
     for place, device in enumerate(every):

@@ -21,6 +21,7 @@ __all__ = [
     "CONSUMERS",
     "MAIN",
     "annotate",
+    "canonical",
     "findings",
     "main_consumer",
     "refresh",
@@ -42,6 +43,19 @@ CONSUMERS = (
     "metal",
 )
 """All consumers, in the order in which they are shown."""
+
+ALIASES = {
+    "rocm": "hip",
+    "ze": "level-zero",
+    "levelzero": "level-zero",
+    "oneapi": "sycl",
+    "cl": "opencl",
+    "vk": "vulkan",
+    "ggml": "ggml-vulkan",
+    "container": "nvidia-container",
+    "mlx": "metal",
+}
+"""Other words for consumers; ``_`` counts as ``-`` too."""
 
 CODES = (
     "hidden-by-variable",
@@ -192,6 +206,12 @@ def _plain(view: View) -> bool:
     return view.variable is None and not view.reasons
 
 
+def canonical(consumer: str) -> str:
+    """Return a consumer's name as reports have it: ``level-zero`` for ``level_zero`` or ``ze``."""
+    name = consumer.strip().lower().replace("_", "-")
+    return ALIASES.get(name, name)
+
+
 def main_consumer(device: Device) -> str:
     """Return the consumer by which the device counts as visible: its vendor's own."""
     return MAIN.get(str(device.get("vendor")), "vulkan")
@@ -204,8 +224,9 @@ def visible(document: Mapping[str, Any], consumer: str | None = None) -> list[De
     hide (a CPU, an NPU) count as visible. Devices without a known index keep the report's order.
     """
     found = []
+    wanted = None if consumer is None else canonical(consumer)
     for place, device in enumerate(document.get("devices") or ()):
-        said = (device.get("visibility") or {}).get(consumer or main_consumer(device))
+        said = (device.get("visibility") or {}).get(wanted or main_consumer(device))
         if said is None and consumer is None:
             found.append((place, place, device))
         elif said and said.get("visible"):

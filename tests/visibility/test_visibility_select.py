@@ -45,6 +45,7 @@ FOUR = nodes.h100s(4)
         ("0000:04:00.0", {}, [4]),
         ("GPU-e429", {"CUDA_VISIBLE_DEVICES": "2"}, [3]),
         (None, {"CUDA_VISIBLE_DEVICES": "2,3"}, [3, 4]),
+        ("all", {"CUDA_VISIBLE_DEVICES": "3,2"}, [4, 3]),
     ],
 )
 def test_lists(wanted: str | None, environ: dict[str, str], expected: list[int]) -> None:
@@ -136,6 +137,12 @@ def test_order_that_only_the_driver_knows_is_refused_by_number_not_by_uuid() -> 
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in str(caught.value.fix)
     assert nodes.slots(select(document, nodes.UUIDS[1][:12]).ids) == [2]
     assert len(select(document, count=2)) == 2
+
+
+def test_consumers_have_other_names() -> None:
+    document = report([nodes.intel(1)])
+    for name in ("level-zero", "level_zero", "ZE", "oneapi"):
+        assert len(select(document, "0", consumer=name)) == 1
 
 
 def test_no_accelerator() -> None:
