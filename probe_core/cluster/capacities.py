@@ -1,11 +1,12 @@
 """What one node offers to a model, by one declared rule, out of its report.
 
-The rule. Counted are the GPUs and accelerators that their vendor's own runtime surely sees. Where
-one of them has dedicated memory, those with dedicated memory count and the integrated ones do not;
-else the integrated ones count and their memory is the system's, once. Without any, the CPU counts.
-A GPU that is split into parts (MIG) counts as its visible parts. NPUs and displays never count
-unless named. FLOPS and dedicated memory are sums. Bandwidth is the memory-weighted harmonic mean:
-layers lie on one device each, and are read one after another.
+The rule. Counted are the GPUs and accelerators that their vendor's own runtime surely sees and
+whose memory is known. Where one of them has dedicated memory, those with dedicated memory count
+and the integrated ones do not; else the integrated ones count and their memory is the system's,
+once. Without any, the CPU counts. A GPU that is split into parts (MIG) counts as its visible
+parts. NPUs and displays never count unless named. FLOPS and dedicated memory are sums. Bandwidth
+is the memory-weighted harmonic mean: layers lie on one device each, and are read one after
+another.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe_core.cluster.errors import ClusterError
+from probe_core.cluster.figures import amount
 from probe_core.visibility import main_consumer
 
 __all__ = ["Device", "counted"]
@@ -52,7 +53,8 @@ def _all(every: list[Device]) -> tuple[list[Device], dict[str, str]]:
     left_out: dict[str, str] = {}
     seen = [one for one in every if one.get("kind") in _COUNT and _visible(one, left_out)]
     parents = {one.get("parent") for one in seen}
-    found = [one for one in seen if one["id"] not in parents]
+    whole = [one for one in seen if one["id"] not in parents]
+    found = [one for one in whole if _has_memory(one, left_out)]
     own = [one for one in found if _dedicated(one)]
     if own:
         for one in found:
@@ -65,7 +67,8 @@ def _all(every: list[Device]) -> tuple[list[Device], dict[str, str]]:
         reasons["devices"] = "not counted: " + "; ".join(said)
     if not found:
         found = _cpus(every)
-        reasons.setdefault("devices", "no GPU is visible, so the CPU counts")
+        more = reasons.get("devices")
+        reasons["devices"] = "no GPU counts, so the CPU does" + (f"; {more}" if more else "")
     return found, reasons
 
 
@@ -77,6 +80,15 @@ def _visible(device: Device, left_out: dict[str, str]) -> bool:
     return False
 
 
-def _dedicated(device: Device) -> bool:
+def _has_memory(device: Device, left_out: dict[str, str]) -> bool:
+    """Leave out a GPU that only the bus saw, or that is lost: whether it runs is not known."""
     memory = device.get("memory")
-    return isinstance(memory, Mapping) and memory.get("kind") == "dedicated"
+    if isinstance(memory, Mapping) and memory.get("kind") and amount(memory.get("total")):
+        return True
+    why = (device.get("unknown") or {}).get("memory.total", "its report does not tell")
+    left_out[str(device["id"])] = f"its memory is unknown: {why}"
+    return False
+
+
+def _dedicated(device: Device) -> bool:
+    return bool(device["memory"]["kind"] == "dedicated")

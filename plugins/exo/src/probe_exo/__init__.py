@@ -1,0 +1,49 @@
+"""probe-core for exo: import `probe_exo.device_capabilities` (old exo) or this package (current).
+
+Nothing is imported until a name is used; pydantic only by `probe_exo.device_capabilities`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_exo.frozen import register_probers as register_probers
+    from probe_exo.identity import NodeIdentity as NodeIdentity
+    from probe_exo.identity import node_identity as node_identity
+    from probe_exo.memory import NodeMemory as NodeMemory
+    from probe_exo.memory import node_memory as node_memory
+    from probe_exo.node import NodeBackends as NodeBackends
+    from probe_exo.node import NodeCompute as NodeCompute
+    from probe_exo.node import node_backends as node_backends
+    from probe_exo.node import node_compute as node_compute
+    from probe_exo.thunderbolt import NodeLinks as NodeLinks
+    from probe_exo.thunderbolt import node_links as node_links
+
+__version__ = "1.0.0"
+
+_HOMES = {
+    "register_probers": "frozen",
+    "NodeIdentity": "identity",
+    "node_identity": "identity",
+    "NodeMemory": "memory",
+    "node_memory": "memory",
+    "NodeBackends": "node",
+    "NodeCompute": "node",
+    "node_backends": "node",
+    "node_compute": "node",
+    "NodeLinks": "thunderbolt",
+    "node_links": "thunderbolt",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'probe_exo' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"probe_exo.{home}"), name)
+    globals()[name] = value
+    return value

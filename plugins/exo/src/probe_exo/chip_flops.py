@@ -1,0 +1,46 @@
+"""`CHIP_FLOPS`: old exo's table of chips, now a read-only view of chipdb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from probe_exo.chip_lookup import database, figures_by_name
+from probe_exo.legacy import DeviceFlops
+
+__all__ = ["CHIP_FLOPS", "ChipFlops"]
+
+
+class ChipFlops(Mapping[str, DeviceFlops]):
+    """Chip name → peaks, looked up when asked.
+
+    Keys are names as chipdb spells them; what a driver or old exo's table calls a chip
+    (``NVIDIA GEFORCE RTX 4090``, ``Apple M1 Max``) finds it too. A name of several chips gives the
+    largest. Nothing fuzzy: an unknown name raises `KeyError`, which names what is near.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> DeviceFlops:
+        found = figures_by_name(name)
+        if not found.known:
+            near = ", ".join(dict.fromkeys(chip.name for chip in database().near(name, 3)))
+            raise KeyError(f"{name}: not in chipdb; near: {near or 'nothing'}")
+        fp32, fp16, int8 = found.numbers
+        return DeviceFlops(fp32=fp32, fp16=fp16, int8=int8)
+
+    def __iter__(self) -> Iterator[str]:
+        names = (chip.name for chip in database().chips() if chip.kind != "npu")
+        return iter(dict.fromkeys(names))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and figures_by_name(name).known
+
+    def __repr__(self) -> str:
+        return f"<CHIP_FLOPS over chipdb {database().version}>"
+
+
+CHIP_FLOPS = ChipFlops()
+"""The one instance; nothing is read until it is asked."""

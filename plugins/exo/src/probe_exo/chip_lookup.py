@@ -1,0 +1,71 @@
+"""exo's three numbers of a chip that is known by name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from probe_chipdb import Chip, Database, load
+from probe_core.resolve.shorthands import shorthand
+from probe_exo.rule import NAMES
+
+__all__ = ["Figures", "database", "figures_by_name", "figures_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """fp32, fp16 and int8; 0.0 with a reason where unknown."""
+
+    numbers: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    ambiguous: bool = False
+    """Whether the name is that of several chips."""
+    known: bool = True
+    """Whether chipdb has the name at all."""
+
+
+@cache
+def database() -> Database:
+    """Return chipdb, opened once."""
+    return load()
+
+
+def figures_by_name(name: str, units: int | None = None) -> Figures:
+    """Return the numbers of the chip of this name, with so many `units` where that is told.
+
+    Exact matches only. A name of several chips that `units` does not tell apart gives the largest
+    of them, as old exo's one entry per name did, and the reason says which it may be.
+    """
+    match = database().match(name=name, units=units)
+    if match.chip is not None:
+        return figures_of(match.chip, units)
+    candidates = [chip for chip in match.candidates if chip.kind != "npu"]
+    if not candidates:
+        why = match.reason or f"chipdb has no chip named {name!r}"
+        return Figures(reasons=dict.fromkeys(NAMES, why), known=False)
+    best = max((figures_of(chip) for chip in candidates), key=lambda found: found.numbers)
+    why = f"the largest of {', '.join(chip.id for chip in candidates)}"
+    reasons = {name: best.reasons.get(name, why) for name in NAMES}
+    return Figures(best.numbers, reasons, ambiguous=True)
+
+
+def figures_of(chip: Chip, units: int | None = None) -> Figures:
+    """Return a chip's numbers by the core's shorthands."""
+    peaks = [peak.as_json() for peak in chip.peaks(units=units)]
+    found = [shorthand(name, peaks) for name in NAMES]
+    return Figures(_numbers(found), _missing(chip, found))
+
+
+def _numbers(found: Iterable[float | None]) -> tuple[float, float, float]:
+    fp32, fp16, int8 = (value or 0.0 for value in found)
+    return fp32, fp16, int8
+
+
+def _missing(chip: Chip, found: Iterable[float | None]) -> dict[str, str]:
+    whole = chip.why_no_peaks()
+    return {
+        name: whole or f"no dense {name} path of {chip.id} is known"
+        for name, value in zip(NAMES, found, strict=True)
+        if value is None
+    }

@@ -1,0 +1,121 @@
+"""Old exo's device_capabilities.py as a drop-in: `from probe_exo.device_capabilities import *`.
+
+The same names, types, units and strings. What is new: it never raises, never blocks the event
+loop, ends by a deadline, knows about 2,000 chips, counts every visible GPU, works on Windows, and
+`DeviceCapabilities.reasons` says why a number is 0.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from probe_core.cluster.errors import ClusterError
+from probe_exo.chip_flops import CHIP_FLOPS
+from probe_exo.legacy import TFLOPS, DeviceCapabilities, DeviceFlops, capabilities_of
+from probe_exo.override import overridden
+from probe_exo.platforms import linux_facts, mac_facts, other_facts, windows_facts
+from probe_exo.rule import UNKNOWN_CHIP, UNKNOWN_MODEL, Facts
+from probe_exo.waiting import bounded
+
+__all__ = [
+    "CHIP_FLOPS",
+    "TFLOPS",
+    "UNKNOWN_DEVICE_CAPABILITIES",
+    "DeviceCapabilities",
+    "DeviceFlops",
+    "device_capabilities",
+    "linux_device_capabilities",
+    "mac_device_capabilities",
+    "windows_device_capabilities",
+]
+
+UNKNOWN_DEVICE_CAPABILITIES = DeviceCapabilities(
+    model=UNKNOWN_MODEL,
+    chip=UNKNOWN_CHIP,
+    memory=0,
+    flops=DeviceFlops(fp32=0, fp16=0, int8=0),
+)
+"""What a node is before it has said what it is."""
+
+DEADLINE_S = 15.0
+"""Seconds after which an answer is given whatever the drivers do."""
+CHOICE = "EXO_PROBE_DEVICES"
+"""Environment variable: ``all`` (the default), ``primary``, ``cpu``, or a device's id."""
+
+Look = Callable[[str, bool], Facts]
+
+_LOOKS: dict[str, Look] = {"linux": linux_facts, "darwin": mac_facts, "win32": windows_facts}
+_cached: dict[object, Facts] = {}
+
+
+async def device_capabilities(
+    *, devices: str | None = None, refresh: bool = False, deadline: float = DEADLINE_S
+) -> DeviceCapabilities:
+    """Return what this node can do; never raises, and takes at most `deadline` seconds.
+
+    `devices` is ``all`` visible GPUs together, the ``primary`` one, ``cpu``, or a device's id; by
+    default what EXO_PROBE_DEVICES says. Looked up once for the process; `refresh` looks again.
+    """
+    look = _LOOKS.get(sys.platform, other_facts)
+    return await _capabilities(look, devices, refresh, deadline, cached=True)
+
+
+async def linux_device_capabilities() -> DeviceCapabilities:
+    """Return what this Linux node can do."""
+    return await _capabilities(linux_facts, None, False, DEADLINE_S)
+
+
+async def mac_device_capabilities() -> DeviceCapabilities:
+    """Return what this Mac can do: asks system_profiler at every call."""
+    return await _capabilities(mac_facts, None, False, DEADLINE_S)
+
+
+async def windows_device_capabilities() -> DeviceCapabilities:
+    """Return what this Windows node can do."""
+    return await _capabilities(windows_facts, None, False, DEADLINE_S)
+
+
+async def _capabilities(
+    look: Look, devices: str | None, refresh: bool, deadline: float, cached: bool = False
+) -> DeviceCapabilities:
+    choice = devices or os.environ.get(CHOICE, "").strip() or "all"
+    key = (os.getpid(), choice, *map(os.environ.get, _DECIDES))
+    facts = _cached.get(key) if cached and not refresh else None
+    if facts is None:
+        try:
+            facts = await bounded(lambda: _looked(look, choice, refresh), deadline)
+        except TimeoutError:
+            facts = _without_answer(f"no answer within {deadline:g} s; it is looked up further")
+        else:
+            if cached:
+                _cached[key] = facts
+    return _overridden(capabilities_of(facts))
+
+
+_DECIDES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PROBE_STATIC")
+
+
+def _looked(look: Look, choice: str, refresh: bool) -> Facts:
+    """Look, in the thread; whatever goes wrong is an answer too."""
+    try:
+        return look(choice, refresh)
+    except ClusterError as error:
+        return _without_answer(f"{CHOICE}: {error}")
+    except Exception as error:
+        return _without_answer(f"{type(error).__name__}: {error}")
+
+
+def _without_answer(why: str) -> Facts:
+    fields = ("model", "chip", "memory", "fp32", "fp16", "int8")
+    return Facts(reasons=dict.fromkeys(fields, why))
+
+
+def _overridden(found: DeviceCapabilities) -> DeviceCapabilities:
+    size, why = overridden(os.environ)
+    if size is not None:
+        found.memory = size >> 20
+    if why is not None:
+        found._reasons["memory"] = why
+    return found

@@ -1,0 +1,85 @@
+"""Thunderbolt ports of a Mac, from system_profiler's JSON and networksetup's list of interfaces."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["Port", "parse_interfaces", "parse_ports", "rdma_enabled", "thunderbolt_ports"]
+
+Port = tuple[str, str | None, str | None, float | None]
+"""(this host's uuid, the peer's, interface, Gbit/s)."""
+
+_TIMEOUT_S = 10
+_GBITS = re.compile(r"(\d+(?:\.\d+)?)\s*Gb/s")
+
+
+def thunderbolt_ports() -> list[Port]:
+    """Return the ports of this Mac; nothing when it cannot be asked."""
+    text = _output(["system_profiler", "SPThunderboltDataType", "-json"])
+    return parse_ports(text, parse_interfaces(_output(["networksetup", "-listallhardwareports"])))
+
+
+def rdma_enabled() -> bool | None:
+    """Return what ``rdma_ctl status`` says; None where there is no such command."""
+    said = _output(["rdma_ctl", "status"]).lower()
+    return None if not said else "enabled" in said and "disabled" not in said
+
+
+def _output(command: list[str]) -> str:
+    try:
+        raw = subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return raw.decode("utf-8", "replace")
+
+
+def parse_interfaces(text: str) -> dict[str, str]:
+    """Return hardware port ("Thunderbolt 1") → device ("en2") of networksetup's list."""
+    found: dict[str, str] = {}
+    port = ""
+    for line in text.splitlines():
+        name, _, value = line.partition(": ")
+        if name == "Hardware Port":
+            port = value.strip()
+        elif name == "Device" and port:
+            found[port], port = value.strip(), ""
+    return found
+
+
+def parse_ports(text: str, interfaces: Mapping[str, str]) -> list[Port]:
+    """Return the ports in SPThunderboltDataType's JSON; nothing when it is not JSON."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    rows = document.get("SPThunderboltDataType") if isinstance(document, dict) else None
+    return list(_ports(rows if isinstance(rows, list) else [], interfaces))
+
+
+def _ports(rows: list[Any], interfaces: Mapping[str, str]) -> Iterator[Port]:
+    for row in rows:
+        uuid = row.get("domain_uuid_key") if isinstance(row, dict) else None
+        if not isinstance(uuid, str):
+            continue
+        tag = row.get("receptacle_1_tag")
+        tag = tag if isinstance(tag, dict) else {}
+        device = interfaces.get(f"Thunderbolt {tag.get('receptacle_id_key')}")
+        speed = _GBITS.search(str(tag.get("current_speed_key", "")))
+        yield uuid, _peer(row), f"rdma_{device}" if device else None, _number(speed)
+
+
+def _peer(row: Mapping[str, Any]) -> str | None:
+    items = row.get("_items")
+    for item in items if isinstance(items, list) else ():
+        peer = item.get("domain_uuid_key") if isinstance(item, dict) else None
+        if isinstance(peer, str):
+            return peer
+    return None
+
+
+def _number(match: re.Match[str] | None) -> float | None:
+    return float(match[1]) if match else None

@@ -1,0 +1,70 @@
+"""What a node is does not change while it runs: probe once, share it among threads and callers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from probe_core.config import load_config
+from probe_core.machine import Machine
+from probe_core.probing import document
+
+__all__ = ["node_document"]
+
+# What decides who sees which device; another value is another answer.
+_DECIDES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+    "PROBE_STATIC",
+)
+
+_lock = threading.Lock()
+_known: dict[object, Mapping[str, Any]] = {}
+
+
+def node_document(refresh: bool = False, machine: Machine | None = None) -> Mapping[str, Any]:
+    """Return this node's report as plain data, probed once for the process.
+
+    `refresh` probes again; a `machine` of one's own is always probed. Threads that ask at the same
+    time share one probe. Takes as long as `probe_core.probe` at most, and raises nothing that
+    hardware, drivers or plugins could cause.
+    """
+    if machine is not None:
+        return _probed(machine)
+    key = (os.getpid(), *map(os.environ.get, _DECIDES))
+    found = _known.get(key)
+    if found is not None and not refresh:
+        return found
+    before = found
+    with _lock:
+        found = _known.get(key)
+        if found is None or (refresh and found is before):
+            found = _probed(Machine())
+            _known.clear()
+            _known[key] = found
+    return found
+
+
+def cached_document() -> Mapping[str, Any] | None:
+    """Return the report if it is there already; never probes."""
+    return _known.get((os.getpid(), *map(os.environ.get, _DECIDES)))
+
+
+def _probed(machine: Machine) -> Mapping[str, Any]:
+    config, ignored = load_config({}, machine.environ if machine.live else {})
+    return document(config, ignored, machine=machine)
+
+
+def _forget() -> None:
+    """A forked child shares no lock with its parent: its owner may be gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
