@@ -21,7 +21,7 @@ def test_the_readmes_session() -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("module", ["peaks", "spelling", "veto"])
+@pytest.mark.parametrize("module", ["pci_text", "peaks", "spelling", "veto"])
 def test_docstrings(module: str) -> None:
     from importlib import import_module
 

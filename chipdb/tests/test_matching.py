@@ -49,6 +49,16 @@ def found(match: object) -> tuple[object, ...]:
         ({"name": "Acme Fast 1", "memory": int(15.0 * GIB)}, ("acme/fast-1", "name", "medium")),
         ({"name": "Beta B Max", "units": 30}, ("beta/b-30", "name", "medium")),
         ({"name": "x [aaaa:0001] (rev a1)", "name_kind": "lspci"}, ("acme/fast-1", "pci", "high")),
+        ({"name": "x [aaaa:0003] (rev c1)"}, ("acme/fast-oem", "pci-revision", "high")),
+        (
+            {"name": "PCI\\VEN_AAAA&DEV_0003&SUBSYS_1111AAAA&REV_A1\\4&1A2B", "name_kind": "wmi"},
+            ("acme/fast-oem", "pci-subsystem", "high"),
+        ),
+        (
+            {"name": "pci:v0000AAAAd00000003sv0000AAAAsd00001111bc03sc00i00"},
+            ("acme/fast-oem", "pci-subsystem", "high"),
+        ),
+        ({"name": "other,first\0beta,soc-gpu\0", "name_kind": "dt"}, ("beta/b-40", "dt", "high")),
     ],
 )
 def test_one_chip(db: Database, asked: dict[str, object], answer: tuple[object, ...]) -> None:

@@ -96,6 +96,10 @@ TABLE = [
     ("dt", "rockchip,rk3588-mali\0arm,mali-valhall-csf\0", "rockchip,rk3588-mali"),
     ("name", "RTX 3080 12 GB", "rtx 3080 12gb"),
     ("name", "Intel(R) Arc(tm) A770 Graphics (DG2)", "arc a770 graphics"),
+    ("nvml", "GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-1b2c)", "geforce rtx 4090"),
+    ("nvml", "Model: \t\t NVIDIA GeForce RTX 4090", "geforce rtx 4090"),
+    ("gl", "OpenGL renderer string: Mesa Intel(R) UHD Graphics 620 (KBL GT2)", "uhd graphics 620"),
+    ("metal", "Chipset Model: Apple M3 Max", "apple m3 max"),
     ("name", "", ""),
     ("name", "   ", ""),
 ]

@@ -20,6 +20,30 @@ _CLASSES = (
 )
 
 
+_LABELS = (
+    "opengl renderer string:",
+    "chipset model:",
+    "card series:",
+    "product name:",
+    "device name:",
+    "model name:",
+    "model:",
+    "chip:",
+)
+
+
+def drop_label(text: str) -> str:
+    """What tools print before the name: `Model:`, `OpenGL renderer string:`, `GPU 0:`."""
+    for label in _LABELS:
+        text = text.removeprefix(label).strip()
+    head, colon, rest = text.partition(":")
+    if colon and head.startswith("gpu") and head[3:].strip().isdecimal():
+        text = rest.strip()
+    if text.endswith(")") and (start := text.rfind(" (uuid: ")) > 0:
+        text = text[:start]  # `nvidia-smi -L`
+    return text
+
+
 def drop_final_parenthesis(text: str) -> str:
     """Mesa, RADV, ANV, NVK and others put the die and the driver there."""
     if text.endswith(")") and (start := _opening(text)) > 0:

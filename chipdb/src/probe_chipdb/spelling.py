@@ -81,6 +81,7 @@ def normalise(text: str, kind: str = "name") -> str:
     key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # lower-casing can lengthen
     while True:
         before = key
+        key = decoration.drop_label(key)
         for rule in _RULES[kind]:
             key = rule(key)
         key = _spaces(key)
