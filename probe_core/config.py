@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.wording import did_you_mean
+from probe_core.wording import clean_text, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["SETTINGS", "Config", "ConfigError", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
+SENTENCE_LIMIT = 1000
 
 SETTINGS: dict[str, tuple[str, str, str]] = {
     # name: (kind, environment variable, meaning)
@@ -97,7 +98,8 @@ def load_config(
     for name, value in arguments.items():
         if value is not None:
             _set(config, name, value, "the arguments")
-    return config, ignored + _unknown_variables(environ)
+    told = ignored + _unknown_variables(environ)
+    return config, [clean_text(sentence, SENTENCE_LIMIT) for sentence in told]
 
 
 def default_file(environ: Mapping[str, str]) -> str | None:
@@ -159,15 +161,14 @@ def _set(config: Config, name: str, value: Any, origin: str) -> None:
     try:
         setattr(config, name, _CONVERT[SETTINGS[name][0]](value))
     except (TypeError, ValueError) as error:
-        shown = repr(value)[:80]
+        shown = clean_text(repr(value), 80)
         raise ConfigError(f"{origin} set {name!r} to {shown}: {error}") from None
     config.origins[name] = origin
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
-    if isinstance(value, (bytes, dict)):
-        raise TypeError("expected names, as a list or separated by commas")
-    items = value.split(",") if isinstance(value, str) else list(value)
+    plain = isinstance(value, (bytes, dict)) or not hasattr(value, "__iter__")
+    items = [None] if plain else value.split(",") if isinstance(value, str) else list(value)
     if not all(isinstance(item, str) for item in items):
         raise TypeError("expected names, as a list or separated by commas")
     return tuple(item.strip() for item in items if item.strip())
@@ -185,6 +186,8 @@ def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
         raise TypeError("expected NAME=NUMBER, separated by commas, or a table")
     ranks = {}
     for name, rank in pairs:
+        if not isinstance(name, str):
+            raise TypeError(f"expected a prober's name, found {name!r}")
         if isinstance(rank, bool) or not str(rank).strip().isdecimal():
             raise ValueError(f"expected a priority from 1 to 999 for {name.strip()!r}")
         ranks[name.strip()] = int(rank)
@@ -198,7 +201,7 @@ def _seconds(value: str | float) -> float:
         raise TypeError("expected seconds")
     try:
         seconds = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("expected seconds, such as 2.5") from None
     if not 0 < seconds <= MAX_TIMEOUT_S:
         raise ValueError(f"expected seconds above 0 and up to {MAX_TIMEOUT_S:g}")

@@ -1,0 +1,200 @@
+"""Settings: argument before environment before file; mistakes are told, and whose they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reports import codes, report_of
+
+import probe_core
+from probe_core.config import SETTINGS, ConfigError, load_config
+
+VALUES: dict[str, tuple[Any, str, str, Any]] = {
+    # setting: (argument, variable's text, TOML, value)
+    "only": (["a", "b"], "a, b,", '["a", "b"]', ("a", "b")),
+    "disable": ("a,b", "a,b", '"a,b"', ("a", "b")),
+    "priority": ({"a": 900, "b": 1}, "a=900, b=1", "{a = 900, b = 1}", {"a": 900, "b": 1}),
+    "timeout": (2.5, "2.5", "2.5", 2.5),
+    "active": (True, "yes", "true", True),
+    "allow": (["probe-a==1.0"], "probe-a==1.0", '["probe-a==1.0"]', ("probe-a==1.0",)),
+    "chipdb": (Path("chips.toml"), "chips.toml", '"chips.toml"', "chips.toml"),
+    "static": ("report.json", "report.json", '"report.json"', "report.json"),
+}
+
+
+def test_every_setting_has_a_case_here() -> None:
+    assert set(VALUES) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_setting_from_each_place(name: str, tmp_path: Path) -> None:
+    argument, text, toml, value = VALUES[name]
+    file = tmp_path / "config.toml"
+    file.write_text(f"{name} = {toml}\n")
+    variable = SETTINGS[name][1]
+    for arguments, environ, path, origin in (
+        ({name: argument}, {}, None, "the arguments"),
+        ({}, {variable: text}, None, variable),
+        ({}, {}, str(file), f"the file {file}"),
+        ({}, {"PROBE_CONFIG": str(file)}, None, f"the file {file}"),
+    ):
+        config, ignored = load_config(arguments, environ, path)
+        assert getattr(config, name) == value
+        assert config.origins == {name: origin}
+        assert ignored == []
+
+
+def test_argument_beats_environment_beats_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("timeout = 1\nonly = ['f']\ndisable = ['f']\n")
+    environ = {"PROBE_TIMEOUT": "2", "PROBE_ONLY": "e", "PROBE_CONFIG": str(file)}
+    config, ignored = load_config({"timeout": 3, "only": None}, environ)
+    assert (config.timeout, config.only, config.disable) == (3.0, ("e",), ("f",))
+    assert config.origins == {
+        "timeout": "the arguments",
+        "only": "PROBE_ONLY",
+        "disable": f"the file {file}",
+    }
+    assert ignored == []
+
+
+def test_empty_variable_is_unset() -> None:
+    config, ignored = load_config({}, {"PROBE_ONLY": "", "PROBE_TIMEOUT": "  "})
+    assert (config.only, config.timeout, ignored) == (None, None, [])
+
+
+def test_users_own_file_is_found(tmp_path: Path) -> None:
+    file = tmp_path / ".config/probe-core/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("timeout = 7\n")
+    assert load_config({}, {"HOME": str(tmp_path)})[0].timeout == 7.0
+    config, _ = load_config({}, {"HOME": "/nowhere", "XDG_CONFIG_HOME": str(tmp_path / ".config")})
+    assert config.timeout == 7.0
+    assert load_config({}, {})[0].timeout is None
+
+
+BAD: list[tuple[str, Any, str]] = [
+    ("timeout", "soon", "expected seconds, such as 2.5"),
+    ("timeout", 0, "above 0 and up to 600"),
+    ("timeout", -1, "above 0 and up to 600"),
+    ("timeout", "nan", "above 0 and up to 600"),
+    ("timeout", "inf", "above 0 and up to 600"),
+    ("timeout", 601, "above 0 and up to 600"),
+    ("timeout", True, "expected seconds"),
+    ("timeout", 10**400, "expected seconds"),
+    ("priority", "nvidia", "expected a priority from 1 to 999 for 'nvidia'"),
+    ("priority", "nvidia=1000", "must be from 1 to 999"),
+    ("priority", {"nvidia": 0}, "must be from 1 to 999"),
+    ("priority", {"nvidia": True}, "expected a priority from 1 to 999"),
+    ("priority", {"nvidia": -5}, "expected a priority from 1 to 999"),
+    ("priority", {"nvidia": 10**30}, "must be from 1 to 999"),
+    ("priority", {3: 5}, "expected a prober's name"),
+    ("priority", 5, "expected NAME=NUMBER"),
+    ("active", "perhaps", "expected 1 or 0"),
+    ("only", [1, 2], "expected names"),
+    ("only", b"nvidia", "expected names"),
+    ("only", 7, "expected names"),
+    ("only", {"nvidia": 1}, "expected names"),
+    ("chipdb", 5, "expected"),
+    ("chipdb", "a\0b", "expected the path of a file"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), BAD)
+def test_bad_argument_raises_one_sentence(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_config({name: value}, {})
+    assert str(caught.value).startswith(f"the arguments set {name!r} to ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"), [case for case in BAD if isinstance(case[1], str)]
+)
+def test_bad_variable_is_told_and_the_default_stays(name: str, value: str, message: str) -> None:
+    variable = SETTINGS[name][1]
+    config, ignored = load_config({}, {variable: value})
+    assert getattr(config, name) == getattr(load_config({}, {})[0], name)
+    assert len(ignored) == 1
+    assert ignored[0].startswith(f"{variable} set {name!r} to ")
+    assert message in ignored[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("timeot = 3", "'timeot', which is no setting: did you mean 'timeout'?"),
+        ("zzz = 3", "known: active, allow, chipdb, disable, only, priority, static, timeout"),
+        ("timeout = 'soon'", "expected seconds, such as 2.5"),
+        ("timeout = 1999-01-01", "expected seconds, such as 2.5"),
+        ("timeout =", "is not valid TOML"),
+        ("[only]\na = 1", "expected names"),
+        ("\udcff", "is not valid TOML"),
+        ("a = " + "[" * 5000, "is not valid TOML"),
+    ],
+)
+def test_bad_file_is_told_and_the_rest_holds(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    config, ignored = load_config({"active": True}, {"PROBE_CONFIG": str(file)})
+    assert config.active is True
+    assert len(ignored) == 1
+    assert message in ignored[0]
+    assert str(file) in ignored[0]
+
+
+def test_missing_and_unreadable_files_are_told(tmp_path: Path) -> None:
+    _, ignored = load_config({}, {}, str(tmp_path / "none.toml"))
+    assert ignored == [
+        f"the configuration file {tmp_path}/none.toml cannot be read: No such file or directory"
+    ]
+    _, ignored = load_config({}, {}, str(tmp_path))
+    assert ignored == [f"the configuration file {tmp_path} cannot be read: Is a directory"]
+
+
+def test_fifo_as_file_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    config, _ = load_config({}, {"PROBE_CONFIG": str(tmp_path / "fifo")})
+    assert config.origins == {}
+
+
+def test_misspelt_variable_is_told() -> None:
+    _, ignored = load_config({}, {"PROBE_DISABEL": "nvidia", "OTHER": "1"})
+    assert ignored == [
+        "the environment variable PROBE_DISABEL is not one of probe-core's:"
+        " did you mean 'PROBE_DISABLE'?"
+    ]
+
+
+def test_sentences_are_fit_for_a_terminal() -> None:
+    _, ignored = load_config({}, {"PROBE_\x1b[31m": "1", "PROBE_TIMEOUT": "\x1b]0;x\udcff"})
+    assert len(ignored) == 2
+    assert all(sentence.isprintable() for sentence in ignored)
+
+
+def test_bad_setting_becomes_a_finding_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_TIMEOUT", "soon")
+    monkeypatch.setenv("PROBE_ONLY", "cpu")
+    report = probe_core.probe(refresh=True)
+    told = [f for f in report.findings if f.code == "config-ignored"]
+    assert [f.why for f in told] == [
+        "PROBE_TIMEOUT set 'timeout' to 'soon': expected seconds, such as 2.5"
+    ]
+
+
+def test_unknown_prober_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+    machine = probe_core.Machine(str(tmp_path))
+    report = report_of(machine, only=["cpu"], disable=["fallbakc"], priority={"buss": 3})
+    told = [f for f in report["findings"] if f["code"] == "unknown-prober"]
+    assert [f["fix"] for f in told] == ["did you mean 'fallback'?", "did you mean 'bus'?"]
+    assert "unknown-prober" in codes(report)
+
+
+def test_key_tells_settings_apart() -> None:
+    one, _ = load_config({"only": "a"}, {})
+    same, _ = load_config({}, {"PROBE_ONLY": "a"})
+    other, _ = load_config({"only": "a", "timeout": 3}, {})
+    assert one.key() == same.key() != other.key()

@@ -1,0 +1,154 @@
+"""A recorded report instead of probing: taken as it is, or refused with the reason."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reports import BUILT_IN, codes, report_of, validated
+
+import probe_core
+from probe_core.static import load_static, read_document
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> dict[str, Any]:
+    return report_of(probe_core.Machine(str(tmp_path / "none")))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "report.json"
+
+
+def test_report_is_given_unchanged(document: dict[str, Any], file: Path) -> None:
+    file.write_text(json.dumps(document))
+    assert probe_core.probe(static=str(file)).to_json() == document
+
+
+def test_environment_names_it_too(
+    document: dict[str, Any], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document["node"]["model"] = "from a file"
+    file.write_text(json.dumps(document))
+    monkeypatch.setenv("PROBE_STATIC", str(file))
+    assert probe_core.probe().node.model == "from a file"
+
+
+def test_newer_fields_are_kept(document: dict[str, Any], file: Path) -> None:
+    document["later"] = document["devices"][0]["later"] = {"anything": [1]}
+    file.write_text(json.dumps(document))
+    report = probe_core.probe(static=str(file))
+    assert report.to_json() == document
+    assert report.devices[0].kind == "cpu"
+
+
+def without(path: str) -> Any:
+    """Return a change that takes a field away."""
+
+    def change(document: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        table: Any = document
+        for step in way:
+            table = table[int(step)] if step.isdecimal() else table[step]
+        del table[last]
+
+    return change
+
+
+def with_(path: str, value: Any) -> Any:
+    """Return a change that sets a field."""
+
+    def change(document: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        table: Any = document
+        for step in way:
+            table = table[int(step)] if step.isdecimal() else table[step]
+        table[last] = value
+
+    return change
+
+
+BAD = [
+    (with_("schema", 2), "it is no report of schema 1"),
+    (with_("devices", []), "it has no devices"),
+    (with_("devices", [3]), "a device is not a table"),
+    (without("devices.0.id"), "a device has no 'id'"),
+    (without("node"), "the report has no 'node'"),
+    (with_("node", []), "the report has a 'node' of the wrong type"),
+    (without("node.memory.total"), "its node's memory has no 'total'"),
+    (with_("devices.0.fp32", "fast"), "a device has a 'fp32' of the wrong type"),
+    (with_("devices.0.memory.total", "8 GB"), "a device's memory has a 'total' of the wrong type"),
+    (with_("devices.0.peaks", [{}]), "a peak has no 'dtype'"),
+    (with_("devices.0.chip", {}), "a device's chip has no 'id'"),
+    (with_("outcomes", [{}]), "one of its outcomes has no 'prober'"),
+    (with_("findings", [{}]), "one of its findings has no 'code'"),
+    (with_("findings.0.severity", "dire"), "a finding's severity is none of info, warning, error"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), BAD)
+def test_broken_report_is_refused_with_the_reason(
+    change: Any, why: str, document: dict[str, Any], file: Path
+) -> None:
+    broken = copy.deepcopy(document)
+    change(broken)
+    file.write_text(json.dumps(broken))
+    with pytest.raises(ValueError, match=why.replace("(", ".")):
+        read_document(str(file))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "Expecting value"),
+        (b"no json", "Expecting value"),
+        (b"[]", "it is no report of schema 1"),
+        (b"\xff\xfe\x00", "codec can't decode"),
+        (b'{"schema": NaN}', "NaN is no number of JSON"),
+        (b"[" * 100_000, "nested too deep|recursion"),
+        (b" " * ((16 << 20) + 1), "longer than 16 MiB"),
+    ],
+)
+def test_file_that_is_no_report_becomes_a_finding(content: bytes, why: str, file: Path) -> None:
+    file.write_bytes(content)
+    found, findings = load_static(str(file))
+    assert found is None
+    assert [f["code"] for f in findings] == ["static-unusable"]
+    assert any(part in findings[0]["why"] for part in why.split("|"))
+
+
+def test_node_is_probed_when_the_report_cannot_be_used(file: Path) -> None:
+    report = probe_core.probe(static=str(file), only=BUILT_IN)
+    document = validated(report.to_json())
+    assert "static-unusable" in codes(document)
+    assert document["findings"][0]["why"] == "No such file or directory"
+    assert report.devices[-1].kind in ("cpu", "display")
+
+
+def test_fifo_does_not_hang(file: Path) -> None:
+    os.mkfifo(file)
+    found, findings = load_static(str(file))
+    assert found is None
+    assert findings[0]["code"] == "static-unusable"
+
+
+def test_text_of_a_foreign_report_is_safe(document: dict[str, Any], file: Path) -> None:
+    document["devices"][0]["name"] = "GPU\x1b[2J\u202e"
+    file.write_text(json.dumps(document))
+    assert read_document(str(file))["devices"][0]["name"] == "GPU\ufffd[2J\ufffd"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root asks who could have written a file")
+def test_root_takes_no_report_that_others_could_have_written(
+    document: dict[str, Any], file: Path
+) -> None:
+    file.write_text(json.dumps(document))
+    file.chmod(0o666)
+    found, findings = load_static(str(file))
+    assert found is None
+    assert findings[0]["why"] == f"running as root, and {file} is writable by everyone"
