@@ -1,0 +1,98 @@
+"""Answers each question of speed with figures, their targets and whether they are met.
+
+    python tests/bench/run.py [--quick] [--here | --python PATH] [--json] [--profile] [QUESTION …]
+
+A fresh virtual environment with the wheels is made first. `--python` names an interpreter that has
+the packages installed already; `--here` takes this one and its path, which is quick to try and not
+what users have. Exit status 1 when a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import bench_cold
+import bench_hang
+import bench_import
+import bench_memory
+import bench_nvidia
+import bench_rivals
+import bench_stages
+import place as places
+from measure import Figure
+
+QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
+    "import": bench_import.run,
+    "cold": bench_cold.run,
+    "rivals": bench_rivals.run,
+    "nvidia": bench_nvidia.run,
+    "stages": bench_stages.run,
+    "hang": bench_hang.run,
+    "memory": bench_memory.run,
+}
+MARKS = {True: "pass", False: "FAIL", None: ""}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the questions asked; returns the exit status."""
+    options = _parser().parse_args(argv)
+    with places.temporary() as name:
+        place = _place(options, Path(name))
+        if not options.json:
+            print(f"{place.python}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        missed = 0
+        for question in options.questions or QUESTIONS:
+            for figure in QUESTIONS[question](place):
+                missed += figure.passed is False
+                _show(question, figure, as_json=options.json)
+        if options.profile:
+            print("\n".join(bench_cold.profile(place)))
+    return 1 if missed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--json", action="store_true", help="one JSON object per figure")
+    parser.add_argument("--profile", action="store_true", help="also which imports cost most")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--here", action="store_true", help="this interpreter and its path")
+    where.add_argument("--python", metavar="PATH", help="an interpreter that has the packages")
+    return parser
+
+
+def _place(options: argparse.Namespace, folder: Path) -> places.Place:
+    for question in options.questions:
+        if question not in QUESTIONS:
+            raise SystemExit(f"{question!r} is no question: one of {', '.join(QUESTIONS)}")
+    if options.here:
+        return places.this_interpreter(folder, options.quick)
+    if options.python:
+        return places.given(options.python, folder, options.quick)
+    return places.fresh(folder, options.quick)
+
+
+def _show(question: str, figure: Figure, *, as_json: bool) -> None:
+    if as_json:
+        fields = {"name": figure.name, "value": figure.value, "unit": figure.unit}
+        fields |= {"target": figure.target, "passed": figure.passed, "note": figure.note}
+        print(json.dumps({"question": question, **fields}), flush=True)
+        return
+    sign = ">=" if figure.least else "<="
+    target = "" if figure.target is None else f"{sign} {figure.target:g}"
+    value = f"{figure.value:.3g} {figure.unit}"
+    mark = MARKS[figure.passed]
+    print(f"{question:8} {figure.name:44} {value:>14} {target:>8} {mark:4}  {figure.note}".rstrip())
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
