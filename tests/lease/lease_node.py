@@ -15,7 +15,7 @@ MAIN = "import sys; from probe_core.cli import main; sys.exit(main())"
 
 def gpu(slot: int, **more: Any) -> dict[str, Any]:
     name = f"pci:0000:{slot:02x}:00.0"
-    device = {
+    device: dict[str, Any] = {
         "id": name,
         "ids": [name, f"uuid:GPU-0000000{slot:x}-0000-0000-0000-00000000000{slot:x}"],
         "kind": "gpu",
@@ -23,9 +23,12 @@ def gpu(slot: int, **more: Any) -> dict[str, Any]:
         "name": "NVIDIA H100 80GB HBM3",
         "driver": {"name": "nvidia", "version": "580.95.05"},
         "memory": {"kind": "dedicated", "total": 80 << 30, "free": 79 << 30, "usable": 79 << 30},
-        "parent": None,
-        "visibility": {},
+        "chip": {"id": None, "by": None, "confidence": None, "candidates": []},
     }
+    device |= dict.fromkeys(("parent", "power_state", "units", "bandwidth"))
+    device |= dict.fromkeys(("fp32", "fp16", "int8"))
+    device |= {part: [] for part in ("peaks", "backends", "links", "seen_by")}
+    device |= {part: {} for part in ("visibility", "unknown", "sources", "others")}
     return device | more
 
 
@@ -42,7 +45,8 @@ class Node:
             "schema": 1,
             "probe_core": "1.0.0",
             "chipdb": None,
-            "node": {"os": "linux", "memory": {"total": None, "available": None, "limit": None}},
+            "node": {"os": "linux", "kernel": None, "arch": "x86_64", "model": None}
+            | {"memory": dict.fromkeys(("total", "available", "limit"))},
             "primary": self.devices[0]["id"],
             "devices": self.devices,
             "outcomes": [],

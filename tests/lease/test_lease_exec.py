@@ -237,7 +237,7 @@ def test_dry_run_prints_shell_lines_and_keeps_nothing(node: Node) -> None:
 
 
 def test_idle_and_roomy_devices_come_first(tmp_path: Path) -> None:
-    small = {"kind": "dedicated", "total": 80 << 30, "free": 8 << 30}
+    small = {"kind": "dedicated", "total": 80 << 30, "free": 8 << 30, "usable": 8 << 30}
     busy = gpu(2, processes=3)
     node = Node(tmp_path, 4, [gpu(1, memory=small), busy, gpu(3), gpu(4)])
     words = ("--", "printenv", "CUDA_VISIBLE_DEVICES")
