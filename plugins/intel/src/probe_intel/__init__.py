@@ -1,0 +1,1 @@
+"""A prober of Intel's GPUs, NPUs and Gaudi accelerators that reads only sysfs."""

@@ -1,0 +1,68 @@
+"""Describes an Intel Gaudi (Habana) accelerator from the files of its driver, habanalabs.
+
+The driver tells the size of the memory to programs that open the device alone. The maximum clock
+is a question to the card's firmware (hl_fw_get_frequency), so it is asked of an operational card
+only; Gaudis do not sleep.
+"""
+
+from __future__ import annotations
+
+from probe_core.api import finding
+from probe_intel import gpu
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from probe_core.api import Machine
+    from probe_intel.pci import Function
+
+
+def describe(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
+    """Yield the sighting of a Gaudi, and a finding when it says that it does not work."""
+    facts = gpu.start(machine, function, "accelerator")
+    facts.say("memory.kind", "dedicated", "")
+    if function.driver != "habanalabs":
+        for field in ("clocks.max_mhz", "memory.total"):
+            facts.say(field, None, gpu.not_driven(function, "habanalabs"))
+        yield facts.sighting()
+        return
+    facts.fields["backends"] = ["habana"]
+    facts.say("memory.total", None, "habanalabs tells it only to programs that open the device")
+    status = _text(machine, function, "status")
+    working = (status or "").lower() == "operational"
+    clock = _text(machine, function, "clk_max_freq_mhz") if working else None
+    known = int(clock) if clock and clock.isdecimal() and int(clock) > 0 else None
+    why = "habanalabs gives no clock" if working else f"the card's status is {status or 'not told'}"
+    facts.say("clocks.max_mhz", known, why)
+    for name in ("device_type", "status"):
+        facts.note(name, _text(machine, function, name))
+    if firmware := _text(machine, function, "fw_os_ver"):
+        facts.fields["driver"]["firmware"] = firmware
+    yield facts.sighting()
+    if status and not working:
+        yield _broken(function, status)
+
+
+def _text(machine: Machine, function: Function, name: str) -> str | None:
+    """Return a file of the driver's: in the PCI folder, or beside the class device.
+
+    Which of them depends on the driver's age (ABI: sysfs-driver-habanalabs names both
+    /sys/class/habanalabs/hl<n> and /sys/class/accel/accel<n>/device).
+    """
+    places = [function.folder]
+    for group in ("accel", "habanalabs"):
+        below = f"{function.folder}/{group}"
+        places += [f"{below}/{one}" for one in machine.listdir(below) if "controlD" not in one]
+    return next((text for at in places if (text := machine.read(f"{at}/{name}", 256))), None)
+
+
+def _broken(function: Function, status: str) -> dict[str, Any]:
+    return finding(
+        "device-not-operational",
+        device=function.id,
+        what=f"{function.id} is not operational",
+        why=f"its driver habanalabs says: {status}",
+        fix="read the kernel log; a card that stays so needs a reset by its administrator",
+    )
