@@ -38,17 +38,22 @@ def pages() -> list[Path]:
 
 def used() -> set[str]:
     """Return the names of the regions that a page shows."""
-    return {match["name"] for path in pages() for match in _REGION.finditer(path.read_text("utf-8"))}
+    texts = [path.read_text("utf-8") for path in pages()]
+    return {match["name"] for text in texts for match in _REGION.finditer(text)}
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages; with `--check` write nothing, and return 1 when one is out of date."""
-    stale = [path for path in pages() if refreshed(path.read_text("utf-8")) != path.read_text("utf-8")]
-    for path in stale:
-        if "--check" not in arguments:
-            path.write_text(refreshed(path.read_text("utf-8")), "utf-8")
-        print(path.relative_to(DOCS))
-    return 1 if stale and "--check" in arguments else 0
+    check, stale = "--check" in arguments, 0
+    for path in pages():
+        text = path.read_text("utf-8")
+        made = refreshed(text)
+        if made != text:
+            stale += 1
+            print(path.relative_to(DOCS))
+            if not check:
+                path.write_text(made, "utf-8")
+    return 1 if stale and check else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The generated parts of the reference: each a function that returns Markdown made from the code."""
+"""The generated parts of the reference: functions that return Markdown made from the code."""
 
 from __future__ import annotations
 
@@ -58,16 +58,19 @@ def author() -> str:
     """Everything a prober's author imports from `probe_core.api`."""
     path = "probe_core/api.py"
     parts = [_function(one) for one in source.functions(path)]
-    for name in ("Unavailable", "Request"):
-        parts.append(_class(path, name))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _class(path, "Unavailable"), _class(path, "Request")])
 
 
 def calls() -> str:
-    """The public calls of a host."""
-    wanted = ("probe", "probe_async", "register", "unregister", "child_entry")
-    found = {one.name: one for one in source.functions("probe_core/probing.py")}
-    return "\n\n".join(_function(found[name]) for name in wanted)
+    """The public functions, apart from the author's contract."""
+    import probe_core
+
+    parts = []
+    for name in probe_core.__all__:
+        found = getattr(probe_core, name)
+        if callable(found) and not isinstance(found, type) and found.__module__ != "probe_core.api":
+            parts += [_function(one) for one in source.functions(_home(found)) if one.name == name]
+    return "\n\n".join(parts)
 
 
 def machine() -> str:
@@ -88,9 +91,10 @@ def report() -> str:
     return "\n\n".join(_type(name, _home(getattr(model, name))) for name in names)
 
 
-def _home(kind: type) -> str:
-    """Return the file of a class, below the repository's root."""
-    return kind.__module__.replace(".", "/") + ".py"
+def _home(thing: type | Callable[..., object]) -> str:
+    """Return the file of a class or function, below the repository's root."""
+    path = thing.__module__.replace(".", "/")
+    return f"{path}/__init__.py" if (source.ROOT / path).is_dir() else f"{path}.py"
 
 
 def _type(name: str, path: str) -> str:
@@ -101,7 +105,7 @@ def _type(name: str, path: str) -> str:
         (_field(name, field, kind, text) for field, (kind, text) in fields),
     )
     methods = [_function(one, f"{name}.", 4) for one in source.functions(path, name)]
-    return "\n\n".join([f"### {name}", source.ast.get_docstring(node) or "", table, *methods])
+    return "\n\n".join([f"### {name}", source.docstring(node), table, *methods])
 
 
 def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
@@ -162,14 +166,13 @@ def _function(one: source.Function, prefix: str = "", level: int = 3) -> str:
 
 def _class(path: str, name: str) -> str:
     made = source.constructor(path, name)
-    doc = source.ast.get_docstring(source.classes(path)[name]) or ""
+    doc = source.docstring(source.classes(path)[name])
     signature = made.signature.replace("def __init__", name, 1).removesuffix(" -> None")
     signature = signature.replace("(self, ", "(", 1).replace("\n    self,", "", 1)
     return f"### `{name}`\n\n```text\n{signature}\n```\n\n{doc}"
 
 
 REGIONS: dict[str, Callable[[], str]] = {
-    one.__name__: one
-    for one in (settings, statuses, hooks, author, calls, machine, report, cli)
+    one.__name__: one for one in (settings, statuses, hooks, author, calls, machine, report, cli)
 }
 """Name of a region, as pages write it, to the function that makes it."""

@@ -1,4 +1,4 @@
-"""Reads signatures and docstrings from source text, so that the reference says what the code says."""
+"""Reads signatures and docstrings from source text, so that the pages say what the code says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-__all__ = ["ROOT", "Function", "attributes", "classes", "functions", "parse"]
+__all__ = [
+    "ROOT",
+    "Function",
+    "attributes",
+    "classes",
+    "constructor",
+    "docstring",
+    "functions",
+    "parse",
+]
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,6 +59,11 @@ def classes(path: str) -> dict[str, ast.ClassDef]:
     tree, _ = parse(path)
     found = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     return {node.name: node for node in found if not node.name.startswith("_")}
+
+
+def docstring(node: ast.ClassDef) -> str:
+    """Return the docstring of a class, or nothing."""
+    return ast.get_docstring(node) or ""
 
 
 def attributes(node: ast.ClassDef) -> dict[str, tuple[str, str]]:

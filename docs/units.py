@@ -1,4 +1,4 @@
-"""The unit of every number in the report: written once, and complete, or the pages cannot be made."""
+"""The unit of every number in the report: complete, or the pages cannot be made."""
 
 from __future__ import annotations
 

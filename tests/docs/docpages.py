@@ -1,8 +1,8 @@
 """Reads the pages: their blocks, and the comments above a block that say what a test does with it.
 
 ``<!-- run -->`` runs a sh or python block, ``<!-- run: exit 2 -->`` expects that status,
-``<!-- file: PATH -->`` writes the block into the page's folder, ``<!-- output -->`` says what the run
-above printed (``…`` stands for anything), ``<!-- not run: REASON -->`` says why a block is not run.
+``<!-- file: PATH -->`` writes the block into the page's folder, ``<!-- output -->`` says what the
+run above printed (``…`` stands for anything), ``<!-- not run: REASON -->`` says why one is not run.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def matches(pattern: str, text: str) -> bool:
     """Return whether `text` is what `pattern` says, trailing blanks aside."""
     wanted = ["(?:.*)" if line.strip() == "…" else _line(line) for line in pattern.splitlines()]
     # A line of its own stands for any number of lines.
-    expression = "\n".join(wanted).replace("(?:.*)\n", "(?:.*\n)*?").replace("\n(?:.*)", "(?:\n.*)*?")
+    expression = "\n".join(wanted).replace("(?:.*)\n", "(?:.*\n)*?")
+    expression = expression.replace("\n(?:.*)", "(?:\n.*)*?")
     clean = "\n".join(line.rstrip() for line in text.strip().splitlines())
     return re.fullmatch(expression, clean) is not None
 

@@ -1,4 +1,4 @@
-"""A fresh environment for each page: a reader's machine on which nothing but the core is installed."""
+"""A fresh environment for each page: a reader's machine that has the core and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from docpages import ROOT
 
 __all__ = ["Place"]
 
-_SCRIPTS = {"probe": "from probe_core.cli import main", "pip": "from pip._internal.cli.main import main"}
+_SCRIPTS = {
+    "probe": "from probe_core.cli import main",
+    "pip": "from pip._internal.cli.main import main",
+}
 
 
 class Place:
@@ -33,8 +36,8 @@ class Place:
 
     def _share_path(self) -> None:
         site = next((self._venv / "lib").glob("python*/site-packages"))
-        standard = (sys.base_prefix + "/lib/python", str(self._venv))
-        paths = [p for p in sys.path if os.path.isdir(p) and (not p.startswith(standard) or "site-" in p)]
+        own = sys.base_prefix + "/lib/python"
+        paths = [p for p in sys.path if os.path.isdir(p) and ("site-" in p or own not in p)]
         shared = [str(ROOT), str(ROOT / "chipdb/src"), *paths]
         (site / "shared.pth").write_text("\n".join(dict.fromkeys(shared)) + "\n")
 

@@ -27,9 +27,10 @@ def needs_pip(page: Path) -> bool:
 
 @pytest.mark.parametrize("page", WITH_STEPS, ids=docpages.name)
 def test_every_step_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    missing = [m for m in ("pip", "hatchling") if needs_pip(page) and not importlib.util.find_spec(m)]
+    tools = ("pip", "hatchling") if needs_pip(page) else ()
+    missing = [tool for tool in tools if not importlib.util.find_spec(tool)]
     if missing:
-        pytest.skip(f"{' and '.join(missing)} cannot be imported here, and the page installs a plugin")
+        pytest.skip(f"the page installs a plugin, and there is no {' and no '.join(missing)} here")
     place = Place(tmp_path)
     printed = ""
     for block in docpages.blocks(page):

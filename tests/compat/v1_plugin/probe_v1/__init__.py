@@ -1,0 +1,1 @@
+"""Probers written for version 1 of probe-core's contract."""

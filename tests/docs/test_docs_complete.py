@@ -1,0 +1,200 @@
+"""Nothing that an author, a host or a script can use is undocumented."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import attrs
+import docpages
+import generate
+import pytest
+import regions
+import sourcewords
+import units
+
+import probe_core
+from probe_core import api, config, hookspecs, machine, model, sightings
+from probe_core.cli import COMMANDS
+from probe_core.findings import CODES, SEVERITIES
+from probe_core.isolation import answers, run
+from probe_core.registry import discover, manifest
+
+REFERENCE = docpages.DOCS / "reference"
+
+
+def page(name: str) -> str:
+    return (REFERENCE / f"{name}.md").read_text("utf-8")
+
+
+def missing(words: object, text: str) -> list[str]:
+    return sorted(word for word in set(words) if f"`{word}`" not in text)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("path", generate.pages(), ids=docpages.name)
+def test_generated_parts_are_up_to_date(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert generate.refreshed(text) == text, "run `python docs/generate.py`"
+
+
+def test_every_generated_part_is_on_a_page() -> None:
+    assert generate.used() == set(regions.REGIONS)
+
+
+def test_every_number_of_the_report_has_a_unit_and_no_unit_is_left_over() -> None:
+    fields = {
+        f"{name}.{field.name}"
+        for name in model.__all__
+        for field in attrs.fields(getattr(model, name))
+        if {"int", "float"} & set(re.findall(r"\w+", str(field.type)))
+    }
+    assert set(units.UNITS) == fields
+
+
+def test_every_field_of_the_report_says_what_it_means() -> None:
+    silent = [
+        line
+        for line in page("report").splitlines()
+        if line.startswith("| `") and not line.split("|")[-2].strip()
+    ]
+    assert silent == []
+
+
+def test_every_hook_is_documented() -> None:
+    headings = [f"### `{name}`" for name in hookspecs.__all__]
+    assert [heading for heading in headings if heading not in page("hooks")] == []
+
+
+def test_every_setting_and_variable_is_documented() -> None:
+    known = {*config.SETTINGS, *(spec[1] for spec in config.SETTINGS.values())}
+    assert missing(known | sourcewords.variables(), page("settings")) == []
+
+
+def test_every_kind_of_setting_is_explained() -> None:
+    kinds = {spec[0] for spec in config.SETTINGS.values()}
+    assert [kind for kind in sorted(kinds) if f"\n| {kind} |" not in page("settings")] == []
+
+
+def test_every_status_and_cause_is_documented() -> None:
+    causes = sourcewords.causes()
+    assert {"blocked", "when", "veto", "no-child"} <= causes
+    assert missing({*run.STATUSES, *causes}, page("outcomes")) == []
+
+
+def test_every_failure_has_advice() -> None:
+    rows = page("outcomes").split("## Statuses")[1].split("## Why a prober")[0]
+    advice = rows.split("<!-- end generated -->")[1]
+    assert missing(run.FAILURES, advice) == []
+
+
+def test_every_code_of_unavailable_is_documented() -> None:
+    codes = sourcewords.unavailable_codes()
+    assert {"client-missing", "version-mismatch"} <= codes
+    assert missing(codes, page("outcomes")) == []
+
+
+def test_every_core_finding_has_a_section_that_starts_with_its_meaning() -> None:
+    section = re.compile(r"^### ([a-z-]+)\n\n(.+?)(?=\n##|\Z)", re.M | re.S)
+    sections = dict(section.findall(page("findings")))
+    assert set(sections) == set(CODES)
+    plain = {code: " ".join(text.split()) for code, text in sections.items()}
+    wrong = [
+        code
+        for code, meaning in CODES.items()
+        if not plain[code].lower().startswith(meaning.lower() + ".")
+    ]
+    assert wrong == []
+
+
+def test_every_other_finding_of_the_core_is_documented() -> None:
+    codes = sourcewords.finding_codes("probe_core/**/*.py")
+    assert {"order-unknown", "display-only"} <= codes
+    assert missing(codes - set(CODES), page("findings")) == []
+
+
+PLUGINS = sorted(path.name for path in (docpages.ROOT / "plugins").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_every_finding_of_our_own_probers_is_documented_with_its_prober(plugin: str) -> None:
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| ([a-z, ]+) \|", page("findings"), re.M))
+    codes = sourcewords.finding_codes(f"plugins/{plugin}/src/**/*.py") - set(CODES)
+    told = {code for code, probers in rows.items() if plugin in probers.split(", ")}
+    assert told == codes
+
+
+def test_no_finding_is_documented_that_nobody_makes() -> None:
+    made = sourcewords.finding_codes("probe_core/**/*.py", "plugins/*/src/**/*.py") | set(CODES)
+    from probe_core.visibility import CODES as seen
+
+    rows = re.findall(r"^\| `([a-z-]+)` \|", page("findings"), re.M)
+    assert sorted(set(rows) - made - set(seen) - set(SEVERITIES)) == []
+
+
+def test_every_field_of_a_sighting_is_documented() -> None:
+    text = page("sighting")
+    nested = [k for f in sightings.FIELDS.values() if isinstance(f, dict) for k in f if k != "*"]
+    assert missing({*sightings.FIELDS, "memory_bytes", "unknown"}, text) == []
+    assert [key for key in nested if f"`{key}`" not in text and f'"{key}"' not in text] == []
+
+
+def test_every_device_kind_is_documented() -> None:
+    assert missing(sightings.KINDS, page("sighting")) == []
+
+
+def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
+    assert (sightings.MIB, sightings.MAX_MEMORY) == (1 << 20, 64 << 40)
+    assert "1 MiB to 64 TiB" in page("sighting")
+    assert f"1 to {sightings.MAX_IDS} strong ids" in page("sighting")
+    many = f"At most {answers.MAX_DEVICES} devices\nand {answers.MAX_FINDINGS} findings"
+    assert many in page("hooks")
+    assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")
+    assert f"above 0, to {manifest.MAX_DEADLINE_S:g}" in page("manifest")
+    assert f"{manifest.FILE_LIMIT >> 10} KiB" in page("manifest")
+    assert f"at most {machine.READ_LIMIT >> 20} MiB" in page("machine")
+
+
+def test_every_key_of_a_manifest_is_documented() -> None:
+    assert missing({*manifest._CHECKS, *manifest.WHEN_KEYS}, page("manifest")) == []
+
+
+def test_every_reserved_name_is_told_to_authors() -> None:
+    text = (docpages.DOCS / "how-to/package-a-prober.md").read_text("utf-8")
+    assert missing(discover.RESERVED, text) == []
+
+
+def test_every_public_name_is_documented() -> None:
+    text = page("python") + page("hooks")
+    assert missing({*probe_core.__all__, *api.__all__}, text + "`API_VERSION`") == []
+    assert "probe_core.api.API_VERSION" in text
+
+
+def test_every_method_of_a_machine_is_documented() -> None:
+    public = {n: v for n, v in vars(machine.Machine).items() if n[0] != "_"}
+    methods = [name for name, value in public.items() if callable(value)]
+    assert [n for n in methods if f"### `Machine.{n}`" not in page("machine")] == []
+    slots = machine.Machine.__slots__
+    assert [n for n in slots if f"`machine.{n}`" not in page("machine")] == []
+
+
+def test_every_command_is_documented() -> None:
+    names = ["probe" if name == "report" else f"probe {name}" for name in COMMANDS]
+    assert [name for name in names if f"\n### {name}\n" not in page("cli")] == []
+
+
+def test_every_page_of_the_reference_is_on_the_first_page() -> None:
+    index = (docpages.DOCS / "index.md").read_text("utf-8")
+    names = [docpages.name(path) for path in docpages.pages() if path.name != "index.md"]
+    assert [name for name in names if f"({name})" not in index] == []
+
+
+def test_the_pages_can_be_built(tmp_path: Path) -> None:
+    try:
+        build = importlib.import_module("sphinx.cmd.build")
+        importlib.import_module("myst_parser")
+    except ImportError:
+        pytest.skip("Sphinx and MyST are not installed here (pip install 'probe-core[docs]')")
+    arguments = ["-q", "-W", "-E", "-d", str(tmp_path / "doctrees")]
+    assert build.build_main([*arguments, str(docpages.DOCS), str(tmp_path / "html")]) == 0
+    assert (tmp_path / "html/reference/hooks.html").is_file()
