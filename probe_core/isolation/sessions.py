@@ -27,6 +27,10 @@ def _memory_limit() -> int:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h
+EXEC_S = 0.02
+"""Seconds for which a process whose environment is empty is looked at again."""
+
 MEMORY_LIMIT = _memory_limit()
 """Resident bytes that one prober may use."""
 
@@ -49,13 +53,15 @@ def end_leftovers(started: Mapping[int, str], limit: float, clock: Callable[[], 
     """
     marks = {f"{MARK_VARIABLE}={mark}".encode() for mark in started.values()}
     killed: set[int] = set()
-    while left := [
-        pid for pid in _later_than(min(started)) if _belongs(pid, started, marks, killed)
-    ]:
-        killed.update(left)
+    patience = min(limit, clock() + EXEC_S)
+    while True:
+        found = {pid: _belongs(pid, started, marks, killed) for pid in _later_than(min(started))}
+        left = [pid for pid, ours in found.items() if ours]
         for pid in left:
+            killed.add(pid)
             _end(pid)
-        if clock() >= limit:
+        now = clock()
+        if now >= limit or not (left or (None in found.values() and now < patience)):
             return
         select.poll().poll(2)
 
@@ -79,18 +85,24 @@ def _later_than(oldest: int) -> list[int]:
     return [pid for pid in pids if (wrapped or pid > oldest) and pid != os.getpid()]
 
 
-def _belongs(pid: int, sessions: Mapping[int, str], marks: set[bytes], killed: set[int]) -> bool:
-    """Return whether a process is a child's leftover that this process can still end."""
+def _belongs(
+    pid: int, sessions: Mapping[int, str], marks: set[bytes], killed: set[int]
+) -> bool | None:
+    """Return whether a process is a child's leftover that this process can still end.
+
+    None: not to be told yet, because it is just being replaced by a program that it starts.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The name in parentheses may hold anything; fields count from behind it.
-            state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
-        if state in (b"Z", b"X"):
-            orphan = int(parent) == os.getpid()
-            return orphan and (int(session) in sessions or pid in killed)
-        if int(session) in sessions:
-            return True
+            fields = file.read().rpartition(b")")[2].split()
+        ours = int(fields[3]) in sessions
+        if fields[0] in b"ZX":
+            return int(fields[1]) == os.getpid() and (ours or pid in killed)
+        if ours or int(fields[6]) & _KERNEL_THREAD:
+            return ours
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return not marks.isdisjoint(file.read(1 << 20).split(b"\0"))
-    except (OSError, ValueError):
+            environ = file.read(1 << 20)
+        return not marks.isdisjoint(environ.split(b"\0")) if environ else None
+    except (OSError, ValueError, IndexError):
         return False
