@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.wording import clean_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -12,6 +14,10 @@ __all__ = ["describe", "memory"]
 
 _HUGE = 1 << 60
 """Control groups write "no limit" as "max" (v2) or as a number beyond any machine (v1)."""
+
+# The files of a limit and of its use, and the reclaimable part of the use in memory.stat.
+_V2 = ("memory.max", "memory.current", "inactive_file")
+_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 _MODEL_FILES = (
     "/sys/firmware/devicetree/base/model",
@@ -36,7 +42,7 @@ def describe(machine: Machine) -> dict[str, Any]:
 def _kernel(machine: Machine) -> str | None:
     text = machine.read("/proc/sys/kernel/osrelease", 256) if machine.os == "linux" else None
     if text:
-        return text
+        return clean_text(text)
     import os
 
     return os.uname().release if machine.live and hasattr(os, "uname") else None
@@ -50,7 +56,7 @@ def _model(machine: Machine) -> str | None:
     for path in _MODEL_FILES:
         text = machine.read(path, 256)
         if text and text.lower() not in _PLACEHOLDERS:
-            return text
+            return clean_text(text)
     return None
 
 
@@ -65,11 +71,11 @@ def memory(machine: Machine) -> dict[str, int | None]:
         return _from_psutil(machine)
     info = _meminfo(machine)
     total, available = info.get("MemTotal"), info.get("MemAvailable")
-    limit, used = _cgroup(machine)
+    limit, room = _cgroups(machine)
     if limit is not None and total is not None and limit >= total:
         limit = None
-    if limit is not None and available is not None and used is not None:
-        available = max(0, min(available, limit - used))
+    if limit is not None and room is not None and available is not None:
+        available = min(available, room)
     return {"total": total, "available": available, "limit": limit}
 
 
@@ -83,24 +89,37 @@ def _meminfo(machine: Machine) -> dict[str, int]:
     return found
 
 
-def _cgroup(machine: Machine) -> tuple[int | None, int | None]:
-    """Return (smallest limit, bytes used under it) on the way from this process's group upward."""
-    best: tuple[int | None, int | None] = (None, None)
+def _cgroups(machine: Machine) -> tuple[int | None, int | None]:
+    """Return (smallest limit, least room) on the way from this process's group upward."""
+    limits, rooms = [], []
     for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
-            root, names = "/sys/fs/cgroup", ("memory.max", "memory.current")
+            root, names = "/sys/fs/cgroup", _V2
         elif "memory" in controllers.split(","):
-            root = "/sys/fs/cgroup/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            root, names = "/sys/fs/cgroup/memory", _V1
         else:
             continue
         for folder in _upward(root, path):
             limit = machine.read_int(f"{folder}/{names[0]}")
-            if limit is not None and limit < _HUGE and (best[0] is None or limit < best[0]):
-                best = (limit, machine.read_int(f"{folder}/{names[1]}"))
-    return best
+            if limit is not None and 0 <= limit < _HUGE:
+                limits.append(limit)
+                rooms.append(max(0, limit - _used(machine, folder, names)))
+    return min(limits, default=None), min(rooms, default=None)
+
+
+def _used(machine: Machine, folder: str, names: tuple[str, str, str]) -> int:
+    """Return what a group holds and cannot give back at once, as kubelet's working set is.
+
+    Its use counts the page cache too: a process that has read a model's weights would seem full.
+    """
+    used = machine.read_int(f"{folder}/{names[1]}") or 0
+    for line in (machine.read(f"{folder}/memory.stat", 16 << 10) or "").splitlines():
+        name, _, number = line.partition(" ")
+        if name == names[2] and number.isdecimal():
+            used -= int(number)
+    return max(0, used)
 
 
 def _upward(root: str, path: str) -> list[str]:

@@ -1,0 +1,129 @@
+"""Reading through a machine: bounded, never blocked, never out of a recorded root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from trees import Tree
+
+from probe_core import Machine
+from probe_core.machine import READ_LIMIT
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path / "root")
+
+
+def test_text_is_stripped_of_newlines_and_nuls(tree: Tree) -> None:
+    tree.file("/a", "  value\n\0")
+    assert tree.machine().read("/a") == "value"
+
+
+def test_text_that_is_not_utf8_is_kept(tree: Tree) -> None:
+    tree.file("/a", b"caf\xe9\n")
+    assert tree.machine().read("/a") == "caf\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12\n", 12),
+        ("0x10de\n", 0x10DE),
+        ("-1", -1),
+        ("007", 7),
+        ("", None),
+        ("many", None),
+        ("1.5", None),
+        ("9" * 63, int("9" * 63)),
+        ("\0\0", None),
+    ],
+)
+def test_numbers(text: str, number: int | None, tree: Tree) -> None:
+    tree.file("/a", text)
+    assert tree.machine().read_int("/a") == number
+
+
+def test_what_is_missing_is_none_or_empty(tree: Tree) -> None:
+    machine = tree.machine()
+    assert machine.read("/none") is None
+    assert machine.read_int("/none") is None
+    assert machine.listdir("/none") == []
+    assert not machine.exists("/none")
+    with pytest.raises(FileNotFoundError):
+        machine.read_bytes("/none")
+
+
+def test_folder_is_no_file(tree: Tree) -> None:
+    tree.file("/folder/file", "x")
+    assert tree.machine().read("/folder") is None
+    assert tree.machine().listdir("/folder/file") == []
+
+
+def test_long_file_is_read_to_the_limit(tree: Tree) -> None:
+    tree.file("/big", b"x" * (READ_LIMIT + 5))
+    assert len(tree.machine().read("/big") or "") == READ_LIMIT
+    assert tree.machine().read("/big", 3) == "xxx"
+
+
+def test_fifo_does_not_block(tree: Tree) -> None:
+    tree.file("/x", "")
+    os.mkfifo(tree.root / "fifo")
+    assert tree.machine().read("/fifo") in ("", None)
+
+
+def test_absolute_link_of_a_recorded_machine_does_not_reach_the_host(tree: Tree) -> None:
+    secret = tree.root.parent / "secret"
+    tree.file("/inside", "in")
+    secret.write_text("out")
+    (tree.root / "link").symlink_to(secret)
+    (tree.root / "folder").symlink_to(tree.root.parent)
+    machine = tree.machine()
+    assert machine.read("/link") is None
+    assert not machine.exists("/link")
+    assert machine.realpath("/link") == ""
+    assert machine.listdir("/folder") == []
+    assert machine.read("/folder/secret") is None
+    assert machine.read("/../secret") is None
+    with pytest.raises(OSError, match="leads out of the recorded machine"):
+        machine.path("/link")
+
+
+def test_root_with_a_sibling_of_the_same_beginning(tree: Tree) -> None:
+    tree.file("/x", "")
+    sibling = tree.root.parent / "root-other"
+    sibling.mkdir()
+    (sibling / "file").write_text("out")
+    assert tree.machine().read("/../root-other/file") is None
+
+
+def test_links_inside_are_followed_and_named_as_on_that_machine(tree: Tree) -> None:
+    tree.file("/sys/devices/pci/gpu/vendor", "0x10de")
+    tree.link("/sys/class/drm/card0/device", "/sys/devices/pci/gpu")
+    machine = tree.machine()
+    assert machine.read_int("/sys/class/drm/card0/device/vendor") == 0x10DE
+    assert machine.realpath("/sys/class/drm/card0/device") == "/sys/devices/pci/gpu"
+
+
+def test_recorded_machine_has_no_environment_of_ours(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    assert tree.machine().environ == {}
+    assert Machine().environ["CUDA_VISIBLE_DEVICES"] == "7"
+
+
+def test_environment_is_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    monkeypatch.setenv("SET_LATER", "1")
+    assert "SET_LATER" not in machine.environ
+
+
+def test_defaults_and_names(tmp_path: Path) -> None:
+    recorded = Machine(str(tmp_path) + "/", arch="riscv64")
+    assert (recorded.root, recorded.live, recorded.os) == (str(tmp_path), False, "linux")
+    assert repr(recorded) == f"Machine({str(tmp_path)!r}, os='linux', arch='riscv64')"
+    live = Machine()
+    assert (live.root, live.live, live.arch) == ("/", True, os.uname().machine)

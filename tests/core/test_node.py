@@ -1,0 +1,151 @@
+"""The node's model and memory: what firmware and /proc say, within the control groups' limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trees import Tree
+
+from probe_core import Machine
+from probe_core.node import describe, memory
+
+GIB = 1 << 30
+MEMINFO = f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable: {12 * GIB >> 10} kB\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_without_control_groups(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 12 * GIB, "limit": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "MemTotal", "MemTotal:", "MemTotal: many kB", "MemTotal: -5 kB", "\0\xff", "nonsense\n" * 9],
+)
+def test_unreadable_meminfo_is_unknown_not_zero(text: str, tree: Tree) -> None:
+    tree.file("/proc/meminfo", text)
+    assert memory(tree.machine()) == {"total": None, "available": None, "limit": None}
+
+
+def test_smallest_limit_on_the_way_up_holds(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/a/b\n")
+    for folder, limit, used in (("", "max", 9), ("/a", str(4 * GIB), 3), ("/a/b", str(8 * GIB), 1)):
+        tree.file(f"/sys/fs/cgroup{folder}/memory.max", limit)
+        tree.file(f"/sys/fs/cgroup{folder}/memory.current", str(used * GIB))
+    assert memory(tree.machine()) == {"total": 16 * GIB, "available": GIB, "limit": 4 * GIB}
+
+
+def test_limit_above_the_machines_memory_is_none(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/\n")
+    tree.file("/sys/fs/cgroup/memory.max", str(16 * GIB))
+    tree.file("/sys/fs/cgroup/memory.current", str(GIB))
+    assert memory(tree.machine())["limit"] is None
+
+
+def test_limit_counts_where_its_use_cannot_be_read(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/\n")
+    tree.file("/sys/fs/cgroup/memory.max", str(2 * GIB))
+    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 2 * GIB, "limit": 2 * GIB}
+
+
+def test_least_room_holds_even_under_the_larger_limit(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/a/b\n")
+    for folder, limit, used in (("/a", 8, 7), ("/a/b", 4, 1)):
+        tree.file(f"/sys/fs/cgroup{folder}/memory.max", str(limit * GIB))
+        tree.file(f"/sys/fs/cgroup{folder}/memory.current", str(used * GIB))
+    assert memory(tree.machine()) == {"total": 16 * GIB, "available": GIB, "limit": 4 * GIB}
+
+
+def test_page_cache_that_can_be_given_back_is_not_in_use(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/\n3:memory:/\n")
+    tree.file("/sys/fs/cgroup/memory.max", str(8 * GIB))
+    tree.file("/sys/fs/cgroup/memory.current", str(8 * GIB))
+    tree.file("/sys/fs/cgroup/memory.stat", f"anon 1\ninactive_file {5 * GIB}\nfile x\n")
+    v1 = "/sys/fs/cgroup/memory"
+    tree.file(f"{v1}/memory.limit_in_bytes", str(9 * GIB))
+    tree.file(f"{v1}/memory.usage_in_bytes", str(8 * GIB))
+    tree.file(f"{v1}/memory.stat", f"inactive_file 7\ntotal_inactive_file {6 * GIB}\n")
+    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 5 * GIB, "limit": 8 * GIB}
+
+
+def test_use_above_the_limit_leaves_nothing(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/\n")
+    tree.file("/sys/fs/cgroup/memory.max", str(2 * GIB))
+    tree.file("/sys/fs/cgroup/memory.current", str(3 * GIB))
+    assert memory(tree.machine())["available"] == 0
+
+
+@pytest.mark.parametrize("limit", ["max", "9223372036854771712", "-1", "", "lots"])
+def test_no_limit_in_all_its_spellings(limit: str, tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "4:memory:/x\n0::/\n")
+    tree.file("/sys/fs/cgroup/memory.max", limit)
+    tree.file("/sys/fs/cgroup/memory/memory.limit_in_bytes", limit)
+    assert memory(tree.machine())["limit"] is None
+
+
+def test_path_in_the_cgroup_file_cannot_lead_out(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/../../../../etc\n")
+    tree.file("/sys/fs/cgroup/memory.max", str(GIB))
+    assert memory(tree.machine())["limit"] == GIB
+
+
+def test_numa_totals_are_not_used(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 99999999 kB\n")
+    assert memory(tree.machine())["total"] == 16 * GIB
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("PowerEdge R750\n", "PowerEdge R750"),
+        ("To Be Filled By O.E.M.\n", None),
+        ("System Product Name\n", None),
+        ("Default string", None),
+        ("\n", None),
+    ],
+)
+def test_model_of_firmware(text: str, model: str | None, tree: Tree) -> None:
+    tree.file("/sys/class/dmi/id/product_name", text)
+    assert describe(tree.machine())["model"] == model
+
+
+def test_model_with_control_characters_is_safe(tree: Tree) -> None:
+    tree.file("/sys/class/dmi/id/product_name", b"Evil\x1b[2J\xff\n")
+    model = describe(tree.machine())["model"]
+    assert model is not None
+    assert model.isprintable()
+    assert model.startswith("Evil")
+
+
+def test_kernel_of_a_recorded_machine_is_its_own(tree: Tree) -> None:
+    assert describe(tree.machine())["kernel"] is None
+    tree.file("/proc/sys/kernel/osrelease", "6.12.9\n")
+    assert describe(tree.machine())["kernel"] == "6.12.9"
+
+
+def test_this_machine_has_memory_and_a_kernel() -> None:
+    node = describe(Machine())
+    assert node["kernel"]
+    assert node["memory"]["total"] > 64 << 20
+    assert 0 < node["memory"]["available"] <= node["memory"]["total"]
+
+
+def test_recorded_machine_of_another_system_has_no_live_figures(tmp_path: Path) -> None:
+    node = describe(Machine(str(tmp_path), os="darwin", arch="arm64"))
+    assert node["memory"] == {"total": None, "available": None, "limit": None}
+    assert (node["os"], node["kernel"], node["model"]) == ("darwin", None, None)
