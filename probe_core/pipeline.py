@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from probe_core.host import Host
     from probe_core.machine import Machine
     from probe_core.registry.discover import Registered
+    from probe_core.visibility import Views
 
 __all__ = ["Cancelled", "run_pipeline"]
 
@@ -104,13 +105,20 @@ def run_pipeline(
     findings += chips.findings
     findings += resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
-    findings += _see(devices, machine)
+    views, said = _see(devices, machine)
+    asked = _ask_runtimes(views, devices, machine, config)
+    findings += said
     watch.lap("see")
     known = {p.name for p in [*probers, *builtin]} | {"bus", "cpu", FALLBACK}
     findings = (
         ignored_settings(ignored) + unknown_names(config, known) + collected.findings + findings
     )
     document = assemble(node, devices, decisions, collected, database)
+    if asked:
+        from probe_core.visibility.asking import disagreements
+
+        document["asked"] = asked
+        findings += disagreements(asked)
     document["findings"] = in_severity(
         findings + clashes + last_findings(document, node, decisions)
     )
@@ -244,16 +252,29 @@ def _run(
             collected.skip(decision)
 
 
-def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> list[Finding]:
+def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, list[Finding]]:
     from probe_core import visibility
 
     try:
         views = visibility.see(devices, machine.environ, os=machine.os)
         visibility.annotate(list(devices), views)
-        return visibility.findings(views)
+        return views, visibility.findings(views)
     except Exception as error:  # a byte string in a variable must not keep the node from starting
         for device in devices:
             device.setdefault("visibility", {})
         what = "visibility could not be worked out"
         why = f"{type(error).__name__}: {error}"
-        return [finding("config-ignored", what, why, "report this with the variables that are set")]
+        fix = "report this with the variables that are set"
+        return {}, [finding("config-ignored", what, why, fix)]
+
+
+def _ask_runtimes(
+    views: Views, devices: Sequence[dict[str, Any]], machine: Machine, config: Config
+) -> dict[str, dict[str, Any]]:
+    """Ask CUDA and HIP themselves what they show, where the user allowed it."""
+    if not (config.active and machine.live and views):
+        return {}
+    from probe_core.visibility.asking import ask
+
+    deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
+    return ask(views, devices, machine.environ, **deadline)

@@ -185,7 +185,7 @@ def document(
 
         static, static_finding = load_static(config.static)
         if static is not None:
-            return static
+            return _as_seen_here(static, machine)
     plugins = list(hooks)
     host = None
     if plugins:
@@ -203,6 +203,14 @@ def document(
     )
     found["findings"] = static_finding + found["findings"]
     return found
+
+
+def _as_seen_here(static: dict[str, Any], machine: Machine | None) -> dict[str, Any]:
+    """Let this process's environment, not the one that was recorded, hide devices."""
+    from probe_core.visibility import refresh
+
+    refresh(static, (machine or Machine()).environ)
+    return static
 
 
 def child_entry() -> None:

@@ -90,7 +90,10 @@ def _ask(
         return {}
     from probe_core.visibility.asking import ask, disagreements
 
-    answers = ask(wanted, document["devices"], context.environ)
+    answers = document.get("asked")  # an active probe has asked already; a static report has not
+    if answers is None:
+        answers = ask(wanted, document["devices"], context.environ)
+    answers = {name: answer for name, answer in answers.items() if name in wanted}
     for finding in disagreements(answers):
         context.err(f"probe: {finding['what']}: {finding['why']}")
     return answers
