@@ -74,7 +74,7 @@ def _ask(request: Request, start: float) -> Answers:
         ) from None
     with folder as place:
         safe = settings.child_environ(environ, place, dev if targets_style else None)
-        left = max(1.0, request.deadline_s - _MARGIN_S - (monotonic() - start))
+        left = max(0.2, request.deadline_s - _MARGIN_S - (monotonic() - start))
         return session.ask(safe, choice.named(environ), refused if targets_style else {}, left)
 
 
