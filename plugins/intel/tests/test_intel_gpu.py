@@ -163,7 +163,7 @@ def test_integrated_gpu_has_the_systems_memory(tree: Any) -> None:
     assert "backends" not in gpu
 
 
-def test_kernels_before_5_18_have_the_cards_files_alone(tree: Any) -> None:
+def test_older_kernels_have_the_cards_files_alone(tree: Any) -> None:
     folder = tree.function("0000:00:02.0", "0x3e92", "i915")
     tree.file(f"{folder}/drm/card0/gt_RP0_freq_mhz", 1150)
     tree.file(f"{folder}/drm/card0/gt_max_freq_mhz", 1150)

@@ -48,7 +48,7 @@ def _xe(machine: Machine, folder: str) -> list[tuple[int | None, int | None]]:
 
 
 def _i915(machine: Machine, folder: str) -> Iterator[tuple[int | None, int | None]]:
-    """Yield (RP0, limit) of GT 0, or of the card where the kernel is older than 5.18.
+    """Yield (RP0, limit) of GT 0, or of the card where the kernel has no GT folders.
 
     The card's own files give the maximum over all GTs, media included.
     """

@@ -1,7 +1,7 @@
 """Says what memory an Intel GPU has: its own, or the system's.
 
 No mainline file in the device's folder tells the size of the VRAM. What there is, best first:
-* ``tile*/physical_vram_size_bytes`` of xe (Linux 6.8, and Intel's own builds): all of it;
+* ``tile*/physical_vram_size_bytes`` of xe (early xe, and Intel's own builds): all of it;
 * ``lmem_total_bytes`` beside the DRM card, of Intel's own builds of i915;
 * ``dmem.capacity`` of the root control group, of xe since Linux 6.14 (cgroup-v2.rst): what can be
   allocated, without the pages that firmware keeps. A container does not see the root group.
