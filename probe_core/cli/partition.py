@@ -124,7 +124,7 @@ def _lines(model: Model, answer: Any, found: Comparison, context: Context) -> li
 
 
 def _row(plan: Plan, best: bool) -> tuple[str, ...]:
-    speed = plan.tokens_per_second
+    speed = plan.tokens_per_second if plan.fits else None
     where = ", ".join(f"{stage.node} {stage.layers}" for stage in plan.stages)
     return (
         "*" if best else "",

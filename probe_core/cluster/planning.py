@@ -42,9 +42,10 @@ class Comparison:
     def best(self) -> Plan | None:
         """The plan that fits and takes the least time per token; None when there is none.
 
-        A plan of unknown time counts as slower than any known one.
+        A plan of unknown time counts as slower than any known one; of equals the last is meant,
+        which looks at most.
         """
-        fitting = [plan for plan in self.plans if plan.fits]
+        fitting = [plan for plan in reversed(self.plans) if plan.fits]
         return min(fitting, key=_time, default=None)
 
 

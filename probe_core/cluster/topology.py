@@ -94,7 +94,8 @@ class Topology:
         if not isinstance(document, Mapping) or not isinstance(document.get("nodes"), Mapping):
             raise ClusterError("it is no topology: it has no 'nodes'")
         nodes = {str(id_): _checked(str(id_), one) for id_, one in document["nodes"].items()}
-        graph = document.get("peer_graph") or {}
+        graph = document.get("peer_graph")
+        graph = {} if graph is None else graph
         if not isinstance(graph, Mapping):
             raise ClusterError("its 'peer_graph' is no table")
         edges = frozenset(edge for id_, said in graph.items() for edge in _edges(str(id_), said))

@@ -1,0 +1,19 @@
+"""Makes the home's nodes importable: pytest's importlib mode puts no test folder on the path."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from home_nodes import NODES, report_of
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+    """Reports of a home's nodes, each made by the whole pipeline from what its prober says."""
+    folder = tmp_path_factory.mktemp("home")
+    return {name: report_of(name, folder) for name in NODES}
