@@ -6,6 +6,7 @@ library, so the whole way is taken: bus, selection, child, merge, chip table, re
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -84,10 +85,16 @@ def _fake_root(place: Place, compiler: str) -> Path:
 
 
 def _load(name: str) -> ModuleType:
-    folder = str(FAKES / "nvml")
-    if folder not in sys.path:
-        sys.path.append(folder)
-    return __import__(name)
+    """Import a module of the fake by its path; its name may be another package's too."""
+    spec = importlib.util.spec_from_file_location(
+        f"fake_nvml_{name}", FAKES / "nvml" / f"{name}.py"
+    )
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(f"tests/fakes/nvml/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _check(probe: list[str], node: Mapping[str, str], count: int) -> None:

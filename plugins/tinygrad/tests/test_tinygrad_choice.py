@@ -107,8 +107,8 @@ def test_targets_are_bound_to_kernel_drivers(value: str, dev: str, refused: dict
 def test_the_environment_keeps_choices_and_drops_dangers() -> None:
     given = {
         "PATH": "/bin", "CUDA_VISIBLE_DEVICES": "1", "CPU_LLVM": "1", "DEBUG": "true",
-        "CUDA": "1", "DEV": "PCI+NV", "AMD_IFACE": "PCI", "HOME": "/home/me", "CACHEDB": "/home/me/c",
-        "VIZ": "1", "LD_PRELOAD": "x.so", "PYTHONPATH": "/x",
+        "CUDA": "1", "DEV": "PCI+NV", "AMD_IFACE": "PCI", "HOME": "/home/me",
+        "CACHEDB": "/home/me/c", "VIZ": "1", "LD_PRELOAD": "x.so", "PYTHONPATH": "/x",
     }  # fmt: skip
     made = child_environ(given, "/t", "KFD+AMD")
     private = dict.fromkeys(
