@@ -144,7 +144,7 @@ def _paths() -> list[str]:
     """Return this process's import path with absolute folders."""
     paths = []
     for path in sys.path:
-        if isinstance(path, str):  # anything else means nothing to imports either
+        if isinstance(path, str) and "\0" not in path:  # imports choke on anything else
             try:
                 paths.append(os.path.abspath(path or os.curdir))
             except OSError:  # the working directory was deleted

@@ -99,6 +99,8 @@ def _place_of(spec: ModuleSpec, rest: list[str]) -> Place | None:
 def top_level_exists(module: str) -> bool:
     """Return whether a top-level module can be imported; used by ``any_module``."""
     name = module.partition(".")[0]
+    if not name.isidentifier():
+        return False
     if name in sys.builtin_module_names or locate(name) is not None:
         return True
     # A namespace package is only a folder.

@@ -163,6 +163,8 @@ def _check_wanted(key: str, wanted: Any) -> None:
         raise ValueError(f"{key} holds more than {MAX_WANTED} texts, or longer than 256 characters")
     if key in ("any_path", "all_path") and not all(w[0] == "/" for w in wanted):
         raise ValueError(f"{key} must hold absolute paths")
+    if key == "any_module" and not all(map(is_module_name, wanted)):
+        raise ValueError("any_module must hold names of modules")
     if key == "pci_vendor" and not all(_is_vendor(w) for w in wanted):
         raise ValueError('pci_vendor must hold vendor ids such as "10de"')
 

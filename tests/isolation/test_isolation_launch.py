@@ -1,0 +1,174 @@
+"""Starting children works from odd hosts, and says why where it cannot."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from probe_core.isolation import launch
+from probe_core.isolation.launch import cannot_start, run_probers
+from probe_core.isolation.run import Run
+from probe_core.machine import Machine
+from probe_core.registry.prober import Prober
+
+Hook = Callable[..., Run]
+ONE = 'yield {"ids": ["x:1"], "kind": "npu"}'
+GOOD = f"@hookimpl\ndef probe_devices(request):\n    {ONE}"
+
+
+def test_an_interpreter_can_be_started() -> None:
+    assert cannot_start() is None
+
+
+@pytest.mark.parametrize(
+    ("executable", "frozen", "reason"),
+    [
+        ("", False, "this Python is embedded and does not know its own executable"),
+        (None, False, "this Python is embedded and does not know its own executable"),
+        ("/usr/sbin/uwsgi", False, "this Python is embedded in uwsgi, which would start instead"),
+        ("/opt/exo/exo", True, "must call probe_core.child_entry() first"),
+    ],
+)
+def test_what_is_no_interpreter_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, executable: str | None, frozen: bool, reason: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
+    assert reason in str(cannot_start())
+
+
+def test_a_declared_frozen_program_starts_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(launch, "declared", True)
+    assert cannot_start() is None
+    assert launch._command() == [sys.executable, launch.CHILD_ARGUMENT]
+
+
+def test_a_path_of_odd_things_is_handed_on(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = [None, 5, b"/bytes", "", "relative", "\0", "/ü\udcff/日本", "/" + "x" * 5000]
+    monkeypatch.setattr(sys, "path", [*odd, *sys.path])
+    run = run_hook('yield {"ids": ["x:1"], "kind": "npu", "extra": {"path": sys.path[:4]}}')
+    here = os.getcwd()
+    expected = [here, f"{here}/relative", "/ü\udcff/日本", "/" + "x" * 4094 + "…"]
+    assert run.sightings[0]["extra"]["path"] == expected
+
+
+def test_a_path_longer_than_an_argument_may_be(
+    run_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path + [f"/bazel/{'x' * 90}/{n}" for n in range(2000)])
+    assert run_hook(ONE).status == "ok"
+
+
+def test_a_deleted_working_directory(
+    run_hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    monkeypatch.syspath_prepend("")
+    (tmp_path / "gone").rmdir()
+    assert run_hook(ONE).status == "ok"
+
+
+def test_no_interpreter_where_there_was_one(
+    run_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+    run = run_hook(ONE)
+    assert run.status == "resource"
+    assert "no process could be started" in str(run.reason)
+    assert "/nowhere/python3" in str(run.reason)
+
+
+def test_no_descriptor_left(make_prober: Callable[..., Prober]) -> None:
+    """The first probers run, the others say why not; nothing leaks."""
+    probers = [make_prober(GOOD, name=f"n{n}") for n in range(4)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = sorted(int(fd) for fd in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used[-1] + 12, hard))
+    room = [os.dup(0) for _ in range(used[-1] + 1 - len(used))]  # fill the gaps below
+    try:
+        runs = run_probers(probers, Machine(), ())
+    finally:
+        for fd in room:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    statuses = [run.status for run in runs]
+    assert statuses[0] == "ok"
+    assert statuses[-1] == "resource"
+    assert os.strerror(errno.EMFILE) in str(runs[-1].reason)
+    assert sorted(int(fd) for fd in os.listdir("/proc/self/fd")) == used
+
+
+def test_more_probers_than_a_host_can_bear(make_prober: Callable[..., Prober]) -> None:
+    prober = make_prober(GOOD)
+    old, launch.MAX_CHILDREN = launch.MAX_CHILDREN, 2
+    try:
+        runs = run_probers([prober] * 3, Machine(), ())
+    finally:
+        launch.MAX_CHILDREN = old
+    assert [run.status for run in runs] == ["ok", "ok", "resource"]
+    assert runs[2].reason == "more than 2 probers are selected, and this one comes last"
+
+
+def test_a_machine_with_an_odd_environment(run_hook: Hook) -> None:
+    machine = Machine(environ={"NUMBER": 5, "PATH": Path("/x")})  # type: ignore[dict-item]
+    body = 'yield {"ids": ["x:1"], "kind": "npu", "extra": dict(request.machine.environ)}'
+    assert run_hook(body, machine=machine).sightings[0]["extra"] == {"NUMBER": "5", "PATH": "/x"}
+
+
+def test_the_host_is_told_in_order(make_prober: Callable[..., Prober]) -> None:
+    heard: list[tuple[str, str, object]] = []
+
+    def observe(event: str, details: object) -> None:
+        assert isinstance(details, dict)
+        heard.append((event, details["prober"], details["status"]))
+
+    probers = [make_prober(GOOD, name="a"), make_prober("1 / 0", name="b")]
+    run_probers(probers, Machine(), (), observe=observe)
+    assert [one for one in heard if one[0] == "started"] == [
+        ("started", "a", None),
+        ("started", "b", None),
+    ]
+    assert [one for one in heard if one[0] == "finished"] == [
+        ("finished", "a", "ok"),
+        ("finished", "b", "load_error"),
+    ]
+
+
+def test_a_host_without_path_to_source_uses_a_zip(tmp_path: Path, run_hook: Hook) -> None:
+    archive = tmp_path / "app.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("x_zipped/__init__.py", "")
+        file.writestr("x_zipped/prober.py", f"from probe_core.api import *\n{GOOD}")
+    sys.path.insert(0, str(archive))
+    try:
+        (run,) = run_probers([Prober("z", "x_zipped.prober")], Machine(), ())
+    finally:
+        sys.path.remove(str(archive))
+    assert (run.status, len(run.sightings)) == ("ok", 1)
+
+
+def test_cancelled_by_a_byte(make_prober: Callable[..., Prober]) -> None:
+    hang = make_prober("@hookimpl\ndef probe_devices(request):\n    time.sleep(60)")
+    read_fd, write_fd = os.pipe()
+    os.write(write_fd, b"x")
+    try:
+        (run,) = run_probers([hang], Machine(), (), wake_fd=read_fd)
+    finally:
+        os.close(read_fd)
+        os.close(write_fd)
+    assert run.status is None
+
+
+def test_what_else_there_is_to_do_is_done_meanwhile(run_hook: Hook) -> None:
+    done: list[int] = []
+    assert run_hook(ONE, meanwhile=lambda: done.append(1)).status == "ok"
+    assert done == [1]
