@@ -84,43 +84,74 @@ def run_pipeline(
     `wake_fd` became readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
-    collected = Collected()
-    builtin = [p for p in builtin_probers() if p.name not in config.disable]
-    bus = _run_builtin(builtin, machine, config, collected)
-    watch.lap("bus")
-    probers, findings = discover(registered or {})
-    watch.lap("discover")
-    decisions = _select(probers, config, machine, bus, host)
-    watch.lap("select")
-    chips = _Chips(config.chipdb)
-    rehearse = _rehearsal(collected, chips, machine)
-    _run(decisions, machine, config, bus, collected, host, wake_fd, rehearse)
-    watch.lap("run")
+    seen = _Seen(machine, config, host)
+    seen.builtin(watch)
+    seen.others(registered or {}, wake_fd, watch)
+    return _conclude(seen, ignored, watch)
+
+
+class _Seen:
+    """What the first half of a run gathers: which probers there are, and what they saw."""
+
+    def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
+        self.machine = machine
+        self.config = config
+        self.host = host
+        self.chips = _Chips(config.chipdb)
+        self.collected = Collected()
+        self.decisions: list[Decision] = []
+        self.findings: list[Finding] = []
+        self.names = {"bus", "cpu", FALLBACK}
+        self._bus: list[dict[str, Any]] | None = None
+
+    def builtin(self, watch: Stopwatch) -> None:
+        """Run the built-in probers, in process."""
+        probers = [p for p in builtin_probers() if p.name not in self.config.disable]
+        self._bus = _run_builtin(probers, self.machine, self.config, self.collected)
+        watch.lap("bus")
+
+    def others(self, registered: Mapping[str, Registered], wake_fd: int, watch: Stopwatch) -> None:
+        """Find, select and run all other probers."""
+        probers, self.findings = discover(registered)
+        self.names |= {prober.name for prober in probers}
+        watch.lap("discover")
+        self.decisions = _select(probers, self.config, self.machine, self._bus, self.host)
+        watch.lap("select")
+        rehearse = _rehearsal(self.collected, self.chips, self.machine)
+        _run(self, self._bus or (), wake_fd, rehearse)
+        watch.lap("run")
+
+
+def _conclude(seen: _Seen, ignored: Sequence[str], watch: Stopwatch) -> dict[str, Any]:
+    """Merge, resolve, see, and put the report together."""
+    machine, config, host, collected = seen.machine, seen.config, seen.host, seen.collected
     devices, clashes = merge(collected.said)
     devices = with_cpu(devices, machine)
     node = describe(machine)
     share_memory(devices, node["memory"])
     watch.lap("merge")
-    database = chips.open()
-    findings += chips.findings
-    findings += resolve(devices, database, host.resolve_chip if host else None)
+    database = seen.chips.open()
+    unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
-    views, said = _see(devices, machine)
+    views, hidden = _see(devices, machine)
     asked = _ask_runtimes(views, devices, machine, config)
-    findings += said
     watch.lap("see")
-    known = {p.name for p in [*probers, *builtin]} | {"bus", "cpu", FALLBACK}
-    findings = (
-        ignored_settings(ignored) + unknown_names(config, known) + collected.findings + findings
-    )
-    document = assemble(node, devices, decisions, collected, database)
+    document = assemble(node, devices, seen.decisions, collected, database)
     if asked:
-        from probe_core.visibility.asking import disagreements
-
         document["asked"] = asked
-        findings += disagreements(asked)
     document["findings"] = in_severity(
-        findings + clashes + last_findings(document, node, decisions)
+        [
+            *ignored_settings(ignored),
+            *unknown_names(config, seen.names),
+            *collected.findings,
+            *seen.findings,
+            *seen.chips.findings,
+            *unresolved,
+            *hidden,
+            *_disagreements(asked),
+            *clashes,
+            *last_findings(document, node, seen.decisions),
+        ]
     )
     if host is not None:
         host.observe("report", {"devices": len(devices)})
@@ -212,44 +243,38 @@ def _select(
 
 
 def _run(
-    decisions: Sequence[Decision],
-    machine: Machine,
-    config: Config,
-    bus: Sequence[Mapping[str, Any]] | None,
-    collected: Collected,
-    host: Host | None,
+    seen: _Seen,
+    bus: Sequence[Mapping[str, Any]],
     wake_fd: int,
     meanwhile: Callable[[], object],
 ) -> None:
     """Run what was selected, each in a child of its own; no child, and no import, for nothing."""
-    chosen = [decision.prober for decision in decisions if decision.cause is None]
+    chosen = [decision for decision in seen.decisions if decision.cause is None]
     if chosen:
         from probe_core.isolation.launch import cannot_start, run_probers
 
         problem = cannot_start()
         if problem:
-            for decision in decisions:
-                if decision.cause is None:
-                    decision.cause, decision.reason = "no-child", problem
+            for decision in chosen:
+                decision.cause, decision.reason = "no-child", problem
         else:
-            observe = host.observe if host is not None else None
             runs = run_probers(
-                chosen,
-                machine,
-                bus or (),
-                active=config.active,
+                [decision.prober for decision in chosen],
+                seen.machine,
+                bus,
+                active=seen.config.active,
                 wake_fd=wake_fd,
-                observe=observe,
+                observe=seen.host.observe if seen.host is not None else None,
                 meanwhile=meanwhile,
             )
             if any(run.status is None for run in runs):
                 raise Cancelled
             _stuck.update(run.prober.name for run in runs if run.abandoned)
             for run in runs:
-                collected.take_run(run)
-    for decision in decisions:
+                seen.collected.take_run(run)
+    for decision in seen.decisions:
         if decision.cause is not None:
-            collected.skip(decision)
+            seen.collected.skip(decision)
 
 
 def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, list[Finding]]:
@@ -278,3 +303,11 @@ def _ask_runtimes(
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
     return ask(views, devices, machine.environ, **deadline)
+
+
+def _disagreements(asked: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    if not asked:
+        return []
+    from probe_core.visibility.asking import disagreements
+
+    return disagreements(asked)
