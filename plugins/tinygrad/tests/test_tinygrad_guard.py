@@ -42,7 +42,7 @@ def test_an_attempt_is_the_backends_error(fake: Any, attempt: str, reason: str) 
         ("open", ("/sys/class/drm", None, os.O_RDONLY)),
         ("open", ("/proc/self/maps", "r", os.O_RDONLY | os.O_CLOEXEC)),
         ("open", ("/dev/kfd", None, os.O_RDWR)),
-        ("open", (b"/tmp/x", "w", os.O_WRONLY | os.O_CREAT)),
+        ("open", (b"/scratch/x", "w", os.O_WRONLY | os.O_CREAT)),
         ("open", (7, "r", None)),
         ("subprocess.Popen", ("clang", ["clang", "-shared"], None, None)),
         ("subprocess.Popen", ("/sbin/ldconfig", ["/sbin/ldconfig", "-p"], None, None)),
