@@ -50,8 +50,10 @@ class Host:
 
     def resolve_chip(self, device: Mapping[str, Any]) -> str | None:
         """Return the id of the chip that the host says a device is."""
+        from copy import deepcopy
+
         try:
-            said = self._manager.hook.probe_resolve_chip(device=device)
+            said = self._manager.hook.probe_resolve_chip(device=deepcopy(device))
         except Exception as error:
             self._note("probe_resolve_chip", error)
             return None

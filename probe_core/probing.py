@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _registered: dict[str, Registered] = {}
-_cache: dict[object, tuple[dict[str, Any], Report]] = {}
+_cache: dict[object, tuple[Mapping[str, str], Report]] = {}
 
 
 def register(name: str, target: Target) -> None:
@@ -152,16 +152,17 @@ def _report(
     environ = (machine or Machine()).environ if machine is None or machine.live else os.environ
     config, ignored = load_config(arguments, environ, file)
     hooks = list(hooks)
-    # Another process (fork), other settings or another environment are another report.
+    # Another process (fork) or other settings are another report; a changed environment too, for
+    # a program that hides devices from itself must not be shown them.
     key = (os.getpid(), config.key(), tuple(ignored)) if not (machine or probers or hooks) else None
-    if key is not None and not refresh and key in _cache:
+    if key is not None and not refresh and key in _cache and _cache[key][0] == environ:
         return _cache[key][1]
     found = document(
         config, ignored, machine=machine, probers=probers, hooks=hooks, wake_fd=wake_fd
     )
     report = Report.from_json(found)
     if key is not None:
-        _cache[key] = (found, report)
+        _cache[key] = (environ, report)
     return report
 
 
