@@ -48,7 +48,7 @@ def end_all(children: Sequence[Child], clock: Clock) -> None:
         started.pop(child.pids[0])
     for child in children:
         child.close()
-    if started and sys.platform == "linux":
+    if sys.platform == "linux":
         sessions.end_leftovers(started, limit, clock)
     _reap_late()
 

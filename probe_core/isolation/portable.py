@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 
+from probe_core.isolation import sessions
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,6 +139,9 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
             child.process.wait(max(0.0, limit - clock()))
         except subprocess.TimeoutExpired:
             child.run.abandoned = True
+    if children and sys.platform == "linux":
+        started = {child.pid: child.run.mark for child in children if not child.run.abandoned}
+        sessions.end_leftovers(started, limit, clock)
     for child in children:
         if not child.run.abandoned:
             _close(child, max(0.0, limit - clock()))

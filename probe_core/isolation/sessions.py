@@ -51,6 +51,8 @@ def end_leftovers(started: Mapping[int, str], limit: float, clock: Callable[[], 
     marks. Looks again until nothing is left or the clock says `limit`. A host that inherits
     orphans (process 1 of a container) is left no zombies of theirs.
     """
+    if not started:
+        return
     marks = {f"{MARK_VARIABLE}={mark}".encode() for mark in started.values()}
     killed: set[int] = set()
     patience = min(limit, clock() + EXEC_S)

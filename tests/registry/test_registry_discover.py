@@ -53,21 +53,22 @@ def test_no_plugin_is_imported(install: Install, site: Path) -> None:
     assert "x_acme" not in set(sys.modules) - before
 
 
+def gut(metadata: Path) -> Path:
+    """Take the entry points out of a distribution; returns where they were."""
+    path = metadata / "entry_points.txt"
+    path.unlink()
+    return path
+
+
 BROKEN: dict[str, Callable[[Path], object]] = {
     "not UTF-8": lambda m: (m / "entry_points.txt").write_bytes(b"[probe_core.probers.v1]\n\xff=x"),
     "no equals sign": lambda m: (m / "entry_points.txt").write_text("[probe_core.probers.v1]\nx"),
     "no target": lambda m: (m / "entry_points.txt").write_text("[probe_core.probers.v1]\nx = "),
     "huge": lambda m: (m / "entry_points.txt").write_bytes(b"#" * ((1 << 20) + 1)),
-    "a folder": lambda m: ((m / "entry_points.txt").unlink(), (m / "entry_points.txt").mkdir()),
-    "a FIFO": lambda m: ((m / "entry_points.txt").unlink(), os.mkfifo(m / "entry_points.txt")),
-    "a device": lambda m: (
-        (m / "entry_points.txt").unlink(),
-        (m / "entry_points.txt").symlink_to("/dev/zero"),
-    ),
-    "a loop": lambda m: (
-        (m / "entry_points.txt").unlink(),
-        (m / "entry_points.txt").symlink_to("entry_points.txt"),
-    ),
+    "a folder": lambda m: gut(m).mkdir(),
+    "a FIFO": lambda m: os.mkfifo(gut(m)),
+    "a device": lambda m: gut(m).symlink_to("/dev/zero"),
+    "a loop": lambda m: gut(m).symlink_to("entry_points.txt"),
     "too many": lambda m: (m / "entry_points.txt").write_text(
         "[probe_core.probers.v1]\n" + "".join(f"x{n} = x\n" for n in range(MAX_ENTRIES + 1))
     ),
@@ -85,19 +86,15 @@ def test_a_broken_distribution_costs_itself(install: Install, site: Path, how: s
 
 
 QUIET: dict[str, Callable[[Path], object]] = {
-    "half removed": lambda m: [file.unlink() for file in m.iterdir()],
-    "no entry points": lambda m: (m / "entry_points.txt").unlink(),
+    "half removed": lambda m: list(map(os.unlink, m.iterdir())),
+    "no entry points": lambda m: gut(m),
     "empty": lambda m: (m / "entry_points.txt").write_text(""),
     "another group": lambda m: (m / "entry_points.txt").write_text("[console_scripts]\nx = y:z"),
     "another group, not UTF-8": lambda m: (m / "entry_points.txt").write_bytes(b"[other]\n\xff=x"),
     "being replaced": lambda m: m.rename(m.with_name("~robe_bad-1.0.dist-info")),
-    "egg-info of distutils": lambda m: (m.with_name("x-1.egg-info").write_text("Name: x"), gut(m)),
-    "a link to nothing": lambda m: (gut(m), m.with_name("y-1.dist-info").symlink_to("nothing")),
+    "egg-info of distutils": lambda m: gut(m).parents[1].joinpath("x-1.egg-info").touch(),
+    "a link to nothing": lambda m: gut(m).parents[1].joinpath("y-1.dist-info").symlink_to("none"),
 }
-
-
-def gut(metadata: Path) -> None:
-    (metadata / "entry_points.txt").unlink()
 
 
 @pytest.mark.parametrize("how", QUIET)

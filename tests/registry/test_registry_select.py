@@ -182,6 +182,11 @@ def module(tmp_path: Path) -> Path:
     return package / "prober.py"
 
 
+def give_to_group(path: Path, group: int) -> None:
+    os.chown(path, 0, group)
+    path.chmod(0o775)
+
+
 @root
 def test_what_only_root_can_write_is_trusted(module: Path) -> None:
     assert trust.untrusted([str(module)]) is None
@@ -197,7 +202,7 @@ def test_what_only_root_can_write_is_trusted(module: Path) -> None:
         ("helper.py", lambda p: os.chown(p, 1000, 0), "belongs to user 1000"),
         ("", lambda p: p.chmod(0o777), "is writable by everyone"),
         ("..", lambda p: os.chown(p, 1000, 1000), "belongs to user 1000"),
-        ("..", lambda p: (os.chown(p, 0, 50), p.chmod(0o775)), "is writable by group 50"),
+        ("..", lambda p: give_to_group(p, 50), "is writable by group 50"),
         ("prober.py", lambda p: p.unlink(), "cannot be checked: No such file"),
     ],
 )
