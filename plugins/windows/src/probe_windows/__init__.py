@@ -1,0 +1,1 @@
+"""A prober of the display adapters that the registry of Windows knows."""

@@ -1,0 +1,107 @@
+"""Reports the display adapters of Windows: the net below the vendors' own libraries."""
+
+from __future__ import annotations
+
+from probe_core.api import Unavailable, finding, hookimpl, not_applicable
+from probe_windows import adapters, identity, memory
+from probe_windows.registry import Registry, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_core.api import NotApplicable, Request
+    from probe_windows.adapters import Adapter
+
+_VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1414": "microsoft"}
+# Adapters that cannot compute: board management controllers and what virtual machines show.
+_DISPLAYS = frozenset("1a03 102b 1013 1234 1b36 1af4 15ad 1414 80ee 126f 1ab8 5853".split())
+
+
+@hookimpl
+def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
+    """Answer with the display adapters that are there now."""
+    if not request.machine.live:
+        return not_applicable("a recorded machine has no registry")
+    try:
+        registry = Registry()
+    except ImportError as error:
+        raise Unavailable(f"the registry cannot be read: {error}", code="no-registry") from None
+    found = list(adapters.present(registry))
+    if not found:
+        return not_applicable("the registry lists no display adapter that is there now")
+    said = [_sighting(adapter, request.machine.arch) for adapter in found]
+    return said + [
+        _no_driver(one["ids"][0])
+        for one, adapter in zip(said, found, strict=True)
+        if adapter.basic and one["kind"] == "gpu"
+    ]
+
+
+def _no_driver(device: str) -> dict[str, Any]:
+    return finding(
+        "driver-not-loaded",
+        device=device,
+        what=f"{device} runs with the Microsoft Basic Display Adapter",
+        why="no driver of its vendor is installed, or Windows turned it off after an error",
+        fix="install the vendor's driver; Device Manager tells why one does not start",
+    )
+
+
+def _sighting(adapter: Adapter, arch: str) -> dict[str, Any]:
+    ids = identity.pci(adapter.instance, adapter.device)
+    place = identity.address(adapter.device) if ids else None
+    vendor = ids.get("id", "")[:4]
+    sighting: dict[str, Any] = {
+        "ids": [_id(adapter, place)],
+        "kind": "gpu" if vendor and vendor not in _DISPLAYS else _kind(adapter),
+        "pci": ids,
+        "node_index": {"display_class": adapter.number},
+        "unknown": {
+            "units": "the registry has no count of them",
+            "clocks.max_mhz": "the registry has no clock",
+        },
+    }
+    if vendor in _VENDORS:
+        sighting["vendor"] = _VENDORS[vendor]
+    name = text(adapter.driver.get("driverdesc"))
+    if name and not adapter.basic:
+        sighting["name"] = name
+    elif adapter.basic:
+        sighting["unknown"]["name"] = "the basic driver names itself, not the GPU"
+    sighting["driver"] = _driver(adapter)
+    if sighting["kind"] == "gpu":
+        memory.tell(sighting, adapter, place, arch)
+    return sighting
+
+
+def _kind(adapter: Adapter) -> str:
+    """Return what an adapter is that is not a GPU on PCI: Adreno is in the ACPI tree."""
+    return "gpu" if adapter.instance.startswith("ACPI\\QCOM") else "display"
+
+
+def _id(adapter: Adapter, place: tuple[int, int, int] | None) -> str:
+    """Return the PCI address, or else the instance path, which Windows keeps over restarts."""
+    if place:
+        bus, slot, function = place
+        return f"pci:0000:{bus:02x}:{slot:02x}.{function}"
+    path = adapter.instance.encode("ascii", "backslashreplace").decode().replace(" ", "_")
+    return f"windows:{path}"
+
+
+def _driver(adapter: Adapter) -> dict[str, str]:
+    """Return service and version; NVIDIA's own number is the last five digits of Windows's.
+
+    31.0.15.3598 is 535.98 (NVIDIA's release notes name both).
+    """
+    found = {"name": adapter.service or ""}
+    version = text(adapter.driver.get("driverversion"))
+    digits = (version or "").replace(".", "")
+    ours = found["name"].lower() == "nvlddmkm"
+    if version and ours and len(digits) > 5 and digits.isdecimal():
+        found |= {"version": f"{digits[-5:-2]}.{digits[-2:]}", "windows_version": version}
+    elif version:
+        found["version"] = version
+    if date := text(adapter.driver.get("driverdate")):
+        found["date"] = date
+    return found

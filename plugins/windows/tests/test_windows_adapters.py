@@ -1,0 +1,182 @@
+"""Display adapters out of exports of the registry, read by a stand-in below our code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core.api import Machine, NotApplicable, Request, Unavailable
+from probe_core.sightings import check_sighting
+from probe_windows import identity
+from probe_windows.prober import probe_devices
+
+HERE = Path(__file__).parent
+RUNNER = """
+import json, sys
+from probe_core.api import Machine, NotApplicable, Request
+from probe_windows.prober import probe_devices
+said = probe_devices(Request(Machine(os="windows", arch=sys.argv[1])))
+if isinstance(said, NotApplicable):
+    said = said.reason
+print(json.dumps(said))
+"""
+
+
+def ask(export: str | Path, arch: str = "x86_64", denied: str = "") -> Any:
+    """Probe in a process of its own, with the stand-in as `winreg`."""
+    path = export if isinstance(export, Path) else HERE / "exports" / f"{export}.reg"
+    surroundings = os.environ | {
+        "STANDIN_REG": str(path),
+        "STANDIN_DENIED": denied,
+        "PYTHONPATH": os.pathsep.join([str(HERE / "standin"), *sys.path]),
+    }
+    command = [sys.executable, "-c", RUNNER, arch]
+    done = subprocess.run(command, capture_output=True, text=True, env=surroundings, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    for one in said if isinstance(said, list) else []:
+        assert "finding" in one or check_sighting(one)[1] == []
+    return said
+
+
+LAPTOP = "laptop-with-a-card-that-is-gone"
+
+
+def test_laptop_has_its_two_gpus_and_not_the_one_that_is_gone() -> None:
+    intel, nvidia = ask(LAPTOP)
+    assert intel == {
+        "ids": ["pci:0000:00:02.0"], "kind": "gpu", "vendor": "intel",
+        "name": "Intel(R) Iris(R) Xe Graphics",
+        "pci": {"id": "8086:a7a0", "subsystem": "1043:1531", "revision": "04", "class": "030000"},
+        "node_index": {"display_class": 0},
+        "driver": {"name": "igfxn", "version": "32.0.101.6647", "date": "5-14-2025"},
+        "memory": {"kind": "unified", "parts": {"vram": 128 << 20}},
+        "unknown": {
+            "units": "the registry has no count of them",
+            "clocks.max_mhz": "the registry has no clock",
+        },
+    }  # fmt: skip
+    assert nvidia["ids"] == ["pci:0000:01:00.0"]
+    assert nvidia["name"] == "NVIDIA GeForce RTX 4060 Laptop GPU"
+    assert nvidia["pci"]["class"] == "030200"
+
+
+def test_vram_is_the_64_bit_value() -> None:
+    _, nvidia = ask(LAPTOP)
+    assert nvidia["memory"] == {
+        "kind": "dedicated", "total": 8585740288, "parts": {"vram": 8585740288},
+    }  # fmt: skip
+
+
+def test_nvidias_version_is_also_given_its_own_way() -> None:
+    _, nvidia = ask(LAPTOP)
+    assert nvidia["driver"] == {
+        "name": "nvlddmkm", "version": "576.52", "windows_version": "32.0.15.7652",
+        "date": "5-14-2025",
+    }  # fmt: skip
+
+
+def test_beside_an_arm_processor_nvidias_memory_may_be_shared() -> None:
+    _, nvidia = ask(LAPTOP, "aarch64")
+    assert nvidia["memory"] == {"parts": {"vram": 8585740288}}
+    assert set(nvidia["unknown"]) >= {"memory.kind", "memory.total"}
+
+
+def test_size_in_eight_bytes_is_a_number_and_an_apus_is_not_the_whole() -> None:
+    card, apu = ask("desktop-amd")
+    assert card["memory"] == {
+        "kind": "dedicated", "total": 25753026560, "parts": {"vram": 25753026560},
+    }  # fmt: skip
+    assert (card["ids"], apu["ids"]) == (["pci:0000:03:00.0"], ["pci:0000:16:00.0"])
+    assert apu["memory"] == {"parts": {"vram": 512 << 20}}
+    assert "does not tell a card" in apu["unknown"]["memory.kind"]
+    assert card["driver"]["version"] == "32.0.21013.1000"
+
+
+def test_what_a_virtual_machine_shows_is_a_display() -> None:
+    video, render = ask("hyper-v-guest")
+    assert [video["kind"], render["kind"]] == ["display", "display"]
+    assert render["vendor"] == "microsoft"
+    # A bus beyond 255 is no address that others would share.
+    assert render["ids"] == [
+        "windows:PCI\\VEN_1414&DEV_008E&SUBSYS_00000000&REV_00\\5&1&0&0",
+    ]  # fmt: skip
+    assert video["ids"][0].startswith("windows:VMBUS\\{da0a7802")
+    assert "subsystem" not in render["pci"]
+
+
+def test_adreno_has_no_pci_address() -> None:
+    (gpu,) = ask("snapdragon", "aarch64")
+    assert (gpu["kind"], gpu["ids"]) == ("gpu", ["windows:ACPI\\QCOM0C36\\0"])
+    assert gpu["name"] == "Qualcomm(R) Adreno(TM) X1-85 GPU"
+    assert "memory" not in gpu
+
+
+def test_key_that_cannot_be_read_costs_its_adapter_alone() -> None:
+    said = ask(LAPTOP, denied="Services\\igfxn\\Enum")
+    assert [one["vendor"] for one in said] == ["nvidia"]
+
+
+def test_gpu_without_its_own_driver_is_known_by_its_instance() -> None:
+    gpu, said = ask("desktop-with-the-basic-driver")
+    assert "name" not in gpu
+    assert gpu["unknown"]["name"] == "the basic driver names itself, not the GPU"
+    assert said["finding"]["code"] == "driver-not-loaded"
+    assert said["finding"]["device"] == "pci:0000:01:00.0"
+    assert (gpu["kind"], gpu["ids"]) == ("gpu", ["pci:0000:01:00.0"])
+    assert gpu["pci"]["id"] == "10de:2684"
+    assert gpu["driver"]["name"] == "BasicDisplay"
+    assert gpu["driver"]["version"] == "10.0.26100.1"
+
+
+def test_registry_without_adapters_is_not_applicable(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.reg"
+    empty.write_text("Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SYSTEM]\n")
+    assert ask(empty) == "the registry lists no display adapter that is there now"
+
+
+def test_recorded_machine_has_no_registry(tmp_path: Path) -> None:
+    said = probe_devices(Request(Machine(str(tmp_path), os="windows")))
+    assert isinstance(said, NotApplicable)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is a registry here")
+def test_other_systems_have_no_winreg() -> None:
+    with pytest.raises(Unavailable) as caught:
+        probe_devices(Request(Machine(os="windows")))
+    assert caught.value.code == "no-registry"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "@System32\\drivers\\pci.sys,#65536;PCI bus %1, device %2, function %3;(1,0,0)",
+            (1, 0, 0),
+        ),
+        ("PCI-Bus 1, Gerät 0, Funktion 0", None),
+        ("@x;(102,31,7)", (102, 31, 7)),
+        ("@x;(256,0,0)", None),
+        ("@x;(1,0)", None),
+        ("@x;(1,0,8)", None),
+        ("(-1,0,0)", None),
+        ("", None),
+        (7, None),
+    ],
+)
+def test_address_is_read_from_the_untranslated_end(text: object, expected: object) -> None:
+    assert identity.address({"locationinformation": text}) == expected
+
+
+def test_two_machines_worth_of_ids_are_not_mixed() -> None:
+    """A hardware id that only begins like another's is another device."""
+    assert identity.pci("PCI\\VEN_10DE&DEV_28E0\\4&1", {}) == {"id": "10de:28e0"}
+    assert identity.pci("PCI\\VEN_10DE\\4&1", {}) == {}
+    assert identity.pci("PCI\\VEN_10DG&DEV_28E0\\4&1", {}) == {}
+    assert identity.pci("USB\\VID_17E9&PID_6000\\1", {}) == {}
