@@ -1,7 +1,6 @@
 """`python -m probe_core` is the command `probe`."""
 
-import sys
+from probe_core.cli import entry
 
-from probe_core.cli import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    entry()

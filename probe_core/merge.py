@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Said", "merge"]
 
-_NESTED = frozenset({"pci", "clocks", "memory", "driver", "share", "node_index"})
+_NESTED = frozenset({"pci", "clocks", "memory", "driver", "share", "node_index", "extra"})
 _UNITED = frozenset({"ids", "backends", "dt"})
 _LISTS = frozenset({"links"})
 _PARTS = "memory.parts"
 # Values that change between two looks: differing is no conflict.
 _VOLATILE = frozenset(
-    {"memory.free", "memory.used", "memory.usable", "processes", "power_state", "extra", "cpu"}
+    {"memory.free", "memory.used", "memory.usable", "processes", "power_state", "cpu"}
 )
 
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
     from types import ModuleType
+    from typing import NoReturn
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "entry", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (module, help); `report` is what runs without a command
@@ -30,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "partition": ("partition", "share a model's layers among nodes"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),
 }
-USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+USAGE, INTERRUPTED, BROKEN_PIPE, UNWRITTEN = 2, 130, 141, 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,6 +47,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return BROKEN_PIPE
+    except OSError as error:  # a full disk behind standard output
+        from probe_core.cli.context import write_error
+
+        write_error(f"probe: the answer could not be written: {error.strerror or error}")
+        _silence_stdout()
+        return UNWRITTEN
+
+
+def entry() -> NoReturn:
+    """Run the command line as a process of its own: what the script `probe` calls.
+
+    A process that lives for 30 milliseconds needs no garbage collection, and no teardown of
+    modules that the system frees faster: together a tenth of its time.
+    """
+    import atexit
+    import gc
+    import os
+
+    gc.disable()
+    status = main()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            status = status or BROKEN_PIPE
+    os._exit(status)
 
 
 def _run(arguments: list[str]) -> int:
