@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 
@@ -57,10 +58,14 @@ def _client() -> Any:
     light = types.ModuleType(util)
     light.find_library = _find_library  # type: ignore[attr-defined]
     sys.modules[util] = light
+    collecting = gc.isenabled()
+    gc.disable()  # hundreds of ctypes structures and no garbage: looking for some takes 3 ms
     try:
         return __import__("pynvml")
     finally:
         del sys.modules[util]
+        if collecting:
+            gc.enable()
 
 
 def _find_library(name: str) -> str | None:
