@@ -1,0 +1,142 @@
+"""Start-up costs nothing that is not used: which modules a start may load is written here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+
+import probe_core
+
+DEAR = {
+    "asyncio",
+    "attr",
+    "attrs",
+    "concurrent.futures",
+    "ctypes",
+    "dataclasses",
+    "email",
+    "hypothesis",
+    "importlib.metadata",
+    "inspect",
+    "logging",
+    "multiprocessing",
+    "pathlib",
+    "pluggy",
+    "psutil",
+    "pynvml",
+    "pyudev",
+    "shutil",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "tinygrad",
+    "tomllib",
+    "typing",
+    "unittest",
+}
+IMPORT_MAY_LOAD = {"probe_core", "__future__"}
+
+
+def loaded_by(code: str, *arguments: str) -> set[str]:
+    """Run `code` in a fresh interpreter; return the modules that it loaded."""
+    script = (
+        "import sys\nbefore = set(sys.modules)\n"
+        f"{code}\n"
+        "fresh = sorted(set(sys.modules) - before)\n"
+        "sys.stderr.write('MODULES ' + ' '.join(fresh) + '\\n')\n"
+    )
+    path = [p for p in sys.path if p]
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", f"import sys; sys.path[:] = {path!r}\n{script}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    line = next(one for one in done.stderr.splitlines() if one.startswith("MODULES "))
+    return set(line.split()[1:])
+
+
+def test_import_loads_nothing_but_itself() -> None:
+    assert loaded_by("import probe_core") <= IMPORT_MAY_LOAD
+
+
+@pytest.mark.parametrize("name", sorted(set(probe_core.__all__) - {"__version__"}))
+def test_each_public_name_is_found_and_listed(name: str) -> None:
+    assert getattr(probe_core, name) is not None
+    assert name in dir(probe_core)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'probe_core' has no attribute 'prob'"):
+        probe_core.prob  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_authors_api_is_cheap() -> None:
+    loaded = loaded_by("import probe_core.api")
+    assert loaded & DEAR == set()
+    assert {one for one in loaded if one.startswith("probe_")} == {
+        "probe_core",
+        "probe_core.api",
+        "probe_core.machine",
+    }
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> str:
+    """Return the root of a machine without accelerators."""
+    return str(recorded.unpack(recorded.read("vm-without-accelerator--cpu"), tmp_path))
+
+
+COMMAND = "from probe_core.cli import main\nstatus = main(sys.argv[1:])\nassert status == 0, status"
+
+
+@pytest.mark.parametrize("options", [["--json"], [], ["--strict", "--json"]])
+def test_report_without_accelerators_loads_no_dear_module(options: list[str], bare: str) -> None:
+    loaded = loaded_by(COMMAND, "--machine", bare, *options)
+    assert loaded & DEAR == set()
+    assert not any(one.startswith("probe_core.isolation.launch") for one in loaded)
+    assert not any(one.startswith(("probe_core.host", "probe_core.model")) for one in loaded)
+
+
+def test_live_report_loads_no_dear_module_either() -> None:
+    """Of this very machine; with no plugin that could apply, whatever is installed."""
+    loaded = loaded_by(COMMAND, "--json", "--only", "cpu")
+    assert loaded & DEAR == set()
+
+
+def test_chipdb_is_read_without_parsers(bare: str) -> None:
+    loaded = loaded_by(COMMAND, "--machine", bare, "--json")
+    assert "probe_chipdb.database" in loaded
+    assert not any(one.startswith("probe_chipdb.entry") for one in loaded)
+
+
+def test_typed_report_is_the_only_reason_for_attrs(bare: str) -> None:
+    code = "import probe_core\nprobe_core.probe(machine=probe_core.Machine(sys.argv[1]), only='cpu')"
+    loaded = loaded_by(code, bare)
+    assert "attr" in loaded
+    assert loaded & {"pluggy", "asyncio", "subprocess", "psutil", "ctypes"} == set()
+
+
+def test_json_is_one_document_on_stdout(bare: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from probe_core.cli import main; sys.exit(main())"]
+        + ["--json", "--machine", bare],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
+    )
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert document["devices"][0]["id"] == "cpu:0"
+
+
+def environment() -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(p for p in sys.path if p), "PATH": "/usr/bin:/bin"}

@@ -1,0 +1,177 @@
+"""The typed report: a frozen view that gives its document back unchanged."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import recorded
+from fake_probers import Probers, gpu
+from reports import SCHEMA, machine_of, report_of
+from trees import Tree
+
+import probe_core
+from probe_core import Report
+
+TYPES = {
+    "node": "Node",
+    "device": "Device",
+    "chip": "ChipRef",
+    "memory": "Memory",
+    "peak": "Peak",
+    "outcome": "Outcome",
+    "decision": "Decision",
+    "finding": "Finding",
+}
+
+
+@pytest.fixture
+def document(tree: Tree, probers: Probers) -> dict[str, Any]:
+    probers.reports("a", gpu(1), gpu(2, memory={"kind": "dedicated"}), priority=500)
+    return report_of(tree.machine(), **probers.arguments)
+
+
+@pytest.mark.parametrize("name", recorded.names())
+def test_round_trip_of_every_recorded_machine(name: str, tmp_path: Path) -> None:
+    document = report_of(machine_of(recorded.read(name), tmp_path))
+    assert Report.from_json(document).to_json() == document
+    assert Report.from_json(json.loads(json.dumps(document))).to_json() == document
+
+
+def test_fields_of_a_device(document: dict[str, Any]) -> None:
+    report = Report.from_json(document)
+    first, second, cpu = report.devices
+    assert (first.id, first.kind, first.vendor) == ("pci:0000:01:00.0", "gpu", "nvidia")
+    assert first.memory.total == 25757220864
+    assert first.memory.parts == {}
+    assert first.chip.id == "nvidia/geforce-rtx-4090"
+    assert first.driver == {"name": "nvidia", "version": "580.95.05"}
+    assert first.fp16 == pytest.approx(165.15, abs=0.01)
+    assert second.memory.total is None
+    assert second.unknown["memory.total"] == "no prober could read it"
+    assert cpu.kind == "cpu"
+    assert list(report) == [first, second, cpu]
+    assert report.accelerators == (first, second)
+    assert report.primary_device is first
+    assert report.device("pci:0000:02:00.0") is second
+    assert report.device("pci:0000:99:00.0") is None
+
+
+def test_peak_by_its_key(document: dict[str, Any]) -> None:
+    device = Report.from_json(document).devices[0]
+    peak = device.peak("bf16")
+    assert peak is not None
+    assert (peak.accumulate, peak.sparsity, round(peak.tflops, 1)) == ("fp32", "dense", 165.2)
+    half = device.peak("fp16", accumulate="fp16")
+    assert half is not None
+    assert round(half.tflops, 1) == 330.3
+    assert device.peak("fp32", path="vector") is not None
+    assert device.peak("fp4") is None
+
+
+def test_nothing_can_be_changed(document: dict[str, Any]) -> None:
+    report = Report.from_json(document)
+    device = report.devices[0]
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        report.primary = "x"  # type: ignore[misc]
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        device.memory.total = 0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        device.unknown["x"] = "y"  # type: ignore[index]
+    with pytest.raises(TypeError):
+        device.driver["name"] = "y"  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        device.links.append({})  # type: ignore[attr-defined]
+    with pytest.raises((AttributeError, attrs.exceptions.FrozenInstanceError)):
+        device.new = 1  # type: ignore[attr-defined]
+
+
+def test_changing_the_given_document_changes_nothing(document: dict[str, Any]) -> None:
+    report = Report.from_json(document)
+    before = copy.deepcopy(document)
+    document["devices"][0]["memory"]["total"] = 1
+    document["node"]["memory"].clear()
+    assert report.to_json() == before
+    report.to_json()["devices"].clear()
+    assert report.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "a report of schema 2; this core reads 1"),
+        ({"schema": None}, "a report of schema None"),
+        ({"devices": []}, "the report has no devices"),
+        ({"devices": [{"kind": "gpu"}]}, "lacks"),
+        ({"devices": None}, "lacks"),
+    ],
+)
+def test_document_that_is_no_report(
+    change: dict[str, Any], message: str, document: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Report.from_json(document | change)
+
+
+def test_document_of_a_newer_core(document: dict[str, Any]) -> None:
+    document["devices"][0]["later"] = document["later"] = {"a": [1]}
+    document["findings"].append(dict.fromkeys(["code", "severity", "what", "why", "fix", "new"], "x"))
+    report = Report.from_json(document)
+    assert report.to_json() == document
+    assert report.findings[-1].code == "x"
+
+
+def test_document_of_an_older_core() -> None:
+    report = Report.from_json({"schema": 1, "devices": [{"id": "cpu:0", "kind": "cpu"}]})
+    device = report.devices[0]
+    assert (device.memory.total, device.peaks, device.chip.id) == (None, (), None)
+    assert (report.node.os, report.fallback, report.outcomes) == (None, None, ())
+    assert report.primary_device is device
+
+
+def test_reports_compare_and_print(document: dict[str, Any]) -> None:
+    one, same = Report.from_json(document), Report.from_json(copy.deepcopy(document))
+    assert one == same
+    assert one.devices[0] == same.devices[0] != one.devices[1]
+    assert "nvidia/geforce-rtx-4090" in repr(one)
+
+
+def test_report_can_be_copied(document: dict[str, Any]) -> None:
+    """Hosts hand reports to worker processes as documents: the typed view need not pickle."""
+    report = Report.from_json(document)
+    again = Report.from_json(pickle.loads(pickle.dumps(report.to_json())))
+    assert again == report
+
+
+def test_visible_devices_in_the_consumers_order(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(1), gpu(2))
+    machine = probe_core.Machine(
+        str(tree.root), {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    )
+    report = probe_core.probe(machine=machine, **probers.arguments)
+    assert [device.id for device in report.visible("cuda")] == ["pci:0000:02:00.0"]
+    assert report.primary == "pci:0000:02:00.0"
+
+
+def test_schema_and_types_have_the_same_fields() -> None:
+    import probe_core.model as model
+
+    definitions = json.loads(SCHEMA.read_text())["$defs"]
+    for name, type_name in TYPES.items():
+        fields = {field.name for field in attrs.fields(getattr(model, type_name))}
+        assert set(definitions[name]["properties"]) == fields, name
+
+
+def test_every_public_type_is_frozen_slotted_and_documented() -> None:
+    import probe_core.model as model
+
+    for name in model.__all__:
+        cls = getattr(model, name)
+        assert cls.__doc__, name
+        assert "__slots__" in vars(cls), name
+        assert cls.__setattr__.__name__ == "_frozen_setattrs", name

@@ -1,0 +1,93 @@
+"""The published JSON Schema: valid itself, in the wheel, every field described."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+
+from probe_core.findings import SEVERITIES
+from probe_core.isolation.run import STATUSES
+from probe_core.sightings import FIELDS, KINDS
+
+SCHEMA: dict[str, Any] = json.loads(
+    files("probe_core").joinpath("report.schema.json").read_text("utf-8")
+)
+DEFS = SCHEMA["$defs"]
+
+
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["properties"]["schema"]["const"] == 1
+
+
+def described(schema: dict[str, Any], way: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, field in schema.get("properties", {}).items():
+        yield f"{way}.{name}", field
+        yield from described(field, f"{way}.{name}")
+
+
+def test_every_field_is_described() -> None:
+    fields = list(described(SCHEMA, "report"))
+    fields += [pair for name, one in DEFS.items() for pair in described(one, name)]
+    assert len(fields) > 90
+    assert [way for way, field in fields if not field.get("description") and "$ref" not in field] == []
+    assert [name for name, one in DEFS.items() if not one.get("description")] == []
+
+
+def test_quantities_have_units() -> None:
+    units = {
+        "memory.total": "bytes",
+        "memory.free": "bytes",
+        "node.memory": "bytes",
+        "device.fp32": "TFLOPS",
+        "device.int8": "TOPS",
+        "device.bandwidth": "bytes per second",
+        "device.clocks": "MHz",
+        "outcome.elapsed_ms": "milliseconds",
+        "decision.deadline_s": "seconds",
+        "report.timings_ms": "Milliseconds",
+        "peak.mhz": "MHz",
+    }
+    fields = dict(described(SCHEMA, "report"))
+    fields |= dict(pair for name, one in DEFS.items() for pair in described(one, name))
+    for way, unit in units.items():
+        assert unit in fields[way]["description"], way
+
+
+def test_words_are_those_of_the_code() -> None:
+    assert DEFS["outcome"]["properties"]["status"]["enum"] == list(STATUSES)
+    assert DEFS["device"]["properties"]["kind"]["enum"] == list(KINDS)
+    assert DEFS["finding"]["properties"]["severity"]["enum"] == list(SEVERITIES)
+
+
+def test_every_field_of_a_sighting_is_a_field_of_a_device() -> None:
+    assert set(FIELDS) <= set(DEFS["device"]["properties"])
+
+
+def test_additions_are_allowed() -> None:
+    assert "additionalProperties" not in SCHEMA
+    assert [name for name, one in DEFS.items() if one.get("additionalProperties") is False] == []
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        {"status": "crashed", "reason": None},
+        {"status": "crashed", "reason": ""},
+        {"status": "fine", "reason": "x"},
+        {"status": "ok", "reason": None, "devices": -1},
+    ],
+)
+def test_outcome_without_a_reason_is_refused(outcome: dict[str, Any]) -> None:
+    good = {"prober": "a", "distribution": "", "status": "ok", "reason": None}
+    good |= {"partial": False, "devices": 0, "elapsed_ms": 1.5}
+    validator = jsonschema.Draft202012Validator(SCHEMA | {"$ref": "#/$defs/outcome"})
+    schema = {"$defs": DEFS, "$ref": "#/$defs/outcome"}
+    validator = jsonschema.Draft202012Validator(schema)
+    assert list(validator.iter_errors(good)) == []
+    assert list(validator.iter_errors(good | outcome)) != []
