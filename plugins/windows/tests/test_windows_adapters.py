@@ -114,8 +114,8 @@ def test_what_a_virtual_machine_shows_is_a_display() -> None:
 def test_adreno_has_no_pci_address() -> None:
     (gpu,) = ask("snapdragon", "aarch64")
     assert (gpu["kind"], gpu["ids"]) == ("gpu", ["windows:ACPI\\QCOM0C36\\0"])
-    assert gpu["name"] == "Qualcomm(R) Adreno(TM) X1-85 GPU"
-    assert "memory" not in gpu
+    assert (gpu["name"], gpu["vendor"]) == ("Qualcomm(R) Adreno(TM) X1-85 GPU", "qualcomm")
+    assert gpu["memory"] == {"kind": "unified"}
 
 
 def test_key_that_cannot_be_read_costs_its_adapter_alone() -> None:

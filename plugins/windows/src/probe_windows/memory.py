@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from probe_windows.adapters import Adapter
 
 SIZE = "hardwareinformation.qwmemorysize"
+ADRENO = "ACPI\\QCOM"
+"""How the instance path of a Qualcomm GPU begins: it is part of the processor, not on PCI."""
+
 _MIB = 1 << 20
 
 
@@ -29,7 +32,7 @@ def tell(
     unknown: dict[str, str] = sighting["unknown"]
     size = number(adapter.driver.get(SIZE))
     known = size if size and size >= _MIB else None
-    own = _is_own(sighting, place, arch)
+    own = False if adapter.instance.startswith(ADRENO) else _is_own(sighting, place, arch)
     memory: dict[str, Any] = {"parts": {"vram": known}} if known else {}
     if own is not None:
         memory["kind"] = "dedicated" if own else "unified"

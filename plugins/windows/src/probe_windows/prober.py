@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_core.api import Unavailable, finding, hookimpl, not_applicable
 from probe_windows import adapters, identity, memory
+from probe_windows.memory import ADRENO
 from probe_windows.registry import Registry, text
 
 TYPE_CHECKING = False
@@ -52,9 +53,10 @@ def _sighting(adapter: Adapter, arch: str) -> dict[str, Any]:
     ids = identity.pci(adapter.instance, adapter.device)
     place = identity.address(adapter.device) if ids else None
     vendor = ids.get("id", "")[:4]
+    adreno = adapter.instance.startswith(ADRENO)
     sighting: dict[str, Any] = {
         "ids": [_id(adapter, place)],
-        "kind": "gpu" if vendor and vendor not in _DISPLAYS else _kind(adapter),
+        "kind": "gpu" if adreno or (vendor and vendor not in _DISPLAYS) else "display",
         "pci": ids,
         "node_index": {"display_class": adapter.number},
         "unknown": {
@@ -62,8 +64,8 @@ def _sighting(adapter: Adapter, arch: str) -> dict[str, Any]:
             "clocks.max_mhz": "the registry has no clock",
         },
     }
-    if vendor in _VENDORS:
-        sighting["vendor"] = _VENDORS[vendor]
+    if adreno or vendor in _VENDORS:
+        sighting["vendor"] = "qualcomm" if adreno else _VENDORS[vendor]
     name = text(adapter.driver.get("driverdesc"))
     if name and not adapter.basic:
         sighting["name"] = name
@@ -73,11 +75,6 @@ def _sighting(adapter: Adapter, arch: str) -> dict[str, Any]:
     if sighting["kind"] == "gpu":
         memory.tell(sighting, adapter, place, arch)
     return sighting
-
-
-def _kind(adapter: Adapter) -> str:
-    """Return what an adapter is that is not a GPU on PCI: Adreno is in the ACPI tree."""
-    return "gpu" if adapter.instance.startswith("ACPI\\QCOM") else "display"
 
 
 def _id(adapter: Adapter, place: tuple[int, int, int] | None) -> str:
