@@ -15,7 +15,7 @@ from probe_core.cluster.errors import ClusterError
 from probe_exo.chip_flops import CHIP_FLOPS
 from probe_exo.legacy import TFLOPS, DeviceCapabilities, DeviceFlops, capabilities_of
 from probe_exo.override import overridden
-from probe_exo.platforms import linux_facts, mac_facts, other_facts, windows_facts
+from probe_exo.platforms import mac_facts, other_facts, report_facts
 from probe_exo.rule import UNKNOWN_CHIP, UNKNOWN_MODEL, Facts
 from probe_exo.waiting import bounded
 
@@ -46,7 +46,7 @@ CHOICE = "EXO_PROBE_DEVICES"
 
 Look = Callable[[str, bool], Facts]
 
-_LOOKS: dict[str, Look] = {"linux": linux_facts, "darwin": mac_facts, "win32": windows_facts}
+_LOOKS: dict[str, Look] = {"linux": report_facts, "darwin": mac_facts, "win32": report_facts}
 _cached: dict[object, Facts] = {}
 
 
@@ -64,7 +64,7 @@ async def device_capabilities(
 
 async def linux_device_capabilities() -> DeviceCapabilities:
     """Return what this Linux node can do."""
-    return await _capabilities(linux_facts, None, False, DEADLINE_S)
+    return await _capabilities(report_facts, None, False, DEADLINE_S)
 
 
 async def mac_device_capabilities() -> DeviceCapabilities:
@@ -74,7 +74,7 @@ async def mac_device_capabilities() -> DeviceCapabilities:
 
 async def windows_device_capabilities() -> DeviceCapabilities:
     """Return what this Windows node can do."""
-    return await _capabilities(windows_facts, None, False, DEADLINE_S)
+    return await _capabilities(report_facts, None, False, DEADLINE_S)
 
 
 async def _capabilities(

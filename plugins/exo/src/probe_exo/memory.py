@@ -11,15 +11,19 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe_core.cluster.capacities import Capacity, capacity
 from probe_core.machine import Machine
 from probe_core.node import memory as system_memory
 from probe_exo.override import overridden
-from probe_exo.static_part import cached_document, node_document
+from probe_exo.static_part import node_document
 
-__all__ = ["NodeMemory", "node_memory"]
+__all__ = ["MemoryReader", "NodeMemory", "node_memory"]
+
+
+def _no_reasons() -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,111 +35,104 @@ class NodeMemory:
     ram_available: int | None
     """What of it can be taken now, or what OVERRIDE_MEMORY_MB says, as exo reads it."""
     swap_total: int | None
+    """All swap space."""
     swap_available: int | None
+    """What of it is free."""
     vram_total: int | None
-    """Dedicated memory of all visible GPUs; None where there is none, or none was probed yet."""
+    """Dedicated memory of all visible GPUs; None where there is none."""
     vram_available: int | None
     """What of it is free."""
     vram_age_s: float | None
     """How old `vram_available` is, in seconds; 0.0 when read now."""
-    unified: bool | None
-    """Whether GPU and CPU share the system's memory; None before the first probe."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    unified: bool
+    """Whether a model lies in the system's memory."""
+    reasons: Mapping[str, str] = field(default_factory=_no_reasons)
     """Field → why it is unknown or not the system's own figure."""
 
 
-class _Known:
-    """The static part, worked out once per report."""
+class _Vram(NamedTuple):
+    total: int | None
+    available: int | None
+    age_s: float | None
 
-    __slots__ = ("at", "offer", "report", "used_files")
 
-    def __init__(self, report: Mapping[str, Any]) -> None:
+class MemoryReader:
+    """Reads one machine's memory again and again; what the report tells is worked out once."""
+
+    __slots__ = ("_at", "_files", "_machine", "_offer", "report")
+
+    def __init__(self, machine: Machine, report: Mapping[str, Any]) -> None:
         self.report = report
-        self.offer: Capacity = capacity(report)
-        self.at = time.monotonic()
-        self.used_files = _used_files(report, self.offer)
+        self._machine = machine
+        self._offer = capacity(report)
+        self._files = _used_files(report, self._offer)
+        self._at = time.monotonic()
 
+    def read(self, environ: Mapping[str, str]) -> NodeMemory:
+        """Return the memory now. Reads a few small files; never probes, never raises."""
+        reasons: dict[str, str] = {}
+        total, available = self._system(reasons)
+        size, why = overridden(environ)
+        if why is not None:
+            reasons["ram_available"] = why
+        vram = self._vram()
+        if vram.total is None:
+            why_not = self._offer.reasons.get("vram_total", "no GPU with memory of its own")
+            reasons["vram_total"] = why_not
+        swap_total, swap_available = _swap(self._machine)
+        return NodeMemory(
+            ram_total=total,
+            ram_available=available if size is None else size,
+            swap_total=swap_total,
+            swap_available=swap_available,
+            vram_total=vram.total,
+            vram_available=vram.available,
+            vram_age_s=vram.age_s,
+            unified=self._offer.unified,
+            reasons=reasons,
+        )
 
-_known: _Known | None = None
-_machine: Machine | None = None
-
-
-def node_memory(*, probe: bool = True) -> NodeMemory:
-    """Return the node's memory now. The first call probes, unless `probe` is False.
-
-    Later calls read files alone: at most 200 microseconds. Safe from any thread; blocks for the
-    probe, so await the first one in a thread.
-    """
-    global _machine
-    machine = _machine
-    if machine is None:
-        machine = _machine = Machine()
-    known = _static(probe)
-    reasons: dict[str, str] = {}
-    system = system_memory(machine)
-    total, available = system["total"], system["available"]
-    if system["limit"] is not None:
-        total = system["limit"]
+    def _system(self, reasons: dict[str, str]) -> tuple[int | None, int | None]:
+        system = system_memory(self._machine)
+        if system["limit"] is None:
+            return system["total"], system["available"]
         reasons["ram_total"] = "a control group limits it; the machine has more"
-    size, why = overridden(os.environ)
-    if size is not None:
-        available = size
-    if why is not None:
-        reasons["ram_available"] = why
-    swap_total, swap_available = _swap(machine)
-    return NodeMemory(
-        ram_total=total,
-        ram_available=available,
-        swap_total=swap_total,
-        swap_available=swap_available,
-        reasons=reasons,
-        **_vram(machine, known, reasons),
-    )
+        return system["limit"], system["available"]
+
+    def _vram(self) -> _Vram:
+        total, free = self._offer.vram_total, self._offer.vram_available
+        if total is not None and self._files:
+            used = [self._machine.read_int(path) for path in self._files]
+            known = [amount for amount in used if amount is not None]
+            if len(known) == len(used):
+                return _Vram(total, max(0, total - sum(known)), 0.0)
+        return _Vram(total, free, None if free is None else time.monotonic() - self._at)
 
 
-def _static(probe: bool) -> _Known | None:
-    global _known
-    report = cached_document()
-    if report is None and probe:
-        report = node_document()
-    if report is None:
-        return None
-    known = _known
-    if known is None or known.report is not report:
-        known = _known = _Known(report)
-    return known
+_reader: MemoryReader | None = None
 
 
-def _vram(machine: Machine, known: _Known | None, reasons: dict[str, str]) -> dict[str, Any]:
-    if known is None:
-        reasons["vram_total"] = "not probed yet"
-        return dict.fromkeys(("vram_total", "vram_available", "vram_age_s", "unified"))
-    offer = known.offer
-    free, age = offer.vram_available, time.monotonic() - known.at
-    if known.used_files:
-        used = [machine.read_int(path) for path in known.used_files]
-        if offer.vram_total is not None and None not in used:
-            free, age = max(0, offer.vram_total - sum(filter(None, used))), 0.0
-    if offer.vram_total is None:
-        reasons["vram_total"] = offer.reasons.get("vram_total", "no GPU with memory of its own")
-    return {
-        "vram_total": offer.vram_total,
-        "vram_available": free,
-        "vram_age_s": None if free is None else age,
-        "unified": offer.unified,
-    }
+def node_memory() -> NodeMemory:
+    """Return this node's memory now; the first call probes, later ones take 200 µs at most.
+
+    Safe from any thread. Await the first call in a thread: a probe takes as long as it takes.
+    """
+    global _reader
+    report, reader = node_document(), _reader
+    if reader is None or reader.report is not report:
+        reader = _reader = MemoryReader(Machine(), report)
+    return reader.read(os.environ)
 
 
 def _used_files(report: Mapping[str, Any], offer: Capacity) -> tuple[str, ...]:
     """Return the files that tell how much is used, when every GPU that counts has one."""
-    files = []
-    for device in report["devices"]:
-        if device["id"] in offer.devices and offer.vram_total is not None:
-            if device.get("vendor") != "amd" or not device["id"].startswith("pci:"):
-                return ()
-            address = device["id"].removeprefix("pci:")
-            files.append(f"/sys/bus/pci/devices/{address}/mem_info_vram_used")
-    return tuple(files)
+    if offer.vram_total is None:
+        return ()
+    vendors = {device["id"]: device.get("vendor") for device in report["devices"]}
+    if any(vendors[id_] != "amd" or not id_.startswith("pci:") for id_ in offer.devices):
+        return ()
+    folder = "/sys/bus/pci/devices"
+    return tuple(f"{folder}/{id_.removeprefix('pci:')}/mem_info_vram_used" for id_ in offer.devices)
 
 
 def _swap(machine: Machine) -> tuple[int | None, int | None]:

@@ -50,11 +50,6 @@ def node_document(refresh: bool = False, machine: Machine | None = None) -> Mapp
     return found
 
 
-def cached_document() -> Mapping[str, Any] | None:
-    """Return the report if it is there already; never probes."""
-    return _known.get((os.getpid(), *map(os.environ.get, _DECIDES)))
-
-
 def _probed(machine: Machine) -> Mapping[str, Any]:
     config, ignored = load_config({}, machine.environ if machine.live else {})
     return document(config, ignored, machine=machine)

@@ -1,0 +1,54 @@
+"""`CHIP_FLOPS`: a read-only view of chipdb that old keys find their way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from probe_exo.device_capabilities import CHIP_FLOPS, DeviceFlops
+
+
+@pytest.mark.parametrize(
+    ("key", "fp32", "fp16"),
+    [
+        ("NVIDIA GeForce RTX 4090", 82.57536, 165.15072),
+        ("NVIDIA GEFORCE RTX 4090", 82.57536, 165.15072),
+        ("NVIDIA GEFORCE RTX 3060 LAPTOP GPU", 12.96, None),
+        ("NVIDIA A100-SXM4-80GB", 19.491840, 311.869440),
+        ("Tesla V100-SXM2-16GB", 15.667200, 125.337600),
+        ("AMD Radeon RX 7900 XTX", 61.44, 122.88),
+        ("Apple M1 Max", 10.616832, 10.616832),
+    ],
+)
+def test_names_of_drivers_and_old_keys_are_found(key: str, fp32: float, fp16: float | None) -> None:
+    found = CHIP_FLOPS[key]
+    assert isinstance(found, DeviceFlops)
+    assert found.fp32 == pytest.approx(fp32, rel=0.03)
+    if fp16 is not None:
+        assert found.fp16 == pytest.approx(fp16, rel=0.03)
+    assert key in CHIP_FLOPS
+
+
+def test_an_unknown_name_is_not_guessed() -> None:
+    assert "NVIDIA GeForce RTX 4095" not in CHIP_FLOPS
+    assert 7 not in CHIP_FLOPS
+    with pytest.raises(KeyError, match="RTX 4095: not in chipdb; near: NVIDIA GeForce RTX 40"):
+        CHIP_FLOPS["NVIDIA GeForce RTX 4095"]
+    default = DeviceFlops(fp32=0, fp16=0, int8=0)
+    assert CHIP_FLOPS.get("NVIDIA GeForce RTX 4095", default) is default
+
+
+def test_it_is_a_mapping_that_nobody_can_change() -> None:
+    assert isinstance(CHIP_FLOPS, Mapping)
+    assert len(CHIP_FLOPS) == len(list(CHIP_FLOPS)) > 1000
+    with pytest.raises(TypeError):
+        CHIP_FLOPS["x"] = DeviceFlops(fp32=1, fp16=1, int8=1)  # type: ignore[index]
+    CHIP_FLOPS["Apple M1"].fp32 = 0.0
+    assert CHIP_FLOPS["Apple M1"].fp32 > 2
+
+
+def test_every_key_that_it_lists_can_be_looked_up() -> None:
+    names = list(CHIP_FLOPS)
+    for name in names[:: len(names) // 100]:
+        assert CHIP_FLOPS[name].fp32 >= 0
