@@ -34,6 +34,7 @@ STATUSES: dict[str, str] = {
 FAILURES = frozenset(
     {"load_error", "call_error", "invalid", "timeout", "crashed", "protocol", "resource"}
 )
+_MOMENTS = {"starting": "before it could start", "hello": "while its module was imported"}
 TAIL_LIMIT = 8 << 10
 TOTAL_LIMIT = 32 << 20
 STRAY_LIMIT = 64 << 10
@@ -107,10 +108,8 @@ class Run:
 
     def exited(self, how: str, now: float) -> None:
         """End the run because its process ended without an end frame; `how` says how."""
-        if self.phase == "starting":
-            self.finish("crashed", f"{how} before the prober was loaded{self._hint()}", now)
-        else:
-            self.finish("crashed", f"{how} before it had answered{self._hint()}", now)
+        moment = _MOMENTS.get(self.phase, "before it had answered")
+        self.finish("crashed", f"{how} {moment}{self._hint()}", now)
 
     def closed(self, now: float) -> None:
         """End the run because the result pipe was closed while the process lives."""
