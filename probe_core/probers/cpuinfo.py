@@ -28,7 +28,7 @@ _X86_VENDORS = {
     "AuthenticAMD": "amd",
     "HygonGenuine": "hygon",
     "CentaurHauls": "zhaoxin",
-    "  Shanghai  ": "zhaoxin",
+    "Shanghai": "zhaoxin",  # two spaces on either side, which are stripped
 }
 # MIDR implementer codes, from the Arm architecture reference manual.
 _ARM_VENDORS = {
