@@ -156,7 +156,8 @@ class Run:
             reason = clean_text(str(reason), 1024)
         if status != "ok" and not reason:
             reason = STATUSES[status]
-        self.details = {k: frame[k] for k in ("code", "fix") if frame.get(k)}
+        words = {key: frame.get(key) for key in ("code", "fix")}
+        self.details = {k: clean_text(w, 400) for k, w in words.items() if isinstance(w, str) and w}
         self.finish(status, reason, now)
 
     def _hint(self) -> str:
