@@ -35,7 +35,20 @@ _HOMES = {
     "node_links": "thunderbolt",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [
+    "NodeBackends",
+    "NodeCompute",
+    "NodeIdentity",
+    "NodeLinks",
+    "NodeMemory",
+    "__version__",
+    "node_backends",
+    "node_compute",
+    "node_identity",
+    "node_links",
+    "node_memory",
+    "register_probers",
+]
 
 
 def __getattr__(name: str) -> object:

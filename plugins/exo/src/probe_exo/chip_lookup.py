@@ -8,6 +8,7 @@ from functools import cache
 
 from probe_chipdb import Chip, Database, load
 from probe_core.resolve.shorthands import shorthand
+from probe_exo.plain import no_reasons
 from probe_exo.rule import NAMES
 
 __all__ = ["Figures", "database", "figures_by_name", "figures_of"]
@@ -18,7 +19,7 @@ class Figures:
     """fp32, fp16 and int8; 0.0 with a reason where unknown."""
 
     numbers: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=no_reasons)
     ambiguous: bool = False
     """Whether the name is that of several chips."""
     known: bool = True

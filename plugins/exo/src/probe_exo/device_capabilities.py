@@ -117,5 +117,5 @@ def _overridden(found: DeviceCapabilities) -> DeviceCapabilities:
     if size is not None:
         found.memory = size >> 20
     if why is not None:
-        found._reasons["memory"] = why
+        found.explained({"memory": why})
     return found

@@ -22,7 +22,7 @@ def register_probers() -> tuple[str, ...]:
     Call it after `child_entry()`, first thing in the application's main module. Importing nothing:
     a prober's module is imported in its own process alone.
     """
-    found = []
+    found: list[str] = []
     for name, module in KNOWN.items():
         # The top-level package only: finding a submodule would execute its parents.
         if find_spec(module.partition(".")[0]) is not None:

@@ -54,6 +54,11 @@ class DeviceCapabilities(BaseModel):
 
     __hash__ = None  # type: ignore[assignment]  # mutable, as upstream
 
+    def explained(self, reasons: Mapping[str, str]) -> DeviceCapabilities:
+        """Add to `reasons`, and return itself."""
+        self._reasons.update(reasons)
+        return self
+
     @property
     def reasons(self) -> Mapping[str, str]:
         """Field → why it is 0 or incomplete; empty for an instance that was not probed."""
@@ -71,11 +76,9 @@ class DeviceCapabilities(BaseModel):
 
 def capabilities_of(facts: Facts) -> DeviceCapabilities:
     """Return a fresh instance: callers may change theirs."""
-    found = DeviceCapabilities(
+    return DeviceCapabilities(
         model=facts.model,
         chip=facts.chip,
         memory=facts.memory,
         flops=DeviceFlops(fp32=facts.fp32, fp16=facts.fp16, int8=facts.int8),
-    )
-    found._reasons.update(facts.reasons)
-    return found
+    ).explained(facts.reasons)

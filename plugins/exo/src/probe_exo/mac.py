@@ -28,7 +28,7 @@ def mac_facts() -> Facts:
     if why is not None:
         return Facts(reasons=dict.fromkeys(("model", "chip", "memory", *NAMES), why))
     model, chip, memory = parse_hardware(text)
-    reasons = {}
+    reasons: dict[str, str] = {}
     if not memory:
         reasons["memory"] = "system_profiler prints no Memory line"
     if chip == UNKNOWN_CHIP:

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from probe_exo.plain import rows, table
+
 __all__ = ["Port", "parse_interfaces", "parse_ports", "rdma_enabled", "thunderbolt_ports"]
 
 Port = tuple[str, str | None, str | None, float | None]
@@ -56,26 +58,23 @@ def parse_ports(text: str, interfaces: Mapping[str, str]) -> list[Port]:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    rows = document.get("SPThunderboltDataType") if isinstance(document, dict) else None
-    return list(_ports(rows if isinstance(rows, list) else [], interfaces))
+    return list(_ports(rows(table(document).get("SPThunderboltDataType")), interfaces))
 
 
-def _ports(rows: list[Any], interfaces: Mapping[str, str]) -> Iterator[Port]:
-    for row in rows:
-        uuid = row.get("domain_uuid_key") if isinstance(row, dict) else None
+def _ports(found: list[Mapping[str, Any]], interfaces: Mapping[str, str]) -> Iterator[Port]:
+    for row in found:
+        uuid = row.get("domain_uuid_key")
         if not isinstance(uuid, str):
             continue
-        tag = row.get("receptacle_1_tag")
-        tag = tag if isinstance(tag, dict) else {}
+        tag = table(row.get("receptacle_1_tag"))
         device = interfaces.get(f"Thunderbolt {tag.get('receptacle_id_key')}")
         speed = _GBITS.search(str(tag.get("current_speed_key", "")))
         yield uuid, _peer(row), f"rdma_{device}" if device else None, _number(speed)
 
 
 def _peer(row: Mapping[str, Any]) -> str | None:
-    items = row.get("_items")
-    for item in items if isinstance(items, list) else ():
-        peer = item.get("domain_uuid_key") if isinstance(item, dict) else None
+    for item in rows(row.get("_items")):
+        peer = item.get("domain_uuid_key")
         if isinstance(peer, str):
             return peer
     return None

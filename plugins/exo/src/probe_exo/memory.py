@@ -17,13 +17,10 @@ from probe_core.cluster.capacities import Capacity, capacity
 from probe_core.machine import Machine
 from probe_core.node import memory as system_memory
 from probe_exo.override import overridden
+from probe_exo.plain import no_reasons
 from probe_exo.static_part import node_document
 
 __all__ = ["MemoryReader", "NodeMemory", "node_memory"]
-
-
-def _no_reasons() -> Mapping[str, str]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class NodeMemory:
     """How old `vram_available` is, in seconds; 0.0 when read now."""
     unified: bool
     """Whether a model lies in the system's memory."""
-    reasons: Mapping[str, str] = field(default_factory=_no_reasons)
+    reasons: Mapping[str, str] = field(default_factory=no_reasons)
     """Field → why it is unknown or not the system's own figure."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from probe_core.cluster.capacities import capacity
 from probe_core.selection.candidates import document_of
 from probe_core.visibility import main_consumer
+from probe_exo.plain import no_reasons, rows, table
 from probe_exo.static_part import node_document
 
 __all__ = ["NodeBackends", "NodeCompute", "node_backends", "node_compute"]
@@ -20,7 +21,7 @@ class NodeBackends:
 
     backends: tuple[str, ...]
     """Values of exo's `Backend`: ``MlxCpu``, ``MlxMetal``, ``MlxCuda``, ``Vllm``."""
-    why_not: Mapping[str, str] = field(default_factory=dict)
+    why_not: Mapping[str, str] = field(default_factory=no_reasons)
     """Backend → why it cannot."""
 
 
@@ -34,7 +35,7 @@ class NodeCompute:
     """Bytes per second of the memory that a model lies in."""
     devices: tuple[str, ...]
     """Ids of the devices that count."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=no_reasons)
     """Field → why it is unknown or incomplete."""
 
 
@@ -44,8 +45,9 @@ def node_backends(report: Any = None) -> NodeBackends:
     Blocks for the first probe, which has a deadline; exo's own count of NVML devices has none.
     """
     document = document_of(node_document() if report is None else report)
-    node = document.get("node") or {}
-    backends, why_not = ["MlxCpu"], {}
+    node = table(document.get("node"))
+    backends = ["MlxCpu"]
+    why_not: dict[str, str] = {}
     if node.get("os") == "darwin" and node.get("arch") in ("aarch64", "arm64"):
         backends.append("MlxMetal")
     else:
@@ -60,12 +62,12 @@ def node_backends(report: Any = None) -> NodeBackends:
 
 def _no_cuda(document: Mapping[str, Any]) -> str | None:
     """Return why no CUDA device can be used, or None when one can."""
-    reasons = []
-    for device in document.get("devices") or ():
+    reasons: list[str] = []
+    for device in rows(document.get("devices")):
         if device.get("vendor") != "nvidia" or device.get("kind") not in ("gpu", "accelerator"):
             continue
-        seen = (device.get("visibility") or {}).get(main_consumer(device))
-        if seen is not None and seen.get("visible") is not True:
+        seen = table(table(device.get("visibility")).get(main_consumer(device)))
+        if seen and seen.get("visible") is not True:
             reasons.append(f"{device['id']}: {seen.get('reason')}")
         elif "cuda" not in (device.get("backends") or ()):
             reasons.append(f"{device['id']}: no CUDA driver answered for it")

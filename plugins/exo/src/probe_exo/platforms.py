@@ -27,7 +27,7 @@ def other_facts(devices: str, refresh: bool) -> Facts:
     """Return what any system tells: its memory."""
     why = "this system is neither Linux, macOS nor Windows"
     total = memory(Machine())["total"]
-    reasons = dict.fromkeys(("model", "chip", "fp32", "fp16", "int8"), why)
+    reasons: dict[str, str] = dict.fromkeys(("model", "chip", "fp32", "fp16", "int8"), why)
     if total is None:
         reasons["memory"] = why
     return Facts(memory=(total or 0) // MIB, reasons=reasons)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probe_core.cluster.capacities import Capacity, capacity
+from probe_exo.plain import no_reasons, table
 
 __all__ = ["NAMES", "Facts", "facts_of"]
 
@@ -34,7 +35,7 @@ class Facts:
     fp32: float = 0.0
     fp16: float = 0.0
     int8: float = 0.0
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=no_reasons)
     """Field → why it is 0 or incomplete."""
 
 
@@ -46,8 +47,7 @@ def facts_of(report: Mapping[str, Any], devices: str = "all") -> Facts:
     """
     offer = capacity(report, devices)
     reasons = dict(offer.reasons)
-    node = report.get("node")
-    system = str(node.get("os")) if isinstance(node, Mapping) else "linux"
+    system = str(table(report.get("node")).get("os"))
     if offer.memory_total is None:
         reasons["memory"] = reasons.get("memory_total", "unknown")
     return Facts(

@@ -66,7 +66,7 @@ def _linux_thunderbolt(machine: Machine) -> tuple[ThunderboltPort, ...]:
     See the kernel's Documentation/ABI/testing/sysfs-bus-thunderbolt. Docks and disks have no
     services of another host, and are left out.
     """
-    found = []
+    found: list[ThunderboltPort] = []
     names = machine.listdir(_BUS)
     for name in names:
         domain, _, route = name.partition("-")
@@ -93,7 +93,7 @@ def _speed(machine: Machine, folder: str) -> float | None:
 
 
 def _linux_rdma(machine: Machine) -> tuple[RdmaPort, ...]:
-    found = []
+    found: list[RdmaPort] = []
     for device in machine.listdir(_RDMA):
         for port in machine.listdir(f"{_RDMA}/{device}/ports"):
             folder = f"{_RDMA}/{device}/ports/{port}"
