@@ -142,3 +142,14 @@ def hostile(probe_with: Callable[..., dict[str, Any]]) -> Callable[..., dict[str
         return probe_with(f"@hookimpl\ndef probe_devices(request):\n{body}", timeout, **more)
 
     return run
+
+
+@pytest.fixture
+def check() -> Callable[[dict[str, Any], str, str], None]:
+    """Return a function that compares an outcome; alternatives are separated by bars."""
+
+    def compare(outcome: dict[str, Any], status: str, reason: str) -> None:
+        assert outcome["status"] in status.split("|"), outcome["reason"]
+        assert any(words in (outcome["reason"] or "") for words in reason.split("|"))
+
+    return compare
