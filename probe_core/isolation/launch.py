@@ -164,6 +164,8 @@ def _environ() -> dict[str, str]:
 
 def cannot_start() -> str | None:
     """Return why this application cannot start children; None when it can."""
+    if MARK_VARIABLE in os.environ:
+        return "this is itself the process of a prober: probers start no probers"
     if getattr(sys, "frozen", False) and not declared:
         return "a frozen application must call probe_core.child_entry() first in its main module"
     if not sys.executable:

@@ -82,6 +82,10 @@ def unchanged() -> Iterator[None]:
         yield
     finally:
         after = state_of_host()
+        for _ in range(50):  # a joined thread is in /proc for a moment longer
+            if after["threads"] != before["threads"]:
+                time.sleep(0.002)
+                after = state_of_host()
         for what, value in before.items():
             assert after[what] == value, what
 
