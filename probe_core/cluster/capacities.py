@@ -70,8 +70,8 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
     """
     document = document_of(report)
     chosen, reasons = counted(document, devices)
-    node = document.get("node")
-    ram_total, ram_available = _system(node if isinstance(node, Mapping) else {})
+    node = _table(document.get("node"))
+    ram_total, ram_available = _system(node)
     own = [one for one in chosen if _kind(one) == "dedicated"]
     if own:
         vram_total = _sum(own, "total", reasons, "vram_total")
@@ -80,7 +80,7 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
         total, available = vram_total, vram_available
     else:
         vram_total = vram_available = None
-        total, available = _unified(chosen, ram_total, ram_available)
+        total, available = _unified(chosen, node, ram_total, ram_available)
         pools = (available,) if available is not None else ()
     for name, value in (("memory_total", total), ("memory_available", available)):
         if value is None:
@@ -108,18 +108,16 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
 
 
 def _kind(device: Device) -> str | None:
-    memory = device.get("memory")
-    return text(memory.get("kind")) if isinstance(memory, Mapping) else None
+    return text(_table(device.get("memory")).get("kind"))
 
 
 def _memory(device: Device, name: str) -> int | None:
-    memory = device.get("memory")
-    return amount(memory.get(name)) if isinstance(memory, Mapping) else None
+    return amount(_table(device.get("memory")).get(name))
 
 
 def _usable(device: Device) -> int | None:
-    """What can be taken now; where only the total is known, that, as old hosts take it."""
-    for name in ("usable", "free", "total"):
+    """What can be taken now; where only the reach or the total is known, that."""
+    for name in ("free", "usable", "total"):
         value = _memory(device, name)
         if value is not None:
             return value
@@ -138,8 +136,7 @@ def _sum(devices: list[Device], name: str, reasons: dict[str, str], field_: str)
 
 
 def _system(node: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    memory = node.get("memory")
-    table = memory if isinstance(memory, Mapping) else {}
+    table = _table(node.get("memory"))
     total, limit = amount(table.get("total")), amount(table.get("limit"))
     available = amount(table.get("available"))
     if limit is not None:
@@ -150,26 +147,35 @@ def _system(node: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _unified(
-    chosen: list[Device], ram_total: int | None, ram_available: int | None
+    chosen: list[Device], node: Mapping[str, Any], ram_total: int | None, ram_available: int | None
 ) -> tuple[int | None, int | None]:
     """Return (total, available) of memory that CPU and GPU share: once, however many devices.
 
-    An APU's carve-out is not in the system's total, and the prober counts it: the larger one is
-    what a program can use. A limit that the prober knows (macOS wires at most a share) binds.
+    What a GPU reaches counts where its prober knows it: an APU's carve-out and GTT, which are not
+    the system's total; and a limit binds (macOS wires at most a share, a control group less).
     """
     total, available = ram_total, ram_available
     integrated = [one for one in chosen if one.get("kind") != "cpu"]
-    for one in integrated:
-        parts = one["memory"].get("parts") if isinstance(one.get("memory"), Mapping) else None
-        limit = amount(parts.get("limit")) if isinstance(parts, Mapping) else None
-        said, usable = _memory(one, "total"), _memory(one, "usable")
-        total = max(filter(None, (total, said)), default=None)
-        available = max(filter(None, (available, usable)), default=None)
-        if limit is not None:
-            total = limit if total is None else min(total, limit)
+    reach = [said for one in integrated if (said := _memory(one, "total")) is not None]
+    free = [said for one in integrated if (said := _usable(one)) is not None]
+    if reach:
+        total, available = max(reach), max(free)
+    limits = [said for one in integrated if (said := _limit(one)) is not None]
+    if amount(_table(node.get("memory")).get("limit")) is not None:
+        limits += [ram_total or 0]
+        available = min(filter(None, (available, ram_available)), default=None)
     if total is not None:
+        total = min([total, *limits])
         available = total if available is None else min(available, total)
     return total, available
+
+
+def _limit(device: Device) -> int | None:
+    return amount(_table(_table(device.get("memory")).get("parts")).get("limit"))
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _flops(chosen: list[Device], name: str, reasons: dict[str, str]) -> float | None:
@@ -201,6 +207,5 @@ def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:
 
 
 def _because(device: Device, field_: str) -> str:
-    unknown = device.get("unknown")
-    why = text(unknown.get(field_)) if isinstance(unknown, Mapping) else None
+    why = text(_table(device.get("unknown")).get(field_))
     return f": {why}" if why else ""
