@@ -6,7 +6,7 @@ from probe_core import __version__
 from probe_core.findings import finding
 from probe_core.merge import Said, merge
 from probe_core.outcomes import Collected, failed
-from probe_core.primary import bus_findings, choose, in_order
+from probe_core.primary import bus_findings, choose, in_order, lost
 from probe_core.probers.fallback import ACCELERATORS, last_resort, verdict
 from probe_core.registry.prober import FALLBACK
 
@@ -106,19 +106,20 @@ def _failed_vendors(decisions: Sequence[Decision], collected: Collected) -> Coll
 def _troubles(
     devices: Sequence[Mapping[str, Any]], failed_vendors: Collection[str], collected: Collected
 ) -> list[object]:
-    """Return what may keep an accelerator from being used: failures, and hardware unasked."""
-    unasked = [
+    """Return what may keep an accelerator from being used: failures, hardware unasked or mute."""
+    mute = [
         device
         for device in devices
-        if device["kind"] in ACCELERATORS
-        and device["seen_by"] == ["bus"]
-        and device["visibility"].get("hidden") is None
-        and (
-            not device.get("driver", {}).get("name")
-            or device.get("pci", {}).get("id", "")[:4] in failed_vendors
-        )
+        if device["kind"] in ACCELERATORS and (lost(device) or _unasked(device, failed_vendors))
     ]
-    return [*unasked, *(outcome for outcome in collected.outcomes if failed(outcome))]
+    return [*mute, *(outcome for outcome in collected.outcomes if failed(outcome))]
+
+
+def _unasked(device: Mapping[str, Any], failed_vendors: Collection[str]) -> bool:
+    if device["seen_by"] != ["bus"]:
+        return False
+    driver = device.get("driver", {}).get("name")
+    return not driver or device.get("pci", {}).get("id", "")[:4] in failed_vendors
 
 
 _ORDER = (

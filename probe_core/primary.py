@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from probe_core.findings import Finding
 
-__all__ = ["bus_findings", "choose", "in_order"]
+__all__ = ["bus_findings", "choose", "in_order", "lost"]
 
 _BUS_ONLY = ["bus"]
 # These hold a device for a guest or for a program that drives it itself.
@@ -26,15 +26,26 @@ _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "arm": "mali"}
 def in_order(devices: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the devices as reports list them: GPUs, other accelerators, CPUs, displays."""
     ordered = sorted(devices, key=lambda device: _KIND_RANK[device["kind"]])
-    # A part stands behind its parent.
-    result: list[dict[str, Any]] = []
-    parts = [device for device in ordered if device.get("parent")]
+    known = {device["id"] for device in ordered}
+    parts: dict[str, list[dict[str, Any]]] = {}
+    whole = []
     for device in ordered:
-        if not device.get("parent"):
-            result.append(device)
-            result += [part for part in parts if part["parent"] == device["id"]]
-    placed = {device["id"] for device in result}
-    return result + [part for part in parts if part["id"] not in placed]
+        parent = device.get("parent")
+        if parent in known and parent != device["id"]:
+            parts.setdefault(parent, []).append(device)
+        else:
+            whole.append(device)
+    listed = [one for device in whole for one in _with_parts(device, parts)]
+    # Two devices that call each other their parent hang on nothing.
+    return listed + [one for left in parts.values() for one in left]
+
+
+def _with_parts(
+    device: dict[str, Any], parts: dict[str, list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return a device with its parts behind it, and takes them out of `parts`."""
+    own = parts.pop(device["id"], [])
+    return [device, *(one for part in own for one in _with_parts(part, parts))]
 
 
 def choose(
@@ -75,9 +86,14 @@ def _usable(
     if _hidden(device):
         return False
     if not set(device["seen_by"]) <= set(silent):
-        # A lost GPU is seen, but tells neither its memory nor a runtime that can use it.
-        return bool(device.get("backends")) or device["memory"]["total"] is not None
+        return not lost(device)
     return bool(_driver(device)) and not _lent(device) and _pci_vendor(device) not in failed_vendors
+
+
+def lost(device: Mapping[str, Any]) -> bool:
+    """Return whether a device's own prober found it mute: no power state, memory or runtime."""
+    told = device.get("backends") or device["memory"]["total"] is not None
+    return not told and device.get("power_state") == "unknown"
 
 
 def _driver(device: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,193 @@
+"""Which device comes first, which net the node fell into, and what the bus alone shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_probers import Probers, gpu
+from reports import codes, report_of
+from trees import Tree
+
+import probe_core
+from probe_core.primary import in_order
+
+NPU = {"ids": ["acme:0"], "kind": "npu", "name": "Acme", "memory": {"kind": "unified"}}
+IGPU = {
+    "ids": ["pci:0000:00:02.0"],
+    "kind": "gpu",
+    "vendor": "intel",
+    "pci": {"id": "8086:a780"},
+    "memory": {"kind": "unified", "total": 64 << 30},
+}
+
+
+def run(tree: Tree, probers: Probers, environ: dict[str, str] | None = None) -> dict[str, Any]:
+    machine = probe_core.Machine(str(tree.root), environ)
+    return report_of(machine, **probers.arguments)
+
+
+def test_gpu_before_npu_before_cpu(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", NPU, gpu())
+    report = run(tree, probers)
+    assert [d["kind"] for d in report["devices"]] == ["gpu", "npu", "cpu"]
+    assert (report["primary"], report["fallback"]) == ("pci:0000:01:00.0", None)
+
+
+def test_npu_alone_is_primary(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", NPU)
+    assert run(tree, probers)["primary"] == "acme:0"
+
+
+def test_dedicated_memory_before_shared(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", IGPU, gpu())
+    assert run(tree, probers)["primary"] == "pci:0000:01:00.0"
+
+
+def test_lost_gpu_is_not_primary(tree: Tree, probers: Probers) -> None:
+    lost = {k: v for k, v in gpu(1).items() if k not in ("backends", "memory")}
+    probers.reports("a", lost | {"power_state": "unknown"}, gpu(2))
+    assert run(tree, probers)["primary"] == "pci:0000:02:00.0"
+    probers.reports("a", lost | {"power_state": "unknown"})
+    report = run(tree, probers)
+    assert (report["primary"], report["fallback"]) == ("cpu:0", "degraded")
+
+
+def test_sleeping_gpu_of_which_nothing_was_asked_is_usable(tree: Tree, probers: Probers) -> None:
+    asleep = {k: v for k, v in gpu(1).items() if k not in ("backends", "memory")}
+    probers.reports("a", asleep | {"power_state": "suspended"})
+    assert run(tree, probers)["primary"] == "pci:0000:01:00.0"
+
+
+def test_higher_priority_comes_first(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(), priority=400)
+    probers.reports("b", IGPU, priority=500)
+    assert run(tree, probers)["primary"] == "pci:0000:00:02.0"
+
+
+def test_faster_then_larger_comes_first(tree: Tree, probers: Probers) -> None:
+    slow = gpu(1, name="NVIDIA GeForce RTX 3090", pci={"id": "10de:2204"})
+    probers.reports("a", slow, gpu(2))
+    assert run(tree, probers)["primary"] == "pci:0000:02:00.0"
+    more = {"kind": "dedicated", "total": 48 << 30}
+    probers.reports("a", gpu(1), gpu(2, memory=more))
+    assert run(tree, probers)["primary"] == "pci:0000:02:00.0"
+
+
+def test_first_of_equals(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(3), gpu(1), gpu(2))
+    assert run(tree, probers)["primary"] == "pci:0000:03:00.0"
+
+
+def test_hidden_device_is_not_primary(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(1), gpu(2))
+    report = run(tree, probers, {"CUDA_VISIBLE_DEVICES": "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    assert report["primary"] == "cpu:0"
+    assert report["fallback"] == "no-accelerator"
+    assert "hidden-by-variable" in codes(report)
+    assert len([d for d in report["devices"] if d["kind"] == "gpu"]) == 2
+
+
+def test_no_accelerator_and_nothing_failed(tree: Tree, probers: Probers) -> None:
+    probers.add("a", "return not_applicable('nothing here')")
+    report = run(tree, probers)
+    assert (report["primary"], report["fallback"]) == ("cpu:0", "no-accelerator")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ("raise Unavailable('driver not loaded', code='no-driver')", "unavailable", "prober-unavailable"),
+        ("raise RuntimeError('bug')", "call_error", "prober-failed"),
+        ("import os; os._exit(3)", "crashed", "prober-failed"),
+        ("return None", "invalid", "prober-failed"),
+        ("import time; time.sleep(60)", "timeout", "prober-failed"),
+    ],
+)
+def test_failure_without_accelerator_is_a_degraded_node(
+    body: str, status: str, code: str, tree: Tree, probers: Probers
+) -> None:
+    probers.add("a", body, deadline_s=1.0 if "sleep" in body else 10.0)
+    report = run(tree, probers)
+    assert (report["primary"], report["fallback"]) == ("cpu:0", "degraded")
+    outcome = next(o for o in report["outcomes"] if o["prober"] == "a")
+    assert outcome["status"] == status
+    assert outcome["reason"]
+    assert code in codes(report)
+
+
+def test_failure_beside_an_accelerator_is_told_but_not_degraded(
+    tree: Tree, probers: Probers
+) -> None:
+    probers.reports("good", gpu())
+    probers.add("bad", "raise RuntimeError('bug')")
+    report = run(tree, probers)
+    assert (report["primary"], report["fallback"]) == ("pci:0000:01:00.0", None)
+    assert "prober-failed" in codes(report)
+
+
+def test_devices_before_a_crash_are_kept(tree: Tree, probers: Probers) -> None:
+    probers.add("a", f"yield {gpu()!r}\nimport os; os._exit(1)")
+    report = run(tree, probers)
+    outcome = next(o for o in report["outcomes"] if o["prober"] == "a")
+    assert (outcome["status"], outcome["partial"], outcome["devices"]) == ("crashed", True, 1)
+    assert report["devices"][0]["id"] == "pci:0000:01:00.0"
+
+
+def test_devices_without_a_prober_are_told_once_each(tree: Tree, probers: Probers) -> None:
+    for number, (ident, driver) in enumerate(
+        [("10de:2684", "nvidia"), ("10de:2684", ""), ("10de:2684", "vfio-pci"), ("1a03:2000", "ast")]
+    ):
+        folder = f"/sys/bus/pci/devices/0000:0{number}:00.0"
+        vendor, _, device = ident.partition(":")
+        for name, text in {"class": "0x030000", "vendor": vendor, "device": device}.items():
+            tree.file(f"{folder}/{name}", text)
+        if driver:
+            tree.link(f"{folder}/driver", f"/sys/bus/pci/drivers/{driver}")
+    report = run(tree, probers)
+    told = {(f["device"], f["code"], f["severity"]) for f in report["findings"] if f["device"]}
+    assert told == {
+        ("pci:0000:00:00.0", "prober-missing", "info"),
+        ("pci:0000:01:00.0", "no-driver", "warning"),
+        ("pci:0000:02:00.0", "no-driver", "info"),
+        ("pci:0000:03:00.0", "display-only", "info"),
+    }
+    assert report["primary"] == "pci:0000:00:00.0"
+    missing = next(f for f in report["findings"] if f["code"] == "prober-missing")
+    assert missing["fix"] == "pip install 'probe-core[nvidia]'"
+
+
+def device(name: str, kind: str = "gpu", parent: str | None = None) -> dict[str, Any]:
+    return {"id": name, "kind": kind, "parent": parent}
+
+
+@pytest.mark.parametrize(
+    ("devices", "order"),
+    [
+        ([device("c", "cpu"), device("d", "display"), device("g")], "g c d"),
+        ([device("p", parent="g"), device("c", "cpu"), device("g")], "g p c"),
+        ([device("pp", parent="p"), device("p", parent="g"), device("g"), device("h")], "g p pp h"),
+        ([device("c", "cpu"), device("p", parent="unseen")], "p c"),
+        ([device("a", parent="a"), device("c", "cpu")], "a c"),
+        ([device("c", "cpu"), device("a", parent="b"), device("b", parent="a")], "c a b"),
+        ([], ""),
+    ],
+)
+def test_order_of_devices(devices: list[dict[str, Any]], order: str) -> None:
+    found = [one["id"] for one in in_order(devices)]
+    assert " ".join(found) == order
+
+
+def test_disabling_the_cpu_prober_leaves_the_net(tree: Tree) -> None:
+    report = report_of(tree.machine(), disable=["cpu", "bus"])
+    assert [d["id"] for d in report["devices"]] == ["cpu:0"]
+    assert report["devices"][0]["seen_by"] == ["fallback"]
+
+
+def test_fallback_cannot_be_disabled_or_replaced(tree: Tree, probers: Probers) -> None:
+    probers.reports("fallback", gpu())
+    probers.reports("cpu", gpu(2))
+    report = report_of(tree.machine(), disable=["fallback", "cpu"], probers=probers.targets)
+    assert [d["id"] for d in report["devices"]] == ["cpu:0"]
+    causes = {d["prober"]: d["cause"] for d in report["decisions"] if d["prober"] in probers.targets}
+    assert causes == {"fallback": "rejected", "cpu": "rejected"}

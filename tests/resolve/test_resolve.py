@@ -1,0 +1,330 @@
+"""From sightings to chips and peaks: what beats what, and what happens when nothing is known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_probers import Probers, gpu
+from reports import codes, report_of
+from trees import Tree
+
+MIG = {
+    "ids": ["uuid:MIG-11111111-1111-4111-8111-111111111111"],
+    "kind": "gpu",
+    "name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+    "parent": "pci:0000:01:00.0",
+    "memory": {"kind": "dedicated", "total": 4983881728},
+}
+A100 = gpu(
+    1,
+    name="NVIDIA A100-SXM4-40GB",
+    pci={"id": "10de:20b0"},
+    units=108,
+    memory={"kind": "dedicated", "total": 42505273344},
+)
+
+
+def run(tree: Tree, probers: Probers, **more: Any) -> dict[str, Any]:
+    return report_of(tree.machine(), **probers.arguments, **more)
+
+
+def first(tree: Tree, probers: Probers, *devices: dict[str, Any]) -> dict[str, Any]:
+    probers.reports("a", *devices, priority=500)
+    found: dict[str, Any] = run(tree, probers)["devices"][0]
+    return found
+
+
+def rounded(device: dict[str, Any], *names: str) -> list[float]:
+    return [float(f"{device[name]:.4g}") for name in names or ("fp32", "fp16", "int8")]
+
+
+def test_known_chip(tree: Tree, probers: Probers) -> None:
+    device = first(tree, probers, gpu())
+    assert device["chip"] == {
+        "id": "nvidia/geforce-rtx-4090",
+        "by": "pci",
+        "confidence": "high",
+        "candidates": [],
+        "name": "NVIDIA GeForce RTX 4090",
+    }
+    assert rounded(device) == [82.58, 165.2, 660.6]
+    assert (device["units"], device["cores"], device["arch"]) == (128, 16384, "ada")
+    assert device["sources"]["units"] == device["sources"]["peaks"] == "chipdb"
+    assert device["sources"]["name"] == "a"
+    assert device["unknown"].get("units") is None
+
+
+def test_live_units_beat_the_table_and_the_nominal_figures_stay(
+    tree: Tree, probers: Probers
+) -> None:
+    device = first(tree, probers, gpu(units=64))
+    assert rounded(device) == [41.29, 82.58, 330.3]
+    assert device["units"] == 64
+    assert device["sources"]["units"] == "a"
+    nominal = device["chip"]["nominal"]
+    assert nominal["units"] == 128
+    assert rounded(nominal) == [82.58, 165.2, 660.6]
+
+
+def test_drivers_clock_does_not_beat_the_table(tree: Tree, probers: Probers) -> None:
+    device = first(tree, probers, gpu(clocks={"max_mhz": 3105.0}))
+    assert rounded(device) == [82.58, 165.2, 660.6]
+    assert {peak["clock"] for peak in device["peaks"]} == {"boost"}
+
+
+def test_tables_bandwidth_beats_the_drivers_and_both_are_kept(tree: Tree, probers: Probers) -> None:
+    device = first(tree, probers, gpu(bandwidth=1.1e12))
+    assert device["bandwidth"] == 1_008_000_000_000
+    assert device["others"]["bandwidth"] == [{"prober": "a", "value": 1.1e12}]
+    assert device["sources"]["bandwidth"] == "chipdb"
+
+
+def test_mig_instance_gets_its_share_never_the_cards_figures(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", A100, MIG | {"units": 14})
+    card, part, _ = run(tree, probers)["devices"]
+    assert rounded(card) == [19.49, 311.9, 623.7]
+    assert rounded(part) == [2.527, 40.43, 80.86]
+    assert (part["parent"], part["units"], part["arch"]) == (card["id"], 14, "ampere")
+    assert (part["chip"]["id"], part["chip"]["by"]) == ("nvidia/a100-sxm4-40gb", "parent")
+    assert part["memory"]["total"] == 4983881728
+    assert part["bandwidth"] is None
+    assert part["unknown"]["bandwidth"] == "a part's share of the memory bandwidth is not told"
+    assert part["peaks"][0]["source"].startswith("14 of 108 units of: ")
+    assert {peak["confidence"] for peak in part["peaks"]} == {"derived"}
+    assert "published" not in part["peaks"][0]
+
+
+def test_share_says_the_units_too(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", A100, MIG | {"share": {"units": 42, "of": 108}})
+    part = run(tree, probers)["devices"][1]
+    assert part["units"] == 42
+    assert rounded(part, "fp32") == [7.58]
+
+
+def test_part_of_unknown_size_has_no_peaks(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", A100, MIG)
+    part = run(tree, probers)["devices"][1]
+    assert (part["peaks"], part["fp16"]) == ([], None)
+    assert part["unknown"]["fp16"] == "how many of the parent's units this part has is not known"
+
+
+def test_part_whose_parent_nobody_saw_stands_alone(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", MIG)
+    report = run(tree, probers)
+    part = report["devices"][0]
+    assert part["parent"] == "pci:0000:01:00.0"
+    assert part["chip"]["by"] != "parent"
+
+
+UNKNOWN = {
+    "ids": ["pci:0000:01:00.0"],
+    "kind": "gpu",
+    "vendor": "nvidia",
+    "name": "NVIDIA RTX 9999 Secret",
+    "pci": {"id": "10de:ffff"},
+    "compute_capability": "8.0",
+    "units": 100,
+    "clocks": {"max_mhz": 1000.0},
+    "memory": {"kind": "dedicated", "total": 8 << 30},
+    "backends": ["cuda"],
+}
+
+
+def test_unknown_chip_of_a_known_architecture_is_derived(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", UNKNOWN)
+    report = run(tree, probers)
+    device = report["devices"][0]
+    assert device["chip"]["id"] is None
+    assert device["unknown"]["chip"]
+    assert device["fp32"] == 100 * 128 * 1e-3  # 128 operations per clock and SM of an A100
+    assert device["fp16"] == 100 * 2048 * 1e-3
+    assert {peak["confidence"] for peak in device["peaks"]} == {"derived"}
+    assert {peak["clock"] for peak in device["peaks"]} == {"max"}
+    assert "an upper bound: a driver's maximum is no boost clock" in device["peaks"][0]["source"]
+    assert device["sources"]["peaks"] == "derived"
+    assert "chip-unknown" in codes(report)
+
+
+@pytest.mark.parametrize(
+    ("missing", "why"),
+    [
+        ("units", "the driver gives no unit count"),
+        ("clocks", "the driver gives no clock"),
+        ("compute_capability", "unknown chip"),
+    ],
+)
+def test_unknown_chip_with_too_little_said(
+    missing: str, why: str, tree: Tree, probers: Probers
+) -> None:
+    probers.reports("a", {k: v for k, v in UNKNOWN.items() if k != missing})
+    device = run(tree, probers)["devices"][0]
+    assert (device["peaks"], device["fp32"], device["bandwidth"]) == ([], None, None)
+    assert why in device["unknown"]["peaks"]
+    assert device["unknown"]["fp32"] == device["unknown"]["peaks"]
+
+
+def test_ambiguous_chip_names_its_candidates(tree: Tree, probers: Probers) -> None:
+    probers.reports(
+        "a",
+        {
+            "ids": ["pci:0000:01:00.0"],
+            "kind": "gpu",
+            "vendor": "intel",
+            "pci": {"id": "8086:56a0"},
+            "memory": {"kind": "dedicated", "total": 16 << 30},
+        },
+        {"ids": ["pci:0000:02:00.0"], "kind": "gpu", "vendor": "intel", "pci": {"id": "8086:56a0"}},
+    )
+    known, open_ = run(tree, probers)["devices"][:2]
+    assert known["chip"]["id"] == "intel/arc-a770-graphics-16gb"
+    assert open_["chip"]["id"] is None
+    assert len(open_["chip"]["candidates"]) == 2
+    assert open_["peaks"] == []
+
+
+def test_name_that_disagrees_with_the_id_is_a_recorded_conflict(
+    tree: Tree, probers: Probers
+) -> None:
+    probers.reports("a", gpu(name="NVIDIA GeForce RTX 3090"))
+    report = run(tree, probers)
+    device = report["devices"][0]
+    assert device["chip"]["id"] == "nvidia/geforce-rtx-4090"
+    assert device["chip"]["confidence"] != "high"
+    assert "nvidia/geforce-rtx-3090" in device["chip"]["conflicts"][0]
+    assert "chip-conflict" in codes(report)
+
+
+def test_near_names_are_never_taken(tree: Tree, probers: Probers) -> None:
+    for number, name in enumerate(("GeForce RTX 4091", "RTX 409", "GeForce RTX 4090 Tii")):
+        probers.reports(
+            f"p{number}",
+            {
+                "ids": [f"pci:0000:0{number + 1}:00.0"],
+                "kind": "gpu",
+                "vendor": "nvidia",
+                "name": name,
+            },
+        )
+    found = [d for d in run(tree, probers)["devices"] if d["kind"] == "gpu"]
+    assert len(found) == 3
+    assert [d["chip"]["id"] for d in found] == [None] * 3
+    assert [d["fp16"] for d in found] == [None] * 3
+
+
+def test_reported_peaks_are_kept(tree: Tree, probers: Probers) -> None:
+    peak = {
+        "dtype": "int8",
+        "path": "matrix",
+        "accumulate": "int32",
+        "sparsity": "dense",
+        "clock": "boost",
+        "tflops": 26.0,
+        "source": "the module's data sheet",
+    }
+    npu = {"ids": ["acme:0"], "kind": "npu", "vendor": "acme", "name": "Acme 1", "peaks": [peak]}
+    device = first(tree, probers, npu)
+    assert device["int8"] == 26.0
+    assert device["peaks"] == [{**peak, "confidence": "reported"}]
+    assert device["sources"]["peaks"] == "a"
+
+
+def test_shorthands_follow_their_convention(tree: Tree, probers: Probers) -> None:
+    device = first(tree, probers, gpu())
+    peaks = {(p["dtype"], p["path"], p["accumulate"], p["sparsity"]): p["tflops"] for p in device["peaks"]}
+    assert device["fp32"] == peaks["fp32", "vector", "fp32", "dense"]
+    assert device["fp16"] == peaks["fp16", "matrix", "fp32", "dense"]
+    assert device["fp16"] < peaks["fp16", "matrix", "fp16", "dense"]
+    assert device["int8"] == peaks["int8", "matrix", "int32", "dense"]
+    assert device["int8"] < peaks["int8", "matrix", "int32", "sparse"]
+
+
+def test_vectors_fp32_counts_dual_issue_once(tree: Tree, probers: Probers) -> None:
+    card = gpu(vendor="amd", name=None, pci={"id": "1002:744c", "revision": "c8"}, backends=["hip"])
+    assert rounded(first(tree, probers, card), "fp32") == [61.44]
+
+
+def test_sites_chip_file_wins(tree: Tree, probers: Probers, tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text(
+        '[family]\ntitle = "Ours"\nvendor = "acme"\nkind = "npu"\n'
+        '[[chip]]\nid = "acme/one"\nname = "Acme One"\npci = ["1ac0:0001"]\nunits = 4\n'
+        'override = [{ rate = "int8.matrix.int32", tflops = 40, reason = "data sheet", source = "s" }]\n'
+        '[source.s]\ntitle = "Acme data sheet"\npublisher = "Acme"\nref = "https://acme.example/ds.pdf"\nstatus = "read"\n'
+    )
+    npu = {"ids": ["pci:0000:01:00.0"], "kind": "npu", "pci": {"id": "1ac0:0001"}}
+    probers.reports("a", npu)
+    report = run(tree, probers, chipdb=str(file))
+    device = report["devices"][0]
+    assert [f["why"] for f in report["findings"] if f["code"] == "chipdb-problem"] == []
+    assert (device["chip"]["id"], device["name"], device["int8"]) == ("acme/one", "Acme One", 40.0)
+    missing = run(tree, probers, chipdb=str(tmp_path / "none.toml"))
+    told = [f for f in missing["findings"] if f["code"] == "chipdb-problem"]
+    assert len(told) == 1
+    assert "none.toml" in told[0]["why"]
+
+
+def test_broken_chip_file_is_a_finding(tree: Tree, probers: Probers, tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text("this is no TOML = = =")
+    report = run(tree, probers, chipdb=str(file))
+    told = [f for f in report["findings"] if f["code"] == "chipdb-problem"]
+    assert len(told) == 1
+    assert "site.toml" in told[0]["why"]
+    assert report["chipdb"]
+
+
+HIDDEN = """
+import sys
+sys.path[:] = eval(sys.argv[2])
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "probe_chipdb":
+            raise {error}
+sys.meta_path.insert(0, Hide())
+import json, probe_core
+print(json.dumps(probe_core.probe(machine=probe_core.Machine(sys.argv[1]), only="cpu").to_json()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        ("ModuleNotFoundError(name)", "chipdb is not installed"),
+        ("RuntimeError('broken wheel')", "RuntimeError: broken wheel"),
+    ],
+)
+def test_without_chipdb_there_is_a_report_with_the_reason(
+    error: str, why: str, tree: Tree
+) -> None:
+    import json
+
+    from reports import validated
+
+    folder = "/sys/bus/pci/devices/0000:01:00.0"
+    for name, text in {"class": "0x030000", "vendor": "0x10de", "device": "0x2684"}.items():
+        tree.file(f"{folder}/{name}", text)
+    done = subprocess.run(
+        [sys.executable, "-c", HIDDEN.format(error=error), str(tree.root), repr(sys.path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    report = validated(json.loads(done.stdout))
+    assert report["chipdb"] is None
+    assert [f["why"] for f in report["findings"] if f["code"] == "chipdb-missing"] == [why]
+    gpu_ = report["devices"][0]
+    assert (gpu_["chip"]["id"], gpu_["fp16"], gpu_["peaks"]) == (None, None, [])
+    assert gpu_["unknown"]["chip"] == gpu_["unknown"]["fp16"] == "chipdb is not installed"
+
+
+def test_display_is_not_resolved(tree: Tree, probers: Probers) -> None:
+    display = {"ids": ["pci:0000:01:00.0"], "kind": "display", "pci": {"id": "10de:2684"}}
+    probers.reports("a", display)
+    device = run(tree, probers)["devices"][-1]
+    assert (device["kind"], device["chip"]["id"], device["peaks"]) == ("display", None, [])
+    assert device["unknown"]["chip"] == "a display adapter that cannot compute"
