@@ -1,0 +1,32 @@
+"""Reports the GPUs of a Mac, and the Neural Engine of Apple silicon; opens no Metal device."""
+
+from __future__ import annotations
+
+from probe_apple import intel_mac, silicon
+from probe_apple.scene import PCI, PROFILER, Scene
+from probe_core.api import Unavailable, hookimpl, not_applicable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_core.api import NotApplicable, Request
+
+
+@hookimpl
+def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
+    """Answer with what the Mac says within four fifths of the deadline."""
+    scene = Scene(request.machine, request.deadline_s * 0.8)
+    if scene.silicon:
+        found = [silicon.gpu(scene), silicon.neural(scene)]
+        return [one for one in found if one]
+    gpus = list(intel_mac.gpus(scene))
+    if gpus:
+        return gpus
+    if why := scene.why("", PCI, PROFILER):
+        raise Unavailable(
+            f"this Mac's GPUs cannot be read: {why}",
+            code="commands-failed",
+            fix="run /usr/sbin/system_profiler SPDisplaysDataType to see what it says",
+        )
+    return not_applicable("neither ioreg nor system_profiler lists a GPU")

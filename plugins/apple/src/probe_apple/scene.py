@@ -1,0 +1,80 @@
+"""Gathers what a Mac says of itself, once, for the descriptions of its devices."""
+
+from __future__ import annotations
+
+from probe_apple import commands, ioreg
+from probe_apple.profiler import Profile, size, word
+from probe_apple.sysctl import Sysctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from probe_apple.facts import Facts
+    from probe_core.api import Machine
+
+ACCELERATORS, PCI = "ioreg-IOAccelerator.plist", "ioreg-IOPCIDevice.plist"
+NEURAL, POWER = "ioreg-H11ANEIn.plist", "ioreg-pmgr.plist"
+PROFILER = "system_profiler.json"
+"""The outputs that are asked for; see `commands.COMMANDS`."""
+
+
+class Scene:
+    """A Mac's own words: sysctls, entries of the I/O registry, system_profiler's tables."""
+
+    __slots__ = ("accelerators", "failed", "neural", "pci", "power", "profile", "silicon", "sysctl")
+
+    def __init__(self, machine: Machine, seconds: float) -> None:
+        self.sysctl = Sysctl(machine)
+        self.silicon = self._is_silicon(machine)
+        own = (NEURAL, POWER) if self.silicon else (PCI,)
+        # The slow one last: those before it are read while it works.
+        answers = commands.ask(machine, (ACCELERATORS, *own, PROFILER), seconds)
+        self.failed = answers.failed
+        self.accelerators = ioreg.entries(answers.output.get(ACCELERATORS))
+        self.pci = ioreg.entries(answers.output.get(PCI))
+        self.neural = ioreg.entries(answers.output.get(NEURAL))
+        self.power = ioreg.entries(answers.output.get(POWER))
+        self.profile = Profile(answers.output.get(PROFILER))
+
+    def _is_silicon(self, machine: Machine) -> bool:
+        """Return whether it is Apple silicon; under Rosetta the process itself says x86_64."""
+        return machine.arch == "aarch64" or self.sysctl.number("hw.optional.arm64") == 1
+
+    @property
+    def chip(self) -> str | None:
+        """The processor's name: "Apple M3 Max", "Apple M1 (Virtual)", "Intel(R) Core(TM) …"."""
+        told = word(self.profile.hardware, "chip_type")
+        return self.sysctl.text("machdep.cpu.brand_string") or told
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes of memory in all; system_profiler's "128 GB" where there is no hw.memsize."""
+        told = self.sysctl.number("hw.memsize")
+        return told or size(word(self.profile.hardware, "physical_memory"))
+
+    def why(self, otherwise: str, *outputs: str) -> str:
+        """Return why something is missing: those of `outputs` that failed, or `otherwise`."""
+        found = dict.fromkeys(self.failed[name] for name in outputs if name in self.failed)
+        return "; ".join(found) or otherwise
+
+
+def tell_memory(facts: Facts, scene: Scene) -> None:
+    """Say that a device uses the Mac's memory."""
+    facts.say("memory.kind", "unified", "")
+    total = scene.memory
+    facts.say("memory.total", total, "neither hw.memsize nor system_profiler gives it")
+    if total:
+        facts.say("memory.parts.system", total, "")
+
+
+def tell_driver(facts: Facts, scene: Scene, entry: Mapping[str, Any]) -> None:
+    """Say which kernel extension drives a device, and the version of macOS, whose part it is."""
+    driver = {
+        "name": ioreg.text(entry.get("CFBundleIdentifier")),
+        "class": ioreg.text(entry.get("IOClass")),
+        "macos": scene.sysctl.text("kern.osproductversion"),
+    }
+    if known := {key: value for key, value in driver.items() if value}:
+        facts.fields["driver"] = known
