@@ -40,6 +40,10 @@ def test_probers_are_registered_by_name_and_only_where_they_are(
         assert "given" in found
         assert "absent" not in found
         assert registered_probers()["given"] == {"target": "exo_given_prober"}
+        nvidia = registered_probers().get("nvidia")
+        if nvidia is not None:  # its package is installed here, and so is its manifest
+            assert nvidia["target"] == "probe_nvidia.prober"
+            assert nvidia["when"]
     finally:
         for name in KNOWN:
             unregister(name)

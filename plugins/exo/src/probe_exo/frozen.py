@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
+import json
+import os
 from importlib.util import find_spec
+from typing import Any
 
 from probe_core.probing import child_entry, register
+from probe_exo.plain import table
 
 __all__ = ["KNOWN", "child_entry", "register_probers"]
 
 KNOWN = {
     "nvidia": "probe_nvidia.prober",
     "amd": "probe_amd.prober",
+    "intel": "probe_intel.prober",
     "mali": "probe_mali.prober",
+    "apple": "probe_apple.prober",
+    "windows": "probe_windows.prober",
 }
-"""Prober → its module; bundle the packages with their prober.json."""
+"""Prober → its module; bundle the packages with their prober.json (``--collect-data``)."""
 
 
 def register_probers() -> tuple[str, ...]:
     """Register every known prober whose package is there, and return their names.
 
-    Call it after `child_entry()`, first thing in the application's main module. Importing nothing:
-    a prober's module is imported in its own process alone.
+    Call it after `child_entry()`, first thing in the application's main module. Nothing is
+    imported: a prober's module is imported in its own process alone. The manifest is read where it
+    was bundled; without one a prober runs with the core's defaults, whatever the node has.
     """
     found: list[str] = []
     for name, module in KNOWN.items():
         # The top-level package only: finding a submodule would execute its parents.
-        if find_spec(module.partition(".")[0]) is not None:
-            register(name, module)
+        spec = find_spec(module.partition(".")[0])
+        if spec is not None:
+            folders = list(spec.submodule_search_locations or ())
+            register(name, {**_manifest(folders, name), "target": module})
             found.append(name)
     return tuple(found)
+
+
+def _manifest(folders: list[str], name: str) -> dict[str, Any]:
+    """Return what the manifest in the package's folder says of a prober."""
+    for folder in folders:
+        try:
+            with open(os.path.join(folder, "prober.json"), "rb") as file:
+                document = json.load(file)
+        except (OSError, ValueError):
+            continue
+        return dict(table(table(table(document).get("probers")).get(name)))
+    return {}

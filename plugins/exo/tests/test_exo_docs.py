@@ -1,0 +1,76 @@
+"""What the README and the examples show does run; the patch is one that can be applied."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+PATCH = (HERE / "docs" / "exo-0.3.70.patch").read_text("utf-8")
+
+
+def run(*arguments: str) -> str:
+    path = [entry for entry in sys.path if entry]
+    code = f"import sys; sys.path[:] = {path!r}; sys.argv = {list(arguments)!r}\n"
+    code += "import runpy; runpy.run_path(sys.argv[0], run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_readmes_python_runs(number: int, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text("utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    script = tmp_path / "block.py"
+    script.write_text(blocks[number])
+    run(str(script))
+
+
+def test_two_simulated_nodes_come_to_a_plan() -> None:
+    lines = run(str(HERE / "examples" / "two_nodes.py")).splitlines()
+    assert '  "desktop-7900xtx": {' in lines
+    shares = dict(re.findall(r"^(\S+): layers (\d+ to \d+)$", "\n".join(lines), re.MULTILINE))
+    assert next(iter(shares.values())).startswith("0 to ")
+    assert list(shares.values())[-1].endswith(" to 79")
+
+
+def test_the_gpus_of_the_simulated_nodes_tell_their_memory() -> None:
+    pytest.importorskip("probe_amd")
+    out = run(str(HERE / "examples" / "two_nodes.py"))
+    assert '"chip": "AMD Radeon RX 7900 XTX"' in out
+    assert '"chip": "AMD Radeon 8060S Graphics"' in out
+    assert '"memory": 24560' in out
+    assert re.search(r"^fastest .* fits: True$", out, re.MULTILINE)
+
+
+def test_the_patchs_hunks_count_right() -> None:
+    hunks = re.findall(
+        r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@.*\n((?:[ +-].*\n|\n)+?)(?=@@|diff|\Z)",
+        PATCH,
+        re.MULTILINE,
+    )
+    assert len(hunks) == PATCH.count("\n@@ ")
+    for before, after, body in hunks:
+        lines = body.splitlines()
+        assert sum(1 for line in lines if not line.startswith("+")) == int(before or 1)
+        assert sum(1 for line in lines if not line.startswith("-")) == int(after or 1)
+
+
+def test_the_patch_uses_names_that_are_there() -> None:
+    import probe_exo
+    from probe_exo import frozen
+
+    added = "\n".join(line[1:] for line in PATCH.splitlines() if line.startswith("+"))
+    names = re.findall(r"from (probe_exo\S*) import (.+)", added)
+    assert len(names) == 4
+    for module, listed in names:
+        home = frozen if module == "probe_exo.frozen" else probe_exo
+        for name in listed.split(", "):
+            assert hasattr(home, name)
