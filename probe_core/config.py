@@ -167,11 +167,11 @@ def _set(config: Config, name: str, value: Any, origin: str) -> None:
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
-    plain = isinstance(value, (bytes, dict)) or not hasattr(value, "__iter__")
-    items = [None] if plain else value.split(",") if isinstance(value, str) else list(value)
+    listed = not isinstance(value, (bytes, dict)) and hasattr(value, "__iter__")
+    items = value.split(",") if isinstance(value, str) else list(value) if listed else [value]
     if not all(isinstance(item, str) for item in items):
         raise TypeError("expected names, as a list or separated by commas")
-    return tuple(item.strip() for item in items if item.strip())
+    return tuple(filter(None, (str(item).strip() for item in items)))
 
 
 def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:

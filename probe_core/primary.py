@@ -31,7 +31,7 @@ def in_order(devices: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     whole = []
     for device in ordered:
         parent = device.get("parent")
-        if parent in known and parent != device["id"]:
+        if parent is not None and parent in known and parent != device["id"]:
             parts.setdefault(parent, []).append(device)
         else:
             whole.append(device)

@@ -35,7 +35,9 @@ def test_every_field_is_described() -> None:
     fields = list(described(SCHEMA, "report"))
     fields += [pair for name, one in DEFS.items() for pair in described(one, name)]
     assert len(fields) > 90
-    assert [way for way, field in fields if not field.get("description") and "$ref" not in field] == []
+    assert [
+        way for way, field in fields if not field.get("description") and "$ref" not in field
+    ] == []
     assert [name for name, one in DEFS.items() if not one.get("description")] == []
 
 

@@ -165,7 +165,7 @@ def test_hook_with_a_wrong_signature_is_refused(tree: Tree, probers: Probers) ->
         @hookimpl
         def probe_veto(self, device: object) -> None: ...
 
-    with pytest.raises(ConfigError, match="a host hook cannot be used: .*device"):
+    with pytest.raises(ConfigError, match=r"a host hook cannot be used: .*device"):
         run(tree, probers, Host())
 
 

@@ -120,7 +120,9 @@ def test_document_that_is_no_report(
 
 def test_document_of_a_newer_core(document: dict[str, Any]) -> None:
     document["devices"][0]["later"] = document["later"] = {"a": [1]}
-    document["findings"].append(dict.fromkeys(["code", "severity", "what", "why", "fix", "new"], "x"))
+    document["findings"].append(
+        dict.fromkeys(["code", "severity", "what", "why", "fix", "new"], "x")
+    )
     report = Report.from_json(document)
     assert report.to_json() == document
     assert report.findings[-1].code == "x"

@@ -26,7 +26,15 @@ def test_without_control_groups(tree: Tree) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "MemTotal", "MemTotal:", "MemTotal: many kB", "MemTotal: -5 kB", "\0\xff", "nonsense\n" * 9],
+    [
+        "",
+        "MemTotal",
+        "MemTotal:",
+        "MemTotal: many kB",
+        "MemTotal: -5 kB",
+        "\0\xff",
+        "nonsense\n" * 9,
+    ],
 )
 def test_unreadable_meminfo_is_unknown_not_zero(text: str, tree: Tree) -> None:
     tree.file("/proc/meminfo", text)

@@ -97,7 +97,11 @@ def test_no_accelerator_and_nothing_failed(tree: Tree, probers: Probers) -> None
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        ("raise Unavailable('driver not loaded', code='no-driver')", "unavailable", "prober-unavailable"),
+        (
+            "raise Unavailable('driver not loaded', code='no-driver')",
+            "unavailable",
+            "prober-unavailable",
+        ),
         ("raise RuntimeError('bug')", "call_error", "prober-failed"),
         ("import os; os._exit(3)", "crashed", "prober-failed"),
         ("return None", "invalid", "prober-failed"),
@@ -136,7 +140,12 @@ def test_devices_before_a_crash_are_kept(tree: Tree, probers: Probers) -> None:
 
 def test_devices_without_a_prober_are_told_once_each(tree: Tree, probers: Probers) -> None:
     for number, (ident, driver) in enumerate(
-        [("10de:2684", "nvidia"), ("10de:2684", ""), ("10de:2684", "vfio-pci"), ("1a03:2000", "ast")]
+        [
+            ("10de:2684", "nvidia"),
+            ("10de:2684", ""),
+            ("10de:2684", "vfio-pci"),
+            ("1a03:2000", "ast"),
+        ]
     ):
         folder = f"/sys/bus/pci/devices/0000:0{number}:00.0"
         vendor, _, device = ident.partition(":")
@@ -189,5 +198,7 @@ def test_fallback_cannot_be_disabled_or_replaced(tree: Tree, probers: Probers) -
     probers.reports("cpu", gpu(2))
     report = report_of(tree.machine(), disable=["fallback", "cpu"], probers=probers.targets)
     assert [d["id"] for d in report["devices"]] == ["cpu:0"]
-    causes = {d["prober"]: d["cause"] for d in report["decisions"] if d["prober"] in probers.targets}
+    causes = {
+        d["prober"]: d["cause"] for d in report["decisions"] if d["prober"] in probers.targets
+    }
     assert causes == {"fallback": "rejected", "cpu": "rejected"}

@@ -15,7 +15,11 @@ from probe_core.probers.pci import DISPLAY_ONLY, VENDORS
 def pci(tree: Tree, address: str, ident: str, pci_class: str, **files: str) -> str:
     folder = f"/sys/bus/pci/devices/{address}"
     vendor, _, device = ident.partition(":")
-    for name, text in {"vendor": f"0x{vendor}", "device": f"0x{device}", "class": f"0x{pci_class}"}.items():
+    for name, text in {
+        "vendor": f"0x{vendor}",
+        "device": f"0x{device}",
+        "class": f"0x{pci_class}",
+    }.items():
         tree.file(f"{folder}/{name}", text + "\n")
     for name, text in files.items():
         tree.file(f"{folder}/{name}", text + "\n")

@@ -119,9 +119,17 @@ def test_model_line_of_arm_is_the_board_not_the_processor() -> None:
             "POWER9, altivec supported",
             3783.0,
         ),
-        ("processor\t: 0\nhart\t: 1\nisa\t: rv64imafdc\nuarch\t: sifive,u74-mc\n", "sifive,u74-mc", None),
+        (
+            "processor\t: 0\nhart\t: 1\nisa\t: rv64imafdc\nuarch\t: sifive,u74-mc\n",
+            "sifive,u74-mc",
+            None,
+        ),
         ("system type\t: generic-loongson-machine\n\nprocessor\t: 0\n", None, None),
-        ("processor\t: 0\nModel Name\t: Loongson-3A5000\nCPU MHz\t: 2500.00\n", "Loongson-3A5000", None),
+        (
+            "processor\t: 0\nModel Name\t: Loongson-3A5000\nCPU MHz\t: 2500.00\n",
+            "Loongson-3A5000",
+            None,
+        ),
         ("system type\t: MT7621\ncpu model\t: MIPS 1004Kc V2.15\n", "MIPS 1004Kc V2.15", None),
     ],
 )
@@ -132,7 +140,15 @@ def test_other_architectures(text: str, name: str | None, mhz: float | None) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "\n\n\n", "no colon", ":", "processor", "CPU implementer\t: x\nCPU part\t: y\n", "cpu MHz : -1"],
+    [
+        "",
+        "\n\n\n",
+        "no colon",
+        ":",
+        "processor",
+        "CPU implementer\t: x\nCPU part\t: y\n",
+        "cpu MHz : -1",
+    ],
 )
 def test_nonsense_says_nothing(text: str) -> None:
     found = parse(text)

@@ -234,7 +234,10 @@ def test_reported_peaks_are_kept(tree: Tree, probers: Probers) -> None:
 
 def test_shorthands_follow_their_convention(tree: Tree, probers: Probers) -> None:
     device = first(tree, probers, gpu())
-    peaks = {(p["dtype"], p["path"], p["accumulate"], p["sparsity"]): p["tflops"] for p in device["peaks"]}
+    peaks = {
+        (p["dtype"], p["path"], p["accumulate"], p["sparsity"]): p["tflops"]
+        for p in device["peaks"]
+    }
     assert device["fp32"] == peaks["fp32", "vector", "fp32", "dense"]
     assert device["fp16"] == peaks["fp16", "matrix", "fp32", "dense"]
     assert device["fp16"] < peaks["fp16", "matrix", "fp16", "dense"]
@@ -247,14 +250,30 @@ def test_vectors_fp32_counts_dual_issue_once(tree: Tree, probers: Probers) -> No
     assert rounded(first(tree, probers, card), "fp32") == [61.44]
 
 
+SITE = """
+[family]
+title = "Ours"
+vendor = "acme"
+kind = "npu"
+
+[[chip]]
+id = "acme/one"
+name = "Acme One"
+pci = ["1ac0:0001"]
+units = 4
+override = [{ rate = "int8.matrix.int32", tflops = 40, reason = "data sheet", source = "s" }]
+
+[source.s]
+title = "Acme data sheet"
+publisher = "Acme"
+ref = "https://acme.example/ds.pdf"
+status = "read"
+"""
+
+
 def test_sites_chip_file_wins(tree: Tree, probers: Probers, tmp_path: Path) -> None:
     file = tmp_path / "site.toml"
-    file.write_text(
-        '[family]\ntitle = "Ours"\nvendor = "acme"\nkind = "npu"\n'
-        '[[chip]]\nid = "acme/one"\nname = "Acme One"\npci = ["1ac0:0001"]\nunits = 4\n'
-        'override = [{ rate = "int8.matrix.int32", tflops = 40, reason = "data sheet", source = "s" }]\n'
-        '[source.s]\ntitle = "Acme data sheet"\npublisher = "Acme"\nref = "https://acme.example/ds.pdf"\nstatus = "read"\n'
-    )
+    file.write_text(SITE)
     npu = {"ids": ["pci:0000:01:00.0"], "kind": "npu", "pci": {"id": "1ac0:0001"}}
     probers.reports("a", npu)
     report = run(tree, probers, chipdb=str(file))
@@ -297,9 +316,7 @@ print(json.dumps(probe_core.probe(machine=probe_core.Machine(sys.argv[1]), only=
         ("RuntimeError('broken wheel')", "RuntimeError: broken wheel"),
     ],
 )
-def test_without_chipdb_there_is_a_report_with_the_reason(
-    error: str, why: str, tree: Tree
-) -> None:
+def test_without_chipdb_there_is_a_report_with_the_reason(error: str, why: str, tree: Tree) -> None:
     import json
 
     from reports import validated
