@@ -144,7 +144,7 @@ def test_a_node_of_unknown_bandwidth_is_not_used_where_time_counts() -> None:
 
 def test_a_model_that_needs_the_unknown_node_says_what_is_missing() -> None:
     members = [node("known", 4, 100.0), node("dark", 90, None)]
-    with pytest.raises(ClusterError, match="'dark' is not used.*does not fit on the other nodes"):
+    with pytest.raises(ClusterError, match=r"'dark' is not used.*does not fit on the other nodes"):
         plan("fastest", members, LLAMA_8B)
     assert best(members, LLAMA_8B).strategy in ("memory", "proportional", "flops")
 

@@ -13,7 +13,7 @@ Rows = list[tuple[str, int]]
 
 def by_the_rule(nodes: Rows) -> list[tuple[str, float, float]]:
     """The rule's sentence, word by word: sort descending, add the share, round to five digits."""
-    in_order = list(reversed(sorted((memory, name) for name, memory in nodes)))
+    in_order = sorted(((memory, name) for name, memory in nodes), reverse=True)
     everything = sum(memory for memory, _ in in_order)
     ends = [0.0]
     for memory, _ in in_order:
@@ -75,7 +75,7 @@ def test_empty_shards_are_dropped() -> None:
 
 
 def test_no_memory_at_all_is_an_error_that_says_so() -> None:
-    with pytest.raises(ClusterError, match="the total memory of all nodes is 0.*'b', 'a'"):
+    with pytest.raises(ClusterError, match=r"the total memory of all nodes is 0.*'b', 'a'"):
         ring_memory_weighted([("a", 0), ("b", 0)])
 
 
