@@ -30,6 +30,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 MAX_CHILDREN = 128
 """Probers run at once at most: each takes four descriptors of the host."""
 
+ATTEMPTS = tuple(range(8))
+"""How often children are ended again when a signal of the host interrupts that."""
+
 declared = False
 """Whether a frozen application called `child_entry`, so that its executable can be a child."""
 
@@ -63,12 +66,15 @@ def run_probers(
             meanwhile()
         driver.watch(time.monotonic)
     finally:
-        # A second Ctrl-C, or a timer of the host, must not leave a child either.
-        try:
-            driver.end_all(time.monotonic)
-        except BaseException:
-            driver.end_all(time.monotonic)
-            raise
+        interrupted = None
+        for _ in ATTEMPTS:
+            try:
+                driver.end_all(time.monotonic)
+                break
+            except BaseException as error:  # one more Ctrl-C, or a timer of the host
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
     for run in runs:
         _tell(observe, "finished", run)
     return runs

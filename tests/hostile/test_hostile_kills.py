@@ -1,0 +1,171 @@
+"""The parent interrupted or killed at any moment: no child is left, and no descriptor."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FAST = "from probe_core.api import *\n@hookimpl\ndef probe_devices(request):\n    return []\n"
+HANG = "import time\n" + FAST.replace("return []", "time.sleep(60)")
+HEAD = f"""
+import json, os, random, signal, sys, time
+sys.path[:0] = [sys.argv[1], {str(ROOT)!r}, {str(ROOT / "chipdb/src")!r}]
+from probe_core.isolation.launch import run_probers
+from probe_core.machine import Machine
+from probe_core.registry.prober import Prober
+PROBERS = [Prober("fast", "x_fast"), Prober("hang", "x_hang"), Prober("other", "x_fast")]
+for prober in PROBERS:
+    prober.deadline_s = 4.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def plugins(tmp_path: Path, untouched: Callable[[], Any]) -> None:
+    (tmp_path / "x_fast.py").write_text(FAST)
+    (tmp_path / "x_hang.py").write_text(HANG)
+
+
+INTERRUPT = """
+class Stop(BaseException): ...
+def stop(*_):
+    global signals
+    signals += 1
+    if signals == 3:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    raise Stop
+signal.signal(signal.SIGALRM, stop)
+random.seed(int(sys.argv[2]))
+before = sorted(os.listdir("/proc/self/fd"))
+stopped = 0
+for _ in range(60):
+    # Three signals: the later ones come while the children are being ended, more often than not.
+    signals = 0
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.05), random.uniform(0.0005, 0.01))
+    try:
+        run_probers(PROBERS, Machine(), ())
+    except Stop:
+        stopped += 1
+    while True:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            break
+        except Stop:
+            pass
+try:
+    left = os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    left = None
+after = sorted(os.listdir("/proc/self/fd"))
+print(json.dumps([stopped, left, len(after) - len(before)]))
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_interrupted_at_any_moment_even_twice(tmp_path: Path, seed: int) -> None:
+    command = [sys.executable, "-c", HEAD + INTERRUPT, str(tmp_path), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    stopped, left, leaked = json.loads(done.stdout)
+    assert (stopped, left) == (60, None)
+    assert leaked <= 1  # a descriptor can be lost between two calls, a process cannot
+
+
+FOREVER = "while True: run_probers(PROBERS, Machine(), ())\n"
+
+
+def escaped(mark: str) -> list[str]:
+    """Return the processes that inherited `mark`."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(Path(f"/proc/{name}/cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV])
+def test_the_parent_killed_at_any_moment(tmp_path: Path, how: signal.Signals) -> None:
+    mark = f"HOSTILE_KILL={tmp_path}"
+    environ = {**os.environ, "HOSTILE_KILL": str(tmp_path)}
+    random.seed(how)
+    for _ in range(12):
+        command = [sys.executable, "-c", HEAD + FOREVER, str(tmp_path)]
+        with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as parent:
+            time.sleep(random.uniform(0.03, 0.12))
+            parent.send_signal(how)
+            parent.wait(10)
+        limit = time.monotonic() + 2.0
+        while (left := escaped(mark)) and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert left == []
+
+
+def test_a_child_whose_parent_cannot_tell_it_ends_by_its_alarm(tmp_path: Path) -> None:
+    """A copy of the host made by fork holds the pipe open, so the child never sees its end."""
+    script = HEAD + (
+        "PROBERS[1].deadline_s = 0.5\n"
+        "def fork():\n    if os.fork() == 0:\n        time.sleep(3); os._exit(0)\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "run_probers(PROBERS[1:2], Machine(), (), meanwhile=fork)\n"
+    )
+    environ = {**os.environ, "HOSTILE_KILL": str(tmp_path)}
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environ, check=False)
+    assert done.returncode == -9
+    mark = f"HOSTILE_KILL={tmp_path}"
+    while any("isolation.child" in line for line in escaped(mark)):
+        assert time.monotonic() - start < 2.5
+        time.sleep(0.02)
+    while escaped(mark):
+        assert time.monotonic() - start < 5.0
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_ctrl_c_at_the_command_line(tmp_path: Path, times: int) -> None:
+    metadata = tmp_path / "probe_hang-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text("[probe_core.probers.v1]\nhang = x_hang\n")
+    path = [str(tmp_path), str(ROOT), str(ROOT / "chipdb/src")]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HOSTILE_KILL": str(tmp_path)}
+    command = [sys.executable, "-m", "probe_core", "--timeout", "30", "--only", "hang"]
+    with subprocess.Popen(command, env=environ, stdout=-1, stderr=-1, text=True) as parent:
+        while not any("isolation.child" in line for line in escaped(f"HOSTILE_KILL={tmp_path}")):
+            assert parent.poll() is None
+            time.sleep(0.01)
+        for _ in range(times):
+            parent.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        out, err = parent.communicate(timeout=5)
+    assert (parent.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert escaped(f"HOSTILE_KILL={tmp_path}") == []
+
+
+def test_a_host_that_was_stopped_for_a_while_still_hears_the_answers(tmp_path: Path) -> None:
+    script = HEAD + (
+        "PROBERS[0].deadline_s = 1.0\n"
+        "run, = run_probers(PROBERS[:1], Machine(), (),"
+        " meanwhile=lambda: (print('started', flush=True), os.kill(os.getpid(), 19)))\n"
+        "print(run.status)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdout=-1, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "started\n"
+        time.sleep(1.2)
+        parent.send_signal(signal.SIGCONT)
+        assert parent.communicate(timeout=5)[0] == "not_applicable\n"

@@ -1,0 +1,120 @@
+"""As root, nothing runs that others could have written; what root installed just works."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core.config import load_config
+from probe_core.probing import document
+
+Probe = Callable[..., dict[str, Any]]
+OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"
+root = pytest.mark.skipif(os.geteuid() != 0, reason="the rule is for root alone")
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "module of a user": lambda site: os.chown(site / "x_bad.py", 1000, 1000),
+    "module anybody may write": lambda site: (site / "x_bad.py").chmod(0o666),
+    "metadata of a user": lambda site: os.chown(site / "probe_bad-1.0.dist-info", 1000, 0),
+    "entry points anybody may write": lambda site: (
+        site / "probe_bad-1.0.dist-info/entry_points.txt"
+    ).chmod(0o666),
+    "manifest of a user": lambda site: os.chown(site / "x_bad.prober.json", 1000, 0),
+    "link of a user": lambda site: relink(site),
+}
+
+
+def relink(site: Path) -> None:
+    (site / "real.py").write_bytes((site / "x_bad.py").read_bytes())
+    (site / "x_bad.py").unlink()
+    (site / "x_bad.py").symlink_to("real.py")
+    os.lchown(site / "x_bad.py", 1000, 1000)
+
+
+@root
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_plugin_that_others_could_have_written(
+    probe_with: Probe, site: Path, change: str
+) -> None:
+    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
+    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
+    assert probe_with(OK)["status"] == "ok"
+    CHANGES[change](site)
+    config, _ = load_config({"only": ["bad", "good"]}, {})
+    outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
+    assert (outcomes["bad"]["status"], outcomes["bad"]["code"]) == ("skipped", "trust")
+    assert outcomes["bad"]["reason"].startswith("running as root, and /")
+    assert outcomes["good"]["status"] == "ok"
+
+
+@root
+def test_a_users_site_folder_under_sudo(probe_with: Probe, site: Path) -> None:
+    home = site / "home/site-packages"
+    home.mkdir(parents=True)
+    outcome = probe_with(OK)
+    assert outcome["status"] == "ok"
+    for path in (site / "x_bad.py", site / "probe_bad-1.0.dist-info"):
+        path.rename(home / path.name)
+    os.chown(home.parent, 1000, 1000)
+    config, _ = load_config({"only": ["bad", "good"]}, {})
+    import sys
+
+    sys.path.insert(0, str(home))
+    try:
+        outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
+    finally:
+        sys.path.remove(str(home))
+    assert f"{home.parent} belongs to user 1000" in outcomes["bad"]["reason"]
+
+
+def test_an_allowlist_with_versions(probe_with: Probe) -> None:
+    assert probe_with(OK, allow=["probe-good", "probe_bad==1.0"])["status"] == "ok"
+
+
+def test_what_is_not_on_the_allowlist(probe_with: Probe) -> None:
+    outcome = probe_with(OK, allow=["probe-good", "probe-bad==2.0"])
+    assert (outcome["status"], outcome["code"]) == ("skipped", "trust")
+    assert outcome["reason"] == "the allowlist wants probe-bad==2.0, installed is 1.0"
+
+
+def test_a_static_report_starts_nothing(probe_with: Probe, site: Path, tmp_path: Path) -> None:
+    found = probe_with(OK)["document"]
+    (tmp_path / "report.json").write_text(json.dumps(found))
+    (site / "x_bad.py").write_text("raise SystemExit")
+    config, _ = load_config({"static": str(tmp_path / "report.json")}, {})
+    start = time.monotonic()
+    assert document(config, []) == found
+    assert time.monotonic() - start < 0.5
+
+
+STATIC: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: None,
+    "a FIFO": lambda path: os.mkfifo(path),
+    "empty": lambda path: path.touch(),
+    "not JSON": lambda path: path.write_text("{"),
+    "deep": lambda path: path.write_text("[" * 100_000),
+    "another schema": lambda path: path.write_text('{"schema": 2}'),
+    "no devices": lambda path: path.write_text('{"schema": 1, "devices": []}'),
+    "not UTF-8": lambda path: path.write_bytes(b'{"\xff": 1}'),
+    "huge": lambda path: path.write_bytes(b" " * ((16 << 20) + 1)),
+}
+
+
+@pytest.mark.parametrize("how", STATIC)
+def test_a_static_report_that_is_none(
+    tmp_path: Path, untouched: Callable[[], Any], how: str
+) -> None:
+    STATIC[how](tmp_path / "report.json")
+    config, _ = load_config({"static": str(tmp_path / "report.json"), "only": []}, {})
+    start = time.monotonic()
+    with untouched():
+        found = document(config, [])
+    assert time.monotonic() - start < 2.0
+    assert found["findings"][0]["code"] == "static-unusable"
+    assert found["devices"]
