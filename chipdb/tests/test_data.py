@@ -20,6 +20,14 @@ def test_the_data_passes_its_check(result: object) -> None:
     assert [str(problem) for problem in result.problems] == []  # type: ignore[attr-defined]
 
 
+def test_editors_find_the_schema_of_every_file() -> None:
+    for path in DATA.rglob("*.toml"):
+        kind = path.relative_to(DATA).parts[0]
+        up = "../" * len(path.relative_to(DATA.parent).parts[:-1])
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        assert first == f"#:schema {up}schema/{kind}.schema.json", path
+
+
 def test_published_figures_are_met(result: object) -> None:
     within, compared = result.within, result.compared  # type: ignore[attr-defined]
     assert compared >= 200

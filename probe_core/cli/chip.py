@@ -70,6 +70,9 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
         yield f"{answer['query']}: {answer['reason']}"
         if answer["candidates"]:
             yield "  one of: " + ", ".join(answer["candidates"])
+            if answer["shared_peaks"]:
+                yield "  whichever it is:"
+                yield from _peaks(answer["shared_peaks"], context)
         elif answer["near"]:
             yield "  not matched; the nearest names are: " + ", ".join(answer["near"])
         yield ""

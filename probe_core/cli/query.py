@@ -8,11 +8,10 @@ if TYPE_CHECKING:
 
     from probe_chipdb import Chip, CpuMatch, Database
 
-__all__ = ["ask", "parse_size", "split_pci"]
+__all__ = ["ask", "parse_size"]
 
 _UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-_HEX = frozenset("0123456789abcdef")
 _NEAR = 5
 
 
@@ -44,85 +43,48 @@ def parse_size(size: str) -> int:
 def ask(
     database: Database, query: str, kind: str | None, memory: int | None, units: int | None
 ) -> dict[str, Any]:
-    """Return ``{query, match, by, confidence, candidates, conflicts, near, reason}``."""
+    """Return ``{query, match, by, confidence, candidates, conflicts, near, reason}``.
+
+    Where it is one of several, ``shared_peaks`` are the figures that hold for each of them.
+    """
     query = query.strip()
     answer: dict[str, Any] = {"query": query, "match": None, "by": None, "confidence": None}
     answer |= {"candidates": [], "conflicts": [], "near": [], "reason": None}
+    answer["shared_peaks"] = []
     if not query:
         return answer | {"reason": "the query is empty"}
-    kind = kind or _kind_of(query)
-    if kind == "cpuinfo":
+    asked = kind or _kind_of(query)
+    if asked == "cpuinfo":
         return answer | _cpu(database, query)
-    match = database.match(**_keys(query, kind), memory=memory, units=units)
+    match = database.match(name=query, name_kind=asked, memory=memory, units=units)
     answer["by"], answer["confidence"] = match.by, match.confidence
     answer["candidates"] = [chip.id for chip in match.candidates]
     answer["conflicts"] = list(match.conflicts)
     if match.chip is not None:
-        return answer | {"match": _chip(match.chip, units)}
+        return answer | {"match": _chip(match.chip, match.units)}
     answer["reason"] = match.reason or "chipdb does not have it"
-    if not match.candidates:
-        answer["near"] = [chip.id for chip in database.near(query, _NEAR)]
-    return answer
+    if match.candidates:
+        return answer | {"shared_peaks": [peak.as_json() for peak in match.shared_peaks()]}
+    if kind is None and (core := _cpu(database, query))["match"]:
+        return answer | {"reason": None} | core
+    return answer | {"near": [chip.id for chip in database.near(query, _NEAR)]}
 
 
 def _kind_of(query: str) -> str:
-    """Return the kind of key that a query is by its form; a name when nothing tells."""
-    if split_pci(query):
-        return "pci"
+    """Return the kind of key that a query is by its form; a name when nothing tells.
+
+    PCI ids need no kind: chipdb reads them in whatever text they stand.
+    """
+    if query.startswith(("compatible", "of:N", "OF_COMPATIBLE")) or "\0" in query:
+        return "dt"
     return "dt" if "," in query and " " not in query else "name"
-
-
-def split_pci(query: str) -> dict[str, str] | None:
-    """Return the parts of ``10de:2684``, ``10de:2684/1043:889a``, ``1002:744c@c8``; else None."""
-    text = query.lower().replace("0x", "")
-    text, _, revision = text.partition("@")
-    pci, _, subsystem = text.partition("/")
-    parts = {"pci": pci}
-    if subsystem:
-        parts["subsystem"] = subsystem
-    for part in parts.values():
-        vendor, colon, device = part.partition(":")
-        if not colon or not all(len(p) == 4 and _HEX.issuperset(p) for p in (vendor, device)):
-            return None
-    if revision:
-        if len(revision) > 2 or not _HEX.issuperset(revision):
-            return None
-        parts["revision"] = revision.zfill(2)
-    return parts
-
-
-def _keys(query: str, kind: str) -> dict[str, Any]:
-    parts = split_pci(query)
-    if kind == "pci" and parts:
-        return dict(parts)
-    if kind == "dt":
-        return {"dt": tuple(query.replace("\\0", " ").replace("\0", " ").split())}
-    if kind == "lspci":
-        return _lspci(query)
-    return {"name": query, "name_kind": kind}
-
-
-def _lspci(query: str) -> dict[str, Any]:
-    """Return the keys in a line of `lspci` or `lspci -nn`: a bracketed id beats the name."""
-    keys: dict[str, Any] = {}
-    for piece in reversed(query.split("[")[1:]):
-        parts = split_pci(piece.partition("]")[0])
-        if parts:
-            keys |= parts
-            break
-    head, revision, tail = query.partition("(rev ")
-    if revision and keys:
-        keys["revision"] = tail.partition(")")[0].strip().zfill(2)
-    if keys:
-        return keys
-    return {"name": head.strip(), "name_kind": "lspci"}
 
 
 def _cpu(database: Database, query: str) -> dict[str, Any]:
     """Return the answer for a processor's brand string: its microarchitecture, if it says it."""
     found = database.cpu(name=query)
     if found.arch is None:
-        return {"reason": found.reason}
+        return {"match": None, "reason": found.reason}
     return {"by": found.by, "confidence": "medium", "match": _core(found)}
 
 

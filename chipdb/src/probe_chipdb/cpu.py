@@ -141,13 +141,44 @@ def _by_midr(
 
 
 def _by_brand(db: "Database", name: str | None) -> tuple[CpuMatch, str] | None:
-    for arch in _archs(db, "b:") if name else ():
-        for uarch, prefixes, efficient in parts(arch.column("brand")):
-            for prefix in prefixes.split(","):
-                if name and (name == prefix or name.startswith(prefix + " ")):
-                    return CpuMatch(
-                        arch, uarch, "brand", f"the brand {name!r} is {uarch}"
-                    ), efficient
+    """A brand string by the vendor's numbering, or a core's own name as lscpu prints it."""
+    if not name:
+        return None
+    from probe_chipdb.brand import brand_key
+
+    key = brand_key(name)
+    best: tuple[int, Arch, str, str] | None = None
+    for arch in _archs(db, "b:"):
+        for uarch, prefixes, efficient, patterns in parts(arch.column("brand")):
+            closeness = _closeness(name, key, prefixes, patterns)
+            if closeness and (best is None or closeness > best[0]):
+                best = closeness, arch, uarch, efficient
+    if best:
+        said = f"the brand {name!r} is {best[2]}"
+        return CpuMatch(best[1], best[2], "brand", said), best[3]
+    return _by_core_name(db, name, key)
+
+
+def _closeness(name: str, key: str, prefixes: str, patterns: str) -> int:
+    """How many letters of the closest fitting rule are literal; 0 when none fits."""
+    from probe_chipdb.brand import fits, weight
+
+    exact = [
+        len(prefix)
+        for prefix in prefixes.split(",")
+        if prefix and (name == prefix or name.startswith(prefix + " "))
+    ]
+    shaped = [weight(one) for one in patterns.split(",") if one and fits(one, key)]
+    return max([*exact, *shaped], default=0)
+
+
+def _by_core_name(db: "Database", name: str, key: str) -> tuple[CpuMatch, str] | None:
+    from probe_chipdb.brand import brand_key
+
+    for arch in _archs(db, f"cn:{key}"):
+        for uarch, _, _, efficient in parts(arch.column("midr")):
+            if brand_key(uarch.partition(" (")[0]) == key:
+                return CpuMatch(arch, uarch, "brand", f"{name!r} names the core"), efficient
     return None
 
 

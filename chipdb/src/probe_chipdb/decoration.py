@@ -131,21 +131,21 @@ def bracket(text: str) -> str:
 
 def _is_pci_id(text: str) -> bool:
     vendor, colon, device = text.partition(":")
-    hexadecimal = "0123456789abcdef"
-    return (
-        bool(colon)
-        and len(vendor) == len(device) == 4
-        and all(letter in hexadecimal for letter in vendor + device)
-    )
+    return bool(colon) and len(vendor) == len(device) == 4 and _is_hex(vendor + device)
 
 
 def lspci_line(text: str) -> str:
-    """`01:00.0 VGA compatible controller [0300]: NVIDIA Corporation AD102 [...] (rev a1)`."""
-    if (
-        text.endswith(")")
-        and (start := text.rfind("(")) > 0
-        and text[start:].startswith(("(rev ", "(prog-if "))
-    ):
+    """`01:00.0 VGA compatible controller [0300]: NVIDIA Corporation AD102 [...] (rev a1)`.
+
+    Also the quoted form of `lspci -mm`. What follows the first line is no name.
+    """
+    if text.count('"') >= 6:
+        fields = text.split('"')
+        return f"{fields[3]} {_drop_device(fields[5])}"
+    text = text.partition(" subsystem: ")[0].partition(" kernel driver in use:")[0]
+    while text.endswith(")") and (start := text.rfind(" (")) > 0:
+        if not text[start:].startswith((" (rev ", " (prog-if ")):
+            break
         text = text[:start].strip()
     for name in _CLASSES:
         found = text.find(name)
@@ -153,6 +153,12 @@ def lspci_line(text: str) -> str:
             text = text[found + len(name) :].partition(":")[2].strip() or text
             break
     return text
+
+
+def _drop_device(field: str) -> str:
+    """`lspci -nnmm` puts the device's four digits behind its name: `AD102 [...] [2684]`."""
+    head, _, last = field.rpartition(" [")
+    return head if head and len(last) == 5 and _is_hex(last[:4]) else field
 
 
 def drop_hex_id(text: str) -> str:
@@ -169,6 +175,24 @@ def drop_mali_revision(text: str) -> str:
     if head and word[:1] == "r" and p and major.isdecimal() and minor.isdecimal():
         return head
     return text
+
+
+def drop_mali_counts(text: str) -> str:
+    """`mali-g610 4 cores r0p0 0xa867`: the count and the id are facts beside the name."""
+    if not text.startswith(MALI):
+        return text
+    head, _, last = text.rpartition(" ")
+    if last.startswith("0x") and len(last) <= 10 and _is_hex(last[2:]):
+        return head
+    name, _, count = head.rpartition(" ")
+    return name if last in ("cores", "core") and count.isdecimal() and name else text
+
+
+MALI = ("mali", "immortalis")
+
+
+def _is_hex(text: str) -> bool:
+    return bool(text) and all(letter in "0123456789abcdef" for letter in text)
 
 
 def cpu_words(text: str) -> str:

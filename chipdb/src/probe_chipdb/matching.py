@@ -5,6 +5,7 @@ compatible, architecture with unit count, name. A lower key may narrow what a hi
 open; where it disagrees, the higher wins with less confidence, and the conflict is kept.
 """
 
+from probe_chipdb.refine import refined, refines
 from probe_chipdb.spelling import normalise
 from probe_chipdb.veto import why_no_chip
 
@@ -12,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
+    from probe_chipdb.peaks import Peak
     from probe_chipdb.question import Question
 
 _CONFIDENCE = ("low", "medium", "high")
@@ -27,9 +29,11 @@ class Match:
     candidates: the products that it may be, when it is one of several.
     conflicts: sentences about keys or live facts that disagree.
     reason: why chip is None.
+    units: the live unit count: as asked, else as the name itself tells ("Mali-G610 MC4"), else
+        None.
     """
 
-    __slots__ = ("by", "candidates", "chip", "confidence", "conflicts", "reason")
+    __slots__ = ("by", "candidates", "chip", "confidence", "conflicts", "reason", "units")
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class Match:
         candidates: "tuple[Chip, ...]" = (),
         conflicts: tuple[str, ...] = (),
         reason: str | None = None,
+        units: int | None = None,
     ) -> None:
         self.chip = chip
         self.by = by
@@ -46,6 +51,17 @@ class Match:
         self.candidates = candidates
         self.conflicts = conflicts
         self.reason = reason
+        self.units = units
+
+    def shared_peaks(self) -> "tuple[Peak, ...]":
+        """The peaks that hold whichever of the products it is.
+
+        With a chip, its peaks at the live unit count; with candidates, those figures on which
+        all of them agree; else empty.
+        """
+        from probe_chipdb.shared import shared_peaks
+
+        return shared_peaks((self.chip,) if self.chip else self.candidates, self.units)
 
     def __repr__(self) -> str:
         return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
@@ -53,6 +69,12 @@ class Match:
 
 def answer(db: "Database", asked: "Question") -> Match:
     """The chip, or what it may be and why it is not known."""
+    match = _answer(db, asked)
+    match.units = asked.units
+    return match
+
+
+def _answer(db: "Database", asked: "Question") -> Match:
     why = why_no_chip(asked.name, asked.pci)
     if why:
         return Match(reason=f"no chip of the table: {why}")
@@ -72,7 +94,8 @@ def _hardware(db: "Database", asked: "Question") -> "tuple[str, list[Chip]]":
     for by, key in _hardware_keys(db, asked):
         ids = db.ids(key)
         if ids:
-            return by, [chip for id_ in ids if (chip := db.chip(id_))]
+            chips = [chip for id_ in ids if (chip := db.chip(id_))]
+            return refined(db, by, chips, asked) if by == "gpu-id" else (by, chips)
     return "", []
 
 
@@ -136,7 +159,14 @@ def _by_name(db: "Database", asked: "Question", named: "list[Chip]") -> Match:
     conflicts = []
     if asked.pci and all(chip.pci for chip in named):
         conflicts.append(f"the name is known, but its PCI id {asked.pci} is not: a newer variant?")
-    return _decide("name", named, named, asked, db, conflicts)
+    return _decide("name", named, _of_revision(named, asked) or named, asked, db, conflicts)
+
+
+def _of_revision(named: "list[Chip]", asked: "Question") -> "list[Chip]":
+    """Of several products under one name, those that the data files under the line's revision."""
+    if not asked.revision or asked.pci:
+        return []
+    return [chip for chip in named if any(pci.endswith(f"@{asked.revision}") for pci in chip.pci)]
 
 
 def _allowed(db: "Database", ids: tuple[str, ...], asked: "Question") -> "list[Chip]":
@@ -173,6 +203,8 @@ def _disagreement(
 ) -> list[str]:
     if not named or asked.generic or any(chip in named for chip in chips):
         return []
+    if any(refines(chip, model) for chip in chips for model in named):
+        return []  # "Mali-G57" beside the SoC that holds one: less said, nothing else said
     found = ", ".join(chip.id for chip in chips[:4])
     other = ", ".join(chip.id for chip in named[:4])
     return [f"{by} says {found}, but the name {asked.name!r} says {other}"]

@@ -1,7 +1,9 @@
 """What is known of one device, brought to one spelling before anything is looked up."""
 
-from probe_chipdb.pci_text import NONE, ids_in
+from probe_chipdb.dt_text import compatibles_in
+from probe_chipdb.pci_text import NONE, ids_in, revision_in
 from probe_chipdb.spelling import claimed_vendor, is_generic, normalise
+from probe_chipdb.told import register_in, units_in
 
 
 class Question:
@@ -40,25 +42,26 @@ class Question:
         name: str | None,
         name_kind: str,
     ) -> None:
-        told = NONE if pci else ids_in(name)
+        told = NONE if pci or name_kind == "dt" else ids_in(name, name_kind == "pci")
         self.pci = _hex(pci) or told[0]
         self.subsystem = _hex(subsystem) or told[1]
-        self.revision = _hex(revision).rjust(2, "0") if revision else told[2]
-        self.gpu_id = gpu_id.lower() if gpu_id else ""
+        self.revision = _hex(revision).rjust(2, "0") if revision else told[2] or revision_in(name)
+        self.gpu_id = gpu_id.lower() if gpu_id else register_in(name)
         self.dt = dt
         self.arch = arch
         self.compute_capability = compute_capability
         self.gfx = (gfx or "").partition(":")[0]  # ROCm appends ":sramecc+:xnack-"
         # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
         self.vendor = (vendor or claimed_vendor(name or "")).lower()
-        self.units = units
+        self.units = units or units_in(name)
         self.memory = memory
         self.name = name
-        self.key = normalise(name, name_kind) if name else ""
+        only_ids = bool(told[0]) and name is not None and "[" not in name
+        self.key = normalise(name, name_kind) if name and not only_ids else ""
         if not self.gfx and self.key.startswith("gfx") and self.key.isalnum():
             self.gfx, self.key = self.key, ""  # OpenCL and HIP name AMD devices so
         if name_kind == "dt" and name:
-            self.dt, self.key = (*name.strip("\0").split("\0"), *dt), ""
+            self.dt, self.key = (*compatibles_in(name), *dt), ""
         self.generic = is_generic(self.key)
 
 

@@ -183,6 +183,7 @@ _DRIVER = (
     decoration.drop_mesa,
     decoration.drop_hex_id,
     decoration.drop_mali_revision,
+    decoration.drop_mali_counts,
 )
 _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "name": (

@@ -41,14 +41,15 @@ def why_no_chip(name: str | None, pci: str | None) -> str | None:
     """
     if pci and (display := DISPLAY_VENDORS.get(pci[:4])):
         return f"PCI vendor {pci[:4]} is {display}: a display, not an accelerator"
-    return _why_by_name(name.lower()) if name else None
+    # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
+    return _why_by_name(name.lower(), () if pci else _DISPLAYS) if name else None
 
 
-def _why_by_name(name: str) -> str | None:
+def _why_by_name(name: str, displays: tuple[str, ...]) -> str | None:
     for word in _SOFTWARE:
         if word in name:
             return f"{word!r} is a renderer in software or a remote one, not a chip"
-    for word in _DISPLAYS:
+    for word in displays:
         if word in name:
             return f"{word!r} is a plain or virtual display, not an accelerator"
     for word in _FUNCTIONS:

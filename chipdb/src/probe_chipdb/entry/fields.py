@@ -139,6 +139,9 @@ _rates = MapOf(
     _RATE_HINT,
 )
 _words = ListOf(Text(most=64), most=200)
+_inner_words = ListOf(
+    Text("", r"[^,]+", "without a comma: it separates words in the built table", most=64), most=200
+)
 _models = ListOf(
     Text("a model or a range of models", r"0x[0-9a-f]+(?:-0x[0-9a-f]+)?", "write 0x3c or 0x10-0x1f")
 )
@@ -166,7 +169,7 @@ MATCH: dict[str, Spec] = {
                 "vendor": Text(most=16),
                 "family": _family,
                 "models": _models,
-                "brand": _words,
+                "brand": _inner_words,
                 "efficient": _arch_id,
             },
             need=("name", "vendor", "family", "models"),
@@ -179,7 +182,23 @@ MATCH: dict[str, Spec] = {
         )
     ),
     "brand": ListOf(
-        Table({"name": _cpu_name, "prefix": _words, "efficient": _arch_id}, need=("name", "prefix"))
+        Table(
+            {
+                "name": _cpu_name,
+                "prefix": _inner_words,
+                "pattern": ListOf(
+                    Text(
+                        "the shape of a brand string without (R), clock and core count",
+                        r"(?:[a-z0-9+#?.]+ )*[a-z0-9+#?.]+[*]?",
+                        "lower case; # is a digit, ? a digit or letter, a final * any other rest",
+                        most=64,
+                    ),
+                    most=200,
+                ),
+                "efficient": _arch_id,
+            },
+            need=("name",),
+        )
     ),
     "generic": Choice("the last resort of an instruction set", "x86", "arm"),
 }

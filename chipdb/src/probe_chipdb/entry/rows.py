@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from probe_chipdb import columns
+from probe_chipdb.brand import brand_key
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.spelling import normalise
 from probe_chipdb.table import Table
@@ -172,6 +173,8 @@ def _arch_keys(arch: Mapping[str, Any]) -> Iterator[str]:
         yield f"i:{rule['vendor']}/{rule['family']}"
     for rule in match.get("midr", ()):
         yield f"r:{int(rule['implementer'], 16):#x}/{int(rule['part'], 16):#x}"
+    for rule in match.get("midr", ()):
+        yield f"cn:{brand_key(rule['name'].partition(' (')[0])}"
     if "brand" in match:
         yield "b:"
     if "generic" in match:

@@ -1,0 +1,54 @@
+"""Reads a processor's brand string by the vendors' published numbering, as data holds it.
+
+A rule is an exact shape, never a likeness: `#` stands for one digit, `?` for one digit or letter,
+a final `*` for what follows if that does not begin with a digit ("8480c", "8480+"). Of several
+rules that fit, the one with the most literal letters is the closer.
+"""
+
+from probe_chipdb.spelling import normalise
+
+_DROPPED = frozenset(("cpu", "processor", "apu"))
+_COUNTS = frozenset(("dual", "triple", "quad", "six", "eight", "twelve", "sixteen"))
+
+
+def brand_key(name: str) -> str:
+    """A brand string without what says nothing of the core: trademarks, clocks, core counts.
+
+    >>> brand_key("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz")
+    'xeon e5 2686 v4'
+    >>> brand_key("AMD Ryzen Threadripper PRO 5995WX 64-Cores")
+    'ryzen threadripper pro 5995wx'
+    """
+    words = normalise(name, "cpuinfo").split()
+    if words[1:2] == ["gen"]:
+        words = [word for word in words[2:] if word != "intel"]  # "13th Gen Intel(R) Core(TM) ..."
+    for at in range(len(words) - 1):
+        counted = words[at].isdecimal() or words[at] in _COUNTS
+        if counted and words[at + 1] in ("core", "cores"):
+            words = words[:at]  # "16 core processor", "eight core processor", "64 cores"
+            break
+    if words[-1:] == ["0"]:
+        del words[-1]  # "Xeon(R) CPU E5-2670 0": the first version, counted from nothing
+    return " ".join(word for word in words if word not in _DROPPED)
+
+
+def fits(pattern: str, key: str) -> bool:
+    """Whether a brand key has the shape of a rule."""
+    open_end = pattern.endswith("*")
+    shape = pattern[:-1] if open_end else pattern
+    if len(key) < len(shape) or (len(key) > len(shape) and not open_end):
+        return False
+    if key[len(shape) : len(shape) + 1].isdecimal():
+        return False
+    return all(_same(mark, letter) for mark, letter in zip(shape, key, strict=False))
+
+
+def _same(mark: str, letter: str) -> bool:
+    if mark == "#":
+        return letter.isdecimal()
+    return letter.isalnum() if mark == "?" else mark == letter
+
+
+def weight(pattern: str) -> int:
+    """How many letters of a rule are literal: the closer of two rules has more."""
+    return sum(mark not in "#?*" for mark in pattern)
