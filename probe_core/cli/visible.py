@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     chosen = [name for name in CONSUMERS if args.consumer in (None, name)]
     asked = _ask(args, context, views, document)
     if args.json:
-        told = {name: _merged(views.get(name, ())) for name in chosen if _wanted(name, args, views)}
+        told = {name: merged(views.get(name, ())) for name in chosen if _wanted(name, args, views)}
         for name, answer in asked.items():
             if name in told:
                 told[name]["driver"] = answer
@@ -62,7 +62,7 @@ def _wanted(name: str, args: argparse.Namespace, views: Mapping[str, object]) ->
     return name in views or name == args.consumer
 
 
-def _merged(views: Sequence[View]) -> dict[str, Any]:
+def merged(views: Sequence[View]) -> dict[str, Any]:
     """Return a runtime's answer; its platforms' (OpenCL) one after the other."""
     parts = [view.as_json() for view in views]
     if len(parts) == 1:

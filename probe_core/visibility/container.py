@@ -29,11 +29,18 @@ def see(devices: Sequence[Device], environ: Mapping[str, str]) -> View:
     gpus = in_order(gpus_of(devices, "nvidia"), "nvml")
     instances = instances_of(devices, gpus)
     value = environ.get(VARIABLE)
+    if value is None and _legacy(environ):
+        value = "all"
     mask = container_visible(value, gpus, instances)
     pool = [identifier(gpu) for gpu in gpus]
     pool += [one.id for cut in instances.values() for one in cut]
-    variable = VARIABLE if value is not None else None
+    variable = VARIABLE if VARIABLE in environ else None
     return View("nvidia-container", pool, [mask], variable=variable, value=value)
+
+
+def _legacy(environ: Mapping[str, str]) -> bool:
+    """Return whether the image is one from before NVIDIA_REQUIRE_CUDA, for which unset is all."""
+    return bool(environ.get("CUDA_VERSION")) and not environ.get("NVIDIA_REQUIRE_CUDA")
 
 
 def container_visible(
@@ -82,6 +89,8 @@ def _named(
     entry: str, gpus: Sequence[Device], cut: Mapping[str, list[Instance]]
 ) -> list[str] | None:
     text = entry.removeprefix(_NAMES)
+    if text == "all":  # of CDI; the plain word was understood before
+        return _everything(gpus, cut)
     first, colon, second = text.partition(":")
     if first.isascii() and first.isdigit() and len(first) < 10:
         if int(first) >= len(gpus):

@@ -5,7 +5,7 @@ Source: ggml, src/ggml-vulkan/ggml-vulkan.cpp (`ggml_vk_instance_init`).
 
 from __future__ import annotations
 
-from probe_core.visibility.numbers import strtol, unsigned
+from probe_core.visibility.numbers import strtol, too_long, unsigned
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
@@ -43,15 +43,15 @@ def ggml_visible(value: str | None, ids: Sequence[str]) -> Mask:
     """Return what ``GGML_VK_VISIBLE_DEVICES=value`` leaves of the loader's GPUs (ids in order).
 
     Unset shows all GPUs, empty none. Commas and blanks separate numbers; reading ends at what is
-    none. A number without a device (-1 too) makes the backend throw, and show nothing. A number
-    given twice gives the device twice.
+    none, or does not fit in 64 bits. A number without a device (-1 too) makes the backend throw,
+    and show nothing. A number given twice gives the device twice.
     """
     if value is None:
         return Mask(ids)
     found: list[str] = []
     for entry in value.replace(",", " ").split():
         number, rest = strtol(entry, 10)
-        if number is None:
+        if number is None or too_long(entry):
             return _stopped(value, found, entry)
         if unsigned(number) >= len(ids):
             detail = f"{VARIABLE}={quoted(value)}: no device {number}, so ggml starts without GPUs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LONG_MAX", "strtol", "to_int32", "unsigned"]
+__all__ = ["LONG_MAX", "strtol", "to_int32", "too_long", "unsigned"]
 
 LONG_MAX = (1 << 63) - 1
 _SPACE = " \t\n\v\f\r"
@@ -54,3 +54,10 @@ def to_int32(value: int) -> int:
 def unsigned(value: int, bits: int = 64) -> int:
     """Return a long as an unsigned C type of `bits` holds it: -1 becomes the largest number."""
     return value % (1 << bits)
+
+
+def too_long(text: str) -> bool:
+    """Return whether the decimal digits at the start of `text` do not fit in 64 bits unsigned."""
+    digits = text.lstrip("+-").lstrip("0")
+    length = next((at for at, char in enumerate(digits) if char not in "0123456789"), len(digits))
+    return length > 20 or (length == 20 and int(digits[:20]) >= 1 << 64)

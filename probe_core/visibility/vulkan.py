@@ -10,6 +10,7 @@ from __future__ import annotations
 from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.pool import address, driver_name, identifier, integrated
 from probe_core.visibility.view import Mask, View, quoted
+from probe_core.visibility.vulkan_drivers import PCI_VENDORS, VENDORS, Filters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,20 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["see", "vulkan_gpus"]
 
-_VENDORS = {
-    # vendor: (what its drivers' manifest files are called, PCI vendor)
-    "nvidia": (("nvidia", "nouveau", "nvk"), 0x10DE),
-    "amd": (("radeon", "amd"), 0x1002),
-    "intel": (("intel",), 0x8086),
-    "arm": (("mali", "panfrost", "panvk", "pan"), None),
-    "qualcomm": (("freedreno", "adreno", "turnip"), None),
-    "broadcom": (("broadcom", "v3d"), None),
-    "apple": (("asahi", "molten"), None),
-    "imagination": (("powervr",), None),
-}
-_SOFTWARE = ("lvp", "lavapipe", "swiftshader", "gfxstream", "virtio", "dzn")
-_FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-_UNKNOWN = ("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LOADER_DRIVER_ID_FILTER")
+_UNKNOWN = "VK_LOADER_DRIVER_ID_FILTER"  # VkDriverId: which driver serves a GPU is not known here
 _FILTERS = (("VK_LOADER_DEVICE_ID_FILTER", 1), ("VK_LOADER_VENDOR_ID_FILTER", 0))
 
 
@@ -43,7 +31,7 @@ def vulkan_gpus(devices: Sequence[Device]) -> list[Device]:
         device
         for device in devices
         if device.get("kind") == "gpu"
-        and device.get("vendor") in _VENDORS
+        and device.get("vendor") in VENDORS
         and not device.get("parent")
         and driver_name(device) not in ("vfio-pci", "pci-stub")
     ]
@@ -100,22 +88,17 @@ def _hide(view: View, mask: Mask, name: str, variable: str, value: str) -> None:
 
 
 def _drivers(view: View, mask: Mask, gpus: Sequence[Device], environ: Mapping[str, str]) -> None:
-    """Apply the list of driver manifests: a vendor none of whose files is in it sees nothing."""
-    variable = next((name for name in _FILES if environ.get(name)), None)
-    if variable is None:
+    """Apply the lists of driver manifests: a GPU none of whose drivers is left is not seen."""
+    filters = Filters(environ)
+    if filters.variable is None:
         return
-    value = environ[variable]
-    names = [path.replace("\\", "/").rsplit("/", 1)[-1].lower() for path in value.split(":")]
-    known = [word for words, _ in _VENDORS.values() for word in words] + list(_SOFTWARE)
-    strange = any(not any(word in name for word in known) for name in names if name)
     for gpu in gpus:
-        words, _ = _VENDORS[str(gpu["vendor"])]
-        if any(word in name for name in names for word in words):
-            continue
-        if strange:
-            _unsure(mask, identifier(gpu), variable, value)
-        else:
-            _hide(view, mask, identifier(gpu), variable, value)
+        left = filters.leave(str(gpu["vendor"]), driver_name(gpu))
+        if left is None:
+            _unsure(mask, identifier(gpu), filters.variable, filters.value)
+        elif not left:
+            _hide(view, mask, identifier(gpu), filters.variable, filters.value)
+    view.variable, view.value = filters.variable, filters.value
 
 
 def _filter(
@@ -132,9 +115,10 @@ def _filter(
         return
     for gpu in gpus:
         codes = _codes(gpu)
-        if codes is None:
+        code = codes[part] if codes else None if part else PCI_VENDORS.get(str(gpu["vendor"]))
+        if code is None:
             _unsure(mask, identifier(gpu), variable, value)
-        elif not any(low <= codes[part] <= high for low, high in ranges):
+        elif not any(low <= code <= high for low, high in ranges):
             _hide(view, mask, identifier(gpu), variable, value)
 
 
@@ -162,11 +146,11 @@ def _mesa(view: View, mask: Mask, gpus: Sequence[Device], environ: Mapping[str, 
 
 
 def _doubt(view: View, mask: Mask, environ: Mapping[str, str]) -> None:
-    variable = next((name for name in _UNKNOWN if environ.get(name)), None)
-    if variable is not None:
+    value = environ.get(_UNKNOWN)
+    if value:
         for name in list(mask.ids):
-            _unsure(mask, name, variable, environ[variable])
-        view.variable, view.value = variable, environ[variable]
+            _unsure(mask, name, _UNKNOWN, value)
+        view.variable, view.value = _UNKNOWN, value
 
 
 def _unsure(mask: Mask, name: str, variable: str, value: str) -> None:

@@ -1,0 +1,125 @@
+"""Which Vulkan drivers the loader's variables leave: lists of manifest files, and globs over them.
+
+Source: Vulkan-Loader, loader/loader.c (`loader_icd_scan`), loader/loader_environment.c
+(`determine_filter_type`, `check_name_matches_filter_environment_var`). The manifests' names are
+those that NVIDIA's, AMD's and Mesa's packages install.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["PCI_VENDORS", "VENDORS", "Filters", "matches"]
+
+VENDORS = {
+    "nvidia": ("nvidia_icd.json", "nvidia_icd.x86_64.json"),
+    "amd": ("radeon_icd.json", "radeon_icd.x86_64.json", "amd_icd64.json", "amd_pro_icd64.json"),
+    "intel": ("intel_icd.json", "intel_icd.x86_64.json"),
+    "arm": ("mali.json", "panfrost_icd.json", "panfrost_icd.aarch64.json"),
+    "qualcomm": ("freedreno_icd.json", "freedreno_icd.aarch64.json", "adreno.json"),
+    "broadcom": ("broadcom_icd.json", "broadcom_icd.aarch64.json"),
+    "apple": ("asahi_icd.json", "asahi_icd.aarch64.json", "moltenvk_icd.json"),
+    "imagination": ("powervr_mesa_icd.json", "powervr_mesa_icd.aarch64.json"),
+}
+"""Vendors of GPUs that a Vulkan driver exists for, and what its manifests are called."""
+
+PCI_VENDORS = {"nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086}
+
+_NOUVEAU = ("nouveau_icd.json", "nouveau_icd.x86_64.json")
+_WORDS = {
+    "nvidia": ("nvidia", "nouveau", "nvk"),
+    "amd": ("radeon", "amd"),
+    "intel": ("intel",),
+    "arm": ("mali", "panfrost", "panvk", "pan"),
+    "qualcomm": ("freedreno", "adreno", "turnip"),
+    "broadcom": ("broadcom", "v3d"),
+    "apple": ("asahi", "molten"),
+    "imagination": ("powervr",),
+}
+_SOFTWARE = ("lvp", "lavapipe", "swiftshader", "gfxstream", "virtio", "dzn")
+_KNOWN = (*(word for words in _WORDS.values() for word in words), *_SOFTWARE)
+_FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_SELECT, _DISABLE = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
+_ALL = ("~all~", "*", "**")
+
+
+def matches(name: str, globs: Sequence[str]) -> bool:
+    """Return whether a manifest's file name fits one of the loader's globs, in any case.
+
+    A glob is a name, with ``*`` at its beginning or end only; ``~all~`` fits everything.
+    """
+    return any(_fits(name.lower(), glob) for glob in globs)
+
+
+def _fits(name: str, glob: str) -> bool:
+    if glob in _ALL:
+        return True
+    bare = glob.removeprefix("*").removesuffix("*")
+    if glob.startswith("*") and glob.endswith("*"):
+        return bare in name
+    if glob.startswith("*"):
+        return name.endswith(bare)
+    return name.startswith(bare) if glob.endswith("*") else name == bare
+
+
+class Filters:
+    """What the environment leaves of the installed drivers.
+
+    `variable` and `value` are those that decide; the variable is None when none is set.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        given = [name for name in (*_FILES, _SELECT, _DISABLE) if environ.get(name)]
+        self.variable = next(iter(given), None)
+        self.value = environ[self.variable] if self.variable else ""
+        self._listed = _file_names(self.value) if self.variable in _FILES else None
+        self._select = _globs(environ.get(_SELECT, ""))
+        self._disable = _globs(environ.get(_DISABLE, ""))
+
+    def leave(self, vendor: str, driver: str | None) -> bool | None:
+        """Return whether a driver for the vendor's GPUs is left; None: files not known decide.
+
+        `driver` is the kernel's driver: NVIDIA's GPUs have another manifest under nouveau.
+        """
+        names = self._manifests(vendor, driver)
+        left = [self._passes(name) for name in names]
+        if not any(left):
+            return None if self._strange() else False
+        if all(left) or not self._disable:
+            # Which of a vendor's drivers is installed is not asked: one that may be is left.
+            return True
+        return None
+
+    def _manifests(self, vendor: str, driver: str | None) -> Sequence[str]:
+        if self._listed is not None:
+            words = _WORDS[vendor]
+            return [name for name in self._listed if any(word in name for word in words)]
+        free = vendor == "nvidia" and driver in ("nouveau", "nova", "nova-core")
+        return _NOUVEAU if free else VENDORS[vendor]
+
+    def _passes(self, name: str) -> bool:
+        if self._select and matches(name, self._select):
+            return True
+        return not self._select and not matches(name, self._disable)
+
+    def _strange(self) -> bool:
+        """Return whether a file is listed or selected whose name tells no vendor."""
+        if self._listed is not None:
+            names = [name for name in self._listed if self._passes(name)]
+            return any(not _telling(name) for name in names)
+        return any(glob not in _ALL and not _telling(glob) for glob in self._select)
+
+
+def _telling(name: str) -> bool:
+    return any(word in name for word in _KNOWN)
+
+
+def _globs(value: str) -> list[str]:
+    return [glob for glob in value.lower().split(",") if glob]
+
+
+def _file_names(value: str) -> list[str]:
+    names = [path.replace("\\", "/").rsplit("/", 1)[-1].lower() for path in value.split(":")]
+    return [name for name in names if name]
