@@ -5,7 +5,8 @@ No mainline file in the device's folder tells the size of the VRAM. What there i
 * ``lmem_total_bytes`` beside the DRM card, of Intel's own builds of i915;
 * ``dmem.capacity`` of the root control group, of xe since Linux 6.14 (cgroup-v2.rst): what can be
   allocated, without the pages that firmware keeps. A container does not see the root group.
-All are numbers that the kernel keeps; none of them wakes the device.
+The first and the last are numbers that the kernel keeps; of the second, which is out of tree, no
+source says that reading it wakes nothing, so it is read of an awake device alone.
 """
 
 from __future__ import annotations
