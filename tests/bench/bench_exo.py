@@ -1,73 +1,83 @@
 """What does exo pay for asking us: cold, warm, and every second?
 
-"Cold" is a fresh process on this node; its ratio is to a bare interpreter of the same Python. The
-imports that exo has made anyway (asyncio, pydantic) are timed apart, as a process of their own.
+"Cold" is the first call in a fresh process on this node, with our own imports; the ratio is to the
+whole life of a bare interpreter. What exo has imported anyway (asyncio, pydantic) is not counted,
+for old exo's way neither.
 """
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from statistics import median
 
 from measure import Figure, bare, interleaved
 from place import ROOT, Place
 
-HOST = "import asyncio; from pydantic import BaseModel; type('Own', (BaseModel,), {})"
-COLD = "import asyncio; from probe_exo.device_capabilities import device_capabilities as d"
-ASK = "asyncio.run(d())"
-# What old exo's file imported and asked on a Linux node without a GPU, by the facts about it:
-# psutil and tinygrad's Device.DEFAULT.
-OLD = f"{HOST}; import psutil; from tinygrad import Device; Device.DEFAULT"
-EMPTY = f"{HOST}; asyncio.run(asyncio.sleep(0))"
-
-INSIDE = """
+HOST = """
 import asyncio, time
 from pydantic import BaseModel
+class Own(BaseModel):
+    field: int
+asyncio.run(asyncio.sleep(0))
+start = time.perf_counter()
+"""
+COLD = """
+from probe_exo.device_capabilities import device_capabilities
+loaded = time.perf_counter()
+asyncio.run(device_capabilities())
+end = time.perf_counter()
+print(end - start, end - loaded)
+"""
+# What old exo's file imported and asked on a Linux node without a GPU, by the facts about it.
+OLD = """
+import psutil
+from tinygrad import Device
+Device.DEFAULT, psutil.virtual_memory()
+print(time.perf_counter() - start)
+"""
+WARM = """
 from probe_exo import node_memory
 from probe_exo.device_capabilities import device_capabilities
 async def main():
-    start = time.perf_counter(); await device_capabilities(); first = time.perf_counter() - start
-    start = time.perf_counter()
-    for _ in range(1000): await device_capabilities()
-    warm = (time.perf_counter() - start) / 1000
-    node_memory()
-    start = time.perf_counter()
-    for _ in range(1000): node_memory()
-    print(first, warm, (time.perf_counter() - start) / 1000)
+    await device_capabilities(); node_memory()
+    warm, memory = [], []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(100): await device_capabilities()
+        middle = time.perf_counter()
+        for _ in range(100): node_memory()
+        warm.append((middle - start) / 100); memory.append((time.perf_counter() - middle) / 100)
+    print(sorted(warm)[len(warm) // 2], sorted(memory)[len(memory) // 2])
 asyncio.run(main())
 """
 
 
 def run(place: Place) -> Iterator[Figure]:
-    """Compare cold processes, then look inside one; nothing where there is no pydantic."""
+    """Look inside cold processes and a warm one; nothing where there is no pydantic."""
     if not place.has("pydantic"):
         return
-    environ = place.with_path(ROOT / "plugins" / "exo" / "src")
-    commands = {
-        "bare": [place.python, *bare()],
-        "host": [place.python, "-c", EMPTY],
-        "ask": [place.python, "-c", f"{HOST}; {COLD}; {ASK}"],
-    }
-    old = place.has("tinygrad") and place.has("psutil")
-    if old:
-        commands["old"] = [place.python, "-c", OLD]
-    taken = interleaved(commands, place.rounds(15), environ)
-    first, warm, memory = _inside(place, environ)
-    note = f"{first * 1e3:.1f} ms in a host that runs already, bare {taken['bare'] * 1e3:.1f} ms"
-    yield Figure("await device_capabilities() / bare", first / taken["bare"], "x", 5.0, note)
-    added = (taken["ask"] - taken["host"]) / taken["bare"]
-    note = f"whole process {taken['ask'] * 1e3:.0f} ms, of it the host {taken['host'] * 1e3:.0f} ms"
-    yield Figure("… imports and all, above the host / bare", added, "x", 5.0, note)
+    rounds = place.rounds(15)
+    least = interleaved({"bare": [place.python, *bare()]}, rounds, place.environ)["bare"]
+    ours = [_inside(place, COLD) for _ in range(rounds)]
+    whole, call = (median(times) for times in zip(*ours, strict=True))
+    note = f"{call * 1e3:.1f} ms against {least * 1e3:.1f} ms"
+    yield Figure("await device_capabilities() / bare Python", call / least, "x", 5.0, note)
+    note = f"{whole * 1e3:.1f} ms"
+    yield Figure("… with our own imports / bare Python", whole / least, "x", 5.0, note)
+    warm, memory = _inside(place, WARM)
     yield Figure("await device_capabilities(), warm", warm * 1e6, "us", 100.0)
     yield Figure("node_memory()", memory * 1e6, "us", 200.0)
-    if old:
-        ratio = (taken["old"] - taken["host"]) / (taken["ask"] - taken["host"])
-        note = f"{taken['old'] * 1e3:.0f} ms: psutil and tinygrad's Device.DEFAULT"
-        yield Figure("what old exo asked / ours, both cold", ratio, "x", 10.0, note, least=True)
+    if place.has("tinygrad") and place.has("psutil"):
+        old = median(_inside(place, OLD)[0] for _ in range(place.rounds(5, 2)))
+        note = f"{old * 1e3:.0f} ms: psutil and tinygrad's Device.DEFAULT"
+        yield Figure(
+            "what old exo asked / ours, both cold", old / whole, "x", 10.0, note, least=True
+        )
 
 
-def _inside(place: Place, environ: dict[str, str]) -> tuple[float, float, float]:
-    command = [place.python, "-c", INSIDE]
+def _inside(place: Place, code: str) -> list[float]:
+    environ = place.with_path(ROOT / "plugins" / "exo" / "src")
+    command = [place.python, "-c", HOST + code]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-    first, warm, memory = map(float, done.stdout.split())
-    return first, warm, memory
+    return [float(word) for word in done.stdout.split()]
