@@ -91,7 +91,9 @@ class Context:
             return Machine(environ=self.environ)
         if not os.path.isdir(root):
             raise CommandError(f"--machine {root}: there is no such folder")
-        return Machine(os.path.abspath(root))
+        root = os.path.abspath(root)
+        # What Linux 6.1 and later say there; without it, x86_64.
+        return Machine(root, arch=Machine(root).read("/proc/sys/kernel/arch", 64))
 
     def _refuse_unknown(self, found: dict[str, Any]) -> None:
         """An unknown prober named on the command line is a usage error, not a finding."""

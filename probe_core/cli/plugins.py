@@ -1,4 +1,4 @@
-"""`probe plugins`: which probers are installed, whether they are sound, and why one said nothing."""
+"""`probe plugins`: which probers are installed, which are sound, and why one said nothing."""
 
 from __future__ import annotations
 
@@ -75,8 +75,7 @@ def _list(args: argparse.Namespace, document: Table, context: Context) -> int:
                 decision["reason"] or "",
             )
         )
-    for name in ("bus", "cpu", "fallback"):
-        rows.append((name, "probe-core", "", "", "built in", ""))
+    rows += [(name, "probe-core", "", "", "built in", "") for name in ("bus", "cpu", "fallback")]
     for line in text.columns(rows, max(context.width, 160), right=(2, 3), flexible=5):
         context.out(line)
     return 0

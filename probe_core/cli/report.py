@@ -20,7 +20,12 @@ NAME = "report"
 HELP = "Say what this node is: accelerators, CPU, usable memory and peak FLOPS."
 
 _HEAD = ("", "DEVICE", "MEMORY", "FREE", "FP32", "FP16", "INT8", "BANDWIDTH", "ID")
-_RIGHT = (2, 3, 4, 5, 6, 7)
+_RIGHT = frozenset(_HEAD[2:8])
+_ALWAYS_SHOWN = frozenset({"", "DEVICE", "MEMORY", "FP32", "FP16", "INT8", "ID"})
+_FALLBACKS = {
+    "no-accelerator": "No accelerator was found: the CPU is primary.",
+    "degraded": "Degraded: something failed, so an accelerator may be missing; see below.",
+}
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
@@ -54,12 +59,17 @@ def is_degraded(document: Mapping[str, Any]) -> bool:
 def _lines(document: Mapping[str, Any], context: Context) -> list[str]:
     lines = text.wrapped(_headline(document), context.width)
     devices = document["devices"]
-    rows = [_HEAD, *(_row(device, document) for device in devices)]
-    head, *body = text.columns(rows, context.width, right=_RIGHT, flexible=1)
+    rows = text.without_empty(
+        [_HEAD, *(_row(device, document) for device in devices)], keep=_ALWAYS_SHOWN
+    )
+    right = [index for index, name in enumerate(rows[0]) if name in _RIGHT]
+    head, *body = text.columns(rows, context.width, right=right, flexible=1)
     lines += ["", text.paint(head, "dim", context.colour)]
     for device, line in zip(devices, body, strict=True):
         lines.append(text.paint(line, _style(device, document), context.colour))
     lines += ["", *text.wrapped(_legend(devices), context.width)]
+    if document["fallback"]:
+        lines += text.wrapped(_FALLBACKS[document["fallback"]], context.width)
     return lines + _findings(document, context)
 
 
@@ -68,7 +78,9 @@ def _headline(document: Mapping[str, Any]) -> str:
     memory = node["memory"]
     system = " ".join(filter(None, [node["os"], node["kernel"]]))
     parts = [node["model"], system, node["arch"]]
-    parts.append(f"{text.size(memory['total'])} memory, {text.size(memory['available'])} available")
+    limit = f", limited to {text.size(memory['limit'])}" if memory["limit"] else ""
+    available = text.size(memory["available"])
+    parts.append(f"{text.size(memory['total'])} memory{limit}, {available} available")
     return " · ".join(filter(None, parts))
 
 
@@ -93,12 +105,10 @@ def _row(device: Device, document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _title(device: Device) -> str:
-    name = device["name"] or " ".join(filter(None, ["unknown", device["vendor"], device["kind"]]))
+    name = device["name"] or _nameless(device)
     notes = []
     if device["kind"] == "cpu" and device.get("units"):
         notes.append(f"{device['units']} cores")
-    if device["kind"] == "display":
-        notes.append("display only")
     if device.get("parent"):
         name = f"└ {name}"
     if _hidden(device):
@@ -106,6 +116,17 @@ def _title(device: Device) -> str:
     if device.get("power_state") == "suspended":
         notes.append("asleep")
     return name + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _nameless(device: Device) -> str:
+    """Return what can be said of a device that nobody names."""
+    kind = " ".join(filter(None, [device["vendor"], device["kind"]]))
+    if device["kind"] == "display":
+        return f"{kind} adapter, cannot compute"
+    candidates = [one.rpartition("/")[2] for one in device["chip"]["candidates"]]
+    if len(candidates) > 3:
+        return f"{kind}, one of {len(candidates)} chips"
+    return " or ".join(candidates) or f"unknown {kind}"
 
 
 def _hidden(device: Device) -> bool:
@@ -132,13 +153,23 @@ def _legend(devices: list[Device]) -> str:
 
 
 def _findings(document: Mapping[str, Any], context: Context) -> list[str]:
-    lines: list[str] = []
+    """Return the findings; those with one cause and fix (eight GPUs, one driver) told at once."""
+    groups: dict[tuple[str, ...], list[str]] = {}
     for finding in document["findings"]:
-        label = text.paint(finding["severity"], _STYLES[finding["severity"]], context.colour)
-        first, *more = text.wrapped(
-            f"{finding['severity']}: {finding['what']}", context.width, indent=""
-        )
-        lines += ["", first.replace(finding["severity"], label, 1), *more]
-        lines += text.wrapped(f"why: {finding['why']}", context.width, indent="  ")
-        lines += text.wrapped(f"fix: {finding['fix']}", context.width, indent="  ")
+        key = tuple(finding[name] for name in ("severity", "code", "why", "fix"))
+        groups.setdefault(key, []).append(finding["what"])
+    return [line for key, whats in groups.items() for line in _told(key, whats, context)]
+
+
+def _told(key: tuple[str, ...], whats: list[str], context: Context) -> list[str]:
+    severity, _, why, fix = key
+    label = text.paint(severity, _STYLES[severity], context.colour)
+    lines = [""]
+    for what in dict.fromkeys(whats):
+        times = f" ({whats.count(what)} times)" if whats.count(what) > 1 else ""
+        first, *more = text.wrapped(f"{severity}: {what}{times}", context.width)
+        lines += [first.replace(severity, label, 1), *more]
+    lines += text.wrapped(f"why: {why}", context.width, indent="  ")
+    if fix != "nothing to do":
+        lines += text.wrapped(f"fix: {fix}", context.width, indent="  ")
     return lines

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-__all__ = ["bandwidth", "columns", "paint", "rate", "size", "width_of", "wrapped"]
+__all__ = ["bandwidth", "columns", "paint", "rate", "size", "width_of", "without_empty", "wrapped"]
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
 _GAP = "  "
+_UNKNOWN = "–"
 
 
 def paint(text: str, style: str | None, colour: bool) -> str:
@@ -54,6 +55,17 @@ def columns(
     return [_line(row[:count], widths, right) for row in full]
 
 
+def without_empty(rows: Sequence[Sequence[str]], *, keep: Collection[str]) -> list[tuple[str, ...]]:
+    """Return the rows without columns that hold no value, but for those whose head is in `keep`."""
+    head, *body = rows
+    shown = [
+        index
+        for index, name in enumerate(head)
+        if name in keep or any(row[index] not in ("", _UNKNOWN) for row in body)
+    ]
+    return [tuple(row[index] for index in shown) for row in rows]
+
+
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
     cells = []
     for index, cell in enumerate(row):
@@ -78,27 +90,23 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 def size(count: float | None) -> str:
     """Return bytes as ``23.9 GiB``; ``–`` when unknown."""
     if count is None:
-        return "–"
+        return _UNKNOWN
     for unit, step in (("TiB", 40), ("GiB", 30), ("MiB", 20)):
         if count >= 1 << step:
-            return (
-                f"{count / (1 << step):.4g} {unit}"
-                if unit == "TiB"
-                else (f"{count / (1 << step):.1f} {unit}")
-            )
+            return f"{count / (1 << step):.{2 if unit == 'TiB' else 1}f} {unit}"
     return f"{int(count)} B"
 
 
 def rate(tera: float | None) -> str:
     """Return TFLOPS or TOPS with three digits; ``–`` when unknown."""
     if tera is None:
-        return "–"
+        return _UNKNOWN
     return f"{tera:.0f}" if tera >= 1000 else f"{tera:.1f}" if tera >= 10 else f"{tera:.2f}"
 
 
 def bandwidth(count: float | None) -> str:
     """Return bytes per second as ``1008 GB/s``; ``–`` when unknown."""
     if count is None:
-        return "–"
+        return _UNKNOWN
     giga = count / 1e9
     return f"{giga:.0f} GB/s" if giga >= 10 else f"{giga:.1f} GB/s"

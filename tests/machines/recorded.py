@@ -71,7 +71,10 @@ def unpack(data: dict[str, Any], folder: str | Path) -> Path:
     """Write the machine's files and links below `folder`; raises `BadRecording`."""
     _check(data)
     root = Path(folder)
-    for path, content in data["files"].items():
+    files = data["files"]
+    if files:  # where `probe --machine` looks for it
+        files = {"/proc/sys/kernel/arch": data.get("arch", "x86_64")} | files
+    for path, content in files.items():
         text = content if isinstance(content, str) else "".join(f"{line}\n" for line in content)
         if len(text) > MAX_TEXT:
             raise BadRecording(f"{path} is longer than {MAX_TEXT >> 20} MiB")
