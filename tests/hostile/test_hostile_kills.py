@@ -51,8 +51,9 @@ stopped = 0
 for _ in range(60):
     # Three signals: the later ones come while the children are being ended, more often than not.
     signals = 0
-    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0002, 0.05), random.uniform(0.0005, 0.01))
+    after, again = random.uniform(0.0002, 0.05), random.uniform(0.0005, 0.01)
     try:
+        signal.setitimer(signal.ITIMER_REAL, after, again)
         run_probers(PROBERS, Machine(), ())
     except Stop:
         stopped += 1
