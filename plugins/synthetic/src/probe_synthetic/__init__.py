@@ -1,0 +1,1 @@
+"""A prober that reports what a file says, and misbehaves on command."""

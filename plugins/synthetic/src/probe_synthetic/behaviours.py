@@ -1,0 +1,95 @@
+"""The ways to misbehave: what a host must survive, made by hand for its tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from probe_core.api import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BEHAVIOURS", "wait"]
+
+
+def wait(seconds: float) -> None:
+    """Sleep, as a slow driver does."""
+    time.sleep(seconds)
+
+
+def _hang() -> None:
+    while True:
+        time.sleep(3600)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def _hold_the_gil() -> None:
+    import ctypes
+
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def _segfault() -> None:
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def _raise() -> None:
+    raise RuntimeError("the synthetic prober was told to raise")
+
+
+def _unavailable() -> None:
+    raise Unavailable(
+        "the synthetic prober was told that its hardware cannot be asked",
+        code="synthetic",
+        fix="take `then` out of the file",
+    )
+
+
+def _noise() -> None:
+    print("noise on standard output", flush=True)
+    for number in range(1000):
+        print(f"noise {number} on standard error", file=sys.stderr)
+
+
+def _daemon() -> None:
+    if os.fork() == 0:
+        os.setsid()
+        _hang()
+
+
+def _memory() -> None:
+    kept = []
+    while True:
+        kept.append(b"x" * (16 << 20))
+
+
+def _out_of_memory() -> None:
+    raise MemoryError
+
+
+BEHAVIOURS: dict[str, Callable[[], object]] = {
+    "hang": _hang,
+    "spin": _spin,
+    "hold-the-gil": _hold_the_gil,
+    "segfault": _segfault,
+    "abort": os.abort,
+    "exit": lambda: os._exit(3),
+    "sys-exit": lambda: sys.exit(3),
+    "raise": _raise,
+    "unavailable": _unavailable,
+    "out-of-memory": _out_of_memory,
+    "use-memory": _memory,
+    "noise": _noise,
+    "daemon": _daemon,
+    "close-all": lambda: os.closerange(3, 4096),
+}
+"""What ``then`` may say, and what it does. ``noise`` and ``daemon`` end well."""

@@ -1,0 +1,119 @@
+"""Every line of the README's tables holds, through the core and a real process."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core import Machine, probe
+from probe_core.api import NotApplicable, Request, Unavailable
+from probe_core.isolation import sessions
+from probe_core.model import Report
+from probe_synthetic.behaviours import BEHAVIOURS
+from probe_synthetic.prober import VARIABLE, check, probe_devices
+
+README = Path(__file__).parents[1] / "README.md"
+ONE = {"ids": ["x:1"], "kind": "npu", "name": "One"}
+
+
+def run(tmp_path: Path, content: Any, timeout: float = 5.0) -> tuple[Report, Any]:
+    (tmp_path / "devices.json").write_text(json.dumps(content))
+    machine = Machine(str(tmp_path), {VARIABLE: "/devices.json"})
+    report = probe(
+        machine=machine,
+        only=["synthetic"],
+        timeout=timeout,
+        probers={"synthetic": "probe_synthetic.prober"},
+    )
+    return report, next(one for one in report.outcomes if one.prober == "synthetic")
+
+
+def test_devices_and_findings_come_through(tmp_path: Path) -> None:
+    finding = {"code": "demo", "what": "w", "why": "y", "fix": "f"}
+    report, outcome = run(tmp_path, {"devices": [ONE], "findings": [finding], "delay_s": 0.01})
+    assert (outcome.status, outcome.devices) == ("ok", 1)
+    assert "One" in [device.name for device in report]
+    assert "demo" in [one.code for one in report.findings]
+
+
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```json\n(\[.*?\])\n```", README.read_text(), re.DOTALL)
+    report, outcome = run(tmp_path, json.loads(example))
+    assert (outcome.status, outcome.reason) == ("ok", None)
+    assert report.devices[0].name == "NVIDIA GeForce RTX 4090"
+
+
+def outcomes_of_the_readme() -> dict[str, str]:
+    rows = re.findall(r"^\| (`[a-z`, -]+) \| (`.*) \|$", README.read_text(), re.MULTILINE)
+    table = {}
+    for names, outcome in rows:
+        for name in re.findall("`([a-z-]+)`", names):
+            table[name] = outcome.partition(":")[0]
+    return table
+
+
+def test_the_readme_names_every_behaviour() -> None:
+    assert set(outcomes_of_the_readme()) == set(BEHAVIOURS)
+
+
+@pytest.mark.parametrize("then", BEHAVIOURS)
+def test_each_behaviour_has_the_outcome_of_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    monkeypatch.setattr(sessions, "MEMORY_LIMIT", 128 << 20)
+    _, outcome = run(tmp_path, {"devices": [ONE], "then": then}, timeout=0.8)
+    assert f"`{outcome.status}`" in outcomes_of_the_readme()[then]
+    assert outcome.devices == 1
+    assert outcome.partial == (outcome.status != "ok")
+
+
+BROKEN: list[tuple[Any, str]] = [
+    (5, "expected a list of devices"),
+    ({"device": []}, "expected a list of devices"),
+    ({"devices": 5}, "devices must be a list"),
+    ({"findings": {}}, "findings must be a list"),
+    ({"delay_s": -1}, "delay_s must be seconds"),
+    ({"delay_s": True}, "delay_s must be seconds"),
+    ({"then": "dance"}, "then must be one of hang, spin"),
+]
+
+
+@pytest.mark.parametrize(("content", "why"), BROKEN)
+def test_a_wrong_file_is_told(content: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        check(content)
+
+
+def ask(tmp_path: Path, environ: dict[str, str]) -> Any:
+    generator = probe_devices(Request(Machine(str(tmp_path), environ)))
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_without_the_variable_nothing_is_here(tmp_path: Path) -> None:
+    answer = ask(tmp_path, {})
+    assert isinstance(answer, NotApplicable)
+    assert answer.reason == "PROBE_SYNTHETIC names no file"
+
+
+def test_a_file_without_devices(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("[]")
+    assert ask(tmp_path, {VARIABLE: "/empty"}).reason == "/empty has no devices"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(None, "file-missing"), ("{", "file-broken"), ("[" * 99_999, "file-broken")]
+)
+def test_a_file_that_cannot_be_used(tmp_path: Path, text: str | None, code: str) -> None:
+    if text is not None:
+        (tmp_path / "file").write_text(text)
+    with pytest.raises(Unavailable) as caught:
+        ask(tmp_path, {VARIABLE: "/file"})
+    assert caught.value.code == code
