@@ -14,6 +14,12 @@ Home = dict[str, dict[str, Any]]
 GIB = 1 << 30
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are as long as whoever runs the tests says; here they are all told the same."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 @pytest.fixture
 def files(home: Home, tmp_path: Path) -> list[str]:
     found = []

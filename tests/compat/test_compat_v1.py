@@ -59,14 +59,16 @@ def test_the_record_is_as_it_was_made() -> None:
 
 
 def test_every_v1_prober_ends_as_it_did(today: dict[str, Any]) -> None:
-    assert {one["prober"]: one["status"] for one in today["outcomes"]} == STATUSES
+    # Other probers may be installed where the tests run; they are no part of the record.
+    statuses = {one["prober"]: one["status"] for one in today["outcomes"]}
+    assert {name: statuses[name] for name in STATUSES} == STATUSES
 
 
 def test_every_v1_prober_is_skipped_for_the_reason_it_was(
     today: dict[str, Any], record: dict[str, Any]
 ) -> None:
     causes = [{d["prober"]: d["cause"] for d in one["decisions"]} for one in (today, record)]
-    assert causes[0] == causes[1]
+    assert causes[1].items() <= causes[0].items()
     assert causes[0]["v1-newer"] == "api"
     assert causes[0]["v1-active"] == "active"
     assert causes[0]["v1-skipped"] == "when"

@@ -32,7 +32,8 @@ def test_observer_hears_each_step(tree: Tree, probers: Probers) -> None:
     probers.reports("a", gpu())
     watcher = Watcher()
     run(tree, probers, watcher)
-    assert watcher.seen == [
+    # Other probers may be installed: they are told as not selected.
+    assert [one for one in watcher.seen if one[1] in ("a", 2)] == [
         ("selected", "a"),
         ("started", "a"),
         ("finished", "a"),
@@ -62,11 +63,12 @@ def test_raising_observer_is_told_and_the_others_hear(tree: Tree, probers: Probe
     probers.reports("a", gpu())
     watcher = Watcher()
     report = run(tree, probers, watcher, Broken())
-    assert [event for event, _ in watcher.seen] == ["selected", "started", "finished", "report"]
+    events = [event for event, about in watcher.seen if about in ("a", 2)]
+    assert events == ["selected", "started", "finished", "report"]
     told = [f for f in report["findings"] if f["code"] == "hook-failed"]
     assert [f["what"] for f in told] == ["the host's own hook probe_observe raised"] * len(told)
     assert told[0]["why"] == "RuntimeError: observer\ufffd[31m broke"
-    assert report["outcomes"][-1]["status"] == "ok"
+    assert [o["status"] for o in report["outcomes"] if o["prober"] == "a"] == ["ok"]
 
 
 def test_veto_skips_a_prober_with_the_reason(tree: Tree, probers: Probers) -> None:
@@ -81,7 +83,7 @@ def test_veto_skips_a_prober_with_the_reason(tree: Tree, probers: Probers) -> No
     report = run(tree, probers, Host())
     assert [d["id"] for d in report["devices"]] == ["pci:0000:02:00.0", "cpu:0"]
     decisions = {d["prober"]: (d["selected"], d["cause"], d["reason"]) for d in report["decisions"]}
-    assert decisions == {
+    assert {name: decisions[name] for name in "ab"} == {
         "a": (False, "veto", "vetoed by the host: not on this cluster"),
         "b": (True, None, None),
     }
