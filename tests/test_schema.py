@@ -86,7 +86,7 @@ def test_additions_are_allowed() -> None:
     ],
 )
 def test_outcome_without_a_reason_is_refused(outcome: dict[str, Any]) -> None:
-    good = {"prober": "a", "distribution": "", "status": "ok", "reason": None}
+    good: dict[str, Any] = {"prober": "a", "distribution": "", "status": "ok", "reason": None}
     good |= {"partial": False, "devices": 0, "elapsed_ms": 1.5}
     validator = jsonschema.Draft202012Validator(SCHEMA | {"$ref": "#/$defs/outcome"})
     schema = {"$defs": DEFS, "$ref": "#/$defs/outcome"}

@@ -1,9 +1,10 @@
-"""`probe chip QUERY…`: what chipdb knows of a chip, and what is only near when it does not match."""
+"""`probe chip QUERY…`: what chipdb knows of a chip, and what is only near when none matches."""
 
 from __future__ import annotations
 
 from probe_core.cli import text
 from probe_core.cli.query import ask, parse_size
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _units(value: str | None) -> int | None:
 def _lines(answer: Answer, context: Context) -> Iterator[str]:
     match = answer["match"]
     if match is None:
-        yield f"{answer['query']}: {answer['reason']}"
+        yield f"{clean_text(answer['query'])}: {answer['reason']}"
         if answer["candidates"]:
             yield "  one of: " + ", ".join(answer["candidates"])
             if answer["shared_peaks"]:

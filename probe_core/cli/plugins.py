@@ -99,7 +99,7 @@ def _check(args: argparse.Namespace, document: Table, context: Context) -> int:
     for outcome in outcomes:
         mark = "ok  " if outcome["status"] in _SOUND else "FAIL"
         reason = f": {outcome['reason']}" if outcome["reason"] else ""
-        devices = f", {outcome['devices']} devices" if outcome["status"] == "ok" else ""
+        devices = f", {_devices(outcome)}" if outcome["status"] == "ok" else ""
         took = f" in {outcome['elapsed_ms']:.0f} ms" if outcome["status"] != "skipped" else ""
         context.out(
             f"{mark} {outcome['prober']} ({outcome['distribution']}) "
@@ -121,13 +121,13 @@ def _why_not(name: str, document: Table, context: Context) -> int:
     if outcome["status"] == "skipped":
         parts.append(f"was not run: {decision.get('reason') or outcome['reason']}.")
     elif outcome["status"] == "ok":
-        parts.append(f"ran, and reported {outcome['devices']} devices: nothing is wrong with it.")
+        parts.append(f"ran, and reported {_devices(outcome)}: nothing is wrong with it.")
     elif outcome["status"] == "not_applicable":
         parts.append(f"ran, and found nothing of its own: {outcome['reason']}.")
     else:
         parts.append(f"was run and ended as {outcome['status']}: {outcome['reason']}.")
         if outcome["partial"]:
-            parts.append(f"The {outcome['devices']} devices it had reported before were kept.")
+            parts.append(f"What it had reported before was kept: {_devices(outcome)}.")
         if outcome.get("fix"):
             parts.append(f"What would help: {outcome['fix']}.")
     for line in text.wrapped(" ".join(parts).replace("..", "."), context.width):
@@ -135,6 +135,11 @@ def _why_not(name: str, document: Table, context: Context) -> int:
     for line in outcome.get("stderr", ()):
         context.out(f"  | {line}")
     return 0
+
+
+def _devices(outcome: Table) -> str:
+    count = outcome["devices"]
+    return f"{count} device" if count == 1 else f"{count} devices"
 
 
 def _refuse_unknown(name: str | None, document: Table) -> None:

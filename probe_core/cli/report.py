@@ -133,7 +133,7 @@ def _hidden(device: Device) -> bool:
     from probe_core.visibility import main_consumer
 
     seen = (device.get("visibility") or {}).get(main_consumer(device))
-    return bool(seen) and seen["visible"] is False
+    return seen is not None and seen["visible"] is False
 
 
 def _style(device: Device, document: Mapping[str, Any]) -> str | None:

@@ -71,6 +71,7 @@ def unpack(data: dict[str, Any], folder: str | Path) -> Path:
     """Write the machine's files and links below `folder`; raises `BadRecording`."""
     _check(data)
     root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
     files = data["files"]
     if files:  # where `probe --machine` looks for it
         files = {"/proc/sys/kernel/arch": data.get("arch", "x86_64")} | files

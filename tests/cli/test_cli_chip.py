@@ -1,0 +1,167 @@
+"""`probe chip`: exact answers, candidates, near names, never likeness."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core.cli import main
+from probe_core.cli.context import CommandError
+from probe_core.cli.query import parse_size
+
+LSPCI = "01:00.0 VGA compatible controller [0300]: AD102 [GeForce RTX 4090] [10de:2684] (rev a1)"
+SHAPE = {"query", "match", "by", "confidence", "candidates", "conflicts", "near", "reason"}
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[Any]:
+    assert main(["chip", "--json", *arguments]) == status
+    answers: list[Any] = json.loads(capsys.readouterr().out)
+    assert all(set(answer) >= SHAPE for answer in answers)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "chip", "by"),
+    [
+        (["10de:2684"], "nvidia/geforce-rtx-4090", "pci"),
+        (["0x10de:0x2684"], "nvidia/geforce-rtx-4090", "pci"),
+        (["10de:2684/1043:889a"], "nvidia/geforce-rtx-4090", "pci"),
+        (["1002:744c@c8"], "amd/radeon-rx-7900-xtx", "pci-revision"),
+        (["NVIDIA GeForce RTX 4090"], "nvidia/geforce-rtx-4090", "name"),
+        (["NVIDIA GeForce RTX 4090", "--kind", "nvml"], "nvidia/geforce-rtx-4090", "name"),
+        (["NVIDIA H100 80GB HBM3", "--kind", "nvml"], "nvidia/h100-sxm5-80gb", "name"),
+        (["rockchip,rk3588-mali"], "arm/rk3588-mali-g610mp4", "dt"),
+        (["8086:56a0", "--memory", "16GiB"], "intel/arc-a770-graphics-16gb", "pci"),
+        (["8086:56a0", "--memory", "8GiB"], "intel/arc-a770-graphics-8gb", "pci"),
+        ([LSPCI, "--kind", "lspci"], "nvidia/geforce-rtx-4090", "pci"),
+    ],
+)
+def test_known(arguments: list[str], chip: str, by: str, capsys: Any) -> None:
+    (answer,) = ask(capsys, *arguments)
+    assert (answer["match"]["id"], answer["by"]) == (chip, by)
+    assert answer["reason"] is None
+    assert answer["query"] == arguments[0]
+    assert {"name", "vendor", "arch", "peaks", "units", "bandwidth"} <= set(answer["match"])
+
+
+def test_peaks_have_sources(capsys: Any) -> None:
+    (answer,) = ask(capsys, "10de:2684")
+    peak = next(
+        p
+        for p in answer["match"]["peaks"]
+        if (p["dtype"], p["path"], p["accumulate"], p["sparsity"])
+        == ("fp16", "matrix", "fp32", "dense")
+    )
+    assert round(peak["tflops"], 1) == 165.2
+    assert peak["source"]
+
+
+def test_live_units_change_the_peaks(capsys: Any) -> None:
+    whole, half = (
+        max(p["tflops"] for p in ask(capsys, "10de:2684", *more)[0]["match"]["peaks"])
+        for more in ([], ["--units", "64"])
+    )
+    assert half == pytest.approx(whole / 2)
+
+
+@pytest.mark.parametrize(
+    "query", ["GeForce RTX 4091", "RTX 40900", "llvmpipe", "Tesla", "10de:ffff", "zork", "🦆"]
+)
+def test_unknown_is_unknown(query: str, capsys: Any) -> None:
+    (answer,) = ask(capsys, query)
+    assert answer["match"] is None
+    assert answer["reason"]
+
+
+def test_ambiguous_has_candidates(capsys: Any) -> None:
+    (answer,) = ask(capsys, "8086:56a0")
+    assert answer["match"] is None
+    assert answer["candidates"] == ["intel/arc-a770-graphics-16gb", "intel/arc-a770-graphics-8gb"]
+    assert answer["near"] == []
+
+
+def test_near_names_are_offered_to_people_alone(capsys: Any) -> None:
+    (answer,) = ask(capsys, "NVIDIA GeForce RTX 4091")
+    assert answer["match"] is None
+    assert "nvidia/geforce-rtx-4090" in answer["near"]
+    assert main(["chip", "NVIDIA GeForce RTX 4091"]) == 0
+    assert "not matched; the nearest names are: " in capsys.readouterr().out
+
+
+def test_processor_by_its_brand(capsys: Any) -> None:
+    (answer,) = ask(capsys, "AMD EPYC 9654 96-Core Processor", "--kind", "cpuinfo")
+    assert answer["match"]["kind"] == "cpu"
+    assert answer["match"]["arch"] == "zen4"
+
+
+def test_one_answer_per_query(capsys: Any) -> None:
+    answers = ask(capsys, "10de:2684", "zork", "10de:2330")
+    assert [a["match"] and a["match"]["id"] for a in answers] == [
+        "nvidia/geforce-rtx-4090",
+        None,
+        "nvidia/h100-sxm5-80gb",
+    ]
+
+
+def test_strict_fails_when_one_is_unknown(capsys: Any) -> None:
+    ask(capsys, "10de:2684", "--strict")
+    ask(capsys, "10de:2684", "zork", "--strict", status=1)
+
+
+@pytest.mark.parametrize("query", ["", "   "])
+def test_empty_query_is_said(query: str, capsys: Any) -> None:
+    (answer,) = ask(capsys, query)
+    assert (answer["match"], answer["reason"]) == (None, "the query is empty")
+
+
+def test_text_for_people(capsys: Any) -> None:
+    assert main(["chip", "10de:2684"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("NVIDIA GeForce RTX 4090  nvidia/geforce-rtx-4090\n  matched by pci")
+    assert "128 SMs" in out
+    assert "1008 GB/s" in out
+    assert "  fp16   matrix  fp32        dense      165.2  boost" in out
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys: Any) -> None:
+    assert main(["chip", "\x1b]0;owned\x07"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_sites_file(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text("= no toml")
+    assert main(["chip", "10de:2684", "--chipdb", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert "nvidia/geforce-rtx-4090" in out
+    assert err.startswith("probe: ")
+    assert "site.toml" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("24GiB", 24 << 30),
+        ("24G", 24 << 30),
+        ("24 gib", 24 << 30),
+        ("24GB", 24 * 10**9),
+        ("24576MiB", 24 << 30),
+        ("1.5TiB", 3 << 39),
+        ("25769803776", 24 << 30),
+        ("512B", 512),
+        ("8k", 8192),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "GiB", "ib", "24QiB", "-1G", "0", "1e400G", "nan", "inf", "1 2G"]
+)
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(CommandError, match="is no memory size"):
+        parse_size(text)

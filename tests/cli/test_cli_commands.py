@@ -1,0 +1,226 @@
+"""`probe explain`, `probe plugins` and `probe completion`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+from command import environment, install, probe
+from reports import validated
+
+from probe_core.cli import COMMANDS, main
+
+GOOD = """
+    from probe_core.api import hookimpl
+    @hookimpl
+    def probe_devices(request):
+        return [{"ids": ["pci:0000:01:00.0"], "kind": "gpu", "vendor": "nvidia",
+                 "name": "NVIDIA GeForce RTX 4090", "backends": ["cuda"]}]
+"""
+BAD = """
+    import sys
+    from probe_core.api import hookimpl
+    @hookimpl
+    def probe_devices(request):
+        print("about to fail", file=sys.stderr)
+        raise RuntimeError("no luck")
+"""
+ABSENT = """
+    from probe_core.api import hookimpl, not_applicable
+    @hookimpl
+    def probe_devices(request):
+        return not_applicable("nothing of mine")
+"""
+UNAVAILABLE = """
+    from probe_core.api import Unavailable, hookimpl
+    @hookimpl
+    def probe_devices(request):
+        raise Unavailable("the driver is not loaded", fix="modprobe acme")
+"""
+WHEN = '{"schema": 1, "probers": {"picky": {"priority": 700, "when": {"any_path": ["/no/such"]}}}}'
+NAMES = "good,bad,absent,mute,picky"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which five probers are installed."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for name, body in (("good", GOOD), ("bad", BAD), ("absent", ABSENT), ("mute", UNAVAILABLE)):
+        install(folder, name, body)
+    install(folder, "picky", GOOD, WHEN)
+    return environment(folder, PROBE_ONLY=NAMES, COLUMNS="200")
+
+
+def test_explain_shows_every_decision_outcome_and_reason(env: dict[str, str]) -> None:
+    done = probe("explain", env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = {line.split()[0]: line for line in done.stdout.splitlines() if "probe-x-" in line}
+    assert "ok" in rows["good"].split()
+    assert "call_error" in rows["bad"]
+    assert "RuntimeError: no luck" in rows["bad"]
+    assert "nothing of mine" in rows["absent"]
+    assert "the driver is not loaded" in rows["mute"]
+    assert "skipped" in rows["picky"]
+    assert "no path of /no/such exists" in rows["picky"]
+    assert "  bad| about to fail" in done.stdout
+    assert "total " in done.stdout
+    assert "chip nvidia/geforce-rtx-4090 by name" in done.stdout
+    assert "unknown memory.total: no prober could read it" in done.stdout
+
+
+def test_explain_of_one_device(env: dict[str, str]) -> None:
+    done = probe("explain", "01:00.0", env=env)
+    assert "Probers" not in done.stdout
+    assert done.stdout.strip().startswith("pci:0000:01:00.0  NVIDIA GeForce RTX 4090")
+    name = next(line for line in done.stdout.splitlines() if line.startswith("  name "))
+    assert name.split()[-1] == "good"
+
+
+def test_explain_as_json_is_the_report(env: dict[str, str]) -> None:
+    done = probe("explain", "cpu:0", "--json", env=env)
+    report = validated(json.loads(done.stdout))
+    assert [device["id"] for device in report["devices"]] == ["cpu:0"]
+    assert len(report["outcomes"]) == 7
+
+
+def test_what_two_probers_said_is_shown(tmp_path: Path) -> None:
+    install(tmp_path, "one", GOOD)
+    install(tmp_path, "two", GOOD.replace("4090", "4080"))
+    env = environment(tmp_path, PROBE_ONLY="one,two", PROBE_PRIORITY="two=900")
+    done = probe("explain", env=env)
+    assert "name: one said NVIDIA GeForce RTX 4090 instead" in done.stdout
+
+
+def test_plugins_list(env: dict[str, str]) -> None:
+    done = probe("plugins", env=env)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["PROBER", "FROM", "PRIORITY", "DEADLINE", "RUNS", "WHY", "NOT"]
+    ours = {line[0]: line for line in lines[1:] if line[0] in NAMES.split(",")}
+    assert ours["good"][1:] == ["probe-x-good", "1.2", "100", "5", "s", "yes"]
+    assert ours["picky"][3:7] == ["700", "5", "s", "no"]
+    assert [line[0] for line in lines[-3:]] == ["bus", "cpu", "fallback"]
+    assert probe("plugins", "list", env=env).stdout == done.stdout
+
+
+def test_plugins_list_as_json(env: dict[str, str]) -> None:
+    decisions = json.loads(probe("plugins", "list", "picky", "--json", env=env).stdout)
+    assert [(d["prober"], d["selected"], d["cause"]) for d in decisions] == [
+        ("picky", False, "when")
+    ]
+
+
+def test_plugins_check_judges_what_ran(env: dict[str, str]) -> None:
+    done = probe("plugins", "check", env=env)
+    assert done.returncode == 1
+    marks = {line.split()[1]: line[:4] for line in done.stdout.splitlines() if line[:1] != " "}
+    assert {name: mark for name, mark in marks.items() if name in NAMES} == {
+        "good": "ok  ",
+        "bad": "FAIL",
+        "absent": "ok  ",
+        "mute": "ok  ",
+        "picky": "ok  ",
+    }
+    assert "     | about to fail" in done.stdout
+    assert probe("plugins", "check", "good", env=env).returncode == 0
+    assert "ok, 1 device in " in probe("plugins", "check", "good", env=env).stdout
+    judged = json.loads(probe("plugins", "check", "bad", "--json", env=env).stdout)
+    assert (judged["sound"], judged["outcomes"][0]["status"]) == (False, "call_error")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "good",
+            "The prober 'good' of probe-x-good 1.2 ran, and reported 1 device: nothing is wrong",
+        ),
+        ("bad", "was run and ended as call_error: RuntimeError: no luck"),
+        ("absent", "ran, and found nothing of its own: nothing of mine."),
+        ("mute", "the driver is not loaded. What would help: modprobe acme."),
+        ("picky", "was not run: no path of /no/such exists."),
+        ("cpu", "The prober 'cpu' of probe-core"),
+    ],
+)
+def test_why_not(name: str, sentence: str, env: dict[str, str]) -> None:
+    done = probe("plugins", "why-not", name, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sentence in " ".join(done.stdout.split())
+
+
+def test_why_not_of_one_that_the_user_left_out(env: dict[str, str]) -> None:
+    done = probe("plugins", "why-not", "good", "--disable", "good", env=env)
+    assert "was not run: disabled by the arguments." in done.stdout
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_names_every_command_and_option(shell: str, capsys: Any) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for name in COMMANDS:
+        assert name in script
+    for option in ("json", "strict", "machine", "units"):
+        assert option in script
+
+
+def complete(line: str) -> list[str]:
+    """Return what bash offers for a command line."""
+    script = probe("completion", "bash").stdout
+    words = line.split(" ")
+    ask = (
+        f"{script}\nCOMP_WORDS=({' '.join(words) or ''} {'' if words[-1] else chr(39) * 2})\n"
+        f"COMP_CWORD={len(words) - 1}\n_probe\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "--noprofile", "-c", ask], capture_output=True, text=True, timeout=30
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("probe exp", ["explain"]),
+        ("probe --js", ["--json"]),
+        ("probe chip --me", ["--memory"]),
+        ("probe explain --js", ["--json"]),
+        ("probe --strict --js", ["--json"]),
+        ("probe pl", ["plugins"]),
+    ],
+)
+def test_bash_loads_the_script_and_completes(line: str, offered: list[str]) -> None:
+    assert complete(line) == offered
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_offers_commands_first() -> None:
+    assert set(COMMANDS) <= set(complete("probe "))
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_load_the_script(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    file = tmp_path / "completion"
+    file.write_text(probe("completion", shell).stdout)
+    done = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_explain_of_every_recorded_machine(tmp_path: Path, capsys: Any) -> None:
+    for name in recorded.names():
+        root = recorded.unpack(recorded.read(name), tmp_path / name)
+        assert main(["explain", "--machine", str(root), "--only", "cpu"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert "fallback: " in out

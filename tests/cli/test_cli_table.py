@@ -1,0 +1,230 @@
+"""The table for people: what it shows, how wide it is, and when it is coloured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+from fake_probers import Probers, gpu
+from reports import report_of
+from trees import Tree
+
+from probe_core.cli import main, text
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    root: Path,
+    *options: str,
+    width: int = 100,
+    **environ: str,
+) -> str:
+    """Return what `probe` prints of a recorded machine."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert main(["--machine", str(root), "--only", "cpu", *options]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+@pytest.fixture
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return recorded.unpack(recorded.read(request.param), tmp_path)
+
+
+DESKTOP = """\
+MS-7D25 · linux 6.12.10-arch1-1 · x86_64 · 62.8 GiB memory, 56.0 GiB available
+
+   DEVICE                                           MEMORY  FP32   FP16   INT8  BANDWIDTH  ID
+   Intel UHD Graphics 770                                –  0.84   1.69   3.38    90 GB/s  pci:0000:00:02.0
+*  NVIDIA GeForce RTX 4090                               –  82.6  165.2  660.6  1008 GB/s  pci:0000:01:00.0
+   13th Gen Intel(R) Core(TM) i9-13900K (24 cores)  shared  2.51      –      –          –  cpu:0
+
+* primary · TFLOPS and TOPS are dense theoretical peaks · probe explain tells more
+"""  # noqa: E501 - as wide as the terminal it is made for
+
+
+@pytest.mark.parametrize(
+    "machine", ["desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"], indirect=True
+)
+def test_desktop(machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = shown(capsys, monkeypatch, machine, width=120)
+    table, _, findings = out.partition("\ninfo: ")
+    assert table == DESKTOP
+    assert findings.count("why: ") == 2
+
+
+@pytest.mark.parametrize("machine", ["dgx-h100--8x-nvidia-h100-80gb-hbm3"], indirect=True)
+def test_like_findings_are_told_once(machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = shown(capsys, monkeypatch, machine)
+    assert out.count("only the bus was asked about NVIDIA H100 80GB HBM3 (8 times)\n") == 1
+    assert out.count("pip install 'probe-core[nvidia]'") == 1
+    assert "nothing to do" not in out
+    assert "   aspeed display adapter, cannot compute  " in out
+
+
+@pytest.mark.parametrize("machine", ["desktop--intel-arc-a770-of-unknown-memory"], indirect=True)
+def test_device_of_several_possible_chips(machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = shown(capsys, monkeypatch, machine)
+    assert "*  arc-a770-graphics-16gb or arc-a770-graphics-8gb  " in out
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("vm-without-accelerator--cpu", "No accelerator was found: the CPU is primary."),
+        (
+            "desktop--nvidia-geforce-rtx-3060-without-driver",
+            "Degraded: something failed, so an accelerator may be missing; see below.",
+        ),
+        ("raspberry-pi-5--videocore-vii", None),
+    ],
+)
+def test_fallback_is_said(
+    name: str, sentence: str | None, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    out = shown(capsys, monkeypatch, recorded.unpack(recorded.read(name), tmp_path))
+    said = [line for line in out.splitlines() if line.startswith(("No acc", "Degraded"))]
+    assert said == ([sentence] if sentence else [])
+
+
+@pytest.mark.parametrize("width", [1, 40, 60, 80, 120, 200])
+@pytest.mark.parametrize(
+    "machine",
+    ["dgx-h100--8x-nvidia-h100-80gb-hbm3", "raspberry-pi-5-ai-hat--hailo-8-or-8l"],
+    indirect=True,
+)
+def test_no_line_is_wider_than_the_terminal(
+    width: int, machine: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    out = shown(capsys, monkeypatch, machine, width=width)
+    words = max(len(word) for word in re.sub(r"dt:\S+|pci:\S+", "", out).split())
+    assert words < 40
+    assert max(map(text.width_of, out.splitlines())) <= max(40, width)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("machine", ["server--8x-amd-instinct-mi300x"], indirect=True)
+def test_columns_are_aligned(width: int, machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    lines = shown(capsys, monkeypatch, machine, width=width).splitlines()
+    head = next(index for index, line in enumerate(lines) if "DEVICE" in line)
+    rows = lines[head + 1 : head + 12]
+    end = lines[head].index("MEMORY") + len("MEMORY")
+    assert [row[0] for row in rows] == ["*", *" " * 10]
+    assert all(row[end - 1] != " " and row[end : end + 1] in ("", " ") for row in rows)
+
+
+@pytest.mark.parametrize(
+    "machine", ["hypervisor--nvidia-geforce-rtx-3090-lent-to-a-guest"], indirect=True
+)
+def test_colours_only_where_wanted(machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    plain = shown(capsys, monkeypatch, machine)
+    assert "\x1b" not in plain
+    coloured = shown(capsys, monkeypatch, machine, FORCE_COLOR="1")
+    assert "\x1b[1m*" in coloured
+    assert ESCAPE.sub("", coloured) == plain
+    assert shown(capsys, monkeypatch, machine, FORCE_COLOR="1", NO_COLOR="1") == plain
+
+
+def table(tree: Tree, probers: Probers, environ: dict[str, str] | None = None) -> list[str]:
+    """Return the table of made-up devices, in plain text."""
+    import io
+
+    import probe_core
+    from probe_core.cli.context import Context
+    from probe_core.cli.report import _lines
+
+    machine = probe_core.Machine(str(tree.root), environ)
+    document = report_of(machine, **probers.arguments)
+    return _lines(document, Context(environ={"COLUMNS": "140"}, stdout=io.StringIO()))
+
+
+def test_sizes_hidden_and_sleeping_devices(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(1), gpu(2, power_state="suspended"), priority=500)
+    lines = table(tree, probers, {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+    first, second, cpu = lines[3:6]
+    assert first.startswith("*  NVIDIA GeForce RTX 4090                   24.0 GiB  23.5 GiB  82.6")
+    assert second.startswith("   NVIDIA GeForce RTX 4090 (hidden, asleep)  24.0 GiB  23.5 GiB")
+    assert cpu.split()[:3] == ["unknown", "cpu", "shared"]
+    assert any(line.startswith("info: ") and "hidden" in line for line in lines)
+
+
+def test_part_stands_below_its_parent(tree: Tree, probers: Probers) -> None:
+    part = gpu(1, ids=["uuid:MIG-1"], parent="pci:0000:01:00.0", name="Part", pci={})
+    probers.reports("a", part, gpu(1), gpu(2))
+    lines = table(tree, probers)
+    assert [line[3:9] for line in lines[3:6]] == ["NVIDIA", "└ Part", "NVIDIA"]
+
+
+def test_names_in_wide_characters_are_aligned(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(1, name="显卡 九零"), gpu(2))
+    lines = table(tree, probers)
+    places = {text.width_of(line[: line.index("pci:")]) for line in lines[3:5]}
+    assert len(places) == 1
+
+
+def test_terminal_without_the_characters_gets_question_marks(tmp_path: Path) -> None:
+    import io
+
+    from probe_core.cli.context import Context
+
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    Context(environ={}, stdout=out).out("a · b – ✓")
+    out.flush()
+    assert raw.getvalue() == b"a ? b ? ?\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown_as"),
+    [
+        (None, "–"),
+        (0, "0 B"),
+        (1 << 20, "1.0 MiB"),
+        (25757220864, "24.0 GiB"),
+        (1 << 41, "2.00 TiB"),
+    ],
+)
+def test_sizes(count: int | None, shown_as: str) -> None:
+    assert text.size(count) == shown_as
+
+
+@pytest.mark.parametrize(
+    ("tera", "shown_as"), [(None, "–"), (0.0768, "0.08"), (82.575, "82.6"), (1978.9, "1979")]
+)
+def test_rates(tera: float | None, shown_as: str) -> None:
+    assert text.rate(tera) == shown_as
+
+
+@pytest.mark.parametrize(
+    ("count", "shown_as"), [(None, "–"), (1.008e12, "1008 GB/s"), (5.12e9, "5.1 GB/s")]
+)
+def test_bandwidths(count: float | None, shown_as: str) -> None:
+    assert text.bandwidth(count) == shown_as
+
+
+def test_columns_cut_the_flexible_one_and_then_drop_from_the_right() -> None:
+    rows = [("A", "LONG", "N"), ("x", "a very long name indeed", "12")]
+    assert text.columns(rows, 80, right=(2,), flexible=1) == [
+        "A  LONG                      N",
+        "x  a very long name indeed  12",
+    ]
+    assert text.columns(rows, 20, right=(2,), flexible=1)[1] == "x  a very long …  12"
+    assert text.columns(rows, 16, right=(2,), flexible=1)[1] == "x  a very long…"
+
+
+def test_wrapping_keeps_every_word() -> None:
+    sentence = "one two three four five"
+    assert text.wrapped(sentence, 9, indent="  ") == ["  one two", "  three", "  four", "  five"]
+    assert text.wrapped("", 10) == []
+    assert text.wrapped("x" * 50, 10) == ["x" * 50]

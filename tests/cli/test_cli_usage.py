@@ -1,0 +1,140 @@
+"""Mistakes on the command line: exit 2, one clear sentence, nothing on standard output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core import __version__
+from probe_core.cli import COMMANDS, main
+
+MISTAKES: list[tuple[list[str], str]] = [
+    (["--jsn"], "probe: unknown option --jsn: did you mean '--json'?"),
+    (["--only"], "probe: argument --only: expected one argument"),
+    (["reprot"], "probe: 'reprot' is no command: did you mean 'report'?"),
+    (["zzz"], "probe: 'zzz' is no command: known: "),
+    (["report", "extra"], "probe: unexpected argument 'extra'"),
+    (["--timeout", "soon"], "probe: the arguments set 'timeout' to 'soon': expected seconds"),
+    (["--timeout", "-1"], "argument --timeout: expected one argument|expected seconds above 0"),
+    (["--timeout=0"], "expected seconds above 0 and up to 600"),
+    (["--priority", "nvidia"], "expected a priority from 1 to 999 for 'nvidia'"),
+    (["--priority", "nvidia=0"], "the priority of 'nvidia' must be from 1 to 999"),
+    (["--machine", "/no/such/folder"], "probe: --machine /no/such/folder: there is no such folder"),
+    (["--only", "no-such-prober"], "--only to a prober 'no-such-prober': known: |did you mean"),
+    (["--disable", "buss"], "--disable to a prober 'buss': did you mean 'bus'?"),
+    (["explain", "pci:ffff"], "no device has an id with 'pci:ffff' in it; there are: "),
+    (["explain", "--jsno"], "probe explain: unknown option --jsno: did you mean '--json'?"),
+    (["plugins", "lst"], "argument action: invalid choice: 'lst'"),
+    (["plugins", "why-not"], "probe: probe plugins why-not needs a prober's name"),
+    (["plugins", "why-not", "buss"], "no prober 'buss' is installed: did you mean 'bus'?"),
+    (["plugins", "why-not", "fallback"], "the fallback is the core's own: it always runs"),
+    (["plugins", "new"], "probe: probe plugins new needs a prober's name"),
+    (["chip"], "probe chip: the following arguments are required: query"),
+    (["chip", "x", "--kind", "brand"], "argument --kind: invalid choice: 'brand'"),
+    (["chip", "x", "--memory", "lots"], "'lots' is no memory size; write 24GiB, 24576MiB or"),
+    (["chip", "x", "--memory", "-5GiB"], "argument --memory|is no memory size"),
+    (["chip", "x", "--memory", "1e99GiB"], "'1e99GiB' is no memory size"),
+    (["chip", "x", "--units", "0"], "--units 0: expected a whole number from 1 to 1000000"),
+    (["chip", "x", "--units", "many"], "--units many: expected a whole number"),
+    (["completion"], "probe completion: the following arguments are required: shell"),
+    (["completion", "tcsh"], "argument shell: invalid choice: 'tcsh'"),
+]
+
+
+def outcome(argv: list[str]) -> int:
+    """Run the command and return its exit status, argparse's own exits included."""
+    try:
+        return main(argv)
+    except SystemExit as error:
+        return int(error.code or 0)
+
+
+@pytest.mark.parametrize(("argv", "sentence"), MISTAKES, ids=lambda v: "-".join(v)[:40])
+def test_mistake(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert any(part in err for part in sentence.split("|")), err
+    assert "Traceback" not in err
+    assert len([line for line in err.splitlines() if not line.startswith("Try ")]) == 1, err
+
+
+def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(["--js"]) == 2
+    assert "unknown option --js: did you mean '--json'?" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(["--version"]) == 0
+    assert capsys.readouterr().out == f"probe-core {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_of_every_command(command: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome([command, "--help"] if command else ["--help"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("usage: probe")
+    if command is None:
+        for name, (_, text) in COMMANDS.items():
+            assert f"  {name:<12}{text}" in out
+
+
+def test_bad_variable_is_a_finding_not_an_error(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROBE_TIMEOUT", "soon")
+    assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
+    out, _ = capsys.readouterr()
+    assert "warning: a setting was ignored" in out
+    assert "why: PROBE_TIMEOUT set 'timeout' to 'soon': expected seconds, such as 2.5" in out
+
+
+def test_variable_with_an_unknown_name_is_a_finding(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROBE_DISABLE", "nvidai")
+    assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
+    out, _ = capsys.readouterr()
+    assert "PROBE_DISABLE set 'disable' to a prober 'nvidai'" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [("timeot = 3\n", "did you mean 'timeout'?"), ("= =\n", "is not valid TOML")],
+)
+def test_bad_configuration_file_is_a_finding(
+    content: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(content)
+    argv = ["--config", str(file), "--machine", str(tmp_path), "--only", "cpu"]
+    assert outcome(argv) == 0
+    assert part in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("fallback", "strict"), [("good", 0), ("degraded", 1)])
+def test_strict(fallback: str, strict: int, tmp_path: Path, capsys: Any) -> None:
+    import recorded
+
+    name = {
+        "good": "vm-without-accelerator--cpu",
+        "degraded": "desktop--nvidia-geforce-rtx-3060-without-driver",
+    }[fallback]
+    root = str(recorded.unpack(recorded.read(name), tmp_path))
+    assert outcome(["--machine", root, "--only", "cpu"]) == 0
+    assert outcome(["--machine", root, "--only", "cpu", "--strict"]) == strict
+    assert outcome(["--machine", root, "--only", "cpu", "--strict", "--json"]) == strict
+
+
+def test_static_report_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    assert outcome(["--json", "--machine", str(tmp_path), "--only", "cpu"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    document["node"]["model"] = "From a file"
+    (tmp_path / "report.json").write_text(json.dumps(document))
+    assert outcome(["--static", str(tmp_path / "report.json")]) == 0
+    assert capsys.readouterr().out.startswith("From a file · linux")
