@@ -1,0 +1,40 @@
+"""The contract kit: subclass `ProberContract`, and your prober is checked in some thirty ways.
+
+    from probe_core.testing import Case, Machine, ProberContract
+
+    class TestAcme(ProberContract):
+        name = "acme"
+        target = "probe_acme.prober"
+
+        def hardware(self, root):
+            (root / "sys/class/acme/acme0").mkdir(parents=True)
+            return Case(Machine(str(root)))
+
+Nothing here is loaded by pytest on its own: who merely installed probe-core has no plugin.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.machine import Machine as Machine
+    from probe_core.testing.case import Case as Case
+    from probe_core.testing.contract import ProberContract as ProberContract
+
+__all__ = ["Case", "Machine", "ProberContract"]
+
+_HOMES = {
+    "Case": "probe_core.testing.case",
+    "Machine": "probe_core.machine",
+    "ProberContract": "probe_core.testing.contract",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Lazy: the spy is imported in the prober's process, which must not load pytest.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'probe_core.testing' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(_HOMES[name]), name)
+    return value

@@ -1,0 +1,190 @@
+"""Checks on machines that have a prober's hardware, sound or broken."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from probe_core.isolation.run import Run
+from probe_core.registry.conditions import unmet
+from probe_core.sightings import check_sighting
+from probe_core.testing.case import Case, run_case, watch_case
+from probe_core.testing.checks_import import effects
+from probe_core.testing.checks_package import Declared
+
+__all__ = ["Broken", "Hardware"]
+
+STRONG = ("pci", "uuid", "dt", "cpu")
+_ANSWERS = ("ok", "not_applicable", "unavailable")
+
+
+class WithHardware(Declared):
+    """What the checks below share."""
+
+    def hardware(self, root: Path) -> Case:
+        """Overridden by the author."""
+        raise NotImplementedError
+
+    def found(self, root: Path) -> tuple[Case, Run]:
+        """Run on the author's machine."""
+        root.mkdir(exist_ok=True)
+        case = self.hardware(root)
+        return case, run_case(self.prober(), case)
+
+
+class Hardware(WithHardware):
+    """About nodes with the hardware."""
+
+    def test_its_hardware_is_found(self, tmp_path: Path) -> None:
+        """The one thing it is for."""
+        _, run = self.found(tmp_path)
+        assert run.status == "ok", run.reason
+        assert run.sightings
+
+    def test_its_preconditions_let_it_run(self, tmp_path: Path) -> None:
+        """Preconditions are necessary: wrong ones hide hardware without a trace."""
+        case = self.hardware(tmp_path)
+        vendors = {one["pci"]["id"][:4] for one in case.bus if "id" in one.get("pci", {})}
+        assert unmet(self.prober().when, case.machine, vendors) is None
+
+    def test_every_value_can_be_believed(self, tmp_path: Path) -> None:
+        """The core leaves out what cannot be true, and tells every user."""
+        for device in self.found(tmp_path)[1].sightings:
+            assert check_sighting(device)[1] == []
+
+    def test_every_device_has_a_strong_id(self, tmp_path: Path) -> None:
+        """Ordinals, names and sizes are none: nothing could be joined by them."""
+        for device in self.found(tmp_path)[1].sightings:
+            kinds = [identity.partition(":")[0] for identity in device["ids"]]
+            assert any(kind in (*STRONG, self.name) for kind in kinds), device["ids"]
+
+    def test_no_two_devices_share_an_id(self, tmp_path: Path) -> None:
+        """They would become one."""
+        ids = [i for device in self.found(tmp_path)[1].sightings for i in device["ids"]]
+        assert len(ids) == len(set(ids)), ids
+
+    def test_ids_are_the_same_at_every_look(self, tmp_path: Path) -> None:
+        """And in the same order."""
+        case, first = self.found(tmp_path)
+        second = run_case(self.prober(), case)
+        assert [d["ids"] for d in first.sightings] == [d["ids"] for d in second.sightings]
+
+    def test_the_place_of_the_machine_does_not_show(self, tmp_path: Path) -> None:
+        """A machine in another folder is the same machine: paths are those on the machine."""
+        _, here = self.found(tmp_path / "here")
+        _, there = self.found(tmp_path / "elsewhere")
+        assert here.sightings == there.sightings
+        assert str(tmp_path) not in json.dumps(here.sightings)
+
+    def test_answers_are_plain_data(self, tmp_path: Path) -> None:
+        """No numpy numbers, no enums, no objects."""
+        text = json.dumps(self.found(tmp_path)[1].sightings)
+        assert "\\u0000invalid" not in text
+
+    def test_what_is_unknown_is_left_out_with_a_reason(self, tmp_path: Path) -> None:
+        """0 and "" look like answers, and hosts compute with them."""
+        for device in self.found(tmp_path)[1].sightings:
+            assert _empty(device) == []
+            assert all(reason.strip() for reason in device.get("unknown", {}).values())
+
+    def test_with_hardware_it_takes_half_its_deadline(self, tmp_path: Path) -> None:
+        """The other half is for a busy node."""
+        _, run = self.found(tmp_path)
+        assert run.ended - run.started <= self.prober().deadline_s / 2
+
+    def test_with_hardware_it_prints_nothing(self, tmp_path: Path) -> None:
+        """What a person should know is a finding."""
+        assert self.found(tmp_path)[1].stderr_tail() == []
+
+    def test_it_changes_nothing_on_the_machine(self, tmp_path: Path) -> None:
+        """Probing is reading."""
+        root = tmp_path / "machine"
+        root.mkdir()
+        case = self.hardware(root)
+        before = _contents(root)
+        run_case(self.prober(), case)
+        assert _contents(root) == before
+
+    def test_it_only_reads(self, tmp_path: Path) -> None:
+        """No device node is opened, no tool started, unless declared in `may`."""
+        _, noted = watch_case(self.prober(), self.hardware(tmp_path))
+        assert effects(noted["events"], self.may) == []
+        assert noted["changed"] == []
+
+    def test_it_bears_an_empty_bus(self, tmp_path: Path) -> None:
+        """The bus prober can be disabled."""
+        run = run_case(self.prober(), Case(self.hardware(tmp_path).machine, []))
+        assert run.status in _ANSWERS, run.reason
+
+    def test_it_bears_garbage_in_every_file(self, tmp_path: Path) -> None:
+        """Firmware and drivers write what they like."""
+        self._with_files(tmp_path, b"\xff\x00 garbage \xfe\n" * 3)
+
+    def test_it_bears_empty_files(self, tmp_path: Path) -> None:
+        """A driver that is just being loaded has not filled its files."""
+        self._with_files(tmp_path, b"")
+
+    def test_it_bears_absurd_numbers(self, tmp_path: Path) -> None:
+        """A wrong register reads as all ones."""
+        self._with_files(tmp_path, b"99999999999999999999999999\n")
+
+    def test_it_bears_missing_files(self, tmp_path: Path) -> None:
+        """Each kernel version has other files."""
+        case = self.hardware(tmp_path)
+        for folder in [path for path in tmp_path.rglob("*") if path.is_dir()]:
+            if folder.is_dir() and not folder.is_symlink() and len(folder.parts) % 2:
+                shutil.rmtree(folder, ignore_errors=True)
+        run = run_case(self.prober(), case)
+        assert run.status in _ANSWERS, run.reason
+
+    def _with_files(self, root: Path, content: bytes) -> None:
+        case = self.hardware(root)
+        for path in root.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                path.write_bytes(content)
+        run = run_case(self.prober(), Case(case.machine, case.bus))
+        assert run.status in _ANSWERS, run.reason
+
+
+class Broken(Declared):
+    """About hardware that is there but cannot be asked."""
+
+    def broken(self, root: Path) -> Mapping[str, Case]:
+        """Overridden by the author."""
+        raise NotImplementedError
+
+    def test_what_cannot_be_asked_is_unavailable(self, tmp_path: Path) -> None:
+        """Not "no devices": the node would pass for one without."""
+        for what, case in self.broken(tmp_path).items():
+            run = run_case(self.prober(), case)
+            assert run.status == "unavailable" or run.findings, f"{what}: {run.status} {run.reason}"
+
+    def test_what_is_unavailable_has_a_code_and_a_reason(self, tmp_path: Path) -> None:
+        """A code for scripts: `driver-not-loaded`, and not just `unavailable`."""
+        for what, case in self.broken(tmp_path).items():
+            run = run_case(self.prober(), case)
+            if run.status == "unavailable":
+                code = run.details.get("code", "")
+                assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", code), f"{what}: code {code!r}"
+                assert run.reason != "no reason given", what
+
+
+def _empty(value: Any, path: str = "") -> list[str]:
+    """Return the paths of values that stand for nothing: null, empty texts, zero totals."""
+    if isinstance(value, dict):
+        return [p for k, v in value.items() for p in _empty(v, f"{path}.{k}") if k != "extra"]
+    if value is None or value == "":
+        return [path]
+    last = path.rpartition(".")[2]
+    return [path] if value == 0 and last in ("total", "units", "cores", "bandwidth") else []
+
+
+def _contents(root: Path) -> dict[str, object]:
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
+        for path in sorted(root.rglob("*"))
+    }

@@ -1,0 +1,77 @@
+"""Checks of importing a prober's module: cheap, silent, without effects, with the hook in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from probe_core.isolation.launch import _paths
+from probe_core.machine import Machine
+from probe_core.testing.case import Case, run_case, watch_case
+from probe_core.testing.checks_package import Declared
+
+__all__ = ["Importing", "effects"]
+
+_TIMED = """
+import sys, time
+sys.path[:] = {paths!r}
+import probe_core.api
+start = time.perf_counter()
+import {module}
+print((time.perf_counter() - start) * 1000)
+"""
+
+
+class Importing(Declared):
+    """About the module itself."""
+
+    def test_it_can_be_imported_and_called(self, tmp_path: Path) -> None:
+        """In the core's own child: no editable path, no user's site."""
+        run = run_case(self.prober(), Case(Machine(str(tmp_path)), []))
+        assert run.status not in ("load_error", "crashed", "protocol"), run.reason
+
+    def test_importing_is_cheap(self) -> None:
+        """Import a vendor's library inside the hook: most nodes do not need it."""
+        code = _TIMED.format(paths=_paths(), module=self.target.partition(":")[0])
+        times = []
+        for _ in range(4):  # the first may compile
+            done = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", code],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            times.append(float(done.stdout.splitlines()[-1]))
+        assert min(times) <= self.import_ms, f"importing takes {min(times):.0f} ms"
+
+    def test_importing_prints_nothing(self) -> None:
+        """Output of a child is noise in the report's tail, where errors should be."""
+        code = f"import sys; sys.path[:] = {_paths()!r}; import {self.target.partition(':')[0]}"
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+        )
+        assert (done.stdout, done.stderr) == ("", "")
+
+    def test_it_leaves_the_process_as_it_is(self, tmp_path: Path) -> None:
+        """Environment, working directory, umask, signals, threads, streams."""
+        _, noted = watch_case(self.prober(), Case(Machine(str(tmp_path)), []))
+        assert noted["changed"] == []
+
+    def test_it_has_no_effects_without_hardware(self, tmp_path: Path) -> None:
+        """Nothing is written, no tool or library is loaded where nothing of its own is."""
+        _, noted = watch_case(self.prober(), Case(Machine(str(tmp_path)), []))
+        assert effects(noted["events"], frozenset()) == []
+
+
+_ALLOWS = {
+    "library": ("ctypes.dlopen",),
+    "process": ("subprocess.Popen", "os.posix_spawn", "os.fork"),
+}
+
+
+def effects(events: list[list[str]], may: frozenset[str]) -> list[str]:
+    """Return the events that the prober did not declare, as text."""
+    allowed = {event for one in may for event in _ALLOWS[one]}
+    return [f"{event} {what}" for event, what in events if event not in allowed]

@@ -1,0 +1,53 @@
+"""The class that authors subclass: what they declare, and which checks follow from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from probe_core.testing.case import Case
+
+# So that a failed check shows its values, as in a test of one's own.
+_CHECKS = ("package", "import", "empty", "hardware")
+pytest.register_assert_rewrite(*(f"probe_core.testing.checks_{name}" for name in _CHECKS))
+
+from probe_core.testing.checks_empty import Empty  # noqa: E402
+from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402
+from probe_core.testing.checks_import import Importing  # noqa: E402
+from probe_core.testing.checks_package import Packaging  # noqa: E402
+
+__all__ = ["ProberContract"]
+
+
+class ProberContract(Packaging, Importing, Empty, Hardware, Broken):
+    """Checks of one prober; subclass it as ``TestSomething``.
+
+    `name` is the entry point's name, `target` its ``module`` or ``module:attribute``. `project` is
+    the folder with its ``pyproject.toml``, if its packaging is to be checked. `import_ms` is what
+    importing the module may take beyond ``probe_core.api``. `may` names effects beyond reading
+    that are this prober's way: ``library`` (loads a shared library), ``process`` (starts a tool).
+
+    A method that is not overridden declares that there is nothing of that kind to check: its checks
+    are then not collected at all, rather than skipped.
+    """
+
+    def hardware(self, root: Path) -> Case:
+        """Make, below `root`, a machine with this prober's hardware on it."""
+        raise NotImplementedError
+
+    def broken(self, root: Path) -> Mapping[str, Case]:
+        """Make, below `root`, machines on which the hardware is there but cannot be asked.
+
+        Each needs a folder of its own; the keys are names for people.
+        """
+        raise NotImplementedError
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for method, checks in (("hardware", Hardware), ("broken", Broken)):
+            if getattr(cls, method) is getattr(ProberContract, method):
+                for name in vars(checks):
+                    if name.startswith("test_"):
+                        setattr(cls, name, None)
