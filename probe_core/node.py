@@ -137,8 +137,7 @@ def _from_psutil(machine: Machine) -> dict[str, int | None]:
 
         found = psutil.virtual_memory()
     except Exception:  # psutil raised on macOS 26 and 27 betas; a node must start all the same
-        from probe_core.probers.cpu_other import sysctl
+        from probe_core.probers.cpu_other import sysctl_int
 
-        total = sysctl("hw.memsize") if machine.os == "darwin" else None
-        return nothing | {"total": int(total) if total and total.isdecimal() else None}
+        return nothing | {"total": sysctl_int("hw.memsize") if machine.os == "darwin" else None}
     return {"total": found.total, "available": found.available, "limit": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_core.findings import finding
 from probe_core.probers.fallback import ACCELERATORS
+from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _NO_COMPUTE_DRIVERS = ("vfio-pci", "pci-stub", "xen-pciback")
 # libtpu drives TPUs from v5e on through vfio-pci (ray/_private/accelerators/tpu.py).
 _DRIVEN_BY_PROGRAMS = frozenset({("google", "vfio-pci")})
 _KIND_RANK = {"gpu": 0, "accelerator": 1, "npu": 2, "cpu": 3, "display": 4}
-_EXTRAS = {"nvidia": "nvidia", "amd": "amd", "arm": "mali"}
+_EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
 
 
 def in_order(devices: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -127,6 +128,7 @@ def bus_findings(
     `asked_vendors` are the PCI vendors whose own prober ran: what it left out is its to explain.
     """
     findings = []
+    unasked: dict[str, list[dict[str, Any]]] = {}
     for device in devices:
         if device["kind"] == "display":
             findings.append(_display(device))
@@ -136,8 +138,8 @@ def bus_findings(
             elif _lent(device):
                 findings.append(_lent_away(device))
             elif _pci_vendor(device) not in asked_vendors:
-                findings.append(_no_prober(device))
-    return findings
+                unasked.setdefault(_remedy(device), []).append(device)
+    return findings + [_no_prober(group, fix) for fix, group in unasked.items()]
 
 
 def _display(device: dict[str, Any]) -> Finding:
@@ -172,14 +174,23 @@ def _lent_away(device: dict[str, Any]) -> Finding:
     )
 
 
-def _no_prober(device: dict[str, Any]) -> Finding:
+def _remedy(device: dict[str, Any]) -> str:
     extra = _EXTRAS.get(device.get("vendor") or "")
-    name = device.get("name") or device["id"]
+    return f"pip install 'probe-core[{extra}]'" if extra else "install a prober for it"
+
+
+def _no_prober(devices: list[dict[str, Any]], fix: str) -> Finding:
+    """Say once, not eight times on a server, that nobody asked these devices."""
+    names = [device.get("name") or device["id"] for device in devices]
+    counted = [
+        f"{names.count(name)} × {name}" if names.count(name) > 1 else name
+        for name in dict.fromkeys(names)
+    ]
     return finding(
         "prober-missing",
-        f"only the bus was asked about {name}",
-        "no prober that ran knows this kind of device, so its memory and clocks are not live",
-        f"pip install 'probe-core[{extra}]'" if extra else "install a prober for it",
+        f"only the bus was asked about {joined(counted, 'and')}",
+        "no prober that ran knows this kind of device, so memory and clocks are not live",
+        fix,
         severity="info",
-        device=device["id"],
+        device=devices[0]["id"] if len(devices) == 1 else None,
     )

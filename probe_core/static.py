@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.findings import SEVERITIES, finding
+from probe_core.sightings import KINDS
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ def read_document(path: str) -> dict[str, Any]:
     document = _safe(json.loads(raw, parse_constant=_no_number))
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
-    _check(document)
+    _complete(document)
     return document
 
 
@@ -68,65 +69,100 @@ def _safe(value: Any) -> Any:
 
 
 _TEXT, _NUMBER = (str, type(None)), (int, float, type(None))
-# What readers rely on, by part: every report of schema 1 has these fields, of these types.
-_REPORT: dict[str, Any] = {
-    "node": dict,
-    "devices": list,
-    "outcomes": list,
-    "decisions": list,
-    "findings": list,
-    "timings_ms": dict,
-    "primary": _TEXT,
-    "fallback": _TEXT,
+# What readers rely on, by part: field, its types, and what stands for it where a report that was
+# written by hand, or by an older core, leaves it out.
+_MEMORY: dict[str, Any] = {
+    "kind": (_TEXT, None),
+    **dict.fromkeys(("total", "free", "usable"), (_NUMBER, None)),
+    "parts": (dict, {}),
 }
-_NODE: dict[str, Any] = {"memory": dict, **dict.fromkeys(("os", "kernel", "arch", "model"), _TEXT)}
-_NODE_MEMORY = dict.fromkeys(("total", "available", "limit"), _NUMBER)
-_DEVICE: dict[str, Any] = {
-    **dict.fromkeys(("id", "kind"), str),
-    **dict.fromkeys(("name", "vendor", "parent", "power_state"), _TEXT),
-    **dict.fromkeys(("fp32", "fp16", "int8", "bandwidth", "units"), _NUMBER),
-    **dict.fromkeys(("ids", "peaks", "backends", "links", "seen_by"), list),
-    **dict.fromkeys(("chip", "memory", "visibility", "unknown", "sources", "others"), dict),
-}
-_MEMORY = {"kind": _TEXT, **dict.fromkeys(("total", "free", "usable"), _NUMBER)}
-_CHIP = {"id": _TEXT, "by": _TEXT, "confidence": _TEXT, "candidates": list}
-_PEAK = {
-    **dict.fromkeys(("dtype", "path", "accumulate", "sparsity", "clock", "source"), str),
-    "tflops": (int, float),
-}
-_ROWS: dict[str, dict[str, Any]] = {
-    "outcomes": {"prober": str, "distribution": str, "status": str, "reason": _TEXT}
-    | {"partial": bool, "devices": int, "elapsed_ms": (int, float)},
-    "decisions": {"prober": str, "distribution": str, "selected": bool, "reason": _TEXT},
-    "findings": dict.fromkeys(("code", "severity", "what", "why", "fix"), str),
+_PARTS: dict[str, dict[str, Any]] = {
+    "the report": {
+        **dict.fromkeys(("node", "timings_ms"), (dict, {})),
+        **dict.fromkeys(("outcomes", "decisions", "findings"), (list, [])),
+        **dict.fromkeys(("primary", "fallback", "chipdb"), (_TEXT, None)),
+        "probe_core": (str, ""),
+    },
+    "its node": {
+        "memory": (dict, {}),
+        **dict.fromkeys(("os", "kernel", "arch", "model"), (_TEXT, None)),
+    },
+    "its node's memory": dict.fromkeys(("total", "available", "limit"), (_NUMBER, None)),
+    "a device": {
+        **dict.fromkeys(("name", "vendor", "parent", "power_state", "arch"), (_TEXT, None)),
+        **dict.fromkeys(("fp32", "fp16", "int8", "bandwidth", "units"), (_NUMBER, None)),
+        **dict.fromkeys(("ids", "peaks", "backends", "links", "seen_by"), (list, [])),
+        **dict.fromkeys(("chip", "memory", "unknown", "sources", "others"), (dict, {})),
+        "visibility": (dict, {}),
+    },
+    "a device's memory": _MEMORY,
+    "a device's chip": {
+        **dict.fromkeys(("id", "by", "confidence"), (_TEXT, None)),
+        "candidates": (list, []),
+    },
+    "a peak": {
+        **dict.fromkeys(("dtype", "path", "accumulate", "sparsity", "clock", "source"), (str, "")),
+        "confidence": (str, ""),
+    },
+    "one of its outcomes": {
+        **dict.fromkeys(("prober", "distribution", "status"), (str, "")),
+        "reason": (_TEXT, None),
+        "partial": (bool, False),
+        "devices": (int, 0),
+        "elapsed_ms": ((int, float), 0.0),
+    },
+    "one of its decisions": {
+        **dict.fromkeys(("prober", "distribution"), (str, "")),
+        "selected": (bool, False),
+        "reason": (_TEXT, None),
+    },
+    "one of its findings": {
+        **dict.fromkeys(("code", "what", "why", "fix"), (str, "")),
+        "severity": (str, "info"),
+        "device": (_TEXT, None),
+    },
 }
 
 
-def _check(document: dict[str, Any]) -> None:
-    """Raise `ValueError` where the document is not what its readers rely on."""
-    _fields("the report", document, _REPORT)
-    _fields("its node", document["node"], _NODE)
-    _fields("its node's memory", document["node"]["memory"], _NODE_MEMORY)
-    if not document["devices"]:
+def _complete(document: dict[str, Any]) -> None:
+    """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use."""
+    _fill("the report", document)
+    _fill("its node", document["node"])
+    _fill("its node's memory", document["node"]["memory"])
+    devices = document.get("devices")
+    if not isinstance(devices, list) or not devices:
         raise ValueError("it has no devices")
-    for device in document["devices"]:
-        _fields("a device", device, _DEVICE)
-        _fields("a device's memory", device["memory"], _MEMORY)
-        _fields("a device's chip", device["chip"], _CHIP)
-        for peak in device["peaks"]:
-            _fields("a peak", peak, _PEAK)
-    for part, fields in _ROWS.items():
+    for device in devices:
+        _complete_device(device)
+    for part in ("outcomes", "decisions", "findings"):
         for row in document[part]:
-            _fields(f"one of its {part}", row, fields)
+            _fill(f"one of its {part}", row)
     if any(one["severity"] not in SEVERITIES for one in document["findings"]):
         raise ValueError(f"a finding's severity is none of {', '.join(SEVERITIES)}")
 
 
-def _fields(what: str, table: Any, fields: dict[str, Any]) -> None:
+def _complete_device(device: Any) -> None:
+    _fill("a device", device)
+    for name in ("id", "kind"):
+        if not isinstance(device.get(name), str):
+            raise ValueError(f"a device has no {name!r} that is text")
+    if device["kind"] not in KINDS:
+        raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")
+    device["ids"] = device["ids"] or [device["id"]]
+    _fill("a device's memory", device["memory"])
+    _fill("a device's chip", device["chip"])
+    for peak in device["peaks"]:
+        _fill("a peak", peak)
+        if not isinstance(peak.get("tflops"), (int, float)):
+            raise ValueError("a peak has no 'tflops' that is a number")
+
+
+def _fill(what: str, table: Any) -> None:
+    """Give every field of a part its stand-in where it is missing or null."""
     if not isinstance(table, dict):
         raise ValueError(f"{what} is not a table")
-    for name, types in fields.items():
-        if name not in table:
-            raise ValueError(f"{what} has no {name!r}")
-        if not isinstance(table[name], types):
+    for name, (types, default) in _PARTS[what].items():
+        if table.get(name) is None:
+            table[name] = type(default)(default) if isinstance(default, (dict, list)) else default
+        elif not isinstance(table[name], types):
             raise ValueError(f"{what} has a {name!r} of the wrong type")

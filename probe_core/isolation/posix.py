@@ -172,6 +172,8 @@ def _peek(child: Child) -> str | None:
     Not reaped yet, its process id cannot be given to somebody else's group meanwhile.
     """
     try:
+        if not hasattr(os, "waitid"):
+            return _peek_and_reap(child)
         info = os.waitid(os.P_PID, child.pids[0], os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         child.gone = True
@@ -181,6 +183,23 @@ def _peek(child: Child) -> str | None:
     if info.si_code == os.CLD_EXITED:
         return f"it exited with status {info.si_status}"
     return f"it was killed by {signal_name(info.si_status)}"
+
+
+def _peek_and_reap(child: Child) -> str | None:
+    """Do the same on macOS before Python 3.13, which cannot look without reaping.
+
+    The rest of the group is killed at once, before its number could be another group's.
+    """
+    pid, status = os.waitpid(child.pids[0], os.WNOHANG)
+    if pid == 0:
+        return None
+    child.gone = True
+    try:
+        os.killpg(pid, _signal.SIGKILL)
+    except OSError:
+        pass
+    code = os.waitstatus_to_exitcode(status)
+    return f"it was killed by {signal_name(-code)}" if code < 0 else f"it exited with status {code}"
 
 
 def signal_name(number: int) -> str:

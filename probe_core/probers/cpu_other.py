@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["devices", "sysctl"]
+__all__ = ["devices", "sysctl", "sysctl_int"]
 
 
 def devices(machine: Machine) -> list[dict[str, Any]]:
@@ -50,16 +50,15 @@ def _mac() -> dict[str, Any]:
     if name:
         facts["name"] = name
         facts["vendor"] = "apple" if name.startswith("Apple") else "intel"
-    cores, threads = sysctl("hw.physicalcpu"), sysctl("hw.logicalcpu")
-    if cores and cores.isdecimal():
-        facts["units"] = int(cores)
-    if threads and threads.isdecimal():
-        facts["threads"] = int(threads)
+    for key, name in (("units", "hw.physicalcpu"), ("threads", "hw.logicalcpu")):
+        count = sysctl_int(name)
+        if count:
+            facts[key] = count
     clusters = []
-    for level, kind in (("0", "performance"), ("1", "efficiency")):
-        count = sysctl(f"hw.perflevel{level}.physicalcpu")
-        if count and count.isdecimal():
-            clusters.append({"kind": kind, "cores": int(count)})
+    for level, kind in ((0, "performance"), (1, "efficiency")):
+        count = sysctl_int(f"hw.perflevel{level}.physicalcpu")
+        if count:
+            clusters.append({"kind": kind, "cores": count})
     if clusters:
         facts["cpu"]["clusters"] = clusters
     return facts
@@ -104,10 +103,19 @@ def _registry_value(path: str, name: str) -> object:
 
 
 def sysctl(name: str) -> str | None:
-    """Return a macOS sysctl as text, numbers in decimal; None where there is none.
+    """Return a macOS sysctl that is text; None where there is none."""
+    raw = _sysctl(name)
+    return raw.rstrip(b"\0").decode("utf-8", "replace") or None if raw else None
 
-    Through libc: starting the sysctl command would take longer than the whole probe.
-    """
+
+def sysctl_int(name: str) -> int | None:
+    """Return a macOS sysctl that is a number; None where there is none."""
+    raw = _sysctl(name)
+    return int.from_bytes(raw, sys.byteorder) if raw and len(raw) in (4, 8) else None
+
+
+def _sysctl(name: str) -> bytes | None:
+    """Through libc: starting the sysctl command would take longer than the whole probe."""
     import ctypes
 
     try:
@@ -121,7 +129,4 @@ def sysctl(name: str) -> str | None:
     buffer = ctypes.create_string_buffer(size.value)
     if call(key, buffer, ctypes.byref(size), None, 0) != 0:
         return None
-    raw = buffer.raw[: size.value]
-    if size.value in (4, 8) and not raw.rstrip(b"\0").isalnum():
-        return str(int.from_bytes(raw, "little"))
-    return raw.rstrip(b"\0").decode("utf-8", "replace") or "0"
+    return buffer.raw[: size.value]

@@ -119,12 +119,14 @@ def _sighting(machine: Machine, address: str, nodes: Nodes) -> dict[str, Any] | 
         "ids": [identity],
         "kind": kind,
         "pci": _pci(machine, folder, vendor, device, pci_class),
-        "links": _links(machine, folder),
         "node_index": dict(nodes.get(machine.realpath(folder), {})),
     }
     if vendor in VENDORS:
         sighting["vendor"] = VENDORS[vendor]
-    return sighting | _state(machine, folder)
+    sighting |= _state(machine, folder)
+    # The kernel wakes a sleeping device to read its link (pci-sysfs.c, pci_config_pm_runtime_get).
+    asleep = sighting.get("power_state", "active") != "active"
+    return sighting | {"links": [] if asleep else _links(machine, folder)}
 
 
 def _hex(machine: Machine, folder: str, name: str) -> str | None:

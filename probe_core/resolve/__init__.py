@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_chipdb import Database
-
     from probe_core.findings import Finding
 
     ResolveHook = Callable[[dict[str, Any]], str | None]
@@ -30,7 +29,6 @@ def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[Finding]]:
     """
     try:
         import probe_chipdb
-
         from probe_core.registry.trust import untrusted
 
         return probe_chipdb.load(extra=extra, accept=lambda path: untrusted([path])), []

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_chipdb import Chip, Database, Match
-
     from probe_core.findings import Finding
     from probe_core.resolve import ResolveHook
 
@@ -114,12 +113,23 @@ def _as_chip(device: dict[str, Any], chip: Chip) -> None:
         _replace(device, "bandwidth", chip.bandwidth)
     elif device["bandwidth"] is None:
         device["unknown"].setdefault("bandwidth", "chipdb has no bandwidth of this chip")
+    _nominal_memory(device, chip)
     device["chip"]["name"] = chip.name
     if live and chip.units and live != chip.units:
         nominal = [peak.as_json() for peak in chip.peaks()]
         device["chip"]["nominal"] = {"units": chip.units} | {
             name: shorthand(name, nominal) for name in SHORTHANDS
         }
+
+
+def _nominal_memory(device: dict[str, Any], chip: Chip) -> None:
+    """Give a card that no driver was asked about the memory it is sold with, marked as such."""
+    memory = device["memory"]
+    if memory["total"] is None and memory["kind"] in (None, "dedicated") and chip.memory.bytes:
+        memory |= {"kind": "dedicated", "total": chip.memory.bytes}
+        device["sources"] |= {"memory.total": "chipdb", "memory.kind": "chipdb"}
+        device["unknown"].pop("memory.total", None)
+        device["unknown"].pop("memory.kind", None)
 
 
 def _chip_peaks(device: dict[str, Any], chip: Chip, units: int | None) -> Any:
