@@ -123,9 +123,14 @@ def _as_chip(device: dict[str, Any], chip: Chip) -> None:
 
 
 def _nominal_memory(device: dict[str, Any], chip: Chip) -> None:
-    """Give a card that no driver was asked about the memory it is sold with, marked as such."""
+    """Give a card that only the bus saw the memory it is sold with, marked as such.
+
+    Where a prober asked, and got no answer, the reason says more than the number would.
+    """
     memory = device["memory"]
-    if memory["total"] is None and memory["kind"] in (None, "dedicated") and chip.memory.bytes:
+    if device["seen_by"] != ["bus"] or memory["kind"] not in (None, "dedicated"):
+        return
+    if memory["total"] is None and chip.memory.bytes:
         memory |= {"kind": "dedicated", "total": chip.memory.bytes}
         device["sources"] |= {"memory.total": "chipdb", "memory.kind": "chipdb"}
         device["unknown"].pop("memory.total", None)
