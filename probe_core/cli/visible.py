@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     chosen = [name for name in CONSUMERS if args.consumer in (None, name)]
     asked = _ask(args, context, views, document)
     if args.json:
-        told = {name: merged(views.get(name, ())) for name in chosen if _wanted(name, args, views)}
+        told = {name: _told(views.get(name, ())) for name in chosen if _wanted(name, args, views)}
         for name, answer in asked.items():
             if name in told:
                 told[name]["driver"] = answer
@@ -60,6 +60,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _wanted(name: str, args: argparse.Namespace, views: Mapping[str, object]) -> bool:
     return name in views or name == args.consumer
+
+
+def _told(views: Sequence[View]) -> dict[str, Any]:
+    """Return a runtime's answer with an entry for each of its devices, seen ones first."""
+    entries = [{"id": name, **view.entry(name)} for view in views for name in view.pool]
+    entries.sort(key=lambda entry: (_rank(entry), entry["index"] or 0))
+    return {**merged(views), "devices": entries}
 
 
 def merged(views: Sequence[View]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ devices given were chosen among those that it left.
 
 from __future__ import annotations
 
+from probe_core.selection.for_tinygrad import tinygrad_changes
 from probe_core.visibility import see
 from probe_core.visibility.level_zero import VARIABLE as ZE_MASK
 from probe_core.visibility.pool import gpus_of, identifier, in_order, uuids
@@ -15,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from probe_core.visibility import Views
 
     Device = Mapping[str, Any]
     Changes = dict[str, str | None]
@@ -26,28 +29,56 @@ _NOTHING = "-1"
 
 
 def confine(
-    document: Mapping[str, Any], devices: Sequence[Device], environ: Mapping[str, str]
+    document: Mapping[str, Any],
+    devices: Sequence[Device],
+    environ: Mapping[str, str],
+    *,
+    versions: Mapping[str, str] | None = None,
 ) -> Changes:
     """Return what to set (or, for None, to unset) so that a process sees `devices` alone.
 
     `document` is the node's report; the numbers count all its devices, since they are resolved
-    before any mask. Every vendor's other devices are hidden. The order of `devices` is kept
-    where the consumer keeps orders. Variables of vendors that are not on the node are left alone.
+    before any mask. Every vendor's other devices are hidden, and a device that `environ` hides
+    from one consumer stays hidden from it, whichever consumer's numbers it was chosen by. The
+    order of `devices` is kept where the consumer keeps orders. Variables of vendors that are not
+    on the node are left alone. `versions` is as for `probe_core.visibility.see`.
     """
     every = [one for one in document.get("devices") or () if one.get("kind") != "cpu"]
     vendors = {one.get("vendor") for one in every if one.get("kind") == "gpu"}
+    views = see(every, environ, os=_system(document), versions=versions)
     changes: Changes = {}
     if "nvidia" in vendors:
-        changes |= _nvidia(every, devices)
+        changes |= _nvidia(every, _left(devices, views, "cuda"))
     if "amd" in vendors:
-        changes |= _amd(every, devices, environ, alone="nvidia" not in vendors)
+        changes |= _amd(every, devices, views)
+        if "nvidia" not in vendors and "CUDA_VISIBLE_DEVICES" in environ:
+            # HIP's second name: the old numbers are wrong now
+            changes["CUDA_VISIBLE_DEVICES"] = changes["HIP_VISIBLE_DEVICES"]
     if "intel" in vendors:
         changes |= _intel(every, devices, environ)
     if vendors:
-        changes |= _tinygrad(every, devices, environ)
-        changes |= _selector(environ)
-        changes |= _ggml(every, devices, {**environ, **_set(changes)})
+        shown = _left(devices, views, "tinygrad")
+        changes |= tinygrad_changes(every, shown, environ, (versions or {}).get("tinygrad"))
+        if environ.get("ONEAPI_DEVICE_SELECTOR"):
+            from probe_core.selection.for_sycl import selector_changes
+
+            changes |= selector_changes(every, environ, {**environ, **_set(changes)})
+        allowed = _left(devices, views, "ggml-vulkan")
+        changes |= _ggml(every, allowed, {**environ, **_set(changes)})
     return changes
+
+
+def _system(document: Mapping[str, Any]) -> str:
+    node = document.get("node")
+    return str((node.get("os") if isinstance(node, dict) else None) or "linux")
+
+
+def _left(devices: Sequence[Device], views: Views, consumer: str) -> list[Device]:
+    """Return those of `devices` that the consumer surely sees now; all where it is no consumer."""
+    if consumer not in views:
+        return list(devices)
+    seen = {name for view in views[consumer] for name in view.visible}
+    return [one for one in devices if identifier(one) in seen]
 
 
 def _set(changes: Changes) -> dict[str, str]:
@@ -74,12 +105,10 @@ def _cuda_name(device: Device) -> str | None:
     return next((uuid for uuid in uuids(device) if uuid.startswith(("GPU-", "MIG-"))), None)
 
 
-def _amd(
-    every: Sequence[Device], devices: Sequence[Device], environ: Mapping[str, str], *, alone: bool
-) -> Changes:
+def _amd(every: Sequence[Device], devices: Sequence[Device], views: Views) -> Changes:
     from probe_core.visibility.rocr import agents, amd_uuid
 
-    mine = [one for one in devices if one.get("vendor") == "amd"]
+    mine = [one for one in _left(devices, views, "rocr") if one.get("vendor") == "amd"]
     ranked = agents(every)
     known = [amd_uuid(one) for one in ranked]
     places = {identifier(one): at for at, one in enumerate(ranked)}
@@ -90,15 +119,16 @@ def _amd(
     ]
     if not all(names):
         names = [str(places[identifier(one)]) for one in mine if identifier(one) in places]
-    left = ",".join(str(number) for number in range(len(mine)))  # HIP counts what ROCr left
-    changes: Changes = {
+    return {
         "ROCR_VISIBLE_DEVICES": ",".join(str(name) for name in names),
-        "HIP_VISIBLE_DEVICES": left,
-        "GPU_DEVICE_ORDINAL": left,
+        "HIP_VISIBLE_DEVICES": _numbers(mine, _left(mine, views, "hip")),
+        "GPU_DEVICE_ORDINAL": _numbers(mine, _left(mine, views, "opencl")),
     }
-    if alone and "CUDA_VISIBLE_DEVICES" in environ:
-        changes["CUDA_VISIBLE_DEVICES"] = left  # HIP's second name; the old numbers are wrong now
-    return changes
+
+
+def _numbers(devices: Sequence[Device], wanted: Sequence[Device]) -> str:
+    """Return the numbers of the `wanted` among `devices`, as what comes after ROCr counts them."""
+    return ",".join(str(at) for at, one in enumerate(devices) if one in wanted)
 
 
 def _intel(
@@ -108,61 +138,6 @@ def _intel(
 
     mine = [identifier(one) for one in devices if one.get("vendor") == "intel"]
     return {ZE_MASK: mask_of(every, environ, mine) or _NOTHING}
-
-
-def _selector(environ: Mapping[str, str]) -> Changes:
-    """Renew a SYCL selector: its numbers counted what the old masks left.
-
-    Numbers are dropped and backends kept: the new masks show nothing but the devices given.
-    """
-    from probe_core.visibility.sycl import VARIABLE, parse_selector
-
-    value = environ.get(VARIABLE)
-    if not value:
-        return {}
-    selectors, fault = parse_selector(value)
-    if fault is not None or not any(one.number is not None for one in selectors):
-        return {}
-    backends = dict.fromkeys(one.backend for one in selectors if not one.discards)
-    return {VARIABLE: ";".join(f"{backend}:gpu" for backend in backends)}
-
-
-def _tinygrad(
-    every: Sequence[Device], devices: Sequence[Device], environ: Mapping[str, str]
-) -> Changes:
-    """Give tinygrad since 0.13 its indices in DEV, unless DEV names a backend without them."""
-    from probe_core.visibility.rocr import agents
-
-    targets = []
-    for vendor, backend in (("nvidia", "NV"), ("amd", "AMD")):
-        ranked = agents(every) if vendor == "amd" else in_order(gpus_of(every, vendor), "nvml")
-        places = {identifier(one): at for at, one in enumerate(ranked)}
-        numbers = [str(places[identifier(one)]) for one in devices if identifier(one) in places]
-        if numbers:
-            targets.append(f":{','.join(numbers)}+{backend}")
-    said = environ.get("DEV")
-    if not targets or (said and not _replaceable(said)):
-        return {}
-    return {"DEV": _merged(said or "", targets)}
-
-
-def _replaceable(value: str) -> bool:
-    names = [target.rpartition("+")[2].split(":")[0].upper() for target in value.split(";")]
-    return any(name in ("NV", "AMD") for name in names)
-
-
-def _merged(said: str, targets: Sequence[str]) -> str:
-    """Return DEV with the indices put into the targets that it names, in its own order."""
-    if not said:
-        return ";".join(targets)
-    indices = {target.rpartition("+")[2]: target[1:].rpartition("+")[0] for target in targets}
-    found = []
-    for target in said.split(";"):
-        front, _, rest = target.rpartition("+")
-        numbers = indices.get(rest.split(":")[0].upper())
-        interface = front.rpartition(":")[0] if ":" in front else front
-        found.append(f"{interface}:{numbers}+{rest}" if numbers is not None else target)
-    return ";".join(found)
 
 
 def _ggml(

@@ -7,7 +7,15 @@ and nvitop (`parse_cuda_visible_devices`) observed it.
 
 from __future__ import annotations
 
-from probe_core.visibility.mig import MANY_SINCE, UUID_SINCE, Instance, expand, instances_of
+from probe_core.visibility.mig import (
+    MANY_SINCE,
+    UUID_SINCE,
+    Instance,
+    expand,
+    homeless,
+    instances_of,
+    is_instance,
+)
 from probe_core.visibility.numbers import strtol
 from probe_core.visibility.pool import driver_major, gpus_of, identifier, strangers, uuids
 from probe_core.visibility.speed import cuda_orders
@@ -36,11 +44,12 @@ _DRIVER = "the driver's version is not known, and 570 changed which MIG instance
 
 def see(devices: Sequence[Device], environ: Mapping[str, str]) -> View:
     """Return what CUDA would see of a report's devices under `environ`."""
-    gpus = gpus_of(devices, "nvidia")
+    told = [gpu for gpu in gpus_of(devices, "nvidia") if not is_instance(gpu)]
+    gpus = [*told, *homeless(devices, told)]
     instances = instances_of(devices, gpus)
     value = environ.get(VARIABLE)
     driver = driver_major(gpus)
-    pool = [identifier(gpu) for gpu in gpus]
+    pool = [identifier(gpu) for gpu in told]
     pool += [instance.id for cut in instances.values() for instance in cut]
     masks, uncertain = _masks(value, gpus, instances, driver, environ.get("CUDA_DEVICE_ORDER"))
     variable = VARIABLE if value is not None else None

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
     Device = Mapping[str, Any]
 
-__all__ = ["MANY_SINCE", "UUID_SINCE", "Instance", "expand", "instances_of"]
+__all__ = [
+    "MANY_SINCE",
+    "UUID_SINCE",
+    "Instance",
+    "expand",
+    "homeless",
+    "instances_of",
+    "is_instance",
+]
 
 # "Starting with CUDA 12/R570, enumeration of a single compute instance per GPU instance is
 # supported" and "with drivers >= R470 each MIG device is assigned a UUID starting with MIG-"
@@ -65,10 +73,33 @@ def instances_of(devices: Sequence[Device], gpus: Sequence[Device]) -> dict[str,
     """Return the MIG instances of each GPU in MIG mode: an empty list for one without any."""
     found = {}
     for gpu in gpus:
-        cut = [Instance(device) for device in partitions(devices, gpu)]
+        cut = [Instance(one) for one in gpu.get("cut") or partitions(devices, gpu)]
         if cut or _flagged(gpu):
             found[identifier(gpu)] = cut
     return found
+
+
+def is_instance(device: Device) -> bool:
+    """Return whether the device is a MIG instance, by its UUID."""
+    return any(uuid.startswith("MIG-") for uuid in uuids(device))
+
+
+def homeless(devices: Sequence[Device], gpus: Sequence[Device]) -> list[Device]:
+    """Return stand-ins for GPUs that the report lacks, each with one or more of its instances.
+
+    A container may be shown an instance and not the GPU that it was cut from.
+    """
+    known = {name for gpu in gpus for name in (identifier(gpu), *(gpu.get("ids") or ()))}
+    found: dict[str, Device] = {}
+    for device in devices:
+        parent = device.get("parent")
+        if device.get("vendor") == "nvidia" and is_instance(device) and parent not in known:
+            name = str(parent or f"gpu-of:{identifier(device)}")
+            stand_in = found.setdefault(
+                name, {"id": name, "vendor": "nvidia", "driver": device.get("driver"), "cut": []}
+            )
+            stand_in["cut"].append(device)
+    return list(found.values())
 
 
 def _flagged(gpu: Device) -> bool:

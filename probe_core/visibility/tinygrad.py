@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Device = Mapping[str, Any]
 
-__all__ = ["NEWEST", "dev_indices", "see", "tinygrad_visible"]
+__all__ = ["NEWEST", "dev_indices", "release_of", "see", "tinygrad_visible"]
 
 NEWEST = (0, 14)
 """What is assumed when nobody told tinygrad's version."""
@@ -30,7 +30,7 @@ def see(
     devices: Sequence[Device], environ: Mapping[str, str], version: str | None = None
 ) -> list[View]:
     """Return what tinygrad's NV and AMD backends would see; `version` as in ``0.12.0``."""
-    release = _release(version)
+    release = release_of(version)
     found = []
     for vendor, (backend, own) in _OWN.items():
         gpus = agents(devices) if vendor == "amd" else in_order(gpus_of(devices, vendor), "nvml")
@@ -39,7 +39,8 @@ def see(
     return found
 
 
-def _release(version: str | None) -> tuple[int, ...]:
+def release_of(version: str | None) -> tuple[int, ...]:
+    """Return a version as numbers, ``(0, 12, 0)``; without one, the newest that is known."""
     if not version:
         return NEWEST
     parts = []

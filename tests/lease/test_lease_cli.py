@@ -18,7 +18,16 @@ def test_visible_for_one_runtime(node: Node) -> None:
         "variable": "CUDA_VISIBLE_DEVICES",
         "value": "1",
         "certain": True,
+        "devices": [
+            _seen("pci:0000:02:00.0", 0, None),
+            _seen("pci:0000:01:00.0", None, "CUDA_VISIBLE_DEVICES='1' does not name it"),
+        ],
     }
+
+
+def _seen(name: str, index: int | None, reason: str | None) -> dict[str, object]:
+    said = {"id": name, "visible": index is not None, "index": index, "reason": reason}
+    return said | {"variable": "CUDA_VISIBLE_DEVICES"}
 
 
 def test_visible_for_all(node: Node) -> None:

@@ -209,7 +209,8 @@ _BEFORE = st.fixed_dictionaries(
         "ZE_AFFINITY_MASK": st.sampled_from(["1", "0,1", "9"]),
         "ONEAPI_DEVICE_SELECTOR": st.sampled_from(["level_zero:0", "*:gpu", "opencl:gpu"]),
         "GGML_VK_VISIBLE_DEVICES": st.sampled_from(["0", ""]),
-        "DEV": st.sampled_from(["NV", "CPU", "NVK:2+NV", ":0+AMD"]),
+        "GPU_DEVICE_ORDINAL": st.sampled_from(["1", "", "0,2"]),
+        "DEV": st.sampled_from(["", "NVK:2+NV;:0+AMD", ":0+AMD;NV", "CPU"]),
     },
 )
 
@@ -236,8 +237,12 @@ def test_what_is_set_confines_exactly_and_never_widens(
         assert (sorted(seen), len(seen)) == (sorted(mine), len(mine))
         if consumer != "level-zero":
             assert seen == mine
-    assert set(after["sycl"][0].visible) <= set(chosen)
-    assert after["ggml-vulkan"][0].visible == chosen
+    seen = before["ggml-vulkan"][0].visible
+    assert after["ggml-vulkan"][0].visible == [name for name in chosen if name in seen]
+    for consumer in ("cuda", "rocr", "hip", "level-zero", "sycl", "opencl", "tinygrad"):
+        may = {name for view in before[consumer] for name in view.possible}
+        now = {name for view in after[consumer] for name in view.possible}
+        assert now <= may & set(chosen) or changed.get("DEV") == "CPU", consumer
 
 
 def test_without_uuids_numbers_in_pci_order_do() -> None:
@@ -268,8 +273,50 @@ def test_tiles_hidden_before_stay_hidden() -> None:
 def test_dev_keeps_what_it_said() -> None:
     document = {"devices": FOUR}
     assert confine(document, FOUR[1:2], {})["DEV"] == ":1+NV"
-    assert confine(document, FOUR[1:3], {"DEV": "NVK:0+NV:NVCC"})["DEV"] == "NVK:1,2+NV:NVCC"
+    changes = confine(document, FOUR[1:3], {"DEV": "NVK:0,1,2+NV:NVCC"})
+    assert changes["DEV"] == "NVK:1,2+NV:NVCC"
+    assert confine(document, FOUR[1:2], {"DEV": "NVK:0+NV"})["DEV"] == "NVK:4+NV", "shows none"
     assert "DEV" not in confine(document, FOUR[1:2], {"DEV": "CPU"})
+
+
+def test_dev_hides_the_backend_without_a_device() -> None:
+    document = {"devices": [*FOUR, *AMD]}
+    assert confine(document, FOUR[1:2], {})["DEV"] == ":1+NV;:3+AMD"
+    assert confine(document, AMD[2:], {})["DEV"] == ":2+AMD;:4+NV"
+    assert confine({"devices": NODE}, INTEL, {})["DEV"] == ":3+"
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.10.0", {"VISIBLE_DEVICES": "1"}),
+        ("0.11.0", {"VISIBLE_DEVICES": "1"}),
+        ("0.12.0", {"HCQ_VISIBLE_DEVICES": "1"}),
+        ("0.13.0", {"DEV": ":1+NV"}),
+        (None, {"DEV": ":1+NV", "VISIBLE_DEVICES": "1"}),
+    ],
+)
+def test_tinygrad_has_a_variable_for_each_generation(
+    version: str | None, expected: dict[str, str]
+) -> None:
+    versions = {"tinygrad": version} if version else None
+    changes = confine({"devices": FOUR}, FOUR[1:2], {}, versions=versions)
+    names = ("DEV", "VISIBLE_DEVICES", "HCQ_VISIBLE_DEVICES")
+    assert {name: changes[name] for name in names if name in changes} == expected
+    after = see(FOUR, {k: v for k, v in changes.items() if v is not None}, versions=versions)
+    assert after["tinygrad"][0].visible == [FOUR[1]["id"]]
+
+
+def test_old_tinygrad_counts_cards_that_rocr_hides() -> None:
+    changes = confine({"devices": AMD}, AMD[2:], {"ROCR_VISIBLE_DEVICES": "1,2"})
+    assert (changes["HIP_VISIBLE_DEVICES"], changes["VISIBLE_DEVICES"]) == ("0", "2")
+
+
+def test_a_device_chosen_by_one_consumer_stays_hidden_from_another() -> None:
+    changes = confine({"devices": FOUR}, FOUR[:2], {"CUDA_VISIBLE_DEVICES": "1"})
+    assert changes["CUDA_VISIBLE_DEVICES"] == nodes.UUIDS[1]
+    changes = confine({"devices": AMD}, AMD[:2], {"GPU_DEVICE_ORDINAL": "1"})
+    assert (changes["HIP_VISIBLE_DEVICES"], changes["GPU_DEVICE_ORDINAL"]) == ("0,1", "1")
 
 
 def test_cudas_variable_is_renewed_on_a_node_of_amd_alone() -> None:
