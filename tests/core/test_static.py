@@ -118,16 +118,6 @@ def test_broken_report_is_refused_with_the_reason(
         read_document(str(file))
 
 
-def test_short_report_written_by_hand_is_completed(file: Path) -> None:
-    file.write_text('{"schema": 1, "devices": [{"id": "pci:0000:01:00.0", "kind": "gpu"}]}')
-    document = read_document(str(file))
-    assert document["node"]["memory"] == {"total": None, "available": None, "limit": None}
-    device = document["devices"][0]
-    assert device["ids"] == ["pci:0000:01:00.0"]
-    assert (device["name"], device["peaks"], device["memory"]["total"]) == (None, [], None)
-    assert (document["outcomes"], document["fallback"]) == ([], None)
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
