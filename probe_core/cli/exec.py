@@ -101,6 +101,7 @@ def _document(context: Context) -> dict[str, Any]:
 def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease:
     from probe_core.cli.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError, lease
+    from probe_core.selection.for_tinygrad import versions
 
     try:
         return lease(
@@ -114,6 +115,8 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
             report=_document(context),
             environ=context.environ,
             command=words,
+            measure=lambda: _document(context),
+            versions=versions(),
         )
     except SelectionError as error:
         raise CommandError(f"exec: {error}", USAGE if error.code == "syntax" else UNMET) from None

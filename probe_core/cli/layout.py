@@ -61,11 +61,12 @@ def _print(
 ) -> int:
     from probe_core.leasing.shell import lines
     from probe_core.selection.environment import confine
+    from probe_core.selection.for_tinygrad import versions
 
     said = []
     for index in wanted:
         group = found.groups[index]
-        changes = confine(document, group, context.environ)
+        changes = confine(document, group, context.environ, versions=versions())
         said.append({"index": index, "devices": [one["id"] for one in group], "set": changes})
         if not args.json:
             names = ", ".join(f"{one['id']} ({one.get('name')})" for one in group)

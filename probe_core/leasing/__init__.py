@@ -17,7 +17,7 @@ from probe_core.selection.errors import SelectionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Any
 
@@ -91,6 +91,8 @@ def lease(
     report: Any = None,
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
+    measure: Callable[[], Any] | None = None,
+    versions: Mapping[str, str] | None = None,
 ) -> Lease:
     """Lease devices that nobody else leases, and say how to confine a process to them.
 
@@ -99,7 +101,10 @@ def lease(
     have `memory` (bytes or ``20GiB``) free. With `share`, others that share may use them too.
     `wait`: False to fail at once, True to wait for ever, or seconds. `report` and `environ` are
     those of this process unless given; what `environ` hides is never handed out. `command` is
-    shown to others. This process's own environment is not changed.
+    shown to others. After a wait for devices with `memory`, `measure` is called for a fresh
+    report, once a second until they have it; unless given it probes again where `report` was not
+    given. `versions` tells versions that change what to set (``{"tinygrad": "0.12.0"}``). This
+    process's own environment is not changed.
 
     Raises `SelectionError` (code ``busy`` when others hold the devices) and `LeaseError`.
     """
@@ -114,10 +119,11 @@ def lease(
         from probe_core.probing import probe
 
         report = probe()
+        measure = measure or (lambda: probe(refresh=True))
     own = dict(os.environ if environ is None else environ)
     document = document_of(report)
     request = Request(count, wanted, index=index, memory=memory, share=share, consumer=consumer)
     seconds = None if wait is True else float(wait)
-    held = obtain(document, request, own, wait=seconds, command=command)
-    changes = confine(document, held.devices, own)
+    held = obtain(document, request, own, wait=seconds, command=command, measure=measure)
+    changes = confine(document, held.devices, own, versions=versions)
     return Lease(held, {**changes, HELD: note_held(own, held.devices)}, own)

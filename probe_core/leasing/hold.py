@@ -42,12 +42,16 @@ class Held:
         self.files = list(files)
         self.folder = folder
 
-    def release(self) -> None:
-        """Give the devices back, also where a child inherited the files. Can be called twice."""
+    def put_back(self) -> None:
+        """Give the devices back, also where a child inherited the files; the folder stays open."""
         for handle in self.files:
             drop(handle)
             os.close(handle)
         self.files = []
+
+    def release(self) -> None:
+        """Give the devices back, and close the folder. Can be called twice."""
+        self.put_back()
         self.folder.close()
 
     def hand_on(self) -> None:

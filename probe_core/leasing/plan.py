@@ -7,6 +7,7 @@ from time import monotonic
 from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.hold import Taker
 from probe_core.leasing.locks import try_take
+from probe_core.leasing.memory import wait_for_memory
 from probe_core.selection import SelectionError, select
 from probe_core.selection.candidates import candidates, free_memory
 from probe_core.selection.errors import unmet
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.leasing.hold import Choose, Held
+    from probe_core.leasing.memory import Measure
 
     Device = Mapping[str, Any]
 
@@ -63,21 +65,33 @@ def plan(
     Raises `SelectionError` for what this node can never give. When `waiting`, memory that is in
     use now may come free: the device's whole memory then counts.
     """
-    if request.wanted is not None:
-        return _named(document, request)
-    count = 1 if request.count is None else request.count
-    if count < 1:
-        raise SelectionError("a count is at least 1", code="syntax", asked=request.words())
     view = document
     if waiting and request.memory is not None:
         view = {**document, "devices": [_emptied(one) for one in document.get("devices") or ()]}
-    everything = select(view, memory=request.memory, consumer=request.consumer).devices
-    if len(everything) < count:
+    if request.wanted is not None:
+        return _told(document, *_named(view, request))
+    count = 1 if request.count is None else request.count
+    if count < 1:
+        raise SelectionError("a count is at least 1", code="syntax", asked=request.words())
+    try:
+        visible = select(view, memory=request.memory, consumer=request.consumer).devices
+    except SelectionError:
+        visible = []
+    if len(visible) < count:  # raises, in the words of what was asked for
         select(view, count=count, memory=request.memory, consumer=request.consumer)
-    names = [one.get("id") for one in everything]
-    usable = [one for one in document["devices"] if one.get("id") in names]
-    usable.sort(key=lambda one: (_used(one), names.index(one.get("id"))))
+    usable, _ = _told(document, visible, count)
+    places = {id(one): at for at, one in enumerate(usable)}
+    usable.sort(key=lambda one: (_used(one), places[id(one)]))
     return usable, count
+
+
+def _told(
+    document: Mapping[str, Any], devices: Sequence[Device], count: int
+) -> tuple[list[Device], int]:
+    """Return the devices as the document itself has them, and the count."""
+    names = [one.get("id") for one in devices]
+    found = [one for one in document["devices"] if one.get("id") in names]
+    return sorted(found, key=lambda one: names.index(one.get("id"))), count
 
 
 def _emptied(device: Device) -> dict[str, Any]:
@@ -133,11 +147,15 @@ def obtain(
     *,
     wait: float | None = 0,
     command: Sequence[str] = (),
+    measure: Measure | None = None,
 ) -> Held:
     """Lease devices: at once (`wait` 0), within `wait` seconds, or whenever (`wait` None).
 
-    Raises `SelectionError`: what can never be had at once, code ``busy`` when others hold it;
-    `LeaseError` when there is no folder for leases. The devices come in the consumer's order.
+    `measure` gives a fresh report: after a wait it tells whether the memory asked for is free,
+    which whoever held the device, or a process without a lease, may still be using.
+    Raises `SelectionError`: what can never be had at once, code ``busy`` when others hold it,
+    ``memory`` when they left too little; `LeaseError` when there is no folder for leases. The
+    devices come in the consumer's order.
     """
     deadline = None if wait is None else monotonic() + wait
     wanted, count = plan(document, request, waiting=wait != 0)
@@ -147,7 +165,12 @@ def obtain(
     taker = Taker(folder, wanted, every, environ, share=request.share, command=command)
     try:
         choose = _chooser(count, wanted)
-        held = taker.attempt(choose) if wait == 0 else taker.wait(choose, deadline)
+        if wait == 0:
+            held = taker.attempt(choose)
+        elif request.memory is None or measure is None:
+            held = taker.wait(choose, deadline)
+        else:
+            held = wait_for_memory(taker, choose, deadline, request.memory, measure)
         if held is None:
             raise _busy(document, request, taker, wait)
     except BaseException:
@@ -181,6 +204,8 @@ def _busy(
     said = [
         f"{one['device']} by process {one['pid'] or '?'} ({one['command'] or '?'})" for one in taken
     ]
+    if not taken and request.memory is not None and wait != 0:
+        return _short(document, request, wait)
     left = len(taker.keys) - len({one["device"] for one in taken})
     fix = "--wait to stand in line"
     if request.wanted is None and 0 < left < (request.count or 1):
@@ -198,4 +223,17 @@ def _busy(
         visible=found.visible,
         hidden=found.hidden,
         fix=fix,
+    )
+
+
+def _short(document: Mapping[str, Any], request: Request, wait: float | None) -> SelectionError:
+    found = candidates(document, request.consumer)
+    return unmet(
+        f"nobody leases them, but after {wait or 0:g} s less than {request.memory} was still free",
+        code="memory",
+        asked=request.words(),
+        consumer=found.consumer,
+        visible=found.visible,
+        hidden=found.hidden,
+        fix="ask for less, or end the processes that use the devices without a lease",
     )

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     Device = Mapping[str, Any]
     Changes = dict[str, str | None]
 
-__all__ = ["installed", "tinygrad_changes"]
+__all__ = ["tinygrad_changes", "versions"]
 
 _HCQ, _DEV = (0, 12), (0, 13)
 
 
-def installed() -> str | None:
-    """Return the version of the tinygrad that this interpreter would import; None without one.
+def versions() -> dict[str, str]:
+    """Return the version of the tinygrad that this interpreter would import; empty without one.
 
     Read from the names of the folders on the path: nothing is imported.
     """
@@ -36,9 +36,10 @@ def installed() -> str | None:
         except OSError:
             continue
         for name in names:
-            if name.startswith("tinygrad-") and name.endswith((".dist-info", ".egg-info")):
-                return name.split("-")[1].removesuffix(".dist").removesuffix(".egg")
-    return None
+            stem, dot, suffix = name.rpartition(".")
+            if stem.startswith("tinygrad-") and dot and suffix in ("dist-info", "egg-info"):
+                return {"tinygrad": stem.split("-")[1]}
+    return {}
 
 
 def tinygrad_changes(

@@ -35,10 +35,13 @@ def _number(digits: str, text: str) -> float:
 
 
 def format_size(count: int) -> str:
-    """Return bytes in the largest binary unit that leaves at least one: ``79.6 GiB``."""
-    value, unit = float(count), "B"
+    """Return bytes in the largest binary unit that leaves at least one: ``79.6 GiB``.
+
+    Cut, not rounded: what is said to be free can be asked for.
+    """
+    value, unit = count * 10, "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
+        if value < 10240:
             break
-        value, unit = value / 1024, larger
-    return f"{value:.0f} {unit}" if value == int(value) else f"{value:.1f} {unit}"
+        value, unit = value // 1024, larger
+    return f"{value / 10:g} {unit}"
