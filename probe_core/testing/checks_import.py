@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from probe_core.isolation.launch import _paths
-from probe_core.machine import Machine
-from probe_core.testing.case import Case, run_case, watch_case
+from probe_core.testing.case import run_case, watch_case
 from probe_core.testing.checks_package import Declared
 
 __all__ = ["Importing", "effects"]
@@ -28,7 +27,7 @@ class Importing(Declared):
 
     def test_it_can_be_imported_and_called(self, tmp_path: Path) -> None:
         """In the core's own child: no editable path, no user's site."""
-        run = run_case(self.prober(), Case(Machine(str(tmp_path)), []))
+        run = run_case(self.prober(), self.empty(tmp_path)[0])
         assert run.status not in ("load_error", "crashed", "protocol"), run.reason
 
     def test_importing_is_cheap(self) -> None:
@@ -56,12 +55,12 @@ class Importing(Declared):
 
     def test_it_leaves_the_process_as_it_is(self, tmp_path: Path) -> None:
         """Environment, working directory, umask, signals, threads, streams."""
-        _, noted = watch_case(self.prober(), Case(Machine(str(tmp_path)), []))
+        _, noted = watch_case(self.prober(), self.empty(tmp_path)[0])
         assert noted["changed"] == []
 
     def test_it_has_no_effects_without_hardware(self, tmp_path: Path) -> None:
         """Nothing is written, no tool or library is loaded where nothing of its own is."""
-        _, noted = watch_case(self.prober(), Case(Machine(str(tmp_path)), []))
+        _, noted = watch_case(self.prober(), self.empty(tmp_path)[0])
         assert effects(noted["events"], frozenset()) == []
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from probe_core.api import API_VERSION
+from probe_core.machine import Machine
 from probe_core.registry.discover import RESERVED
 from probe_core.registry.prober import Prober
-from probe_core.testing.case import prober_of
+from probe_core.testing.case import Case, prober_of
 
 __all__ = ["Declared", "Packaging"]
 
@@ -28,6 +29,7 @@ class Declared:
     project: Path | None = None
     import_ms: float = 50.0
     may: frozenset[str] = frozenset()
+    absent: str = "not_applicable"
 
     def prober(self) -> Prober:
         """Return the prober with its manifest applied."""
@@ -40,6 +42,23 @@ class Declared:
                 text = Path(path).read_text(encoding="utf-8")
                 return Path(path), json.loads(text)["probers"].get(self.name, {})
         return None, {}
+
+    def empty(self, root: Path, environ: dict[str, str] | None = None) -> list[Case]:
+        """Return empty machines of every system that the preconditions let it run on."""
+        when = self.prober().when
+        wanted = {name for one in when for name in one.get("os", ())}
+        everywhere = not when or any("os" not in one for one in when)
+        machines = [Machine(str(root), environ, system, arch) for system, arch in SYSTEMS]
+        return [Case(one, []) for one in machines if everywhere or one.os in wanted]
+
+
+SYSTEMS = (
+    ("linux", "x86_64"),
+    ("linux", "aarch64"),
+    ("darwin", "arm64"),
+    ("windows", "AMD64"),
+    ("linux", "riscv64"),
+)
 
 
 class Packaging(Declared):

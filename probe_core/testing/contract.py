@@ -26,8 +26,10 @@ class ProberContract(Packaging, Importing, Empty, Hardware, Broken):
 
     `name` is the entry point's name, `target` its ``module`` or ``module:attribute``. `project` is
     the folder with its ``pyproject.toml``, if its packaging is to be checked. `import_ms` is what
-    importing the module may take beyond ``probe_core.api``. `may` names effects beyond reading
-    that are this prober's way: ``library`` (loads a shared library), ``process`` (starts a tool).
+    importing the module may take beyond ``probe_core.api``. `absent` is its answer on a machine
+    without anything: ``unavailable`` for hardware that no machine of its system lacks. `may` names
+    effects beyond reading that are this prober's way: ``library`` (loads a shared library),
+    ``process`` (starts a tool).
 
     A method that is not overridden declares that there is nothing of that kind to check: its checks
     are then not collected at all, rather than skipped.

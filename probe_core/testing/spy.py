@@ -100,6 +100,7 @@ def probe_devices(request: Request) -> Generator[Any, None, NotApplicable | None
     asked = Request(machine, request.bus, active=request.active, deadline_s=request.deadline_s)
     notes = Notes()
     sys.addaudithook(notes.hear)
+    sys.dont_write_bytecode = True
     return (yield from _watched(target, asked, notes))
 
 
@@ -117,6 +118,8 @@ def _watched(
     except Exception as raised:
         error = raised
     notes.listening = False
+    sys.stdout.flush()  # the process ends without, and what was printed would not be seen
+    sys.stderr.flush()
     after = _state()
     changed = [what for what, value in before.items() if after[what] != value]
     noted = {"events": notes.events, "changed": changed}

@@ -1,0 +1,248 @@
+"""Tests of the tests: a good prober passes each check, and a bad one fails each once."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core.testing import Case, Machine, ProberContract
+
+GOOD = '''"""Acme accelerators."""
+from probe_core.api import Unavailable, hookimpl, not_applicable
+
+@hookimpl
+def probe_devices(request):
+    machine = request.machine
+    names = machine.listdir("/sys/class/acme")
+    if not names:
+        return not_applicable("no /sys/class/acme")
+    if machine.exists("/sys/class/acme/locked"):
+        raise Unavailable("the driver is locked", code="driver-locked")
+    return [describe(machine, name) for name in names]
+
+def describe(machine, name):
+    device = {"ids": [f"acme:{name}"], "kind": "npu", "unknown": {}}
+    text = machine.read(f"/sys/class/acme/{name}/name")
+    if text:
+        device["name"] = text
+    else:
+        device["unknown"]["name"] = "the driver does not say"
+    units = machine.read_int(f"/sys/class/acme/{name}/units")
+    if units and units < 1000:
+        device["units"] = units
+    return device
+'''
+MANIFEST = {"summary": "Acme", "api": "1.0", "priority": 400, "deadline_s": 3.0}
+WHEN = {"os": ["linux"], "any_path": ["/sys/class/acme"]}
+PROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "probe-acme"
+version = "1.0"
+dependencies = ["probe-core>=1.0"]
+[project.entry-points."probe_core.probers.v1"]
+acme = "x_acme.prober"
+[tool.hatch.build.targets.wheel]
+packages = ["src/x_acme"]
+"""
+
+
+class Contract(ProberContract):
+    """Bound to the plugin that the fixture writes; not collected itself."""
+
+    name = "acme"
+    target = "x_acme.prober"
+
+    def hardware(self, root: Path) -> Case:
+        for number in range(2):
+            folder = root / f"sys/class/acme/acme{number}"
+            folder.mkdir(parents=True)
+            (folder / "name").write_text(f"Acme {number}\n")
+            (folder / "units").write_text("8\n")
+        return Case(Machine(str(root)))
+
+    def broken(self, root: Path) -> Mapping[str, Case]:
+        (root / "sys/class/acme/locked").mkdir(parents=True)
+        return {"locked": Case(Machine(str(root)))}
+
+
+CHECKS = sorted(name for name in dir(Contract) if name.startswith("test_"))
+Plugin = Callable[..., Contract]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plugin:
+    """Return a function that writes the plugin, spoilt as told, and binds the contract to it."""
+    package = tmp_path / "plugin/src/x_acme"
+    package.mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(package.parent))
+
+    def write(
+        *changes: tuple[str, str], manifest: Any = None, project: str = PROJECT, **attributes: Any
+    ) -> Contract:
+        source = GOOD
+        for old, new in changes:
+            assert old in source
+            source = source.replace(old, new)
+        for name, text in (("__init__.py", ""), ("py.typed", ""), ("prober.py", source)):
+            (package / name).write_text(text)
+        fields = {**MANIFEST, "when": WHEN, **(manifest or {})}
+        if manifest is not False:
+            text = json.dumps({"schema": 1, "probers": {"acme": fields}})
+            (package / "prober.json").write_text(text)
+        (tmp_path / "plugin/pyproject.toml").write_text(project)
+        made = type("Made", (Contract,), {"project": tmp_path / "plugin", **attributes})
+        contract: Contract = made()
+        return contract
+
+    return write
+
+
+def run(contract: Contract, check: str, tmp_path: Path) -> None:
+    function = getattr(contract, check)
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    if "tmp_path" in inspect.signature(function).parameters:
+        function(folder)
+    else:
+        function()
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_good_prober_passes(plugin: Plugin, tmp_path: Path, check: str) -> None:
+    run(plugin(), check, tmp_path)
+
+
+TOP = "def probe_devices(request):\n"
+UNITS = '        device["units"] = units\n'
+EMPTY = 'return not_applicable("no /sys/class/acme")'
+IDS = '"ids": [f"acme:{name}"]'
+
+
+def top(line: str) -> tuple[str, str]:
+    return TOP, f"{TOP}    {line}\n"
+
+
+def module(line: str) -> tuple[str, str]:
+    return '"""Acme accelerators."""', f"{line}\n"
+
+
+BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
+    "test_its_name_can_be_used": {"name": "cpu"},
+    "test_its_module_is_found_without_importing": {"target": "x_acme.missing"},
+    "test_it_has_a_manifest": {"manifest": False},
+    "test_its_manifest_has_no_mistake": {"manifest": {"priorty": 5}},
+    "test_its_manifest_says_what_it_is": {"manifest": {"summary": " "}},
+    "test_its_manifest_names_an_api_there_is": {"manifest": {"api": "9.0"}},
+    "test_its_deadline_is_bearable": {"manifest": {"deadline_s": 100}},
+    "test_its_project_declares_the_entry_point": {
+        "project": PROJECT.replace("acme = ", "acne = "),
+    },
+    "test_its_wheel_holds_all_it_needs": {
+        "project": PROJECT + 'exclude = ["*.json"]\n',
+    },
+    "test_it_can_be_imported_and_called": module("import no_such_module"),
+    "test_importing_is_cheap": module("import time; time.sleep(0.08)"),
+    "test_importing_prints_nothing": module("print('hello')"),
+    "test_it_leaves_the_process_as_it_is": top("import os; os.umask(0o077)"),
+    "test_it_has_no_effects_without_hardware": top("import subprocess; subprocess.run(['true'])"),
+    "test_without_hardware_it_is_not_applicable": (EMPTY, 'raise Unavailable("none", code="a-b")'),
+    "test_it_says_why_not": (EMPTY, "return []"),
+    "test_without_hardware_it_prints_nothing": (EMPTY, "print('none'); " + EMPTY),
+    "test_without_hardware_it_takes_little_time": {
+        "changes": (top("import time; time.sleep(0.35)"),),
+        "manifest": {"deadline_s": 0.6},
+    },
+    "test_it_bears_every_system": top("if request.machine.arch == 'riscv64': raise OSError"),
+    "test_it_reads_the_machine_and_not_this_one": (
+        'machine.listdir("/sys/class/acme")',
+        '__import__("os").listdir("/")',
+    ),
+    "test_it_bears_an_empty_environment": top("request.machine.environ['HOME']"),
+    "test_it_bears_files_where_folders_should_be": (
+        'machine.listdir("/sys/class/acme")',
+        '__import__("os").listdir(machine.path("/sys")) if machine.exists("/sys") else []',
+    ),
+    "test_its_hardware_is_found": ("/sys/class/acme", "/sys/class/acne"),
+    "test_its_preconditions_let_it_run": {"manifest": {"when": {"any_path": ["/dev/acme0"]}}},
+    "test_every_value_can_be_believed": (UNITS, '        device["units"] = -units\n'),
+    "test_every_device_has_a_strong_id": (IDS, '"ids": [f"index:{name}"]'),
+    "test_no_two_devices_share_an_id": (IDS, '"ids": ["acme:0"]'),
+    "test_ids_are_the_same_at_every_look": (
+        IDS,
+        '"ids": [f"acme:{__import__(\'os\').getpid()}-{name}"]',
+    ),
+    "test_the_place_of_the_machine_does_not_show": (
+        IDS,
+        IDS + ', "extra": {"path": machine.path("/sys")}',
+    ),
+    "test_answers_are_plain_data": (UNITS, '        device["units"] = {units}\n'),
+    "test_what_is_unknown_is_left_out_with_a_reason": (UNITS, '        device["vendor"] = ""\n'),
+    "test_with_hardware_it_takes_half_its_deadline": {
+        "changes": ((UNITS, UNITS + "    import time; time.sleep(0.2)\n"),),
+        "manifest": {"deadline_s": 0.6},
+    },
+    "test_with_hardware_it_prints_nothing": (
+        UNITS,
+        UNITS + "    import sys; sys.stderr.write('x')\n",
+    ),
+    "test_it_changes_nothing_on_the_machine": (
+        UNITS,
+        UNITS + "    open(machine.path('/log'), 'a').write('x')\n",
+    ),
+    "test_it_only_reads": (UNITS, UNITS + "    open('/dev/full')\n"),
+    "test_it_bears_an_empty_bus": top("request.bus[0]"),
+    "test_it_bears_garbage_in_every_file": (
+        "    if text:\n",
+        "    if not text.isascii(): 1 / 0\n    if text:\n",
+    ),
+    "test_it_bears_empty_files": ("    if text:\n", "    if text[0]:\n"),
+    "test_it_bears_absurd_numbers": ("units < 1000:", "len(range(units)) < 1000:"),
+    "test_it_bears_missing_files": ("    if text:\n", "    if text.strip():\n"),
+    "test_what_cannot_be_asked_is_unavailable": (
+        "raise Unavailable",
+        "return not_applicable('x') or ",
+    ),
+    "test_what_is_unavailable_has_a_code_and_a_reason": (
+        'code="driver-locked"',
+        'code="unavailable"',
+    ),
+}
+
+
+def test_there_is_a_bad_prober_for_each_check() -> None:
+    assert sorted(BAD) == CHECKS
+    assert len(CHECKS) >= 30
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_bad_prober_fails(plugin: Plugin, tmp_path: Path, check: str) -> None:
+    bad = BAD[check]
+    options = {"changes": (bad,)} if isinstance(bad, tuple) else dict(bad)
+    contract = plugin(*options.pop("changes", ()), **options)
+    with pytest.raises((AssertionError, ValueError)):
+        run(contract, check, tmp_path)
+
+
+def test_what_is_not_declared_is_not_collected() -> None:
+    bare = type("TestBare", (ProberContract,), {"name": "bare", "target": "x_bare"})
+    left = [name for name in dir(bare) if name.startswith("test_") and getattr(bare, name)]
+    assert "test_its_hardware_is_found" not in left
+    assert "test_what_cannot_be_asked_is_unavailable" not in left
+    assert "test_without_hardware_it_is_not_applicable" in left
+
+
+def test_it_is_no_plugin_of_pytest() -> None:
+    """Who installed probe-core for something else pays nothing in their own test runs."""
+    import tomllib
+
+    root = Path(__file__).resolve().parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert "pytest11" not in project.get("entry-points", {})
