@@ -121,11 +121,18 @@ def angle(text: str) -> str:
 
 def bracket(text: str) -> str:
     """pci.ids puts the product into the last bracket: `AD102 [GeForce RTX 4090]`."""
+    text = drop_id_bracket(text)
+    if text.endswith("]") and (start := text.rfind("[")) > 0:
+        return text[start + 1 : -1].strip() or text
+    return text
+
+
+def drop_id_bracket(text: str) -> str:
+    """`... [10de:2684]` and `... [0x56a0]`: the id is no part of the name."""
     if text.endswith("]") and (start := text.rfind("[")) > 0:
         inside = text[start + 1 : -1].strip()
         if _is_pci_id(inside) or inside.startswith("0x"):
             return text[:start].strip()
-        return inside or text
     return text
 
 

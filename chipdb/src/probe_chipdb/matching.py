@@ -79,7 +79,7 @@ def _answer(db: "Database", asked: "Question") -> Match:
     if why:
         return Match(reason=f"no chip of the table: {why}")
     by, chips = _hardware(db, asked)
-    named = _allowed(db, db.ids(f"n:{asked.key}"), asked) if asked.key else []
+    named = _named(db, asked)
     if not chips:
         by, chips = _by_units(db, asked, named)
     if not chips:
@@ -87,6 +87,14 @@ def _answer(db: "Database", asked: "Question") -> Match:
     conflicts = _disagreement(chips, named, asked, by)
     narrowed = [chip for chip in chips if chip in named]
     return _decide(by, chips, narrowed or chips, asked, db, conflicts)
+
+
+def _named(db: "Database", asked: "Question") -> "list[Chip]":
+    """The chips of the name; a name that holds its die before one without."""
+    for key in (asked.whole, asked.key):
+        if key and (ids := db.ids(f"n:{key}")):
+            return _allowed(db, ids, asked)
+    return []
 
 
 def _hardware(db: "Database", asked: "Question") -> "tuple[str, list[Chip]]":

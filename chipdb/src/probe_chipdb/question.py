@@ -2,7 +2,7 @@
 
 from probe_chipdb.dt_text import compatibles_in
 from probe_chipdb.pci_text import NONE, ids_in, revision_in
-from probe_chipdb.spelling import claimed_vendor, is_generic, normalise
+from probe_chipdb.spelling import claimed_vendor, is_generic, normalise, with_die
 from probe_chipdb.told import register_in, units_in
 
 
@@ -24,6 +24,7 @@ class Question:
         "subsystem",
         "units",
         "vendor",
+        "whole",
     )
 
     def __init__(
@@ -58,6 +59,7 @@ class Question:
         self.name = name
         only_ids = bool(told[0]) and name is not None and "[" not in name
         self.key = normalise(name, name_kind) if name and not only_ids else ""
+        self.whole = with_die(name, name_kind) if self.key and name else ""
         if not self.gfx and self.key.startswith("gfx") and self.key.isalnum():
             self.gfx, self.key = self.key, ""  # OpenCL and HIP name AMD devices so
         if name_kind == "dt" and name:

@@ -76,13 +76,32 @@ def normalise(text: str, kind: str = "name") -> str:
     """
     if kind not in _RULES:
         raise ValueError(f"unknown kind {kind!r}: one of {', '.join(KINDS)}")
-    if kind == "dt":
-        return _device_tree(text)
+    return _device_tree(text) if kind == "dt" else _apply(text, _RULES[kind])
+
+
+def with_die(text: str, kind: str = "name") -> str:
+    """The key of a pci.ids name with its die, which tells more than the bracket alone.
+
+    Empty where the text has no such bracket. "Radeon Vega Series" is in the brackets of several
+    dies; "Renoir [Radeon Vega Series ...]" is one.
+
+    >>> with_die("AD102 [GeForce RTX 4090] (rev a1)", "lspci")
+    'ad102 [geforce rtx 4090]'
+    """
+    rules = _RULES[kind]
+    if "[" not in text or decoration.bracket not in rules:
+        return ""
+    swapped = (decoration.drop_id_bracket if rule is decoration.bracket else rule for rule in rules)
+    key = _apply(text, tuple(swapped))
+    return key if key.endswith("]") and not key.startswith("[") else ""
+
+
+def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
     key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # lower-casing can lengthen
     while True:
         before = key
         key = decoration.drop_label(key)
-        for rule in _RULES[kind]:
+        for rule in rules:
             key = rule(key)
         key = _spaces(key)
         if key == before:

@@ -7,7 +7,7 @@ from probe_chipdb.entry.files import MAX_CHIPS, read
 from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.rows import chip_keys, to_table
+from probe_chipdb.entry.rows import bracket_keys, chip_keys, to_table
 from probe_chipdb.packages import Package
 from probe_chipdb.table import Table
 
@@ -90,8 +90,12 @@ def _disown(data: Data, taken: list[Table]) -> None:
         )
 
 
+def _keys(chip: dict[str, Any]) -> list[str]:
+    return [*chip_keys(chip), *bracket_keys(chip)]
+
+
 def _drop_taken_keys(data: Data, id_: str, chip: dict[str, Any], built: Table) -> None:
-    for key in list(chip_keys(chip)):
+    for key in _keys(chip):
         owners = built.ids(key)
         if not owners or key[0] in "vu":
             continue
@@ -107,7 +111,7 @@ def _drop_taken_keys(data: Data, id_: str, chip: dict[str, Any], built: Table) -
 
 def _tell_shared_keys(data: Data, id_: str, chip: dict[str, Any], packages: list[Table]) -> None:
     """Two packages with one key: neither is better, so the key answers "one of", and says so."""
-    for key in chip_keys(chip):
+    for key in _keys(chip):
         others = [other for table in packages for other in table.ids(key)]
         if others and key[0] not in "vu":
             what = f"it means {', '.join(others)} too"
@@ -120,7 +124,7 @@ def _forget(chip: dict[str, Any], key: str) -> None:
         chip[field] = [
             item
             for item in chip.get(field, ())
-            if key not in set(chip_keys({"vendor": "", "name": "", field: [item]}))
+            if key not in _keys({"vendor": "", "name": "", field: [item]})
         ]
 
 

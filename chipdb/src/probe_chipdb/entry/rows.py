@@ -6,7 +6,7 @@ from typing import Any
 from probe_chipdb import columns
 from probe_chipdb.brand import brand_key
 from probe_chipdb.entry.judge import Data
-from probe_chipdb.spelling import normalise
+from probe_chipdb.spelling import normalise, with_die
 from probe_chipdb.table import Table
 from probe_chipdb.text import escape, scalar
 
@@ -131,6 +131,12 @@ def _index(data: Data) -> dict[str, list[str]]:
     for id_, chip in sorted(chips.items()):
         for key in chip_keys(chip):
             add(key, id_)
+    # "Rembrandt [Radeon 680M]" stands on every chip of that PCI id, but plain "Radeon 680M" is one.
+    owned = frozenset(index)
+    for id_, chip in sorted(chips.items()):
+        for key in bracket_keys(chip):
+            if key not in owned:
+                add(key, id_)
         _file_masks(add, "gm", chip.get("gpu_id", ()))
     for id_, arch in sorted(archs.items()):
         for key in _arch_keys(arch):
@@ -151,7 +157,14 @@ def chip_keys(chip: Mapping[str, Any]) -> Iterator[str]:
     if chip.get("arch") and chip.get("units"):
         yield f"u:{chip['arch']}/{chip['units']}"
     for name in (chip["name"], *chip.get("aliases", ())):
-        if key := normalise(name):
+        if key := with_die(name) or normalise(name):
+            yield f"n:{key}"
+
+
+def bracket_keys(chip: Mapping[str, Any]) -> Iterator[str]:
+    """What the brackets of pci.ids names hold; filed where no plain name claims it."""
+    for name in (chip["name"], *chip.get("aliases", ())):
+        if with_die(name) and (key := normalise(name)):
             yield f"n:{key}"
 
 
