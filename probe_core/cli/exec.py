@@ -90,11 +90,12 @@ def _check(args: argparse.Namespace, words: list[str]) -> None:
         raise CommandError("exec: --wait takes seconds, 0 or more", USAGE)
 
 
-def _document(context: Context) -> dict[str, Any]:
-    from probe_core.visibility import refresh
-
+def _document(args: argparse.Namespace, context: Context) -> dict[str, Any]:
     document = context.report()
-    refresh(document, context.environ)
+    if getattr(args, "machine", None):  # a recorded machine was seen through its own environment
+        from probe_core.visibility import refresh
+
+        refresh(document, context.environ)
     return document
 
 
@@ -112,10 +113,10 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
             share=args.share,
             wait=True if args.wait == float("inf") else args.wait,
             consumer=args.consumer,
-            report=_document(context),
+            report=_document(args, context),
             environ=context.environ,
             command=words,
-            measure=lambda: _document(context),
+            measure=lambda: _document(args, context),
             versions=versions(),
         )
     except SelectionError as error:

@@ -11,7 +11,6 @@ so that two never hold what the other one needs.
 from __future__ import annotations
 
 import os
-from binascii import crc32
 from time import monotonic, sleep, time
 
 from probe_core.leasing.folder import Folder
@@ -127,6 +126,8 @@ class Taker:
     @property
     def queue(self) -> str:
         """Name of the queue of all requests that the same devices would do for."""
+        from binascii import crc32
+
         names = "\n".join(sorted(key.own for _, key in self.keys))
         return f".queue-{crc32(names.encode('ascii', 'replace')):08x}"
 

@@ -7,7 +7,6 @@ from time import monotonic
 from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.hold import Taker
 from probe_core.leasing.locks import try_take
-from probe_core.leasing.memory import wait_for_memory
 from probe_core.selection import SelectionError, select
 from probe_core.selection.candidates import candidates, free_memory
 from probe_core.selection.errors import unmet
@@ -170,6 +169,8 @@ def obtain(
         elif request.memory is None or measure is None:
             held = taker.wait(choose, deadline)
         else:
+            from probe_core.leasing.memory import wait_for_memory
+
             held = wait_for_memory(taker, choose, deadline, request.memory, measure)
         if held is None:
             raise _busy(document, request, taker, wait)

@@ -45,7 +45,8 @@ def confine(
     """
     every = [one for one in document.get("devices") or () if one.get("kind") != "cpu"]
     vendors = {one.get("vendor") for one in every if one.get("kind") == "gpu"}
-    views = see(every, environ, os=_system(document), versions=versions)
+    system = _system(document)
+    views = see(every, environ, os=system, versions=versions)
     changes: Changes = {}
     if "nvidia" in vendors:
         changes |= _nvidia(every, _left(devices, views, "cuda"))
@@ -64,7 +65,7 @@ def confine(
 
             changes |= selector_changes(every, environ, {**environ, **_set(changes)})
         allowed = _left(devices, views, "ggml-vulkan")
-        changes |= _ggml(every, allowed, {**environ, **_set(changes)})
+        changes |= _ggml(every, allowed, {**environ, **_set(changes)}, system)
     return changes
 
 
@@ -141,11 +142,12 @@ def _intel(
 
 
 def _ggml(
-    every: Sequence[Device], devices: Sequence[Device], environ: Mapping[str, str]
+    every: Sequence[Device], devices: Sequence[Device], environ: Mapping[str, str], system: str
 ) -> Changes:
-    views = see(every, {k: v for k, v in environ.items() if k != "GGML_VK_VISIBLE_DEVICES"})
-    loader = next(iter(views.get("vulkan", ())), None)
-    if loader is None or not loader.certain:
+    from probe_core.visibility import vulkan
+
+    loader = vulkan.see(every, environ, system)
+    if not loader.pool or not loader.certain:
         return {}
     ids = loader.masks[0].ids
     numbers = [str(ids.index(identifier(one))) for one in devices if identifier(one) in ids]
