@@ -51,15 +51,23 @@ def share_memory(devices: Sequence[dict[str, Any]], memory: Mapping[str, int | N
             own["total"] = memory["total"]
             device["sources"]["memory.total"] = "node"
             device["unknown"].pop("memory.total", None)
-        if system and own.get("usable") is None:
-            own["usable"] = memory["available"]
         for key in ("total", "free", "usable"):
             own.setdefault(key, None)
         own.setdefault("parts", {})
-        if own["usable"] is None:
-            own["usable"] = own["free"]
+        # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
+        now = _free_system(memory, own["parts"]) if system else own["free"]
+        own["usable"] = min((x for x in (own["usable"], now) if x is not None), default=None)
         if own["total"] is None:
             device["unknown"].setdefault("memory.total", "no prober could read it")
+
+
+def _free_system(memory: Mapping[str, int | None], parts: Mapping[str, int]) -> int | None:
+    """Return what a device that shares the system's memory can reach of it now.
+
+    What firmware carved out for an APU (its `vram`) is no part of the system's own count.
+    """
+    available = memory["available"]
+    return None if available is None else available + parts.get("vram", 0)
 
 
 def assemble(

@@ -59,3 +59,9 @@ def joined(words: Iterable[str], last: str = "or") -> str:
     """Return ``a, b or c``."""
     items = list(words)
     return f" {last} ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def gib(count: float) -> str:
+    """Return bytes as ``79.6 GiB``, rounded to a tenth; whole ones as ``80 GiB``, none as ``0 B``."""
+    value = count / (1 << 30)
+    return "0 B" if not count else f"{value:.0f} GiB" if value == int(value) else f"{value:.1f} GiB"

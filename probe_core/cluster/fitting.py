@@ -9,7 +9,7 @@ from probe_core.cluster.errors import ClusterError
 from probe_core.cluster.members import Member
 from probe_core.cluster.model import Model
 from probe_core.cluster.stages import RESERVE, layer_cap
-from probe_core.selection.sizes import format_size
+from probe_core.wording import gib
 
 __all__ = ["POLICIES", "Fit", "fit"]
 
@@ -46,7 +46,7 @@ class Fit:
     @property
     def sentence(self) -> str:
         """What a person wants to know."""
-        need, have = format_size(self.required), format_size(self.have)
+        need, have = gib(self.required), gib(self.have)
         if self.ok:
             return f"the model needs {need} and the nodes have {have} for it"
         what = f"the model needs {need} and the nodes have {have} for it"

@@ -11,7 +11,7 @@ from probe_core.cluster.members import Member
 from probe_core.cluster.model import Model
 from probe_core.cluster.order import pairs, ring_seconds
 from probe_core.cluster.stages import prompt_seconds, token_seconds
-from probe_core.selection.sizes import format_size
+from probe_core.wording import gib
 
 __all__ = ["Part", "Plan", "Stage", "predicted"]
 
@@ -132,7 +132,7 @@ def _stage(part: Part, start: int, model: Model, link: str | None, hop: float) -
 def _too_big(stage: Stage) -> str | None:
     if stage.layers <= stage.most:
         return None
-    need, room = format_size(stage.memory), format_size(stage.room)
+    need, room = gib(stage.memory), gib(stage.room)
     return (
         f"node {stage.node!r} has {room} for its {stage.layers} layers, which need {need}:"
         f" {stage.most} would fit"

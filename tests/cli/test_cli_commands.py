@@ -86,7 +86,10 @@ def test_explain_as_json_is_the_report(env: dict[str, str]) -> None:
     done = probe("explain", "cpu:0", "--json", env=env)
     report = validated(json.loads(done.stdout))
     assert [device["id"] for device in report["devices"]] == ["cpu:0"]
-    assert len(report["outcomes"]) == 7
+    # Other probers may be installed; they are blocked here.
+    ran = [one["prober"] for one in report["outcomes"] if one["status"] != "skipped"]
+    assert ran[:2] == ["bus", "cpu"]
+    assert len(ran) == 6
 
 
 def test_what_two_probers_said_is_shown(tmp_path: Path) -> None:
