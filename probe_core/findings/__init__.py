@@ -27,7 +27,7 @@ CODES: dict[str, str] = {
     "manifest-problem": "a prober's manifest has a mistake; defaults were used instead",
     "memory-limited": "a control group lets this process use less memory than the machine has",
     "no-cpu-facts": "the CPU or memory of this machine could not be read",
-    "no-driver": "an accelerator is on the bus, but no driver is bound to it",
+    "no-driver": "an accelerator is on the bus without a driver, or lent to a guest",
     "order-unknown": "only the driver knows in which order a runtime counts the devices",
     "prober-failed": "a prober crashed, hung or broke the contract",
     "prober-missing": "an accelerator was found that no installed prober can ask",

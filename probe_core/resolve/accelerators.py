@@ -248,6 +248,7 @@ def _findings(device: dict[str, Any], match: Match | _HostMatch) -> list[Finding
     if match.candidates:
         why = "one of " + ", ".join(candidate.id for candidate in match.candidates[:8])
         what = f"the chip of {name} is not certain"
+        fix = "a prober that tells its memory or unit count decides; `probe chip` lists them apart"
         return [finding("chip-ambiguous", what, why, fix, severity="info", device=device["id"])]
     why = match.reason or "no id or name of it is in chipdb"
     what = f"the chip of {name} is unknown"
