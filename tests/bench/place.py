@@ -17,7 +17,7 @@ from pathlib import Path
 from measure import here
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("chipdb", ".", "plugins/nvidia", "plugins/amd", "plugins/mali", "plugins/tinygrad")
+PACKAGES = ("chipdb", ".", *(f"plugins/{p}" for p in "nvidia amd mali tinygrad exo".split()))
 RIVALS = ("psutil",)
 """What the ways to compare with need besides what the plugins bring."""
 

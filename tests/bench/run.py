@@ -19,10 +19,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import bench_cold
+import bench_exo
 import bench_hang
 import bench_import
 import bench_memory
 import bench_nvidia
+import bench_partition
 import bench_rivals
 import bench_stages
 import place as places
@@ -36,6 +38,8 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "stages": bench_stages.run,
     "hang": bench_hang.run,
     "memory": bench_memory.run,
+    "exo": bench_exo.run,
+    "partition": bench_partition.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 
