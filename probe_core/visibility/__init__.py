@@ -100,7 +100,7 @@ def see(
 
         views["cuda"] = [cuda.see(devices, environ)]
     if "amd" in vendors:
-        _see_amd(views, devices, environ)
+        _see_amd(views, devices, environ, os)
     if "intel" in vendors:
         from probe_core.visibility import level_zero
 
@@ -117,7 +117,14 @@ def _see_mac(views: Views, devices: Sequence[Device]) -> None:
     views["metal"] = [metal.see(devices)]
 
 
-def _see_amd(views: Views, devices: Sequence[Device], environ: Mapping[str, str]) -> None:
+def _see_amd(views: Views, devices: Sequence[Device], environ: Mapping[str, str], os: str) -> None:
+    if os == "windows":  # no ROCr there
+        from probe_core.visibility import pal
+
+        views["hip"] = [
+            pal.see(devices, environ, "hip", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+        ]
+        return
     from probe_core.visibility import hip, rocr
 
     below = rocr.see(devices, environ)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Device = Mapping[str, Any]
 
-__all__ = ["clr_visible", "see", "see_through"]
+__all__ = ["clr_visible", "deciding", "see", "see_through"]
 
 _NO_UUID = "GPU-XX"  # what ROCr calls a device without a unique id
 _INT_MAX = (1 << 31) - 1
@@ -38,7 +38,7 @@ def see_through(
     """Return what AMD's clr shows to `consumer`: ROCr's devices through the deciding variable."""
     known = {identifier(device): device for device in devices}
     left = [known[name] for name in rocr.visible]
-    variable, value = _flag(environ, variables)
+    variable, value = deciding(environ, variables)
     mask = clr_visible(value, left, variable or variables[0])
     view = View(consumer, rocr.pool, [mask], variable=variable, value=environ.get(variable or ""))
     for name in rocr.pool:
@@ -50,7 +50,7 @@ def see_through(
     return view
 
 
-def _flag(environ: Mapping[str, str], names: Sequence[str]) -> tuple[str | None, str | None]:
+def deciding(environ: Mapping[str, str], names: Sequence[str]) -> tuple[str | None, str | None]:
     """Return the deciding variable: the first that is set, to more than a pair of quotes.
 
     clr keeps an empty value as a blank, which then decides (and hides everything); one in double

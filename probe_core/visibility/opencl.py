@@ -7,6 +7,7 @@ the part of compute-runtime that OpenCL and Level Zero share. Indexes count with
 
 from __future__ import annotations
 
+from probe_core.visibility import pal
 from probe_core.visibility.hip import see_through
 from probe_core.visibility.view import View
 
@@ -29,6 +30,8 @@ def see(
     found = [_renamed(views[name]) for name in ("cuda", "level-zero") if name in views]
     if "rocr" in views:
         found.append(see_through(devices, environ, views["rocr"], "opencl", VARIABLE))
+    elif "hip" in views:  # Windows
+        found.append(pal.see(devices, environ, "opencl", VARIABLE))
     return found
 
 

@@ -230,3 +230,33 @@ def test_any_text_gives_some_of_the_devices_once(value: str, other: str) -> None
     ids = see(FOUR, environ)["hip"][0].visible
     assert set(ids) <= set(rocr.rocr_visible(value, FOUR).ids)
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, [1, 2, 3]),
+        ("", []),
+        ('""', [1, 2, 3]),
+        ("2,0", [1, 3]),  # the order stays
+        ("1,1", [2]),
+        ("01", [2]),
+        (",1,,2", [2, 3]),
+        ("0, 1", [1]),
+        ("+1", []),
+        ("-1", []),
+        ("0,9,1", [1]),
+        ("0,x,1", [1]),
+        ("GPU-1", []),
+        ("99999999999999999999999", []),
+    ],
+)
+def test_windows_has_rules_of_its_own(value: str | None, expected: list[int]) -> None:
+    gpus = [nodes.amd(slot) for slot in (1, 2, 3)]
+    environ = {"ROCR_VISIBLE_DEVICES": "0"} | (
+        {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
+    )
+    views = see(gpus, environ, os="windows")
+    assert nodes.slots(views["hip"][0].visible) == expected
+    assert "rocr" not in views
+    assert nodes.slots(views["opencl"][0].visible) == [1, 2, 3]
