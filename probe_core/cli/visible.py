@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NAME = "visible"
 HELP = "Show which devices a process with this environment would see, for each runtime."
 _YES = ("1", "true", "yes", "on")
+_UNCUT = 1000  # the reason is what the table is for: a terminal may wrap it
 _HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "WHY")
 
 
@@ -122,7 +123,7 @@ def _table(
     if len(rows) == 1:
         context.err("no device here belongs to a runtime that numbers devices")
         return
-    for line in text.columns(rows, max(context.width, 140), right=(1,), flexible=4):
+    for line in text.columns(rows, _UNCUT, right=(1,), flexible=4):
         context.out(line)
 
 

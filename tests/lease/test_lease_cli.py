@@ -107,3 +107,10 @@ def test_layouts_that_cannot_be(node: Node, words: tuple[str, ...], status: int)
     done = node.run("layout", *words)
     assert (done.returncode, done.stdout) == (status, "")
     assert "Traceback" not in done.stderr
+
+
+def test_a_reason_is_shown_whole(node: Node) -> None:
+    done = node.run("visible", "--for", "cuda", CUDA_VISIBLE_DEVICES="9,GPU-" + "0" * 60)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.endswith("and it is not named before that") for line in lines[1:])
