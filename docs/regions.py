@@ -158,6 +158,32 @@ def _written(action: argparse.Action) -> str:
     return names if action.nargs == 0 else f"{names} {values}"
 
 
+def kit() -> str:
+    """The contract kit: the class to subclass, its case, and every check."""
+    path = "probe_core/testing/contract.py"
+    contract = source.classes(path)["ProberContract"]
+    parts = [f"### `ProberContract`\n\n{source.docstring(contract)}"]
+    parts += [_function(one, "ProberContract.") for one in source.functions(path, "ProberContract")]
+    parts.append(_class("probe_core/testing/case.py", "Case"))
+    return "\n\n".join(parts)
+
+
+def checks() -> str:
+    """Every check of the contract kit, by the file it is in."""
+    from probe_core.testing.contract import ProberContract
+
+    lines = []
+    for base in ProberContract.__bases__:
+        names = [name for name in vars(base) if name.startswith("test_")]
+        lines += [f"\n**{base.__name__}**: {_first_line(base)}\n"] if names else []
+        lines += [f"- {name.removeprefix('test_').replace('_', ' ')}" for name in names]
+    return "\n".join(lines).strip()
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]
+
+
 def _function(one: source.Function, prefix: str = "", level: int = 3) -> str:
     title = f"{'#' * level} `{prefix}{one.name}`"
     note = "A property.\n\n" if one.is_property else ""
@@ -173,6 +199,7 @@ def _class(path: str, name: str) -> str:
 
 
 REGIONS: dict[str, Callable[[], str]] = {
-    one.__name__: one for one in (settings, statuses, hooks, author, calls, machine, report, cli)
+    one.__name__: one
+    for one in (settings, statuses, hooks, author, calls, machine, report, cli, kit, checks)
 }
 """Name of a region, as pages write it, to the function that makes it."""

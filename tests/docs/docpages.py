@@ -2,7 +2,8 @@
 
 ``<!-- run -->`` runs a sh or python block, ``<!-- run: exit 2 -->`` expects that status,
 ``<!-- file: PATH -->`` writes the block into the page's folder, ``<!-- output -->`` says what the
-run above printed (``…`` stands for anything), ``<!-- not run: REASON -->`` says why one is not run.
+run above printed (``…`` stands for anything), ``<!-- add: PATH, before LINE -->`` inserts the block
+into a file, ``<!-- not run: REASON -->`` says why a block is not run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-_DIRECTIVE = re.compile(r"<!-- (run|file|output|not run)(?:: (.+?))? -->")
+_DIRECTIVE = re.compile(r"<!-- (run|file|add|output|not run)(?:: (.+?))? -->")
 
 
 class Block:

@@ -38,7 +38,7 @@ class Place:
         site = next((self._venv / "lib").glob("python*/site-packages"))
         own = sys.base_prefix + "/lib/python"
         paths = [p for p in sys.path if os.path.isdir(p) and ("site-" in p or own not in p)]
-        shared = [str(ROOT), str(ROOT / "chipdb/src"), *paths]
+        shared = [str(ROOT), str(ROOT / "chipdb/src"), str(ROOT / "plugins/synthetic/src"), *paths]
         (site / "shared.pth").write_text("\n".join(dict.fromkeys(shared)) + "\n")
 
     def _write_script(self, script: str, line: str) -> None:
@@ -84,3 +84,13 @@ class Place:
         target = self.work / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8")
+
+    def add(self, where: str, text: str) -> None:
+        """Insert `text` into a file before a line: ``PATH, before LINE`` (without its indent)."""
+        path, _, wanted = where.partition(", before ")
+        target = self.work / path
+        lines = target.read_text("utf-8").splitlines(keepends=True)
+        places = [number for number, line in enumerate(lines) if line.strip() == wanted]
+        assert len(places) == 1, f"{path} has {len(places)} lines {wanted!r}"
+        lines.insert(places[0], text)
+        target.write_text("".join(lines), "utf-8")

@@ -37,6 +37,8 @@ def test_every_step_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
         where = f"docs/{docpages.name(page)}:{block.line}"
         if block.directive == "file":
             place.write(block.detail, block.text)
+        elif block.directive == "add":
+            place.add(block.detail, block.text)
         elif block.directive == "run":
             ran = place.run(block.language, block.text)
             expected = int(block.detail.removeprefix("exit ") or 0)
@@ -62,7 +64,7 @@ def test_every_runnable_block_is_run_or_says_why_not(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=docpages.name)
 def test_every_import_that_a_page_shows_is_there(page: Path) -> None:
     for block in docpages.blocks(page):
-        if block.language != "python" or block.directive in ("run", "file"):
+        if block.language != "python" or block.directive in ("run", "file", "add"):
             continue  # what is run proves it
         for node in ast.walk(ast.parse(block.text)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("probe_"):
