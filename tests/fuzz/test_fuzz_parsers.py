@@ -29,14 +29,12 @@ fuzz = settings(
     suppress_health_check=list(HealthCheck),
 )
 TOKEN = "0123456789abcdef"
-WORDS = st.sampled_from(
-    (
-        "kind device end status ok timeout reason ids pci:0000:01:00.0 uuid:GPU-1 x:1 gpu npu name"
-        " memory total free parts links peer extra unknown schema probers acme when os any_path"
-        " priority api deadline_s active finding code what why fix devices id 1 1.0 linux /dev/x *"
-    ).split()
-    + ["\0", "\ud800", ""]
+TEXTS = (
+    "kind device end status ok timeout reason ids pci:0000:01:00.0 uuid:GPU-1 x:1 gpu npu name"
+    " memory total free parts links peer extra unknown schema probers acme when os any_path"
+    " priority api deadline_s active finding code what why fix devices id 1 1.0 linux /dev/x *"
 )
+WORDS = st.sampled_from([*TEXTS.split(), "\0", "\ud800", ""])
 SCALARS = (
     st.none()
     | st.booleans()
