@@ -67,7 +67,7 @@ def main() -> None:
     confine.own_session()
     request = confine.read_request(request_fd)
     confine.die_with_parent(request_fd)
-    confine.limit(request["deadline_s"])
+    confine.limit(request["deadline_s"], request["ends"])
     sys.path[:] = request["paths"]
     channel = Channel(result_fd, request["token"])
     try:

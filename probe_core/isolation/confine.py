@@ -113,9 +113,13 @@ def _wait_for_end(fd: int) -> None:
     _exit(ORPHANED)
 
 
-def limit(deadline_s: float) -> None:
-    """Set what keeps a lost child small: no core files, bounded files, an alarm, a stack dump."""
+def limit(deadline_s: float, ends: float) -> None:
+    """Set what keeps a lost child small: no core files, bounded files, an alarm, a stack dump.
+
+    `ends` is the deadline on the monotonic clock, which all processes of a system share.
+    """
     import faulthandler
+    from time import monotonic
 
     _die_first()
     try:
@@ -127,10 +131,11 @@ def limit(deadline_s: float) -> None:
         pass
     faulthandler.enable(2)
     # Just before the deadline: the parent finds in the tail of stderr where it hung.
-    faulthandler.dump_traceback_later(max(0.02, deadline_s * 0.95 - 0.02), exit=False, file=2)
+    left = min(deadline_s, max(0.0, ends - monotonic()))
+    faulthandler.dump_traceback_later(max(0.02, left * 0.95 - 0.02), exit=False, file=2)
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
-        _signal.setitimer(_signal.ITIMER_REAL, deadline_s + GRACE_S)
+        _signal.setitimer(_signal.ITIMER_REAL, left + GRACE_S)
 
 
 def _die_first() -> None:

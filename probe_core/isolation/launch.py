@@ -136,6 +136,7 @@ def _job(
         "target": prober.target,
         "needs_site": prober.needs_site,
         "deadline_s": prober.deadline_s,
+        "ends": run.deadline,
         "active": active,
         "root": machine.root,
         "environ": {str(name): str(value) for name, value in machine.environ.items()},
