@@ -26,6 +26,8 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
+ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
+"""Variables of ours that are no settings: leases read two, the synthetic prober one."""
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
@@ -114,7 +116,11 @@ def default_file(environ: Mapping[str, str]) -> str | None:
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
     known = {spec[1] for spec in SETTINGS.values()} | {FILE_VARIABLE}
-    strangers = [name for name in environ if name.startswith("PROBE_") and name not in known]
+    strangers = [
+        name
+        for name in environ
+        if name.startswith("PROBE_") and name not in known | ELSEWHERE and "_CORE_" not in name
+    ]
     return [
         f"the environment variable {name} is not one of probe-core's: {did_you_mean(name, known)}"
         for name in sorted(strangers)

@@ -17,7 +17,6 @@ CODES: dict[str, str] = {
     "chipdb-missing": "no usable chipdb is installed, so no chip could be named",
     "chipdb-problem": "a chip file or vendor package was left out, wholly or in part",
     "config-ignored": "a setting from the environment or a file could not be used",
-    "device-failed": "one device could not be asked; the others were",
     "display-only": "a display adapter that cannot compute was not counted as an accelerator",
     "distribution-broken": "an installed distribution's entry points could not be read",
     "driver-disagrees": "a runtime, asked itself, shows other devices than its rules say",

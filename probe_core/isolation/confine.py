@@ -130,9 +130,10 @@ def limit(deadline_s: float, ends: float) -> None:
     except (ImportError, OSError, ValueError):
         pass
     faulthandler.enable(2)
-    # Just before the deadline: the parent finds in the tail of stderr where it hung.
+    # Just before the deadline: the parent finds in the tail of stderr where it hung. As late as
+    # can be, since reading the stack of a thread that runs can crash a process that is only slow.
     left = min(deadline_s, max(0.0, ends - monotonic()))
-    faulthandler.dump_traceback_later(max(0.02, left * 0.95 - 0.02), exit=False, file=2)
+    faulthandler.dump_traceback_later(max(0.02, left * 0.9, left - 0.1), exit=False, file=2)
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.setitimer(_signal.ITIMER_REAL, left + GRACE_S)

@@ -108,6 +108,10 @@ class Run:
 
     def exited(self, how: str, now: float) -> None:
         """End the run because its process ended without an end frame; `how` says how."""
+        if b"Timeout (" in self.tail and now > self.started + 0.8 * self.prober.deadline_s:
+            # It ran until the watchdog read its stack, which can crash a thread that is busy.
+            self.expire(now)
+            return
         moment = _MOMENTS.get(self.phase, "before it had answered")
         self.finish("crashed", f"{how} {moment}{self._hint()}", now)
 

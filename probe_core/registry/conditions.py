@@ -46,6 +46,9 @@ def _unmet(
     # None: the bus was not read, so the condition cannot be checked.
     if vendors and pci_vendors is not None and not _listed(vendors, pci_vendors):
         return f"no PCI device of vendor {joined(vendors)}"
+    variables = wanted.get("any_environ")
+    if variables and not any(machine.environ.get(name) for name in variables):
+        return f"no environment variable {joined(variables)} is set"
     return _paths_unmet(wanted, machine) or _modules_unmet(wanted.get("any_module"))
 
 
@@ -56,7 +59,8 @@ def _listed(vendors: list[str], present: Collection[str]) -> bool:
 def _paths_unmet(wanted: dict[str, Any], machine: Machine) -> str | None:
     any_path, all_path = wanted.get("any_path"), wanted.get("all_path")
     if any_path and not any(_there(machine, path) for path in any_path):
-        return f"no path of {', '.join(any_path)} exists"
+        more = f" (and {len(any_path) - 3} more)" if len(any_path) > 3 else ""
+        return f"no path of {', '.join(any_path[:3])}{more} exists"
     for path in all_path or ():
         if not _there(machine, path):
             return f"the path {path} does not exist"

@@ -27,7 +27,15 @@ FILE_LIMIT = 64 << 10
 MAX_DEADLINE_S = 120.0
 MAX_PROBLEMS = 8
 MAX_WANTED = 64
-WHEN_KEYS = ("os", "machine", "any_path", "all_path", "any_module", "pci_vendor")
+WHEN_KEYS = (
+    "os",
+    "machine",
+    "any_path",
+    "all_path",
+    "any_module",
+    "any_environ",
+    "pci_vendor",
+)
 
 
 def apply_manifest(prober: Prober, site: str | None) -> None:

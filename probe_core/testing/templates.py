@@ -40,7 +40,7 @@ testpaths = ["tests"]
 README = """\
 # probe-$name
 
-$class_name devices for [probe-core](https://pypi.org/project/probe-core/), from the files of their
+$class_name devices for probe-core, from the files of their
 driver below `/sys/class/$name`. No device node is opened.
 
     pip install probe-core probe-$name
