@@ -34,7 +34,9 @@ def pins(path: Path) -> list[str]:
     return [line for line in lines if line]
 
 
-def test_constraints_are_the_same_for_pip_and_uv(project: dict[str, dict[str, dict[str, object]]]) -> None:
+def test_constraints_are_the_same_for_pip_and_uv(
+    project: dict[str, dict[str, dict[str, object]]],
+) -> None:
     assert project["tool"]["uv"]["constraint-dependencies"] == pins(ROOT / "constraints.txt")
 
 
@@ -45,7 +47,9 @@ def test_every_constraint_is_an_exact_pin() -> None:
 
 
 def test_every_dependency_is_pinned(project: dict[str, dict[str, object]]) -> None:
-    pinned = {pin.partition("==")[0].lower().replace("_", "-") for pin in pins(ROOT / "constraints.txt")}
+    pinned = {
+        pin.partition("==")[0].lower().replace("_", "-") for pin in pins(ROOT / "constraints.txt")
+    }
     missing = []
     for path in [ROOT / "pyproject.toml", *ROOT.glob("plugins/*/pyproject.toml")]:
         table = tomllib.loads(path.read_text())["project"]
@@ -98,13 +102,15 @@ def test_every_python_file_says_why_it_exists() -> None:
 
     silent = []
     for path in tracked():
-        if path.suffix == ".py" and "tests" not in path.parts and path.stat().st_size:
-            if not ast.get_docstring(ast.parse(text_of(path))):
-                silent.append(str(path.relative_to(ROOT)))
+        source = path.suffix == ".py" and "tests" not in path.parts and path.stat().st_size
+        if source and not ast.get_docstring(ast.parse(text_of(path))):
+            silent.append(str(path.relative_to(ROOT)))
     assert silent == []
 
 
 def test_files_stay_small() -> None:
     sources = [p for p in tracked() if p.suffix == ".py" and "tests" not in p.parts]
-    long = {str(p.relative_to(ROOT)): n for p in sources if (n := len(text_of(p).splitlines())) > 400}
+    long = {
+        str(p.relative_to(ROOT)): n for p in sources if (n := len(text_of(p).splitlines())) > 400
+    }
     assert long == {}

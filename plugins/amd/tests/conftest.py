@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from probe_amd.prober import probe_devices
 
+from probe_amd.prober import probe_devices
 from probe_core.api import Machine, NotApplicable, Request
 
 KFD = "/sys/class/kfd/kfd/topology/nodes"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from probe_amd import advice, kfd
 
+from probe_amd import advice, kfd
 from probe_core.api import Machine, NotApplicable
 
 GIB = 1 << 30

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from probe_mali.prober import probe_devices
 
 from probe_core.api import Machine, NotApplicable, Request
+from probe_mali.prober import probe_devices
 
 TREE = "sys/firmware/devicetree/base"
 

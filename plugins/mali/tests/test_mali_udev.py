@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from probe_mali import udev
 
 needs_umockdev = pytest.mark.skipif(
@@ -96,9 +97,8 @@ def test_without_pyudev_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_closed_node_is_told(board: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probe_mali.prober import _on_rights
-
     from probe_core.api import Machine
+    from probe_mali.prober import _on_rights
 
     monkeypatch.setattr(os.path, "exists", lambda path: path == "/dev/mali0")
     monkeypatch.setattr(os, "access", lambda path, mode: False)

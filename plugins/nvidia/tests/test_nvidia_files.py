@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from types import ModuleType
 
-import probe_nvidia
 import pytest
+
+import probe_nvidia
+from probe_core.api import Machine
 from probe_nvidia import procfs
 from probe_nvidia.device import CORES_PER_SM
 from probe_nvidia.memory import INTEGRATED
 from probe_nvidia.tegra import COMPUTE_CAPABILITY
-
-from probe_core.api import Machine
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from probe_nvidia.prober import probe_devices
 
 from probe_core.api import Machine, NotApplicable, Request
 from probe_core.probers import bus
+from probe_nvidia.prober import probe_devices
 
 Ask = Callable[..., dict[str, Any]]
 

@@ -7,11 +7,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from probe_nvidia.reasons import no_client, why_not
-from probe_nvidia.scene import Scene
 
 from probe_core.api import Machine, NotApplicable, Request, Unavailable
 from probe_core.probers import bus
+from probe_nvidia.reasons import no_client, why_not
+from probe_nvidia.scene import Scene
 
 NO_FILE = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
 

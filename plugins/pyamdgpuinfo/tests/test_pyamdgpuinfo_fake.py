@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from probe_pyamdgpuinfo.prober import probe_devices
 
 from probe_core.api import Machine, NotApplicable, Request
+from probe_pyamdgpuinfo.prober import probe_devices
 
 REPOSITORY = Path(__file__).parents[3]
 FAKES = REPOSITORY / "tests" / "fakes"
