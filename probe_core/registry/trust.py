@@ -85,7 +85,17 @@ def _open_to_others(path: str, status: os.stat_result) -> str | None:
         return f"{path} is writable by everyone"
     if status.st_mode & stat.S_IWGRP and status.st_gid != 0:
         return f"{path} is writable by group {status.st_gid}"
+    if status.st_mode & stat.S_IWGRP and _has_access_list(path):
+        return f"{path} is writable by those on its access control list"
     return None
+
+
+def _has_access_list(path: str) -> bool:
+    """Return whether more than owner, group and others have rights; they show as the group's."""
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except (AttributeError, OSError):  # not Linux, or none
+        return False
 
 
 def allowed(distribution: str, version: str, allow: tuple[str, ...] | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,19 @@ def test_what_others_could_write_is_not(module: Path, what: str, change: Any, re
     said = str(trust.untrusted([str(module)]))
     assert said.startswith(f"running as root, and {path}")
     assert reason in said
+
+
+@root
+def test_access_control_lists_count(module: Path) -> None:
+    """Mode and group look like root's own: -rw-rw-r-- root root, and user 1000 may write."""
+    entries = [(1, 6, -1), (2, 6, 1000), (4, 4, -1), (16, 6, -1), (32, 4, -1)]
+    packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(module, "system.posix_acl_access", packed)
+    except OSError as error:
+        pytest.skip(f"this file system has no access control lists: {error}")
+    said = str(trust.untrusted([str(module)]))
+    assert "is writable by those on its access control list" in said
 
 
 @root

@@ -1,0 +1,34 @@
+"""The limits on the page about isolation are those of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from probe_core.isolation import answers, confine, ending, launch, run, wire
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
+
+
+def test_every_limit_is_the_one_of_the_code() -> None:
+    rows = dict(re.findall(r"^\| ([a-z ]+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE))
+    rows.pop("limit")
+    assert rows == {
+        "devices of a prober": f"{answers.MAX_DEVICES}",
+        "findings of a prober": f"{answers.MAX_FINDINGS}",
+        "one frame": f"{wire.FRAME_LIMIT >> 20} MiB",
+        "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
+        "nesting of a value": f"{wire.DEPTH_LIMIT}",
+        "resident memory": "4 GiB, or half of the machine's",
+        "probers at once": f"{launch.MAX_CHILDREN}",
+        "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",
+    }
+
+
+def test_the_sentences_hold() -> None:
+    text = " ".join(PAGE.read_text().split())
+    assert f"{confine.FILE_SIZE_LIMIT >> 20} MiB a file" in text
+    assert "half a second is abandoned" in text
+    assert ending.REAP_S == 0.5
+    assert "alarm a second after the deadline" in text
+    assert confine.GRACE_S == 1.0
