@@ -195,11 +195,15 @@ def _as_unknown(device: dict[str, Any], database: Database) -> None:
         dt=device.get("dt", ()),
         pci=device.get("pci", {}).get("id"),
     )
+    if device["bandwidth"] is None:
+        device["unknown"].setdefault("bandwidth", "unknown chip")
+    if arch is not None:
+        _say(device, "arch", arch.family or arch.id)
+    if device["peaks"]:  # the prober knows them itself
+        return
     if arch is None:
         device["unknown"].setdefault("peaks", f"unknown chip; {reason}")
-        device["unknown"].setdefault("bandwidth", "unknown chip")
         return
-    _say(device, "arch", arch.family or arch.id)
     mhz, label = _driver_clock(device)
     units = device.get("units")
     if not units or not mhz:
