@@ -119,7 +119,8 @@ def machine(tmp_path: Path) -> Machine:
     for path in ("dev/acme0", "sys/class/accel/accel7/device/vendor", "dev/dri/card0"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
-    return Machine(str(tmp_path), {}, "linux", "aarch64")
+    environ = {"ACME_FILE": "/acme", "EMPTY": ""}
+    return Machine(str(tmp_path), environ, "linux", "aarch64")
 
 
 WHEN: list[tuple[dict[str, Any], str | None]] = [
@@ -139,6 +140,8 @@ WHEN: list[tuple[dict[str, Any], str | None]] = [
     ({"pci_vendor": ["1002"]}, "no PCI device of vendor 1002"),
     ({"any_module": ["no_such_thing", "json"]}, None),
     ({"any_module": ["no_such_thing.sub"]}, "no module no_such_thing.sub is installed"),
+    ({"any_environ": ["UNSET", "ACME_FILE"]}, None),
+    ({"any_environ": ["UNSET", "EMPTY"]}, "no environment variable UNSET or EMPTY is set"),
     ({"os": ["linux"], "any_path": ["/dev/acme0"], "pci_vendor": ["10de"]}, None),
 ]
 
