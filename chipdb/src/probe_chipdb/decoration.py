@@ -1,6 +1,7 @@
 """Takes off what one driver or tool puts around a product's name, each by a function of its own."""
 
 _GL_TAILS = (
+    " compute engine",
     "/pcie/sse2",
     "/pci/sse2",
     "/integrated/sse2",
@@ -17,31 +18,8 @@ _CLASSES = (
     "processing accelerators",
     "processing accelerator",
     "co-processor",
+    "system peripheral",
 )
-
-
-_LABELS = (
-    "opengl renderer string:",
-    "chipset model:",
-    "card series:",
-    "product name:",
-    "device name:",
-    "model name:",
-    "model:",
-    "chip:",
-)
-
-
-def drop_label(text: str) -> str:
-    """What tools print before the name: `Model:`, `OpenGL renderer string:`, `GPU 0:`."""
-    for label in _LABELS:
-        text = text.removeprefix(label).strip()
-    head, colon, rest = text.partition(":")
-    if colon and head.startswith("gpu") and head[3:].strip().isdecimal():
-        text = rest.strip()
-    if text.endswith(")") and (start := text.rfind(" (uuid: ")) > 0:
-        text = text[:start]  # `nvidia-smi -L`
-    return text
 
 
 def drop_final_parenthesis(text: str) -> str:
@@ -63,6 +41,7 @@ def _opening(text: str) -> int:
 _DRIVER_WORDS = (
     "radv", "radeonsi", "llvm", "drm ", "nvk", "panfrost", "panvk", "turnip", "aco",
     "microsoft corporation", " gt1", " gt2", " gt3", " gt4", "g13", "g14", "g15", "0x0000",
+    "panthor", "nvidia_proprietary", "amd proprietary", "open source", "open-source", "moltenvk",
 )  # fmt: skip
 # The dies that Mesa's Intel drivers print: "Intel(R) Arc(tm) A770 Graphics (DG2)".
 _DIES = frozenset((
@@ -76,7 +55,8 @@ def drop_driver_parenthesis(text: str) -> str:
     """The same, where the origin is not known: only with a driver's or a die's word inside."""
     if text.endswith(")") and (start := _opening(text)) > 0:
         inside = text[start + 1 : -1]
-        if any(word in inside for word in _DRIVER_WORDS) or _first_word(inside) in _DIES:
+        driver = any(word in inside for word in _DRIVER_WORDS) or _first_word(inside) in _DIES
+        if driver or inside in ("nvidia", "radv") or (inside.startswith("0x") and _is_hex(inside[2:])):
             return text[:start].strip()
     return text
 
@@ -182,6 +162,34 @@ def drop_mali_revision(text: str) -> str:
     if head and word[:1] == "r" and p and major.isdecimal() and minor.isdecimal():
         return head
     return text
+
+
+def mali_cores(text: str) -> str:
+    """`mali-g72 mp3`, as Arm and phone makers write `mc3`."""
+    head, _, last = text.rpartition(" ")
+    if text.startswith(MALI) and last.startswith("mp") and last[2:].isdecimal():
+        return f"{head} mc{last[2:]}"
+    return text
+
+
+def drop_apple_cores(text: str) -> str:
+    """`apple m1 max (gpu - 32 cores)`: the count is a fact beside the name."""
+    if text.startswith("apple ") and text.endswith(")") and (start := _opening(text)) > 0:
+        return text[:start].strip() if "core" in text[start:] else text
+    return text
+
+
+def drop_slot(text: str) -> str:
+    """`amd ati 07:00.0 radeon rx 6800`: where a card sits is not what it is."""
+    if "." not in text or ":" not in text:
+        return text
+    return " ".join(word for word in text.split() if not _is_slot(word))
+
+
+def _is_slot(word: str) -> bool:
+    head, dot, function = word.rpartition(".")
+    parts = head.split(":")
+    return bool(dot) and len(function) == 1 and len(parts) in (2, 3) and _is_hex("".join(parts))
 
 
 def drop_mali_counts(text: str) -> str:

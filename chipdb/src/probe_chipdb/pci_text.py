@@ -32,6 +32,8 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
         return _machine_readable(low)
     if "[" in low and (found := _bracketed(low))[0]:
         return found
+    if " device " in low or "(0x" in low:
+        return _with_vendor(low)
     return _plain(low, only_ids)
 
 
@@ -55,6 +57,33 @@ def _bracketed(text: str) -> Ids:
         return NONE
     subsystem = found[1] if len(found) > 1 and "subsystem" in text else ""
     return found[0], subsystem, revision_in(text)
+
+
+def _with_vendor(text: str) -> Ids:
+    """`NVIDIA Corporation Device 2901`, as lspci prints an id that its table lacks; GL's (0x2206)."""
+    vendor = next((id_ for word, id_ in _VENDORS if word in text), "")
+    device = text.partition(" device ")[2][:5].rstrip()
+    if not vendor or "gfx" in text or text.startswith("device "):
+        return NONE
+    if "(0x" in text:
+        inside = text.rpartition("(0x")[2].partition(")")[0]
+        device = inside.removeprefix("0000") if len(inside) == 8 else inside
+    pair = _pair(f"{vendor}:{device}")
+    return (pair, "", revision_in(text)) if pair else NONE
+
+
+_VENDORS = (
+    ("nvidia", "10de"),
+    ("amd", "1002"),
+    ("advanced micro devices", "1002"),
+    ("radeon", "1002"),
+    ("intel", "8086"),
+    ("habana labs", "1da3"),
+    ("huawei technologies", "19e5"),
+    ("hailo technologies", "1e60"),
+    ("tenstorrent", "1e52"),
+    ("moore threads", "1ed5"),
+)
 
 
 def _windows(text: str) -> Ids:

@@ -57,7 +57,7 @@ class Question:
         self.units = units or units_in(name)
         self.memory = memory
         self.name = name
-        only_ids = bool(told[0]) and name is not None and "[" not in name
+        only_ids = bool(told[0]) and name is not None and not ("[" in name or "(0x" in name)
         self.key = normalise(name, name_kind) if name and not only_ids else ""
         self.whole = with_die(name, name_kind) if self.key and name else ""
         if not self.gfx and self.key.startswith("gfx") and self.key.isalnum():

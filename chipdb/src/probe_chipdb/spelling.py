@@ -9,6 +9,7 @@ Pure, and versioned: a change of any result is a new NORMALISE_VERSION.
 """
 
 from probe_chipdb import decoration
+from probe_chipdb.logline import name_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,22 +39,20 @@ MAX_LENGTH = 256  # longer texts are no product names
 _TRADEMARKS = ("(r)", "(tm)", "(c)")
 _MARKS = {"®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
 _VENDORS = (
-    "nvidia corporation",
-    "nvidia",
-    "advanced micro devices, inc. [amd/ati]",
-    "advanced micro devices, inc. [amd]",
-    "advanced micro devices, inc.",
-    "ati technologies inc.",
-    "ati technologies inc",
-    "amd/ati",
-    "amd",
-    "ati",
-    "intel corporation",
-    "intel",
-    "qualcomm technologies, inc",
-    "qualcomm",
-    "arm",
-)
+    "nvidia corporation", "nvidia",
+    "advanced micro devices, inc. [amd/ati]", "advanced micro devices, inc. [amd]",
+    "advanced micro devices, inc.", "ati technologies inc.", "ati technologies inc",
+    "amd/ati", "amd", "ati",
+    "intel corporation", "intel", "habana labs ltd.", "apple inc.",
+    "qualcomm technologies, inc", "qualcomm", "arm",
+    "amazon.com, inc.", "axelera ai", "blaize, inc", "brainchip inc",
+    "cambricon technologies corporation limited", "deepx co., ltd.", "degirum corp.",
+    "global unichip corp.", "google, inc.", "graphcore ltd", "hailo technologies ltd.",
+    "huawei technologies co., ltd.", "memryx", "metax integrated circuits (shanghai) co., ltd.",
+    "moore threads technology co.,ltd", "rebellions inc.", "rockchip electronics co., ltd",
+    "shanghai enflame technology co. ltd", "sophgo", "tenstorrent inc", "vastai technologies",
+    "xilinx corporation", "glenfly tech co., ltd.", "jingjia microelectronics co ltd",
+)  # fmt: skip
 # Words that name no product: "Intel Graphics" keeps its vendor, "UHD Graphics 620" does not.
 _EMPTY_WORDS = frozenset((
     "graphics", "gpu", "device", "display", "controller", "vga", "compatible", "adapter",
@@ -100,7 +99,7 @@ def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
     key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # lower-casing can lengthen
     while True:
         before = key
-        key = decoration.drop_label(key)
+        key = name_in(key)
         for rule in rules:
             key = rule(key)
         key = _spaces(key)
@@ -203,10 +202,13 @@ _DRIVER = (
     decoration.drop_hex_id,
     decoration.drop_mali_revision,
     decoration.drop_mali_counts,
+    decoration.mali_cores,
+    decoration.drop_apple_cores,
 )
 _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "name": (
         decoration.lspci_line,
+        decoration.drop_slot,
         decoration.bracket,
         *_DRIVER,
         decoration.drop_driver_parenthesis,

@@ -4,17 +4,19 @@ from probe_chipdb.decoration import MALI
 
 
 def units_in(name: str | None) -> int | None:
-    """The shader cores that a Mali driver counts in the name, or None.
+    """The GPU cores that a Mali driver or a Mac program counts in the name, or None.
 
     Mesa prints `MC4`, Arm's own driver `4 cores`. `MP4` is a word of marketing and is not read:
     it counts engines in some products and cores in others.
 
     >>> units_in("Mali-G610 MC4 (Panfrost)"), units_in("Mali-G610 4 cores r0p0 0xA867")
     (4, 4)
-    >>> units_in("NVIDIA GeForce RTX 4090") is None
-    True
+    >>> units_in("Apple M1 Max (GPU - 32 cores)"), units_in("NVIDIA GeForce RTX 4090")
+    (32, None)
     """
     words = _words(name)
+    if words[:1] == ["apple"]:
+        words = " ".join(words).partition("(")[2].replace("-", " ").replace(")", " ").split()
     for at, word in enumerate(words):
         if word.startswith("mc") and word[2:].isdecimal():
             return int(word[2:]) or None
@@ -38,7 +40,7 @@ def register_in(name: str | None) -> str:
 
 def _words(name: str | None) -> list[str]:
     low = (name or "").lower()
-    return low.split() if len(low) <= 256 and low.startswith(MALI) else []
+    return low.split() if len(low) <= 256 and low.startswith((*MALI, "apple ")) else []
 
 
 def _is_hex(text: str) -> bool:

@@ -7,7 +7,7 @@ from probe_chipdb.entry.files import MAX_CHIPS, read
 from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.rows import bracket_keys, chip_keys, to_table
+from probe_chipdb.entry.rows import loose_keys, chip_keys, to_table
 from probe_chipdb.packages import Package
 from probe_chipdb.table import Table
 
@@ -91,7 +91,7 @@ def _disown(data: Data, taken: list[Table]) -> None:
 
 
 def _keys(chip: dict[str, Any]) -> list[str]:
-    return [*chip_keys(chip), *bracket_keys(chip)]
+    return [*chip_keys(chip), *loose_keys(chip)]
 
 
 def _drop_taken_keys(data: Data, id_: str, chip: dict[str, Any], built: Table) -> None:

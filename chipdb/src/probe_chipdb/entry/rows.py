@@ -131,10 +131,10 @@ def _index(data: Data) -> dict[str, list[str]]:
     for id_, chip in sorted(chips.items()):
         for key in chip_keys(chip):
             add(key, id_)
-    # "Rembrandt [Radeon 680M]" stands on every chip of that PCI id, but plain "Radeon 680M" is one.
+    # "Rembrandt [Radeon 680M]" stands on every chip of that PCI id; plain "Radeon 680M" is one.
     owned = frozenset(index)
     for id_, chip in sorted(chips.items()):
-        for key in bracket_keys(chip):
+        for key in loose_keys(chip):
             if key not in owned:
                 add(key, id_)
         _file_masks(add, "gm", chip.get("gpu_id", ()))
@@ -161,11 +161,27 @@ def chip_keys(chip: Mapping[str, Any]) -> Iterator[str]:
             yield f"n:{key}"
 
 
-def bracket_keys(chip: Mapping[str, Any]) -> Iterator[str]:
-    """What the brackets of pci.ids names hold; filed where no plain name claims it."""
+def loose_keys(chip: Mapping[str, Any]) -> Iterator[str]:
+    """Shorter spellings, filed where no whole name claims them.
+
+    What the brackets of pci.ids names hold, and names without their brand ("RTX 4090", "MI300X").
+    """
     for name in (chip["name"], *chip.get("aliases", ())):
-        if with_die(name) and (key := normalise(name)):
+        key = normalise(name)
+        if key and with_die(name):
             yield f"n:{key}"
+        for brand, series in _BRANDS:
+            if key.startswith(f"{brand} {series}"):
+                yield f"n:{key[len(brand) + 1 :]}"
+
+
+_BRANDS = (
+    ("geforce", "rtx "),
+    ("geforce", "gtx "),
+    ("geforce", "gt "),
+    ("radeon", "rx "),
+    ("instinct", "mi"),
+)
 
 
 def _arch_keys(arch: Mapping[str, Any]) -> Iterator[str]:

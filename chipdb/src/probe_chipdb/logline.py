@@ -1,0 +1,77 @@
+"""Finds the product's name in a line that a tool printed around it: labels, tables, logs."""
+
+_LABELS = (
+    "opengl renderer string:", "opengl renderer:", "gl_renderer:", "renderer:", "chipset model:",
+    "card series:", "card model:", "card name:", "chip type:", "product name:", "product:",
+    "marketing name:", "device board name (amd)", "device board name", "device name:",
+    "device name", "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
+    "graphics:", "display:", "vga:", "gpu:", "npu:", "name:", "name =",
+)  # fmt: skip
+_COUNTED = ("gpu", "device", "npu", "cuda", "xpu", "hip", "rocm", "sycl", "card", "vulkan")
+_TAILS = (
+    " (uuid: ", ", compute capability", ", gfx", " driver:", " vendor:", " : cudamallocasync",
+    " : native", " [discrete]", " [integrated]", " @ ",
+)  # fmt: skip
+_STATES = frozenset(("on", "off", "n/a", "wddm", "tcc", "mcdm", "ok"))
+
+
+def name_in(text: str) -> str:
+    """The name in a line, already in lower case with single spaces.
+
+    >>> name_in("gpu 0: nvidia a100-sxm4-80gb (uuid: gpu-5d5ba0d6)")
+    'nvidia a100-sxm4-80gb'
+    >>> name_in("| 0 nvidia geforce rtx 4090 off | 00000000:01:00.0 off | off |")
+    'nvidia geforce rtx 4090'
+    >>> name_in("ggml_vulkan: 0 = amd radeon rx 7900 xtx (radv navi31) | uma: 0 | fp16: 1")
+    'amd radeon rx 7900 xtx (radv navi31)'
+    """
+    if text.startswith("|"):
+        text = _first_cell(text)  # before the cut at " | " below
+    text = _assigned(text.partition(" | ")[0])
+    for tail in _TAILS:
+        if tail in text:
+            text = text[: text.index(tail)]
+    for label in _LABELS:
+        if text.startswith(label) and (rest := text[len(label) :].strip()):
+            text = rest
+    text = _uncounted(text)
+    quoted = len(text) > 2 and text[0] == text[-1] == '"' and '"' not in text[1:-1]
+    return text[1:-1] if quoted else text
+
+
+def _first_cell(text: str) -> str:
+    """A row of nvidia-smi, hl-smi or npu-smi: index, name, state."""
+    cells = [cell.split() for cell in text.strip("| ").split(" |")]
+    if len(cells) > 1 and len(cells[0]) == 1 and cells[0][0].isdecimal():
+        del cells[0]
+    words = cells[0]
+    if words and words[0].isdecimal():
+        del words[0]
+    while words and words[-1] in _STATES:
+        del words[-1]
+    return " ".join(words)
+
+
+def _assigned(text: str) -> str:
+    """`... name="NVIDIA GeForce RTX 4090" total=...`, and ggml's `ggml_vulkan: 0 = NAME`."""
+    for quote in ('name="', "name='"):
+        if quote in text:
+            return text[text.index(quote) + len(quote) :].partition(quote[-1])[0]
+    if text.startswith("ggml_") and " = " in text:
+        return text[text.index(" = ") + 3 :]
+    return text
+
+
+def _uncounted(text: str) -> str:
+    """`gpu 0: NAME`, `device-1: NAME`, `gpu[0] : NAME`, `cuda:0 NAME`."""
+    for word in _COUNTED:
+        if not text.startswith(word):
+            continue
+        rest = text[len(word) :].lstrip(" -[:")
+        number = len(rest) - len(rest.lstrip("0123456789"))
+        after = rest[number:].lstrip("] ")
+        if number and after.startswith(":"):
+            return after[1:].strip() or text
+        if number and text[len(word)] == ":" and rest[number : number + 1] == " ":
+            return after or text
+    return text
