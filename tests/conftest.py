@@ -1,4 +1,4 @@
-"""Makes the helpers beside the recorded machines importable, and fake probers a fixture."""
+"""Makes what lies beside the recorded machines importable, and fake probers a fixture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "machines"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "machines"))
 
 from fake_probers import Probers
 from trees import Tree
