@@ -56,9 +56,16 @@ def drop_driver_parenthesis(text: str) -> str:
     if text.endswith(")") and (start := _opening(text)) > 0:
         inside = text[start + 1 : -1]
         driver = any(word in inside for word in _DRIVER_WORDS) or _first_word(inside) in _DIES
-        if driver or inside in ("nvidia", "radv") or (inside.startswith("0x") and _is_hex(inside[2:])):
+        if driver or inside in _TELLERS or text[:start].strip() == inside or _is_number(inside):
             return text[:start].strip()
     return text
+
+
+_TELLERS = ("nvidia", "radv", "intel corporation", "amd", "apple", "samsung", "arm")
+
+
+def _is_number(text: str) -> bool:
+    return text.startswith("0x") and _is_hex(text[2:])
 
 
 def _first_word(text: str) -> str:

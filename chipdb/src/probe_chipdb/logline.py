@@ -9,7 +9,8 @@ _LABELS = (
 )  # fmt: skip
 _COUNTED = ("gpu", "device", "npu", "cuda", "xpu", "hip", "rocm", "sycl", "card", "vulkan")
 _TAILS = (
-    " (uuid: ", ", compute capability", ", gfx", " driver:", " vendor:", " : cudamallocasync",
+    " (uuid: ", ", pci bus id", ", compute capability", ", gfx", " driver:", " vendor:",
+    " : cudamallocasync",
     " : native", " [discrete]", " [integrated]", " @ ",
 )  # fmt: skip
 _STATES = frozenset(("on", "off", "n/a", "wddm", "tcc", "mcdm", "ok"))
@@ -27,10 +28,12 @@ def name_in(text: str) -> str:
     """
     if text.startswith("|"):
         text = _first_cell(text)  # before the cut at " | " below
-    text = _assigned(text.partition(" | ")[0])
+    text = _assigned(text.removeprefix("* ").partition(" | ")[0])
     for tail in _TAILS:
         if tail in text:
             text = text[: text.index(tail)]
+    if (megabytes := text.find(" mb")) > 0 and ", " in text[:megabytes]:
+        text = text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"
     for label in _LABELS:
         if text.startswith(label) and (rest := text[len(label) :].strip()):
             text = rest
@@ -57,6 +60,8 @@ def _assigned(text: str) -> str:
     for quote in ('name="', "name='"):
         if quote in text:
             return text[text.index(quote) + len(quote) :].partition(quote[-1])[0]
+    if "(device: " in text and " name: " in text:
+        return text[text.index(" name: ") + 7 :]  # TensorFlow: "physical GPU (device: 0, name: "
     if text.startswith("ggml_") and " = " in text:
         return text[text.index(" = ") + 3 :]
     return text
@@ -67,7 +72,7 @@ def _uncounted(text: str) -> str:
     for word in _COUNTED:
         if not text.startswith(word):
             continue
-        rest = text[len(word) :].lstrip(" -[:")
+        rest = text[len(word) :].lstrip(" -[:#")
         number = len(rest) - len(rest.lstrip("0123456789"))
         after = rest[number:].lstrip("] ")
         if number and after.startswith(":"):

@@ -60,7 +60,7 @@ def _bracketed(text: str) -> Ids:
 
 
 def _with_vendor(text: str) -> Ids:
-    """`NVIDIA Corporation Device 2901`, as lspci prints an id that its table lacks; GL's (0x2206)."""
+    """`NVIDIA Corporation Device 2901`, an id that lspci cannot name; `... (0x2206)` of GL."""
     vendor = next((id_ for word, id_ in _VENDORS if word in text), "")
     device = text.partition(" device ")[2][:5].rstrip()
     if not vendor or "gfx" in text or text.startswith("device "):

@@ -7,7 +7,7 @@ from probe_chipdb.entry.files import MAX_CHIPS, read
 from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.rows import loose_keys, chip_keys, to_table
+from probe_chipdb.entry.rows import chip_keys, loose_keys, to_table
 from probe_chipdb.packages import Package
 from probe_chipdb.table import Table
 

@@ -1,0 +1,78 @@
+"""What drivers and tools print, and what it must mean: no wrong answer, no needless unknown.
+
+The tables are for people to extend: string, kind, the chip's id or "one of" or "unknown", and
+where the string was seen. `\\t` and `\\\\` stand for themselves in a string.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.database import Database
+
+STRINGS = Path(__file__).parent / "strings"
+Row = tuple[str, str, str]
+
+
+def rows(*names: str) -> list[Row]:
+    out = []
+    for name in names:
+        for line in (STRINGS / f"{name}.tsv").read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                text, kind, wanted, _ = line.split("\t")
+                out.append((text.replace("\\t", "\t").replace("\\\\", "\\"), kind, wanted))
+    return out
+
+
+def said(db: Database, text: str, kind: str) -> str:
+    match = db.match(name=text, name_kind=kind)
+    if match.chip:
+        return match.chip.id
+    return "one of" if match.candidates else "unknown"
+
+
+@pytest.mark.parametrize("table", ["names", "logs", "ids", "dt"])
+def test_every_string_means_what_the_table_says(real: Database, table: str) -> None:
+    wrong = [
+        (text, kind, wanted, got)
+        for text, kind, wanted in rows(table)
+        if (got := said(real, text, kind)) != wanted
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("table", ["names", "logs"])
+def test_without_its_kind_a_string_never_means_another_chip(real: Database, table: str) -> None:
+    wrong = [
+        (text, kind, wanted, got)
+        for text, kind, wanted in rows(table)
+        if (got := said(real, text, "name")) != wanted and got not in ("one of", "unknown")
+    ]
+    assert wrong == []
+
+
+def test_brand_strings_give_the_core(real: Database) -> None:
+    wrong = []
+    for text, _, wanted in rows("cpuinfo"):
+        found = real.cpu(name=text).arch
+        if (found.id if found else "unknown") != wanted:
+            wrong.append((text, wanted, found))
+    assert wrong == []
+
+
+def test_brand_strings_are_no_gpus(real: Database) -> None:
+    """`Apple M3 Max` names both; nothing else may."""
+    confused = [
+        text
+        for text, _, _ in rows("cpuinfo")
+        if real.match(name=text).chip and not text.startswith("Apple")
+    ]
+    assert confused == []
+
+
+def test_the_tables_are_large_and_without_duplicates() -> None:
+    every = rows("names", "logs", "ids", "dt", "cpuinfo")
+    assert len(every) >= 1000
+    assert len({(text, kind) for text, kind, _ in every}) == len(every)
+    unknown = sum(wanted == "unknown" for _, _, wanted in every)
+    assert unknown >= 150
