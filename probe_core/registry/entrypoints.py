@@ -21,7 +21,7 @@ FILE_LIMIT = 1 << 20
 MAX_ENTRIES = 64
 """Probers of one distribution at most: each is a process."""
 
-__all__ = ["GROUP", "EntryPoint", "Problem", "read_regular", "scan"]
+__all__ = ["GROUP", "EntryPoint", "Problem", "read_regular", "scan", "text_of"]
 
 
 class EntryPoint:
@@ -79,7 +79,7 @@ def scan(
                     why = f"{os.path.basename(first)} lies beside it, and was used"
                     problems.append(Problem(f"{distribution} {version}", why))
                 continue
-            lines = list(_parse(raw.decode("utf-8-sig"), stem))
+            lines = list(_parse(text_of(raw), stem))
         except (OSError, ValueError) as error:
             problems.append(Problem(distribution, f"entry_points.txt: {_why(error)}"))
             continue
@@ -113,6 +113,14 @@ def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
             # pip renames a distribution to "~ame" or "-ame" while it replaces it.
             if name[0] not in "~-":
                 yield f"{folder}/{name}"
+
+
+def text_of(raw: bytes) -> str:
+    """Return UTF-8 text without a byte order mark; raises `ValueError`.
+
+    The codec "utf-8-sig" would be imported, which fails in odd hosts and takes its time in all.
+    """
+    return raw.removeprefix(b"\xef\xbb\xbf").decode()
 
 
 def _identity(metadata: str) -> tuple[str, str]:

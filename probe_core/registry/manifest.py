@@ -9,7 +9,7 @@ import os
 import sys
 from itertools import islice
 
-from probe_core.registry.entrypoints import read_regular
+from probe_core.registry.entrypoints import read_regular, text_of
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.wording import did_you_mean
 
@@ -95,7 +95,7 @@ def read_manifest(path: str, name: str) -> dict[str, Any]:
     """Return one prober's table of a manifest; raises `ValueError` or `OSError` with the reason."""
     import json
 
-    document = json.loads(read_regular(path, FILE_LIMIT).decode("utf-8-sig"))
+    document = json.loads(text_of(read_regular(path, FILE_LIMIT)))
     if not isinstance(document, dict) or not isinstance(document.get("probers"), dict):
         raise ValueError('expected {"schema": 1, "probers": {NAME: {…}}}')
     if document.get("schema") != 1:
