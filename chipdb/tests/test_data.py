@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.tools.check import check
 
@@ -37,7 +38,18 @@ def test_published_figures_are_met(result: object) -> None:
 def test_coverage(real: Database) -> None:
     chips = real.chips()
     assert len(chips) >= 1300
-    assert sum(bool(chip.peaks()) for chip in chips) >= 800
+    assert sum(bool(chip.peaks()) for chip in chips) >= 1000
+
+
+def test_coverage_of_whole_entries(real: Database) -> None:
+    """Units, clock and memory, hence peaks: size, or for unified memory type, bus or bandwidth."""
+
+    def whole(chip: Chip) -> bool:
+        clock, memory = chip.clock, chip.memory
+        known = (clock.boost or clock.base) and (memory.gib or memory.gbs or memory.bus)
+        return bool(chip.units and known and chip.peaks())
+
+    assert sum(map(whole, real.chips())) >= 860
 
 
 KNOWN = [

@@ -21,7 +21,9 @@ def test_the_readmes_session() -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("module", ["pci_text", "peaks", "spelling", "veto"])
+@pytest.mark.parametrize(
+    "module", ["brand", "dt_text", "logline", "pci_text", "peaks", "spelling", "told", "veto"]
+)
 def test_docstrings(module: str) -> None:
     from importlib import import_module
 

@@ -5,7 +5,6 @@ compatible, architecture with unit count, name. A lower key may narrow what a hi
 open; where it disagrees, the higher wins with less confidence, and the conflict is kept.
 """
 
-from probe_chipdb.refine import refined, refines
 from probe_chipdb.spelling import normalise
 from probe_chipdb.veto import why_no_chip
 
@@ -103,8 +102,14 @@ def _hardware(db: "Database", asked: "Question") -> "tuple[str, list[Chip]]":
         ids = db.ids(key)
         if ids:
             chips = [chip for id_ in ids if (chip := db.chip(id_))]
-            return refined(db, by, chips, asked) if by == "gpu-id" else (by, chips)
+            return (by, chips) if by != "gpu-id" or not asked.dt else _refined(db, chips, asked)
     return "", []
+
+
+def _refined(db: "Database", chips: "list[Chip]", asked: "Question") -> "tuple[str, list[Chip]]":
+    from probe_chipdb.refine import refined
+
+    return refined(db, "gpu-id", chips, asked)
 
 
 def _hardware_keys(db: "Database", asked: "Question") -> list[tuple[str, str]]:
@@ -163,7 +168,9 @@ def _archs(db: "Database", asked: "Question") -> list[str]:
 
 def _by_name(db: "Database", asked: "Question", named: "list[Chip]") -> Match:
     if not named:
-        return Match(reason=_unknown(db, asked))
+        from probe_chipdb.sentences import unknown
+
+        return Match(reason=unknown(db, asked))
     conflicts = []
     if asked.pci and all(chip.pci for chip in named):
         conflicts.append(f"the name is known, but its PCI id {asked.pci} is not: a newer variant?")
@@ -211,6 +218,8 @@ def _disagreement(
 ) -> list[str]:
     if not named or asked.generic or any(chip in named for chip in chips):
         return []
+    from probe_chipdb.refine import refines
+
     if any(refines(chip, model) for chip in chips for model in named):
         return []  # "Mali-G57" beside the SoC that holds one: less said, nothing else said
     found = ", ".join(chip.id for chip in chips[:4])
@@ -256,52 +265,9 @@ def misfit(chip: "Chip", asked: "Question") -> str | None:
 def _one_of(
     by: str, chips: "list[Chip]", fit: bool, asked: "Question", conflicts: list[str]
 ) -> Match:
-    names = ", ".join(sorted({chip.id for chip in chips})[:8])
-    more = f" and {len(chips) - 8} more" if len(chips) > 8 else ""
-    reason = f"one of {names}{more}: the {_words(by, asked)} is shared"
-    missing = _would_tell(chips, asked)
-    if missing:
-        reason += f"; the {missing} would tell"
+    from probe_chipdb.sentences import one_of
+
     if not fit:
-        conflicts = [
-            *conflicts,
-            "no candidate has the unit count and memory that the driver reports",
-        ]
-    return Match(None, by, None, tuple(chips), tuple(conflicts), reason)
-
-
-def _words(by: str, asked: "Question") -> str:
-    return {
-        "name": f"name {asked.name!r}",
-        "dt": "device-tree compatible",
-        "gpu-id": f"id {asked.gpu_id}",
-        "arch-units": "architecture and unit count",
-    }.get(by, f"PCI id {asked.pci}")
-
-
-def _would_tell(chips: "list[Chip]", asked: "Question") -> str:
-    ways = []
-    if not asked.units and len({chip.units for chip in chips}) > 1:
-        ways.append("unit count")
-    if not asked.memory and len({chip.memory.gib for chip in chips}) > 1:
-        ways.append("memory size")
-    return " or ".join(ways)
-
-
-def _unknown(db: "Database", asked: "Question") -> str:
-    tried = []
-    if asked.pci:
-        tried.append(f"no chip has PCI id {asked.pci}")
-    if asked.gpu_id:
-        tried.append(f"no chip has the id {asked.gpu_id}")
-    if asked.dt:
-        tried.append(f"no chip is compatible with {', '.join(asked.dt)}")
-    if asked.key:
-        known = db.ids(f"n:{asked.key}")
-        other = f" that fits the vendor and architecture ({', '.join(known[:4])})" if known else ""
-        tried.append(f"no chip is named {asked.name!r}{other}")
-        if asked.generic:
-            tried.append(
-                "the name names no product: a PCI id, or architecture and units, would tell"
-            )
-    return "; ".join(tried) or "nothing that identifies a chip was given"
+        strange = "no candidate has the unit count and memory that the driver reports"
+        conflicts = [*conflicts, strange]
+    return Match(None, by, None, tuple(chips), tuple(conflicts), one_of(by, chips, asked))
