@@ -33,8 +33,9 @@ def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
         (
             "lspci",
             (
-                '01:00.0 "VGA compatible controller" "NVIDIA Corporation" "AD102 [GeForce RTX 4090]"'
-                ' -ra1 "ASUSTeK Computer Inc." "Device 889a"'
+                '01:00.0 "VGA compatible controller" "NVIDIA Corporation" '
+                '"AD102 [GeForce RTX 4090]" '
+                '-ra1 "ASUSTeK Computer Inc." "Device 889a"'
             ),
             "nvidia/geforce-rtx-4090",
         ),
