@@ -231,6 +231,13 @@ def _free(value: Any, depth: int = 0) -> Any:
     return [_free(v, depth + 1) for v in value]
 
 
+def _free_table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Rejected(f"expected a table, found {_shown(value)}")
+    table: dict[str, Any] = _free(value)
+    return table
+
+
 def _peak(value: Any) -> dict[str, Any]:
     table = _free(value)
     wanted = {"dtype", "path", "accumulate", "sparsity", "clock", "tflops", "source"}
@@ -280,8 +287,8 @@ FIELDS: dict[str, Any] = {
     "node_index": {"*": _number(0, 1_000_000, whole=True)},
     "processes": _number(0, 1_000_000, whole=True),
     "peaks": _list(_peak),
-    "cpu": lambda value: _free(value),
-    "extra": lambda value: _free(value),
+    "cpu": lambda value: _free_table(value),
+    "extra": lambda value: _free_table(value),
 }
 """A device's fields, each with its check; a table of checks stands for a nested table."""
 

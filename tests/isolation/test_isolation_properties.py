@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from probe_core.ids import normalise_id, pci_id
 from probe_core.merge import Said, merge
+from probe_core.resolve import open_chipdb, resolve
 from probe_core.sightings import FIELDS, check_finding, check_sighting
+from probe_core.visibility import see
 
 DOMAINS = st.integers(0, (1 << 32) - 1)
 ADDRESSES = st.tuples(DOMAINS, st.integers(0, 255), st.integers(0, 31), st.integers(0, 7))
@@ -123,6 +125,33 @@ def test_memory_out_of_bounds_is_unknown(size: float) -> None:
     assert checked["memory"] == {"kind": "dedicated"}
     assert "is not between" in checked["unknown"]["memory.total"]
     assert len(problems) == 1
+
+
+ANYTHING: list[Any] = [
+    *(None, True, 0, -1, 1.5, 1e300, 10**30, "", "x", "pci:0000:01:00.0", "\x1b"),
+    *([], ["x"], [0], [{}], [[]], [None], [{"kind": "x"}], [{"kind": "pcie", "count": "many"}]),
+    *({}, {"a": 1}, {"a": []}, {"a": {}}, {"a": None}, {"kind": 5}, {"total": {}, "parts": []}),
+    *({"id": 5}, {"units": 1, "of": 7}, {"units": 0, "of": 0}, {"max_mhz": 1, "boost_mhz": -1}),
+    *({"vram": 1 << 30}, {"parts": {"vram": "x"}}, {"family": "x", "flags": 5}, {"name": "nvidia"}),
+]
+
+
+@pytest.mark.parametrize("field", [*FIELDS, "memory_bytes", "unknown", "finding"])
+@pytest.mark.parametrize("kind", ["gpu", "cpu", "npu"])
+def test_no_value_of_any_field_stops_a_step_behind(field: str, kind: str) -> None:
+    """Merge, resolve, visibility and the document believe what was checked."""
+    database, _ = open_chipdb(())
+    for value in ANYTHING:
+        for name in ({}, {"name": "NVIDIA H100 80GB HBM3", "vendor": "nvidia", "arch": "hopper"}):
+            raw = {"ids": ["uuid:GPU-1"], "kind": kind, **name, field: value}
+            sighting, _ = check_sighting(raw)
+            if sighting is None:
+                continue
+            own = Said("own", 500, {"ids": ["uuid:GPU-1"], "kind": "gpu", "unknown": {}})
+            devices, _ = merge([Said("bad", 100, sighting), own])
+            resolve(devices, database)
+            see(devices, {"CUDA_VISIBLE_DEVICES": "0"})
+            json.dumps(devices, allow_nan=False)
 
 
 IDS = st.sampled_from([f"{kind}:{n}" for kind in ("uuid", "dt", "a", "b") for n in "123"])
