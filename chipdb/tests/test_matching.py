@@ -228,3 +228,12 @@ def test_near_shows_but_never_matches(db: Database) -> None:
     assert db.near("") == ()
     assert db.near("zzzzzz") == ()
     assert db.match(name="fast 1 laptop").chip is None
+
+
+def test_a_name_that_even_the_driver_lacks_is_no_known_product(real: Database) -> None:
+    asked = {"compute_capability": "8.9", "units": 128}
+    for name in ("NVIDIA Graphics Device", "Graphics Device", "NVIDIA"):
+        assert real.match(name=name, name_kind="nvml", **asked).chip is None  # type: ignore[arg-type]
+    found = real.match(name="NVIDIA Graphics Device", name_kind="nvml", pci="10de:2684").chip
+    assert found is not None
+    assert found.id == "nvidia/geforce-rtx-4090"

@@ -24,9 +24,9 @@ _CLASSES = (
 
 def drop_final_parenthesis(text: str) -> str:
     """Mesa, RADV, ANV, NVK and others put the die and the driver there."""
-    if text.endswith(")") and (start := _opening(text)) > 0:
+    if text.endswith(")") and (start := _opening(text)) > 0 and text[start:] != "(pascal)":
         return text[:start].strip()
-    return text
+    return text  # "TITAN X (Pascal)" is the one product that bears one
 
 
 def _opening(text: str) -> int:

@@ -151,6 +151,8 @@ def _by_units(db: "Database", asked: "Question", named: "list[Chip]") -> "tuple[
     archs = _archs(db, asked)
     if not (archs and asked.units) or (asked.key and not asked.generic and not named):
         return "", []
+    if asked.generic and asked.key and asked.compute_capability:
+        return "", []  # "NVIDIA Graphics Device": a product that even its driver does not know
     ids = [id_ for arch in archs for id_ in db.ids(f"u:{arch}/{asked.units}")]
     chips = _allowed(db, tuple(ids), asked)
     if asked.pci:  # these list their PCI ids, and this one is not among them
