@@ -136,14 +136,19 @@ def _from_file(config: Config, path: str) -> list[str]:
     return [line for name, value in values.items() for line in _try(config, name, value, origin)]
 
 
-def _read_file(path: str) -> Mapping[str, Any]:
+def unblocking(path: str, flags: int) -> int:
+    """Open a file for `open(opener=…)`, which closes it again when it turns out to be a folder."""
     import os
+
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _read_file(path: str) -> Mapping[str, Any]:
     import tomllib
 
     try:
         # Without blocking: a FIFO named in the environment must not hang the host.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as file:
+        with open(path, "rb", opener=unblocking) as file:
             return tomllib.loads(file.read(1 << 20).decode())
     except OSError as error:
         why = error.strerror or str(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from probe_core.config import unblocking
 from probe_core.findings import SEVERITIES, finding
 from probe_core.sightings import KINDS
 from probe_core.wording import clean_text
@@ -41,8 +42,7 @@ def read_document(path: str) -> dict[str, Any]:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
     import json
 
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with open(handle, "rb") as file:
+    with open(path, "rb", opener=unblocking) as file:
         raw = file.read(FILE_LIMIT + 1)
     if len(raw) > FILE_LIMIT:
         raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
