@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-__all__ = ["normalise_id", "pci_id", "strength"]
+__all__ = ["normalise_id", "pci_id", "single", "strength"]
 
+_UUID_OF = ("GPU", "MIG", "CPU", "NPU")
+"""What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
 _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
 ID_LIMIT = 256
 
@@ -34,7 +36,7 @@ def normalise_id(text: str) -> str:
 def _uuid(text: str) -> str:
     """Return a UUID with its prefix's case kept and its hex digits in lower case."""
     prefix, dash, rest = text.partition("-")
-    if dash and prefix.upper() in ("GPU", "MIG", "CPU", "NPU"):
+    if dash and prefix.upper() in _UUID_OF:
         return f"{prefix.upper()}-{rest.lower() if not rest.startswith('GPU-') else rest}"
     return text
 
@@ -58,3 +60,14 @@ def pci_id(address: str) -> str:
 def strength(identity: str) -> tuple[int, str]:
     """Sort key: the best id of a device comes first and names it."""
     return (_STRENGTH.get(identity.partition(":")[0], 3), identity)
+
+
+def single(identity: str) -> str | None:
+    """Return what the id is of which a device has but one (``pci``, ``uuid``); None for others.
+
+    A device may have a UUID of its vendor's and others of Vulkan's or Level Zero's making.
+    """
+    kind, _, rest = identity.partition(":")
+    if kind == "uuid":
+        return kind if rest.startswith(tuple(f"{prefix}-" for prefix in _UUID_OF)) else None
+    return kind if kind == "pci" else None

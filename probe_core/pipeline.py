@@ -17,36 +17,27 @@ from probe_core.assemble import (
     with_cpu,
 )
 from probe_core.findings import finding
+from probe_core.gather import Cancelled, Gathered
 from probe_core.merge import merge
 from probe_core.node import describe
-from probe_core.outcomes import Collected
-from probe_core.probers import builtin_probers
-from probe_core.registry.discover import discover
-from probe_core.registry.prober import FALLBACK, Prober
-from probe_core.registry.select import Decision, select, unknown_names
+from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from probe_chipdb import Database
     from probe_core.config import Config
     from probe_core.findings import Finding
+    from probe_core.grouping import Said
     from probe_core.host import Host
     from probe_core.machine import Machine
     from probe_core.registry.discover import Registered
     from probe_core.visibility import Views
 
 __all__ = ["Cancelled", "run_pipeline"]
-
-_stuck: set[str] = set()
-"""Names of probers whose child could not be killed; they are not started again in this process."""
-
-
-class Cancelled(Exception):
-    """The caller gave up waiting; the children are gone."""
 
 
 class Stopwatch:
@@ -84,53 +75,24 @@ def run_pipeline(
     `wake_fd` became readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
-    seen = _Seen(machine, config, host)
-    seen.builtin(watch)
-    seen.others(registered or {}, wake_fd, watch)
-    return _conclude(seen, ignored, watch)
+    chips = _Chips(config.chipdb)
+    seen = Gathered(machine, config, host)
+    seen.builtin(watch.lap)
+    seen.others(registered or {}, wake_fd, watch.lap, lambda: _rehearse(seen, chips))
+    return _conclude(seen, chips, ignored, watch)
 
 
-class _Seen:
-    """What the first half of a run gathers: which probers there are, and what they saw."""
-
-    def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
-        self.machine = machine
-        self.config = config
-        self.host = host
-        self.chips = _Chips(config.chipdb)
-        self.collected = Collected()
-        self.decisions: list[Decision] = []
-        self.findings: list[Finding] = []
-        self.names = {"bus", "cpu", FALLBACK}
-        self._bus: list[dict[str, Any]] | None = None
-
-    def builtin(self, watch: Stopwatch) -> None:
-        """Run the built-in probers, in process."""
-        probers = [p for p in builtin_probers() if p.name not in self.config.disable]
-        self._bus = _run_builtin(probers, self.machine, self.config, self.collected)
-        watch.lap("bus")
-
-    def others(self, registered: Mapping[str, Registered], wake_fd: int, watch: Stopwatch) -> None:
-        """Find, select and run all other probers."""
-        probers, self.findings = discover(registered)
-        self.names |= {prober.name for prober in probers}
-        watch.lap("discover")
-        self.decisions = _select(probers, self.config, self.machine, self._bus, self.host)
-        watch.lap("select")
-        rehearse = _rehearsal(self.collected, self.chips, self.machine)
-        _run(self, self._bus or (), wake_fd, rehearse)
-        watch.lap("run")
-
-
-def _conclude(seen: _Seen, ignored: Sequence[str], watch: Stopwatch) -> dict[str, Any]:
+def _conclude(
+    seen: Gathered, chips: _Chips, ignored: Sequence[str], watch: Stopwatch
+) -> dict[str, Any]:
     """Merge, resolve, see, and put the report together."""
     machine, config, host, collected = seen.machine, seen.config, seen.host, seen.collected
-    devices, clashes = merge(collected.said)
+    devices, clashes = _merge(collected.said)
     devices = with_cpu(devices, machine)
     node = describe(machine)
     share_memory(devices, node["memory"])
     watch.lap("merge")
-    database = seen.chips.open()
+    database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
     views, hidden = _see(devices, machine)
@@ -145,7 +107,7 @@ def _conclude(seen: _Seen, ignored: Sequence[str], watch: Stopwatch) -> dict[str
             *unknown_names(config, seen.names),
             *collected.findings,
             *seen.findings,
-            *seen.chips.findings,
+            *chips.findings,
             *unresolved,
             *hidden,
             *_disagreements(asked),
@@ -178,103 +140,43 @@ class _Chips:
         return self._database
 
 
-def _rehearsal(collected: Collected, chips: _Chips, machine: Machine) -> Callable[[], object]:
-    """Return what to do while the children start: the last steps, on what the buses showed.
+def _rehearse(seen: Gathered, chips: _Chips) -> None:
+    """Do the last steps on what the buses showed, while the children start.
 
-    Its result is thrown away. What stays are loaded modules and chipdb's memory of the chips it
+    The result is thrown away. What stays are loaded modules and chipdb's memory of the chips it
     was asked for: a fifth of a probe with GPUs, taken from time that would be spent waiting.
     """
-    said = list(collected.said)
-
-    def rehearse() -> None:
-        devices, _ = merge(said)
-        share_memory(devices, {"total": None, "available": None, "limit": None})
-        resolve(devices, chips.open())
-        _see(devices, machine)
-
-    return rehearse
+    devices, _ = _merge(seen.collected.said)
+    share_memory(devices, {"total": None, "available": None, "limit": None})
+    resolve(devices, chips.open())
+    _see(devices, seen.machine)
 
 
-def _run_builtin(
-    builtin: Sequence[Prober], machine: Machine, config: Config, collected: Collected
-) -> list[dict[str, Any]] | None:
-    """Run the built-in probers in process; return what the bus prober saw, None if it failed."""
-    from probe_core.api import NotApplicable, Request
-    from probe_core.wording import error_text
+def _merge(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[Finding]]:
+    """Merge; should that ever raise, leave out the probers whose sightings it cannot bear."""
+    try:
+        return merge(said)
+    except Exception:
+        return _merge_what_can_be(said)
 
-    bus: list[dict[str, Any]] | None = None
-    for prober in builtin:
-        start = monotonic()
-        sightings: list[dict[str, Any]] = []
-        status, reason = "ok", None
+
+def _merge_what_can_be(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[Finding]]:
+    kept: list[Said] = []
+    left_out: list[Finding] = []
+    for prober in dict.fromkeys(one.prober for one in said):
+        more = [*kept, *(one for one in said if one.prober == prober)]
         try:
-            assert prober.builtin is not None
-            answer = prober.builtin(Request(machine, active=config.active))
-            if isinstance(answer, NotApplicable):
-                status, reason = "not_applicable", answer.reason
-            else:
-                sightings = list(answer)
-        except Exception as error:  # whatever a file held, the node starts
-            status, reason = "call_error", error_text(error)
-        if prober.name == "bus" and status != "call_error":
-            bus = sightings
-        elapsed = (monotonic() - start) * 1000
-        collected.take(prober, sightings, status=status, reason=reason, elapsed_ms=elapsed)
-    return bus
-
-
-def _select(
-    probers: Sequence[Prober],
-    config: Config,
-    machine: Machine,
-    bus: Sequence[Mapping[str, Any]] | None,
-    host: Host | None,
-) -> list[Decision]:
-    vendors = None
-    if bus is not None:
-        vendors = {one["pci"]["id"][:4] for one in bus if "id" in one.get("pci", {})}
-    veto = host.veto if host is not None else None
-    decisions = select(probers, config, machine, vendors, veto, _stuck)
-    if host is not None:
-        for decision in decisions:
-            runs = {"selected": decision.cause is None, "reason": decision.reason}
-            host.observe("selected", {"prober": decision.prober.name, **runs})
-    return decisions
-
-
-def _run(
-    seen: _Seen,
-    bus: Sequence[Mapping[str, Any]],
-    wake_fd: int,
-    meanwhile: Callable[[], object],
-) -> None:
-    """Run what was selected, each in a child of its own; no child, and no import, for nothing."""
-    chosen = [decision for decision in seen.decisions if decision.cause is None]
-    if chosen:
-        from probe_core.isolation.launch import cannot_start, run_probers
-
-        problem = cannot_start()
-        if problem:
-            for decision in chosen:
-                decision.cause, decision.reason = "no-child", problem
-        else:
-            runs = run_probers(
-                [decision.prober for decision in chosen],
-                seen.machine,
-                bus,
-                active=seen.config.active,
-                wake_fd=wake_fd,
-                observe=seen.host.observe if seen.host is not None else None,
-                meanwhile=meanwhile,
+            merge(more)
+            kept = more
+        except Exception as error:  # whatever a prober said, the node starts
+            what, fix = (
+                f"the devices of {prober} could not be merged",
+                "report this with its output",
             )
-            if any(run.status is None for run in runs):
-                raise Cancelled
-            _stuck.update(run.prober.name for run in runs if run.abandoned)
-            for run in runs:
-                seen.collected.take_run(run)
-    for decision in seen.decisions:
-        if decision.cause is not None:
-            seen.collected.skip(decision)
+            why = f"{type(error).__name__}: {error}"
+            left_out.append(finding("prober-failed", what, why, fix, severity="error"))
+    devices, clashes = merge(kept)
+    return devices, [*left_out, *clashes]
 
 
 def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, list[Finding]]:

@@ -174,5 +174,9 @@ def test_conflicting_identity_is_told(tree: Tree, probers: Probers) -> None:
     probers.reports("b", gpu(ids=["pci:0000:02:00.0", "uuid:GPU-1"]))
     report = run(tree, probers)
     (finding,) = told(report, "identity-conflict")
-    assert finding["device"] == "pci:0000:01:00.0"
-    assert "2 pci ids" in finding["what"]
+    assert finding["device"] == "pci:0000:02:00.0"
+    assert finding["what"].startswith("b gives the device pci:0000:02:00.0 the id uuid:GPU-1")
+    assert [d["ids"] for d in report["devices"] if d["kind"] == "gpu"] == [
+        ["pci:0000:01:00.0", "uuid:GPU-1"],
+        ["pci:0000:02:00.0"],
+    ]

@@ -1,0 +1,134 @@
+"""Ids of two devices in one sighting: no device vanishes, none is made up, and it is told."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probe_core.ids import single, strength
+from probe_core.merge import Said, merge
+from probe_core.pipeline import _merge
+
+A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"
+UA, UB = "uuid:GPU-aa", "uuid:GPU-bb"
+Ids = list[str]
+
+
+def say(*sightings: Ids) -> tuple[list[Ids], list[tuple[str, str]]]:
+    """Merge sightings of ever less believed probers; the devices' ids, and (device, what)."""
+    said = [
+        Said(f"p{n}", 100 - n, {"ids": list(ids), "kind": "gpu", "unknown": {}})
+        for n, ids in enumerate(sightings)
+    ]
+    devices, findings = merge(said)
+    assert {one["code"] for one in findings} <= {"identity-conflict"}
+    return [device["ids"] for device in devices], [(f["device"], f["why"]) for f in findings]
+
+
+CASES: dict[str, tuple[list[Ids], list[Ids], list[tuple[str, str]]]] = {
+    "no conflict": ([[A, UA], [UA], [A]], [[A, UA]], []),
+    "an address of one and the uuid of another": (
+        [[A, UA], [B, UB], [A, UB]],
+        [[A, UA], [B, UB]],
+        [(A, f"that is {B}")],
+    ),
+    "said by the one who is believed most": (
+        [[A, UB], [A, UA], [B, UB]],
+        [[A, UB], [B]],
+        [(A, f"its own is {UB}"), (B, f"that is {A}")],
+    ),
+    "one uuid for two cards": ([[A, UA], [B, UA]], [[A, UA], [B]], [(B, f"that is {A}")]),
+    "two addresses in one": ([[A], [B], [A, B]], [[A], [B]], [(A, f"that is {B}")]),
+    "an address that nobody else knows": ([[A, B]], [[A]], [(A, f"its own is {A}")]),
+    "two uuids": ([[UA], [UB], [UB, UA]], [[UA], [UB]], [(UA, f"that is {UB}")]),
+    "a part and its whole": (
+        [[A, UA], ["uuid:MIG-1"], ["uuid:MIG-1", UA]],
+        [[A, UA], ["uuid:MIG-1"]],
+        [(A, "that is uuid:MIG-1")],
+    ),
+    "joined through an id of its own": (
+        [[A, "x:1"], [B, UB], [UB, "x:1"]],
+        [[A, "x:1"], [B, UB]],
+        [(B, f"that is {A}")],
+    ),
+    "a uuid of another library's making": ([[A, UA], [A, "uuid:0123"]], [[A, "uuid:0123", UA]], []),
+    "two libraries' uuids": (
+        [["x:1", "uuid:1"], ["x:1", "uuid:2"]],
+        [["uuid:1", "uuid:2", "x:1"]],
+        [("uuid:1", "sightings of p0, p1 share another id")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_conflicts(case: str) -> None:
+    sightings, ids, findings = CASES[case]
+    assert say(*sightings) == (ids, findings)
+
+
+def test_the_id_that_was_not_believed_is_kept_with_who_said_it() -> None:
+    said = [Said("good", 2, {"ids": [A, UA]}), Said("bad", 1, {"ids": [A, UB]})]
+    (device,), (finding,) = merge(said)
+    assert device["others"]["ids"] == [{"prober": "bad", "value": UB}]
+    assert finding["what"] == f"bad gives the device {A} the id {UB}, which is not its own"
+    assert "PROBE_DISABLE" in finding["fix"]
+
+
+def test_a_parent_named_by_an_id_that_was_not_believed_is_its_owner() -> None:
+    said = [
+        Said("good", 3, {"ids": [B, UB]}),
+        Said("bad", 2, {"ids": [A, UB]}),
+        Said("part", 1, {"ids": ["uuid:MIG-1"], "parent": UB}),
+    ]
+    assert [d.get("parent") for d in merge(said)[0]] == [None, None, B]
+
+
+POOL = [f"pci:0000:0{n}:00.0" for n in "123"]
+POOL += [f"uuid:{kind}-{n}" for kind in ("GPU", "MIG") for n in "12"] + ["uuid:1", "a:1", "a:2"]
+SIGHTINGS = st.lists(
+    st.lists(st.sampled_from(POOL), min_size=1, max_size=4, unique=True), max_size=8
+)
+
+
+def said(sightings: list[Ids]) -> list[Said]:
+    return [Said(f"p{n}", n, {"ids": ids, "unknown": {}}) for n, ids in enumerate(sightings)]
+
+
+@given(SIGHTINGS, st.randoms())
+def test_order_of_arrival_does_not_matter(sightings: list[Ids], random: Any) -> None:
+    shuffled = said(sightings)
+    random.shuffle(shuffled)
+    assert merge(shuffled) == merge(said(sightings))
+
+
+@given(SIGHTINGS)
+def test_no_device_vanishes_and_none_is_two(sightings: list[Ids]) -> None:
+    before = copy.deepcopy(sightings)
+    devices, findings = merge(said(sightings))
+    assert sightings == before
+    ids = [identity for device in devices for identity in device["ids"]]
+    assert len(ids) == len(set(ids))
+    for device in devices:
+        own = [what for what in map(single, device["ids"]) if what]
+        assert len(own) == len(set(own))
+    # Whoever is the strongest id of some sighting is somebody's id in the end.
+    assert {min(one, key=strength) for one in sightings} <= set(ids)
+    # What is not, was told.
+    untold = {i for one in sightings for i in one} - set(ids)
+    assert all(any(i in finding["what"] for finding in findings) for i in untold)
+
+
+def test_sightings_that_cannot_be_merged_cost_their_prober_alone() -> None:
+    """They are checked before; this is the net below a mistake of ours."""
+    good, bad = {"ids": [A], "kind": "gpu"}, {"ids": [B], "kind": "gpu", "memory": 5}
+    devices, findings = _merge([Said("bad", 2, bad), Said("good", 1, good), Said("worse", 0, {})])
+    assert [device["id"] for device in devices] == [A]
+    assert [finding["what"] for finding in findings] == [
+        "the devices of bad could not be merged",
+        "the devices of worse could not be merged",
+    ]
+    assert {finding["severity"] for finding in findings} == {"error"}
