@@ -3,24 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from probe_core.isolation.launch import run_probers
 from probe_core.isolation.run import Run
 from probe_core.machine import Machine
 from probe_core.registry.manifest import apply_manifest
 from probe_core.registry.prober import Prober
+from probe_core.testing.stage import VARIABLE
 
 __all__ = ["Case", "prober_of", "run_case", "watch_case"]
 
 
 class Case:
-    """A machine, and what the bus prober would have seen on it (built in, so asked here)."""
+    """A machine, and the process in which it is probed.
 
-    def __init__(self, machine: Machine, bus: Sequence[Mapping[str, Any]] | None = None) -> None:
+    `bus` is what the bus prober would have seen; by default the built-in one is asked.
+
+    `live` makes the machine count as the live one though its files lie below its root: for probers
+    that then ask a library or a tool, of which you put a fake into `variables` or `sys_path`.
+    `variables` are set in the environment of the prober's process (``LD_LIBRARY_PATH``), unlike the
+    machine's own `environ`. `sys_path` are folders to import from before all others.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        bus: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        live: bool = False,
+        variables: Mapping[str, str] | None = None,
+        sys_path: Sequence[str | Path] = (),
+    ) -> None:
         self.machine = machine
         self.bus = list(_bus(machine) if bus is None else bus)
+        self.live = live
+        self.variables = dict(variables or {})
+        self.sys_path = list(map(str, sys_path))
+
+    def without_bus(self) -> Case:
+        """Return the same, as when the bus prober is disabled."""
+        return Case(
+            self.machine, [], live=self.live, variables=self.variables, sys_path=self.sys_path
+        )
+
+    @contextmanager
+    def surroundings(self, **more: str) -> Iterator[None]:
+        """Set this process's variables and path meanwhile, for a prober's process to inherit."""
+        path = [*self.sys_path, *sys.path]
+        with (
+            mock.patch.dict("os.environ", {**self.variables, **more}),
+            mock.patch.object(sys, "path", path),
+        ):
+            yield
 
 
 def _bus(machine: Machine) -> Sequence[Mapping[str, Any]]:
@@ -41,23 +82,36 @@ def prober_of(name: str, target: str) -> Prober:
     return prober
 
 
-def run_case(prober: Prober, case: Case, *, active: bool = False) -> Run:
-    """Run the prober as the core does: in a child, under its deadline."""
-    return run_probers([prober], case.machine, case.bus, active=active)[0]
+def run_case(prober: Prober, case: Case) -> Run:
+    """Run the prober as the core does: in a child, under its deadline, active if it is so."""
+    with case.surroundings():
+        if case.live:
+            return _staged(prober, case, live=True, watched=False)
+        return run_probers([prober], case.machine, case.bus, active=prober.active)[0]
 
 
 def watch_case(prober: Prober, case: Case) -> tuple[Run, dict[str, Any]]:
     """Run the prober under the spy; returns the run and what the spy noted.
 
     ``events``: things done beyond reading files, as ``[name, what]``, those of the import first;
-    ``changed``: what of the process was different after the call.
+    ``changed``: what of the process was different after the call; ``left``: temporary files that
+    are still there.
     """
-    spied = Prober(prober.name, "probe_core.testing.spy", prober.distribution)
-    spied.deadline_s, spied.needs_site = prober.deadline_s, prober.needs_site
-    environ = {**case.machine.environ, "PROBE_CORE_SPY": prober.target}
-    machine = Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
-    run = run_case(spied, Case(machine, case.bus))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        with case.surroundings(TMPDIR=folder, TEMP=folder, TMP=folder):
+            run = _staged(prober, case, live=case.live, watched=True)
+        left = sorted(path.name for path in Path(folder).iterdir())
     notes = [f["what"] for f in run.findings if isinstance(f, dict) and f.get("code") == "spy"]
     assert notes, f"the prober did not come to its end: {run.status}, {run.reason}"
     noted: dict[str, Any] = json.loads(notes[0])
-    return run, noted
+    return run, {**noted, "left": left}
+
+
+def _staged(prober: Prober, case: Case, *, live: bool, watched: bool) -> Run:
+    """Run a prober of the kit in the prober's place, which calls it as told."""
+    stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
+    stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
+    told = json.dumps({"target": prober.target, "live": live, "watched": watched})
+    environ = {**case.machine.environ, VARIABLE: told}
+    machine = Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
+    return run_probers([stage], machine, case.bus, active=prober.active)[0]

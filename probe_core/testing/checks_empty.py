@@ -18,43 +18,51 @@ class Empty(Declared):
     def test_without_hardware_it_is_not_applicable(self, tmp_path: Path) -> None:
         """Also when its preconditions are wrong or missing, and it runs all the same."""
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        assert (run.status, run.sightings) == (self.absent, []), run.reason
+        said = f"it answered {run.status} ({run.reason}) with {len(run.sightings)} devices"
+        right = run.status == self.absent and not run.sightings
+        assert right, f"{said}; without its hardware it is {self.absent}"
 
     def test_it_says_why_not(self, tmp_path: Path) -> None:
         """People read it in `probe plugins why-not`."""
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        assert run.reason
-        assert run.reason != "it found no devices", "return not_applicable(reason)"
+        said = run.reason and run.reason != "it found no devices"
+        assert said, "return not_applicable(reason), and not an empty list"
 
     def test_without_hardware_it_prints_nothing(self, tmp_path: Path) -> None:
         """A log line per node and start is too much."""
         run, _ = watch_case(self.prober(), self.empty(tmp_path)[0])
-        assert run.stderr_tail() == []
+        printed = run.stderr_tail()
+        assert not printed, f"print nothing; what a person should know is the reason: {printed}"
 
     def test_without_hardware_it_takes_little_time(self, tmp_path: Path) -> None:
         """Half of the deadline on a test machine leaves room on a busy node."""
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        assert run.ended - run.started <= self.prober().deadline_s / 2
+        seconds, deadline_s = run.ended - run.started, self.prober().deadline_s
+        assert seconds <= deadline_s / 2, f"it took {seconds:.2f} s of its deadline, {deadline_s} s"
 
     def test_it_bears_every_system(self, tmp_path: Path) -> None:
         """A recorded machine may be of any system and architecture."""
         for case in self.empty(tmp_path):
             run = run_case(self.prober(), case)
-            assert run.status in _ABSENT, f"{case.machine}: {run.reason}"
+            where = f"{case.machine.os} on {case.machine.arch}"
+            assert run.status in _ABSENT, f"on {where} it is {run.status}: {run.reason}"
 
     def test_it_reads_the_machine_and_not_this_one(self, tmp_path: Path) -> None:
         """An empty folder that stands for / has no devices, whatever this computer has."""
         run = run_case(self.prober(), Case(self.empty(tmp_path)[0].machine))
-        assert run.sightings == []
+        found = [one.get("ids") for one in run.sightings]
+        assert not found, f"read files through request.machine; it found {found} in an empty folder"
 
     def test_it_bears_an_empty_environment(self, tmp_path: Path) -> None:
         """No HOME, no PATH: how services start."""
         run = run_case(self.prober(), self.empty(tmp_path, {})[0])
-        assert run.status == self.absent, run.reason
+        found = f"without any variable it is {run.status}: {run.reason}"
+        assert run.status == self.absent, f"{found}; use request.machine.environ.get(NAME)"
 
     def test_it_bears_files_where_folders_should_be(self, tmp_path: Path) -> None:
         """Containers mount odd things over /sys and /proc."""
         for name in ("sys", "proc", "dev"):
             (tmp_path / name).write_text("a file\n")
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        assert run.status in _ABSENT, run.reason
+        found = f"where /sys is a file it is {run.status}: {run.reason}"
+        assert run.status in _ABSENT, f"{found}; machine.listdir bears it"

@@ -12,7 +12,7 @@ from probe_core.isolation.run import Run
 from probe_core.registry.conditions import unmet
 from probe_core.sightings import check_sighting
 from probe_core.testing.case import Case, run_case, watch_case
-from probe_core.testing.checks_import import effects
+from probe_core.testing.checks_import import EFFECTS, effects
 from probe_core.testing.checks_package import Declared
 
 __all__ = ["Broken", "Hardware"]
@@ -41,64 +41,76 @@ class Hardware(WithHardware):
     def test_its_hardware_is_found(self, tmp_path: Path) -> None:
         """The one thing it is for."""
         _, run = self.found(tmp_path)
-        assert run.status == "ok", run.reason
-        assert run.sightings
+        assert run.status == "ok", f"on your machine it is {run.status}: {run.reason}"
+        assert run.sightings, "it is ok, and found no device on your machine"
 
     def test_its_preconditions_let_it_run(self, tmp_path: Path) -> None:
         """Preconditions are necessary: wrong ones hide hardware without a trace."""
         case = self.hardware(tmp_path)
         vendors = {one["pci"]["id"][:4] for one in case.bus if "id" in one.get("pci", {})}
-        assert unmet(self.prober().when, case.machine, vendors) is None
+        with case.surroundings():
+            why = unmet(self.prober().when, case.machine, vendors)
+        assert why is None, f"`when` in the manifest keeps it from running on your machine: {why}"
 
     def test_every_value_can_be_believed(self, tmp_path: Path) -> None:
         """The core leaves out what cannot be true, and tells every user."""
         for device in self.found(tmp_path)[1].sightings:
-            assert check_sighting(device)[1] == []
+            wrong = check_sighting(device)[1]
+            assert not wrong, f"the core would leave out of {device.get('ids')}: {wrong}"
 
     def test_every_device_has_a_strong_id(self, tmp_path: Path) -> None:
         """Ordinals, names and sizes are none: nothing could be joined by them."""
         for device in self.found(tmp_path)[1].sightings:
             kinds = [identity.partition(":")[0] for identity in device["ids"]]
-            assert any(kind in (*STRONG, self.name) for kind in kinds), device["ids"]
+            assert any(kind in (*STRONG, self.name) for kind in kinds), (
+                f"give an id that begins with pci:, uuid:, dt: or {self.name}: {device['ids']}"
+            )
 
     def test_no_two_devices_share_an_id(self, tmp_path: Path) -> None:
         """They would become one."""
         ids = [i for device in self.found(tmp_path)[1].sightings for i in device["ids"]]
-        assert len(ids) == len(set(ids)), ids
+        twice = sorted({i for i in ids if ids.count(i) > 1})
+        assert not twice, f"several devices have these ids: {twice}"
 
     def test_ids_are_the_same_at_every_look(self, tmp_path: Path) -> None:
         """And in the same order."""
         case, first = self.found(tmp_path)
         second = run_case(self.prober(), case)
-        assert [d["ids"] for d in first.sightings] == [d["ids"] for d in second.sightings]
+        before, after = ([d["ids"] for d in run.sightings] for run in (first, second))
+        assert before == after, "ids, and the order of devices, must be the same at every look"
 
     def test_the_place_of_the_machine_does_not_show(self, tmp_path: Path) -> None:
         """A machine in another folder is the same machine: paths are those on the machine."""
         _, here = self.found(tmp_path / "here")
         _, there = self.found(tmp_path / "elsewhere")
-        assert here.sightings == there.sightings
-        assert str(tmp_path) not in json.dumps(here.sightings)
+        assert here.sightings == there.sightings, "say machine.realpath(…), and not machine.path(…)"
+        told = str(tmp_path) in json.dumps(here.sightings)
+        assert not told, f"a path of this computer is in {here.sightings}"
 
     def test_answers_are_plain_data(self, tmp_path: Path) -> None:
         """No numpy numbers, no enums, no objects."""
         text = json.dumps(self.found(tmp_path)[1].sightings)
-        assert "\\u0000invalid" not in text
+        assert "\\u0000invalid" not in text, f"give texts, numbers, lists and mappings: {text}"
 
     def test_what_is_unknown_is_left_out_with_a_reason(self, tmp_path: Path) -> None:
         """0 and "" look like answers, and hosts compute with them."""
         for device in self.found(tmp_path)[1].sightings:
-            assert _empty(device) == []
-            assert all(reason.strip() for reason in device.get("unknown", {}).values())
+            empty = _empty(device)
+            assert not empty, f"leave out what is not known, and say why in `unknown`: {empty}"
+            silent = [name for name, why in device.get("unknown", {}).items() if not why.strip()]
+            assert not silent, f"give reasons in `unknown` for {silent}"
 
     def test_with_hardware_it_takes_half_its_deadline(self, tmp_path: Path) -> None:
         """The other half is for a busy node."""
         _, run = self.found(tmp_path)
-        assert run.ended - run.started <= self.prober().deadline_s / 2
+        seconds, deadline_s = run.ended - run.started, self.prober().deadline_s
+        assert seconds <= deadline_s / 2, f"it took {seconds:.2f} s of its deadline, {deadline_s} s"
 
     def test_with_hardware_it_prints_nothing(self, tmp_path: Path) -> None:
         """What a person should know is a finding."""
         run, _ = watch_case(self.prober(), self.hardware(tmp_path))
-        assert run.stderr_tail() == []
+        printed = run.stderr_tail()
+        assert not printed, f"yield a finding instead of printing {printed}"
 
     def test_it_changes_nothing_on_the_machine(self, tmp_path: Path) -> None:
         """Probing is reading."""
@@ -107,18 +119,22 @@ class Hardware(WithHardware):
         case = self.hardware(root)
         before = _contents(root)
         run_case(self.prober(), case)
-        assert _contents(root) == before
+        after = _contents(root)
+        changed = sorted(p for p in before | after if before.get(p, "") != after.get(p, ""))
+        assert not changed, f"only read; it changed {changed}"
 
     def test_it_only_reads(self, tmp_path: Path) -> None:
-        """No device node is opened, no tool started, unless declared in `may`."""
+        """No device node is opened, no tool or library loaded, unless declared in `may`."""
         _, noted = watch_case(self.prober(), self.hardware(tmp_path))
-        assert effects(noted["events"], self.may) == []
-        assert noted["changed"] == []
+        found = effects(noted["events"], self.may)
+        assert not found, f"only read files, or declare in `may` ({', '.join(EFFECTS)}): {found}"
+        assert not noted["changed"], f"put back what the call changes: {noted['changed']}"
+        assert not noted["left"], f"remove temporary files before you answer: {noted['left']}"
 
     def test_it_bears_an_empty_bus(self, tmp_path: Path) -> None:
         """The bus prober can be disabled."""
-        run = run_case(self.prober(), Case(self.hardware(tmp_path).machine, []))
-        assert run.status in _ANSWERS, run.reason
+        run = run_case(self.prober(), self.hardware(tmp_path).without_bus())
+        assert run.status in _ANSWERS, f"with an empty request.bus it is {_end(run)}"
 
     def test_it_bears_garbage_in_every_file(self, tmp_path: Path) -> None:
         """Firmware and drivers write what they like."""
@@ -142,15 +158,15 @@ class Hardware(WithHardware):
             for path in files[missing]:
                 path.unlink()
             run = run_case(self.prober(), case)
-            assert run.status in _ANSWERS, run.reason
+            assert run.status in _ANSWERS, f"without {_some(files[missing])} it is {_end(run)}"
 
     def _with_files(self, root: Path, content: bytes) -> None:
         case = self.hardware(root)
         for path in root.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 path.write_bytes(content)
-        run = run_case(self.prober(), Case(case.machine, case.bus))
-        assert run.status in _ANSWERS, run.reason
+        run = run_case(self.prober(), case)
+        assert run.status in _ANSWERS, f"where files hold {content[:30]!r} it is {_end(run)}"
 
 
 class Broken(Declared):
@@ -164,7 +180,10 @@ class Broken(Declared):
         """Not "no devices": the node would pass for one without."""
         for what, case in self.broken(tmp_path).items():
             run = run_case(self.prober(), case)
-            assert run.status == "unavailable" or run.findings, f"{what}: {run.status} {run.reason}"
+            told = run.status == "unavailable" or run.findings
+            assert told, (
+                f"{what}: raise Unavailable(reason, code=…), or yield a finding; {_end(run)}"
+            )
 
     def test_what_is_unavailable_has_a_code_and_a_reason(self, tmp_path: Path) -> None:
         """A code for scripts: `driver-not-loaded`, and not just `unavailable`."""
@@ -172,8 +191,9 @@ class Broken(Declared):
             run = run_case(self.prober(), case)
             if run.status == "unavailable":
                 code = run.details.get("code", "")
-                assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", code), f"{what}: code {code!r}"
-                assert run.reason != "no reason given", what
+                good = re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", code)
+                assert good, f"{what}: give Unavailable a code such as driver-failed, not {code!r}"
+                assert run.reason != "no reason given", f"{what}: give Unavailable a reason"
 
 
 def _empty(value: Any, path: str = "") -> list[str]:
@@ -184,6 +204,15 @@ def _empty(value: Any, path: str = "") -> list[str]:
         return [path]
     last = path.rpartition(".")[2]
     return [path] if value == 0 and last in ("total", "units", "cores", "bandwidth") else []
+
+
+def _end(run: Run) -> str:
+    """Return how a run ended, with the end of what it wrote to standard error."""
+    return " | ".join([f"{run.status}: {run.reason}", *run.stderr_tail()[-3:]])
+
+
+def _some(files: list[Path]) -> str:
+    return ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
 
 
 def _contents(root: Path) -> dict[str, object]:

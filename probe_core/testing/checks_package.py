@@ -66,7 +66,9 @@ class Packaging(Declared):
 
     def test_its_name_can_be_used(self) -> None:
         """Users write it in settings, separated by commas."""
-        assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", self.name), "letters, digits, '.', '_', '-'"
+        assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", self.name), (
+            "use letters, digits, '.', '_', '-'"
+        )
         assert self.name.lower() not in RESERVED, "the name is reserved by the core"
 
     def test_its_module_is_found_without_importing(self) -> None:
@@ -79,20 +81,27 @@ class Packaging(Declared):
 
     def test_its_manifest_has_no_mistake(self) -> None:
         """The core would use a default, and tell every user."""
-        assert self.prober().problems == []
+        problems = self.prober().problems
+        assert not problems, f"correct prober.json: {problems}"
 
     def test_its_manifest_says_what_it_is(self) -> None:
         """`probe plugins list` shows it."""
-        assert self.manifest()[1].get("summary", "").strip(), "give a summary"
+        assert self.manifest()[1].get("summary", "").strip(), "give it a summary"
 
     def test_its_manifest_names_an_api_there_is(self) -> None:
         """The oldest that it works with."""
         wanted = [int(part) for part in self.manifest()[1].get("api", "0.0").split(".")]
-        assert [1, 0] <= wanted <= [int(part) for part in API_VERSION.split(".")]
+        newest = [int(part) for part in API_VERSION.split(".")]
+        assert [1, 0] <= wanted <= newest, f'name an "api" from 1.0 to {API_VERSION}'
 
     def test_its_deadline_is_bearable(self) -> None:
         """A host waits as long when the driver hangs."""
         assert self.prober().deadline_s <= 30, "no host waits longer at its start"
+
+    def test_its_manifest_says_whether_it_opens_devices(self) -> None:
+        """What opens device nodes runs only for users who ask for it."""
+        said = self.prober().active or "device" not in self.may
+        assert said, 'who may open devices says "active": true in its manifest'
 
     def test_its_project_declares_the_entry_point(self) -> None:
         """And depends on the core."""
@@ -100,7 +109,8 @@ class Packaging(Declared):
             return
         project = tomllib.loads((self.project / "pyproject.toml").read_text())["project"]
         entries = project.get("entry-points", {}).get("probe_core.probers.v1", {})
-        assert entries.get(self.name) == self.target
+        found = f"the entry point {self.name!r} is {entries.get(self.name)!r}"
+        assert entries.get(self.name) == self.target, f"{found} and should be {self.target!r}"
         needed = [re.split(r"[^A-Za-z0-9._-]", one)[0] for one in project["dependencies"]]
         assert "probe-core" in needed, "name probe-core among the dependencies"
 
@@ -114,7 +124,8 @@ class Packaging(Declared):
         path, _ = self.manifest()
         if path is not None:
             assert any(name.endswith(path.name) for name in names), "the manifest is not in it"
-        assert any(name.endswith("entry_points.txt") for name in names)
+        entries = any(name.endswith("entry_points.txt") for name in names)
+        assert entries, "the wheel declares no entry point"
         assert any(name.endswith("py.typed") for name in names), "py.typed is not in the wheel"
 
 

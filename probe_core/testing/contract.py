@@ -15,7 +15,7 @@ pytest.register_assert_rewrite(*(f"probe_core.testing.checks_{name}" for name in
 
 from probe_core.testing.checks_empty import Empty  # noqa: E402
 from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402
-from probe_core.testing.checks_import import Importing  # noqa: E402
+from probe_core.testing.checks_import import EFFECTS, Importing  # noqa: E402
 from probe_core.testing.checks_package import Packaging  # noqa: E402
 
 __all__ = ["ProberContract"]
@@ -29,7 +29,8 @@ class ProberContract(Packaging, Importing, Empty, Hardware, Broken):
     importing the module may take beyond ``probe_core.api``. `absent` is its answer on a machine
     without anything: ``unavailable`` for hardware that no machine of its system lacks. `may` names
     effects beyond reading that are this prober's way: ``library`` (loads a shared library),
-    ``process`` (starts a tool).
+    ``process`` (starts a tool, and ends it), ``temporary`` (makes files in the folder for temporary
+    ones, and removes them), ``device`` (opens device nodes: its manifest says ``"active": true``).
 
     A method that is not overridden declares that there is nothing of that kind to check: its checks
     are then not collected at all, rather than skipped.
@@ -48,6 +49,9 @@ class ProberContract(Packaging, Importing, Empty, Hardware, Broken):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        unknown = sorted(cls.may - EFFECTS.keys())
+        if unknown:
+            raise TypeError(f"{cls.__name__}.may: {unknown} is none of {', '.join(EFFECTS)}")
         for method, checks in (("hardware", Hardware), ("broken", Broken)):
             if getattr(cls, method) is getattr(ProberContract, method):
                 for name in vars(checks):

@@ -1,7 +1,4 @@
-"""A prober around the prober under test, run in the child: notes what it does besides reading.
-
-The target is named by the machine's environment, and hidden from the prober again.
-"""
+"""Notes, in the prober's process, what a prober does besides reading."""
 
 from __future__ import annotations
 
@@ -9,18 +6,27 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
-from probe_core.api import Machine, NotApplicable, Request, hookimpl
+from probe_core.api import NotApplicable, Request
 
-VARIABLE = "PROBE_CORE_SPY"
 MAX_EVENTS = 40
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/shm", "/dev/fd")
+_ON_FILES = (
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.truncate",
+    "shutil.rmtree",
+)
 _NOTED = (
+    *_ON_FILES,
     "ctypes.dlopen",
     "os.chdir",
     "os.chmod",
@@ -31,17 +37,11 @@ _NOTED = (
     "os.kill",
     "os.killpg",
     "os.link",
-    "os.mkdir",
     "os.posix_spawn",
     "os.putenv",
-    "os.remove",
-    "os.rename",
-    "os.rmdir",
     "os.symlink",
     "os.system",
-    "os.truncate",
     "os.unsetenv",
-    "shutil.rmtree",
     "signal.pthread_kill",
     "socket.bind",
     "socket.connect",
@@ -52,11 +52,13 @@ _NOTED = (
 
 
 class Notes:
-    """What happened so far."""
+    """What happened so far, below a machine's `root` and elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str) -> None:
         self.listening = False
         self.events: list[tuple[str, str]] = []
+        self._root = root.rstrip("/")
+        self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Take one of the interpreter's audit events."""
@@ -64,16 +66,49 @@ class Notes:
             return
         if event == "open":
             self._opened(*arguments)
-        elif event in _NOTED:
-            self.events.append((event, repr(arguments)[:200]))
+        elif event in _NOTED and not (event == "os.kill" and _is_child(arguments[0])):
+            paths = _paths(arguments) if event in _ON_FILES else []
+            private = bool(paths) and all(map(self._is_temporary, paths))
+            self.events.append(("temporary" if private else event, repr(arguments)[:200]))
 
     def _opened(self, path: Any, mode: Any, flags: Any) -> None:
         text = os.fsdecode(path) if isinstance(path, (str, bytes)) else ""
+        writes = isinstance(flags, int) and bool(flags & _WRITES)
         cached = "__pycache__" in text or text.endswith(".pyc")
-        if isinstance(flags, int) and flags & _WRITES and text and not cached:
-            self.events.append(("write", text))
-        elif text.startswith("/dev/") and not text.startswith(_HARMLESS):
-            self.events.append(("device", text))
+        there = text.removeprefix(self._root)
+        if there.startswith("/dev/"):
+            if not there.startswith(_HARMLESS):
+                self.events.append(("device", there))
+        elif writes and text and not cached:
+            self.events.append(("temporary" if self._is_temporary(text) else "write", text))
+
+    def _is_temporary(self, path: str) -> bool:
+        return os.path.realpath(path).startswith(self._temporary)
+
+
+def _paths(arguments: tuple[Any, ...]) -> list[str]:
+    """Return the paths of an event on files, which may be relative to an open folder."""
+    paths = [os.fsdecode(one) for one in arguments if isinstance(one, (str, bytes))]
+    folder = arguments[-1]
+    if isinstance(folder, int) and folder >= 0:
+        return [os.path.join(_folder(folder), path) for path in paths]
+    return paths
+
+
+def _folder(handle: int) -> str:
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}")
+    except OSError:  # not Linux: nowhere in particular
+        return "/"
+
+
+def _is_child(process: Any) -> bool:
+    """Return whether `process` is one that this process started, which it may end."""
+    try:
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (AttributeError, OSError, TypeError):
+        return False
+    return True
 
 
 def _state() -> dict[str, Any]:
@@ -90,31 +125,18 @@ def _state() -> dict[str, Any]:
     }
 
 
-@hookimpl
-def probe_devices(request: Request) -> Generator[Any, None, NotApplicable | None]:
-    """Answer as the prober under test does, and add a finding with the notes."""
-    environ = dict(request.machine.environ)
-    target = environ.pop(VARIABLE)
-    machine = request.machine
-    machine = Machine(machine.root, environ, machine.os, machine.arch)
-    asked = Request(machine, request.bus, active=request.active, deadline_s=request.deadline_s)
-    notes = Notes()
+def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, NotApplicable | None]:
+    """Answer as the hook that `load` imports does, and add a finding with the notes."""
+    notes = Notes(request.machine.root)
     sys.addaudithook(notes.hear)
     sys.dont_write_bytecode = True
-    return (yield from _watched(target, asked, notes))
-
-
-def _watched(
-    target: str, request: Request, notes: Notes
-) -> Generator[Any, None, NotApplicable | None]:
     before = _state()
     notes.listening = True
     error: BaseException | None = None
-    answer: Any = ()
+    items: list[Any] = []
+    answer = None
     try:
-        answer = _hook(target)(request)
-        if not isinstance(answer, NotApplicable):
-            answer = list(answer)
+        answer = _gather(load()(request), items)
     except Exception as raised:
         error = raised
     notes.listening = False
@@ -124,21 +146,20 @@ def _watched(
     changed = [what for what, value in before.items() if after[what] != value]
     noted = {"events": notes.events, "changed": changed}
     yield {"finding": {"code": "spy", "what": json.dumps(noted)}}
+    yield from items
     if error is not None:
         raise error
+    return answer
+
+
+def _gather(answer: Any, items: list[Any]) -> NotApplicable | None:
+    """Add all that a hook answers to `items`; returns what it says instead of devices."""
     if isinstance(answer, NotApplicable):
         return answer
-    yield from answer
-    return None
-
-
-def _hook(target: str) -> Any:
-    from importlib import import_module
-
-    from probe_core.isolation.hook import find_hook
-
-    module, _, attribute = target.partition(":")
-    plugin: Any = import_module(module)
-    for part in filter(None, attribute.split(".")):
-        plugin = getattr(plugin, part)
-    return find_hook(plugin, target)
+    rest = iter(answer)
+    while True:
+        try:
+            items.append(next(rest))
+        except StopIteration as stop:
+            said: NotApplicable | None = stop.value
+            return said

@@ -1,0 +1,63 @@
+"""A prober around the prober under test, run in the child: sets the stage that a case asks for.
+
+What to do is in a variable of the machine's environment, which the prober does not get to see.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from probe_core.api import Machine, Request, hookimpl
+
+VARIABLE = "PROBE_CORE_STAGE"
+
+
+class Staged(Machine):
+    """A machine that counts as the live one, though its files lie below a root."""
+
+    __slots__ = ("_recorded",)
+
+    def __init__(self, recorded: Machine) -> None:
+        super().__init__(recorded.root, recorded.environ, recorded.os, recorded.arch)
+        self._recorded = recorded
+        self.live = True
+
+    def path(self, path: str) -> str:
+        """Return where the machine's `path` lies below the root."""
+        return self._recorded.path(path)
+
+    def realpath(self, path: str) -> str:
+        """Return the machine's own path, without the root."""
+        return self._recorded.realpath(path)
+
+
+@hookimpl
+def probe_devices(request: Request) -> Any:
+    """Answer as the prober under test does on the staged machine."""
+    told, machine = _stage(request.machine)
+    asked = Request(machine, request.bus, active=request.active, deadline_s=request.deadline_s)
+    if told["watched"]:
+        from probe_core.testing.spy import watch
+
+        return watch(lambda: _hook(told["target"]), asked)
+    return _hook(told["target"])(asked)
+
+
+def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:
+    environ = dict(machine.environ)
+    told: dict[str, Any] = json.loads(environ.pop(VARIABLE))
+    plain = Machine(machine.root, environ, machine.os, machine.arch)
+    return told, Staged(plain) if told["live"] else plain
+
+
+def _hook(target: str) -> Any:
+    from importlib import import_module
+
+    from probe_core.isolation.hook import find_hook
+
+    module, _, attribute = target.partition(":")
+    plugin: Any = import_module(module)
+    for part in filter(None, attribute.split(".")):
+        plugin = getattr(plugin, part)
+    return find_hook(plugin, target)
