@@ -86,8 +86,8 @@ def _reads_targets() -> bool:
     """
     for folder in sys.path:
         try:
-            with open(os.path.join(folder, "tinygrad", "helpers.py"), encoding="utf-8") as file:
-                return "class Target" in file.read()
+            with open(os.path.join(folder, "tinygrad", "helpers.py"), "rb") as file:
+                return b"class Target" in file.read()
         except OSError:
             continue
     return True
