@@ -1,46 +1,37 @@
-"""Every prober of this repository keeps the contract on machines that lack its hardware.
+"""Every prober of this repository keeps the contract, on a machine with its hardware.
 
-With hardware each is tested beside its source, on recorded and faked machines.
+Its test lies beside its source and is found here by its text, so nothing is run twice.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import json
 from pathlib import Path
-
-import pytest
-
-from probe_core.testing import ProberContract
 
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
 
-class Own(ProberContract):
-    """A prober that lies in `plugins/`, if it is installed here."""
-
-    @pytest.fixture(autouse=True)
-    def installed(self) -> None:
-        package = self.target.partition(".")[0]
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"probe-{self.name} is not installed")
+def probers() -> set[str]:
+    manifests = (json.loads(path.read_text()) for path in PLUGINS.glob("*/src/*/prober.json"))
+    return {name for manifest in manifests for name in manifest["probers"]}
 
 
-def own(prober: str, **more: object) -> type[Own]:
-    body = {"name": prober, "target": f"probe_{prober}.prober", "project": PLUGINS / prober, **more}
-    return type(f"Test{prober.title()}", (Own,), body)
+def contracts() -> dict[str, set[str]]:
+    """Return what the test classes of each contract test define, by their prober's name."""
+    found: dict[str, set[str]] = {}
+    for path in PLUGINS.glob("*/tests/test_*_contract.py"):
+        classes = [one for one in ast.parse(path.read_text()).body if isinstance(one, ast.ClassDef)]
+        body = [line for one in classes for line in one.body]
+        names = {line.name for line in body if isinstance(line, ast.FunctionDef)}
+        values = {t.id: line.value for line in body if isinstance(line, ast.Assign)
+                  for t in line.targets if isinstance(t, ast.Name)}  # fmt: skip
+        found[ast.literal_eval(values["name"])] = names | set(values)
+    return found
 
 
-TestAmd = own("amd")
-TestApple = own("apple", absent="unavailable")  # every Mac has a GPU
-TestIntel = own("intel")
-TestMali = own("mali")
-TestNvidia = own("nvidia")
-TestPyamdgpuinfo = own("pyamdgpuinfo")
-TestTinygrad = own("tinygrad")
-TestWindows = own("windows")
-
-
-def test_every_prober_of_the_repository_is_here() -> None:
-    probers = {path.parents[2].name for path in PLUGINS.glob("*/src/*/prober.json")}
-    checked = {name[4:].lower() for name, one in globals().items() if isinstance(one, type)}
-    assert probers - {"synthetic"} <= checked
+def test_each_prober_has_a_contract_test_with_hardware_sound_and_broken() -> None:
+    written = contracts()
+    assert written.keys() == probers()
+    for name, defined in written.items():
+        assert defined >= {"project", "hardware", "broken"}, name

@@ -90,6 +90,12 @@ def _lines(properties: dict[str, int]) -> str:
     return "\n".join(f"{name} {value}" for name, value in properties.items())
 
 
+@pytest.fixture(scope="session")
+def new_tree() -> type[Tree]:
+    """Return the builder of a machine, for those that a test places itself."""
+    return Tree
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)

@@ -109,6 +109,12 @@ class Mac:
         return answer
 
 
+@pytest.fixture(scope="session")
+def new_mac() -> type[Mac]:
+    """Return the builder of a Mac, for those that a test places itself."""
+    return Mac
+
+
 @pytest.fixture
 def mac(tmp_path: Path) -> Mac:
     return Mac(tmp_path)

@@ -93,6 +93,12 @@ INNER = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="session")
+def new_tree() -> type[Tree]:
+    """Return the builder of a machine, for those that a test places itself."""
+    return Tree
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)

@@ -76,6 +76,12 @@ class Board:
         return [said] if isinstance(said, NotApplicable) else list(said)
 
 
+@pytest.fixture(scope="session")
+def new_board() -> type[Board]:
+    """Return the builder of a board, for those that a test places itself."""
+    return Board
+
+
 @pytest.fixture
 def board(tmp_path: Path) -> Board:
     return Board(tmp_path)

@@ -101,6 +101,12 @@ class Said:
         return found
 
 
+@pytest.fixture(scope="session")
+def new_fake() -> type[Fake]:
+    """Return the builder of a package, for those that a test places itself."""
+    return Fake
+
+
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     root = tmp_path / "site"

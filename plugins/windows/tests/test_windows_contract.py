@@ -1,0 +1,33 @@
+"""The contract, on registries that regedit could export, read by a stand-in for winreg."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from probe_core.testing import Case, Machine, ProberContract
+
+HERE = Path(__file__).parent
+
+
+class TestWindows(ProberContract):
+    name = "windows"
+    target = "probe_windows.prober"
+    project = HERE.parent
+
+    def hardware(self, root: Path) -> Case:
+        return self.case(root, "desktop-amd")
+
+    def broken(self, root: Path) -> Mapping[str, Case]:
+        return {
+            "no driver of its vendor": self.case(root, "desktop-with-the-basic-driver"),
+            "no registry": Case(Machine(str(root), os="windows"), live=True),
+        }
+
+    def case(self, root: Path, export: str) -> Case:
+        variables = {"STANDIN_REG": str(HERE / "exports" / f"{export}.reg")}
+        machine = Machine(str(root), os="windows")
+        return Case(machine, live=True, variables=variables, sys_path=[HERE / "standin"])
+
+    def test_all_that_is_there_is_found(self, tmp_path: Path) -> None:
+        assert len(self.found(tmp_path)[1].sightings) == 2
