@@ -8,8 +8,10 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TextIO
+
+    from probe_core.machine import Machine
 
 __all__ = ["CommandError", "Context", "terminal_width", "write_error"]
 
@@ -77,23 +79,22 @@ class Context:
             settings = settings_of(self.args) if self.args else {}
             file = getattr(self.args, "config", None)
             config, ignored = load_config(settings, self.environ, file)
-            found = document(config, ignored, machine=self._machine())
+            found = self._probed(lambda machine: document(config, ignored, machine=machine))
         except ConfigError as error:
             raise CommandError(str(error)) from None
         self._refuse_unknown(found)
         return found
 
-    def _machine(self) -> Any:
+    def _probed(self, probe: Callable[[Machine], dict[str, Any]]) -> dict[str, Any]:
         from probe_core.machine import Machine
 
-        root = getattr(self.args, "machine", None)
-        if root is None:
-            return Machine(environ=self.environ)
-        if not os.path.isdir(root):
-            raise CommandError(f"--machine {root}: there is no such folder")
-        root = os.path.abspath(root)
-        # What Linux 6.1 and later say there; without it, x86_64.
-        return Machine(root, arch=Machine(root).read("/proc/sys/kernel/arch", 64))
+        path = getattr(self.args, "machine", None)
+        if path is None:
+            return probe(Machine(environ=self.environ))
+        from probe_core.cli.recorded import opened
+
+        with opened(path) as machine:
+            return probe(machine)
 
     def _refuse_unknown(self, found: dict[str, Any]) -> None:
         """An unknown prober named on the command line is a usage error, not a finding."""

@@ -12,7 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["Parser", "add_probe_options", "settings_of"]
+__all__ = ["MACHINE_HELP", "Parser", "add_probe_options", "settings_of"]
+
+MACHINE_HELP = (
+    "probe a recorded machine: a folder that stands for /, a file of `probe record`, or a tar"
+    " archive"
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,9 +81,7 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
         help=f"{SETTINGS['active'][2]} [{SETTINGS['active'][1]}]",
     )
     group.add_argument("--config", metavar="FILE", help="a TOML file of settings [PROBE_CONFIG]")
-    group.add_argument(
-        "--machine", metavar="DIR", help="probe a recorded machine: a folder that stands for /"
-    )
+    group.add_argument("--machine", metavar="PATH", help=MACHINE_HELP)
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:

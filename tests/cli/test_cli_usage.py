@@ -21,7 +21,10 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["--timeout=0"], "expected seconds above 0 and up to 600"),
     (["--priority", "nvidia"], "expected a priority from 1 to 999 for 'nvidia'"),
     (["--priority", "nvidia=0"], "the priority of 'nvidia' must be from 1 to 999"),
-    (["--machine", "/no/such/folder"], "probe: --machine /no/such/folder: there is no such folder"),
+    (
+        ["--machine", "/no/such/folder"],
+        "probe: --machine /no/such/folder: there is no such folder or file",
+    ),
     (["--only", "no-such-prober"], "--only to a prober 'no-such-prober': known: |did you mean"),
     (["--disable", "buss"], "--disable to a prober 'buss': did you mean 'bus'?"),
     (["explain", "pci:ffff"], "no device has an id with 'pci:ffff' in it; there are: "),

@@ -1,0 +1,77 @@
+"""What a recording says beside the machine's files: its system, its environment, its origin."""
+
+from __future__ import annotations
+
+from probe_core.recording.errors import BadRecording, shown
+from probe_core.recording.limits import MAX_ABOUT, MAX_ENVIRON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["About"]
+
+MAX_WORD, MAX_ORIGIN = 32, 1024
+_DEFAULT_ARCH = "x86_64"
+
+
+class About:
+    """The checked `os`, `arch`, `environ` and `origin`; other keys are left to whoever wrote them.
+
+    `kernel_arch` is what the machine's own /proc/sys/kernel/arch holds (Linux 6.1 and later): it
+    stands in for an `arch` that is not told.
+    """
+
+    __slots__ = ("arch", "environ", "origin", "os")
+
+    def __init__(self, table: Mapping[str, object], kernel_arch: bytes | None = None) -> None:
+        self.os = _word("os", table.get("os", "linux"))
+        told = table.get("arch")
+        self.arch = _word("arch", told) if told is not None else _from_kernel(kernel_arch)
+        self.environ = _environ(table.get("environ", {}))
+        self.origin = _origin(table.get("origin"))
+
+
+def _is_word(text: str) -> bool:
+    plain = text.replace("_", "").replace("-", "").replace(".", "")
+    return len(text) <= MAX_WORD and plain.isascii() and plain.isalnum()
+
+
+def _word(key: str, value: object) -> str:
+    if isinstance(value, str) and _is_word(value):
+        return value
+    raise BadRecording(f"its {key} {shown(value)} is not one word, such as linux or x86_64")
+
+
+def _from_kernel(raw: bytes | None) -> str:
+    text = (raw or b"").decode("ascii", "replace").strip("\0 \t\r\n")
+    return text if _is_word(text) else _DEFAULT_ARCH
+
+
+def _environ(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or len(value) > MAX_ENVIRON:
+        raise BadRecording(f"its environ is no table of at most {MAX_ENVIRON} variables")
+    size = 0
+    for name, text in value.items():
+        if not (isinstance(name, str) and isinstance(text, str)) or not name or "=" in name:
+            raise BadRecording(f"its environ holds {shown(name)}, which is no variable with a text")
+        try:
+            raw = f"{name}={text}".encode()
+        except UnicodeEncodeError:
+            raise BadRecording(f"the variable {shown(name)} cannot be written in UTF-8") from None
+        size += len(raw)
+        if b"\0" in raw or size > MAX_ABOUT:
+            raise BadRecording(
+                f"the variable {shown(name)} holds a NUL, or its environ is too long"
+            )
+    return dict(value)
+
+
+def _origin(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.startswith(("recorded", "invented")):
+        raise BadRecording("its origin must begin with 'recorded' or 'invented'")
+    if len(value) > MAX_ORIGIN:
+        raise BadRecording(f"its origin is longer than {MAX_ORIGIN} characters")
+    return value

@@ -1,0 +1,16 @@
+"""The one error of recordings, and how it shows foreign text."""
+
+from __future__ import annotations
+
+from probe_core.wording import clean_text
+
+__all__ = ["BadRecording", "shown"]
+
+
+class BadRecording(ValueError):
+    """A file that is no recorded machine, or one that could do harm; the message says why."""
+
+
+def shown(text: object) -> str:
+    """Return foreign text in quotes, fit for one line of a message."""
+    return f"'{clean_text(str(text), 120)}'"

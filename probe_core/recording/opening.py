@@ -1,0 +1,45 @@
+"""Opens a recorded machine for a while, whatever it is kept in."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from probe_core.machine import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["open_machine"]
+
+
+@contextmanager
+def open_machine(path: str) -> Iterator[Machine]:
+    """Yield the machine that a folder or a file holds; for a ``with`` statement.
+
+    A folder stands for the machine's root; its ``machine.json``, if there is one, gives `os`,
+    `arch`, `environ` and `origin`. A file is a recording in JSON or a tar archive of a root, plain
+    or packed with gzip or xz. It is unpacked into a temporary folder, which is gone afterwards.
+    Raises `BadRecording` (a `ValueError`) when it is no recorded machine, `OSError` when it cannot
+    be read.
+    """
+    if os.path.isdir(path):
+        yield _of_folder(os.path.abspath(path))
+        return
+    from tempfile import TemporaryDirectory
+
+    from probe_core.recording.read import read
+    from probe_core.recording.unpack import unpack
+
+    recording = read(path)
+    with TemporaryDirectory(prefix="probe-machine-", ignore_cleanup_errors=True) as folder:
+        root = unpack(recording, folder)
+        yield Machine(root, recording.environ, recording.os, recording.arch)
+
+
+def _of_folder(root: str) -> Machine:
+    from probe_core.recording.folder import about
+
+    told = about(root)
+    return Machine(root, told.environ, told.os, told.arch)

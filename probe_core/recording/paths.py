@@ -1,0 +1,115 @@
+"""Which paths a recording may hold: plain absolute ones, no two of which need the same place."""
+
+from __future__ import annotations
+
+from probe_core.recording.errors import BadRecording, shown
+from probe_core.recording.limits import MAX_DEPTH, MAX_LINK_STEPS, MAX_NAME, MAX_PATH
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["above", "check_path", "check_places", "resolve_links"]
+
+MAX_HOPS = 40
+"""Links that one path may go through, as in Linux."""
+
+
+def check_path(path: object) -> str:
+    """Return a path that names one place below a root; raises `BadRecording`."""
+    raw = _utf8(path)
+    names = raw.split(b"/")
+    odd = any(name in (b"", b".", b"..") for name in names[1:]) or b"\0" in raw
+    if odd or not raw.startswith(b"/"):
+        raise BadRecording(f"{shown(path)} is not a plain absolute path")
+    if len(raw) > MAX_PATH:
+        raise BadRecording(f"the path {shown(path)} is longer than {MAX_PATH} bytes")
+    if max(map(len, names)) > MAX_NAME:
+        raise BadRecording(f"{shown(path)} has a name longer than {MAX_NAME} bytes")
+    if len(names) - 1 > MAX_DEPTH:
+        raise BadRecording(f"{shown(path)} lies deeper than {MAX_DEPTH} folders")
+    return str(path)
+
+
+def check_target(path: str, target: object) -> str:
+    """Return the text of the link at `path`; whether it stays inside is `resolve_links`'s."""
+    raw = _utf8(target)
+    if raw.startswith(b"/"):
+        raise BadRecording(f"{shown(path)}: an absolute target would lead out of the folder")
+    if not raw or b"\0" in raw:
+        raise BadRecording(f"{shown(path)}: its target is empty or holds a NUL")
+    if len(raw) > MAX_PATH or max(map(len, raw.split(b"/"))) > MAX_NAME:
+        raise BadRecording(f"{shown(path)}: its target is longer than {MAX_PATH} bytes")
+    return str(target)
+
+
+def _utf8(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise BadRecording(f"{shown(text)} is not a plain absolute path: it is no text")
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadRecording(f"{shown(text)} cannot be written in UTF-8") from None
+
+
+def check_places(files: Mapping[str, object], links: Mapping[str, object]) -> None:
+    """Refuse two entries at one place, and what lies below a file or a link."""
+    for path in files:
+        if path in links:
+            raise BadRecording(f"{shown(path)} is both a file and a link")
+    for path in (*files, *links):
+        for folder in above(path):
+            if folder in files or folder in links:
+                what = "file" if folder in files else "link"
+                raise BadRecording(f"{shown(path)} lies below the {what} {shown(folder)}")
+
+
+def above(path: str) -> Iterator[str]:
+    """Yield the folders on the way to a path, the root left out: /a and /a/b of /a/b/c."""
+    end = path.find("/", 1)
+    while end > 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
+
+
+def resolve_links(links: Mapping[str, str]) -> dict[str, str]:
+    """Return where each link really leads, other links on its way followed, as the kernel would.
+
+    Raises `BadRecording` when one leads out of the root or in a circle. What a target's text looks
+    like does not decide: ``up/../x`` stays inside, unless ``up`` is a link to the root.
+    """
+    walk = _Walk(links)
+    return {path: walk.follow(path) for path in links}
+
+
+class _Walk:
+    """Follows links by their text alone, with a bounded number of steps over all of them."""
+
+    def __init__(self, links: Mapping[str, str]) -> None:
+        self._links = links
+        self._steps = 0
+
+    def follow(self, path: str) -> str:
+        links, hops = self._links, 0
+        here = path.split("/")[1:-1]
+        ahead = links[path].split("/")[::-1]
+        while ahead:
+            self._steps += 1
+            name = ahead.pop()
+            if name == "..":
+                if not here:
+                    target = shown(links[path])
+                    raise BadRecording(
+                        f"{shown(path)}: its target {target} leads out of the folder"
+                    )
+                here.pop()
+            elif name not in ("", "."):
+                here.append(name)
+                place = "/" + "/".join(here)
+                if place in links:
+                    hops += 1
+                    here.pop()
+                    ahead += reversed(links[place].split("/"))
+            if hops > MAX_HOPS or len(here) > MAX_DEPTH or self._steps > MAX_LINK_STEPS:
+                raise BadRecording(f"{shown(path)} leads in a circle, or through too many links")
+        return "/" + "/".join(here)

@@ -1,0 +1,70 @@
+"""A recorded machine in memory: checked when it is made, so that unpacking it can do no harm."""
+
+from __future__ import annotations
+
+from probe_core.recording.about import About
+from probe_core.recording.errors import BadRecording, shown
+from probe_core.recording.limits import MAX_ENTRIES, MAX_FILE, MAX_TOTAL
+from probe_core.recording.paths import check_path, check_places, check_target, resolve_links
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ABOUT_PATH", "Recording"]
+
+ABOUT_PATH = "/machine.json"
+"""Where an unpacked recording says what is no file of the machine: its system, its environment."""
+
+_ARCH_PATH = "/proc/sys/kernel/arch"
+
+
+class Recording:
+    """One recorded machine. Raises `BadRecording` for what could do harm or is over a limit.
+
+    `files` maps the machine's own absolute paths to their bytes, `links` maps paths to relative
+    targets as the kernel writes them. `os`, `arch` and `environ` are as `Machine` has them;
+    `origin` is one sentence that begins with "recorded" or "invented", or None.
+    """
+
+    __slots__ = ("arch", "environ", "files", "links", "origin", "os", "targets")
+
+    def __init__(
+        self,
+        files: Mapping[str, bytes],
+        links: Mapping[str, str] | None = None,
+        about: Mapping[str, object] | None = None,
+    ) -> None:
+        self.files = dict(files)
+        self.links = dict(links or {})
+        self._check()
+        self.targets = resolve_links(self.links)
+        told = About(about or {}, self.files.get(_ARCH_PATH))
+        self.os, self.arch = told.os, told.arch
+        self.environ, self.origin = told.environ, told.origin
+
+    def about(self) -> dict[str, object]:
+        """Return what is no file of the machine, as a recording writes it."""
+        return {
+            "os": self.os,
+            "arch": self.arch,
+            "environ": self.environ,
+            "origin": self.origin,
+        }
+
+    def _check(self) -> None:
+        if len(self.files) + len(self.links) > MAX_ENTRIES:
+            raise BadRecording(f"more than {MAX_ENTRIES} files and links")
+        total = 0
+        for path, content in self.files.items():
+            check_path(path)
+            total += len(content)
+            if len(content) > MAX_FILE:
+                raise BadRecording(f"{shown(path)} is longer than {MAX_FILE >> 10} KiB")
+            if total > MAX_TOTAL:
+                raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
+        for path, target in self.links.items():
+            check_target(check_path(path), target)
+        if ABOUT_PATH in self.files or ABOUT_PATH in self.links:
+            raise BadRecording(f"{ABOUT_PATH} is kept for what a recording says of itself")
+        check_places(self.files, self.links)

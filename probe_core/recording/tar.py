@@ -1,0 +1,152 @@
+"""A tar archive of a machine's root, read member by member; nothing is extracted.
+
+Read here and not by the standard library's `tarfile`, which keeps headers of any length, recurses
+with their number, and in some versions never ends (CVE-2025-8194). Formats: ustar, GNU, pax.
+"""
+
+from __future__ import annotations
+
+from probe_core.recording.document import load_table
+from probe_core.recording.errors import BadRecording, shown
+from probe_core.recording.limits import (
+    MAX_ABOUT,
+    MAX_ENTRIES,
+    MAX_FILE,
+    MAX_HEADERS,
+    MAX_TAR,
+    MAX_TOTAL,
+)
+from probe_core.recording.paths import check_path
+from probe_core.recording.recording import ABOUT_PATH, Recording
+from probe_core.recording.tarheader import BLOCK, Header, pax_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from typing import Any
+
+    from probe_core.recording.stream import Stream
+
+__all__ = ["read_tar"]
+
+_REFUSED = {
+    b"1": "a hard link",
+    b"3": "a character device",
+    b"4": "a block device",
+    b"6": "a FIFO",
+    b"S": "a sparse file",
+}
+_FILE, _FOLDER, _LINK = (b"0", b"\0", b"7"), b"5", b"2"
+_MAX_EXTENSION = 64 << 10
+"""Bytes of a header's extension: a long name, or the records of pax."""
+
+
+def read_tar(stream: Stream) -> Recording:
+    """Return the recording that an archive holds; raises `BadRecording` and `OSError`."""
+    archive = _Archive(stream)
+    while archive.take_member():
+        pass
+    return Recording(archive.files, archive.links, archive.about)
+
+
+class _Archive:
+    """What an archive has given so far, and how much."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.files: dict[str, bytes] = {}
+        self.links: dict[str, str] = {}
+        self.about: dict[str, Any] | None = None
+        self._folders: set[str] = set()
+        self._stream = stream
+        self._read = self._headers = self._total = 0
+
+    def take_member(self) -> bool:
+        """Take the next member; False at the archive's end."""
+        header = self._next_header()
+        if header is None:
+            return False
+        self._place(header)
+        return True
+
+    def _next_header(self) -> Header | None:
+        """Return the next member's header with what the extensions before it say."""
+        told: dict[str, bytes] = {}
+        while (block := self._bytes(BLOCK)).strip(b"\0"):
+            self._headers += 1
+            if self._headers > MAX_HEADERS:
+                raise BadRecording(f"it has more than {MAX_HEADERS} members")
+            header = Header(block)
+            if header.kind not in (b"L", b"K", b"x", b"g"):
+                return header.extended(told)
+            if header.size > _MAX_EXTENSION:
+                raise BadRecording(f"a header is longer than {_MAX_EXTENSION >> 10} KiB")
+            data = self._content(header.size)
+            if header.kind == b"x":
+                told |= pax_records(data)
+            elif header.kind != b"g":  # what holds for all members is of no use here
+                told["path" if header.kind == b"L" else "linkpath"] = data.rstrip(b"\0")
+        if told:
+            raise BadRecording("it ends after a long name without its member")
+        return None
+
+    def _place(self, header: Header) -> None:
+        path = header.path()
+        if path is None:  # the root itself
+            return
+        check_path(path)
+        kind = _FOLDER if header.kind in _FILE and header.is_folder else header.kind
+        if kind in _FILE:
+            self._refuse_second(path, self.files, self.links, self._folders)
+            self._take_file(path, header.size)
+            return
+        if kind in (_LINK, _FOLDER) and header.size:
+            raise BadRecording(f"{shown(path)} is no regular file and has content")
+        if kind == _LINK:
+            self._refuse_second(path, self.files, self.links, self._folders)
+            self.links[path] = header.target()
+        elif kind == _FOLDER:
+            self._refuse_second(path, self.files, self.links)
+            self._folders.add(path)
+        else:
+            what = _REFUSED.get(kind, f"a member of the unknown kind {shown(kind.decode('latin'))}")
+            raise BadRecording(
+                f"{shown(path)} is {what}; a recording holds regular files and relative links alone"
+            )
+        self._check_count()
+
+    def _take_file(self, path: str, size: int) -> None:
+        limit = MAX_ABOUT if path == ABOUT_PATH else MAX_FILE
+        if size > limit:
+            raise BadRecording(f"{shown(path)} is longer than {limit >> 10} KiB")
+        self._total += size
+        if self._total > MAX_TOTAL:
+            raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
+        content = self._content(size)
+        if path == ABOUT_PATH:
+            if self.about is not None:
+                raise BadRecording(f"{shown(path)} is there twice")
+            self.about = load_table(content)
+        else:
+            self.files[path] = content
+            self._check_count()
+
+    def _refuse_second(self, path: str, *places: Container[str]) -> None:
+        if any(path in place for place in places):
+            raise BadRecording(f"{shown(path)} is there twice")
+
+    def _check_count(self) -> None:
+        if len(self.files) + len(self.links) > MAX_ENTRIES:
+            raise BadRecording(f"more than {MAX_ENTRIES} files and links")
+
+    def _content(self, size: int) -> bytes:
+        """Return a member's bytes; what fills its last block is passed over."""
+        return self._bytes(size + -size % BLOCK)[:size]
+
+    def _bytes(self, size: int) -> bytes:
+        self._read += size
+        if self._read > MAX_TAR:
+            raise BadRecording(f"it is longer than {MAX_TAR >> 20} MiB when unpacked")
+        data = self._stream.up_to(size)
+        if len(data) < size:
+            raise BadRecording("it is cut short")
+        return data

@@ -1,0 +1,67 @@
+"""Writes a recorded machine below a folder that stands for its root."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+
+from probe_core.recording.paths import above
+from probe_core.recording.recording import ABOUT_PATH
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.recording.recording import Recording
+
+__all__ = ["unpack"]
+
+
+def unpack(recording: Recording, folder: str) -> str:
+    """Write the recording's files and links below `folder`, and return its absolute path.
+
+    The folder is made, for its owner alone, or is empty and nobody else may write to it. Nothing
+    is overwritten, and links come last, so that nothing is written through one. What the recording
+    says of itself is put into ``machine.json``. Raises `OSError`.
+    """
+    if os.sep != "/":
+        raise OSError(errno.ENOTSUP, "a recording's names hold colons, which this system refuses")
+    root = os.path.abspath(folder)
+    _make_root(root)
+    for path in sorted(_folders(recording)):
+        os.mkdir(root + path, 0o700)
+    for path, content in recording.files.items():
+        _write(root + path, content)
+    _write(root + ABOUT_PATH, json.dumps(recording.about(), indent=1).encode())
+    for path, target in recording.links.items():
+        os.symlink(target, root + path)
+    return root
+
+
+def _make_root(root: str) -> None:
+    try:
+        os.mkdir(root, 0o700)
+    except FileExistsError:
+        if os.listdir(root):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), root) from None
+
+
+def _folders(recording: Recording) -> set[str]:
+    """Return all folders: those of files and links, and those that links alone name.
+
+    A driver's folder is often empty, and what a link names is there on the real machine.
+    """
+    found = {folder for path in (*recording.files, *recording.links) for folder in above(path)}
+    for target in recording.targets.values():
+        way = [*above(target), target] if target != "/" else []
+        if not any(place in recording.files for place in way):
+            found.update(way)
+    return found
+
+
+def _write(place: str, content: bytes) -> None:
+    with open(place, "xb", opener=_private) as file:
+        file.write(content)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
