@@ -1,4 +1,4 @@
-"""The contract kit: subclass `ProberContract`, and your prober is checked in some thirty ways.
+"""The contract kit: subclass `ProberContract`, and your prober is checked in some forty ways.
 
     from probe_core.testing import Case, Machine, ProberContract
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from probe_core.testing.case import Case, run_case, watch_case
+from probe_core.testing.checks_import import effects
 from probe_core.testing.checks_package import Declared
 
-__all__ = ["Empty"]
+__all__ = ["Empty", "Lacking"]
 
 _ABSENT = ("not_applicable", "unavailable")
 
@@ -66,3 +68,26 @@ class Empty(Declared):
         run = run_case(self.prober(), self.empty(tmp_path)[0])
         found = f"where /sys is a file it is {run.status}: {run.reason}"
         assert run.status in _ABSENT, f"{found}; machine.listdir bears it"
+
+
+class Lacking(Declared):
+    """About machines that might have the hardware, and have none."""
+
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        """Overridden by the author."""
+        raise NotImplementedError
+
+    def test_where_there_is_none_it_is_not_applicable(self, tmp_path: Path) -> None:
+        """A driver without a device is no failure, and none of the user's concern."""
+        for what, case in self.lacking(tmp_path).items():
+            run = run_case(self.prober(), case)
+            said = f"{what}: it answered {run.status} ({run.reason})"
+            right = run.status == "not_applicable" and not run.sightings
+            assert right, f"{said}; say not_applicable(reason)"
+
+    def test_where_there_is_none_it_does_no_more_than_it_may(self, tmp_path: Path) -> None:
+        """Most nodes with a driver's package have no such device."""
+        for what, case in self.lacking(tmp_path).items():
+            run, noted = watch_case(self.prober(), case)
+            found = effects(noted["events"], self.may) + run.stderr_tail()
+            assert not found, f"{what}: look for hardware among files, print nothing: {found}"

@@ -63,7 +63,7 @@ class Hardware(WithHardware):
         for device in self.found(tmp_path)[1].sightings:
             kinds = [identity.partition(":")[0] for identity in device["ids"]]
             assert any(kind in (*STRONG, self.name) for kind in kinds), (
-                f"give an id that begins with pci:, uuid:, dt: or {self.name}: {device['ids']}"
+                f"{device['ids']} lacks a strong id: begin one with pci:, uuid:, dt:, {self.name}:"
             )
 
     def test_no_two_devices_share_an_id(self, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from probe_core.testing.case import Case
 _CHECKS = ("package", "import", "empty", "hardware")
 pytest.register_assert_rewrite(*(f"probe_core.testing.checks_{name}" for name in _CHECKS))
 
-from probe_core.testing.checks_empty import Empty  # noqa: E402
+from probe_core.testing.checks_empty import Empty, Lacking  # noqa: E402
 from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402
 from probe_core.testing.checks_import import EFFECTS, Importing  # noqa: E402
 from probe_core.testing.checks_package import Packaging  # noqa: E402
@@ -21,7 +21,10 @@ from probe_core.testing.checks_package import Packaging  # noqa: E402
 __all__ = ["ProberContract"]
 
 
-class ProberContract(Packaging, Importing, Empty, Hardware, Broken):
+_OPTIONAL = {"hardware": Hardware, "broken": Broken, "lacking": Lacking}
+
+
+class ProberContract(Packaging, Importing, Empty, Lacking, Hardware, Broken):
     """Checks of one prober; subclass it as ``TestSomething``.
 
     `name` is the entry point's name, `target` its ``module`` or ``module:attribute``. `project` is
@@ -47,12 +50,20 @@ class ProberContract(Packaging, Importing, Empty, Hardware, Broken):
         """
         raise NotImplementedError
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        """Make, below `root`, machines that might have the hardware and have none.
+
+        An empty folder is checked anyway; these are a driver without a device, or a live machine
+        whose library or tool finds nothing.
+        """
+        raise NotImplementedError
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         unknown = sorted(cls.may - EFFECTS.keys())
         if unknown:
             raise TypeError(f"{cls.__name__}.may: {unknown} is none of {', '.join(EFFECTS)}")
-        for method, checks in (("hardware", Hardware), ("broken", Broken)):
+        for method, checks in _OPTIONAL.items():
             if getattr(cls, method) is getattr(ProberContract, method):
                 for name in vars(checks):
                     if name.startswith("test_"):

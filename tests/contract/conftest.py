@@ -73,6 +73,10 @@ class Contract(ProberContract):
         (root / "sys/class/acme/locked").mkdir(parents=True)
         return {"locked": Case(Machine(str(root)))}
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        (root / "sys/class/acme").mkdir(parents=True)
+        return {"a driver without a device": Case(Machine(str(root)))}
+
 
 Plugin = Callable[..., Contract]
 

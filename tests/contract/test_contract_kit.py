@@ -81,6 +81,14 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
         'machine.listdir("/sys/class/acme")',
         '__import__("os").listdir(machine.path("/sys")) if machine.exists("/sys") else []',
     ),
+    "test_where_there_is_none_it_is_not_applicable": (
+        EMPTY,
+        'raise Unavailable("none", code="no-device")',
+    ),
+    "test_where_there_is_none_it_does_no_more_than_it_may": (
+        EMPTY,
+        "open('/dev/full'); " + EMPTY,
+    ),
     "test_its_hardware_is_found": ("/sys/class/acme", "/sys/class/acne"),
     "test_its_preconditions_let_it_run": {"manifest": {"when": {"any_path": ["/dev/acme9"]}}},
     "test_every_value_can_be_believed": (UNITS, '        device["units"] = -units\n'),
@@ -148,6 +156,7 @@ def test_what_is_not_declared_is_not_collected() -> None:
     left = [name for name in dir(bare) if name.startswith("test_") and getattr(bare, name)]
     assert "test_its_hardware_is_found" not in left
     assert "test_what_cannot_be_asked_is_unavailable" not in left
+    assert "test_where_there_is_none_it_is_not_applicable" not in left
     assert "test_without_hardware_it_is_not_applicable" in left
 
 

@@ -46,6 +46,13 @@ class TestAmd(ProberContract):
         tree.cpu_node(0)
         return Case(Machine(str(root)))
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        tree = self.new_tree(root)
+        tree.card("0000:00:02.0", "0x7d55", vendor="0x8086", driver="i915")
+        tree.card("0000:03:00.1", "0xab30", driver="snd_hda_intel", pci_class="0x040300")
+        tree.cpu_node(0)
+        return {"a processor in KFD, a sound function, another's GPU": Case(Machine(str(root)))}
+
     def broken(self, root: Path) -> Mapping[str, Case]:
         cases = {}
         for driver in (None, "vfio-pci", "radeon"):

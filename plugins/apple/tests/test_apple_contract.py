@@ -81,6 +81,12 @@ class TestLive(AppleContract):
         failing.install("exit 3\n")
         return {mac.root.name: self.live(mac) for mac in (missing, failing)}
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        mac = self.new_mac(root, "x86_64")
+        mac.profiler({"cpu_type": "28-Core Intel Xeon W"})
+        mac.install()
+        return {"a Mac without a card": self.live(mac)}
+
     def live(self, mac: Any) -> Case:
         memory = {"hw.memsize": 384 * GIB, "kern.osproductversion": "15.7"}
         lines = (f"{name} {value}\n" for name, value in memory.items())

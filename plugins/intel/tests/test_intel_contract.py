@@ -42,6 +42,12 @@ class TestIntel(ProberContract):
                           status="Operational", **GAUDI)  # fmt: skip
         return Case(Machine(str(root)))
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        tree = self.new_tree(root)
+        tree.behind_switch()
+        tree.function("0000:33:00.1", "0x1021", None, vendor="0x1da3", pci_class="0x020000")
+        return {"Intel's bridges and a Gaudi's network function": Case(Machine(str(root)))}
+
     def broken(self, root: Path) -> Mapping[str, Case]:
         card, engine, gaudi = (self.new_tree(root / name) for name in ("card", "npu", "gaudi"))
         card.function("0000:03:00.0", "0xe20b", None)

@@ -39,6 +39,12 @@ class TestMali(ProberContract):
         board.gpu("1800000.gpu", "/soc/gpu@1800000", "panfrost", render=128)
         return Case(Machine(str(root), arch="aarch64"))
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        board = self.new_board(root)
+        board.node("/gpu@fb000000", "arm,mali-valhall-csf", status="disabled")
+        board.gpu("fb000000.gpu", "/gpu@fb000000")
+        return {"a node that the board disables": Case(Machine(str(root), arch="aarch64"))}
+
     def broken(self, root: Path) -> Mapping[str, Case]:
         self.board(root).gpu("fb000000.gpu", "/gpu@fb000000")
         return {"no driver": Case(Machine(str(root), arch="aarch64"))}

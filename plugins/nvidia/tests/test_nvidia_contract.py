@@ -44,6 +44,10 @@ class TestNvidia(ProberContract):
             "a lost GPU": self.case(root / "15", "gpu\non handle 15\n"),
         }
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        (root / "sys/module/nvidia_drm").mkdir(parents=True)
+        return {"the library alone": self.live(root, self.fake.many(1))}
+
     def case(self, root: Path, profile: str) -> Case:
         """Return a machine with eight GPUs on its bus, about which NVML answers by a profile."""
         tree = self.trees.Tree(root)
@@ -55,6 +59,10 @@ class TestNvidia(ProberContract):
             uuid = f"GPU-00000000-0000-4000-8000-{number:012x}"
             tree.add_information(address, "NVIDIA H100 80GB HBM3", uuid)
         tree.add_pci(A100, "20b0", subsystem="10de:134f")
+        return self.live(root, profile)
+
+    def live(self, root: Path, profile: str) -> Case:
+        """Return the machine that lies below `root`, with the library of a profile."""
         path = self.profiles / f"{root.name}.profile"
         path.write_text(profile)
         library: Path = self.fixtures.getfixturevalue("library")

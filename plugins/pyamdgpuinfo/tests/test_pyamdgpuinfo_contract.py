@@ -31,6 +31,12 @@ class TestPyamdgpuinfo(ProberContract):
         cards.add(130, "0000:16:00.0", device=0x164E, vram=GIB, gtt=GIB)
         return Case(Machine(str(root)), live=True, variables=cards.variables)
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        cards = self.fixture("new_cards")(root)
+        cards.add(128, "0000:00:02.0", driver="i915")
+        case = Case(Machine(str(root)), live=True, variables=cards.variables)
+        return {"another driver's node": case}
+
     def broken(self, root: Path) -> Mapping[str, Case]:
         case = self.hardware(root)
         library = root / "site/pyamdgpuinfo.py"

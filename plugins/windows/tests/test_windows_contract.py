@@ -24,6 +24,13 @@ class TestWindows(ProberContract):
             "no registry": Case(Machine(str(root), os="windows"), live=True),
         }
 
+    def lacking(self, root: Path) -> Mapping[str, Case]:
+        empty = "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SYSTEM]\n"
+        case = self.case(root, "")
+        case.variables["STANDIN_REG"] = str(root / "empty.reg")
+        (root / "empty.reg").write_text(empty)
+        return {"no display adapter": case}
+
     def case(self, root: Path, export: str) -> Case:
         variables = {"STANDIN_REG": str(HERE / "exports" / f"{export}.reg")}
         machine = Machine(str(root), os="windows")
