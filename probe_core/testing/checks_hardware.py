@@ -124,7 +124,7 @@ class Hardware(WithHardware):
         assert not changed, f"only read; it changed {changed}"
 
     def test_it_only_reads(self, tmp_path: Path) -> None:
-        """No device node is opened, no tool or library loaded, unless declared in `may`."""
+        """Through request.machine; no device, tool or library but what `may` declares."""
         _, noted = watch_case(self.prober(), self.hardware(tmp_path))
         found = effects(noted["events"], self.may)
         assert not found, f"only read files, or declare in `may` ({', '.join(EFFECTS)}): {found}"

@@ -11,12 +11,15 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
-from probe_core.api import NotApplicable, Request
+from probe_core.api import Machine, NotApplicable, Request
 
 MAX_EVENTS = 40
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _HARMLESS = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/shm", "/dev/fd")
+_THIS_COMPUTER = ("/sys/", "/proc/", "/dev/")
+_OWN_PROCESS = "/proc/self/"
+_LISTINGS = ("os.listdir", "os.scandir")
 _ON_FILES = (
     "os.mkdir",
     "os.remove",
@@ -52,12 +55,13 @@ _NOTED = (
 
 
 class Notes:
-    """What happened so far, below a machine's `root` and elsewhere."""
+    """What happened so far, below the machine's root and elsewhere."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.listening = False
         self.events: list[tuple[str, str]] = []
-        self._root = root.rstrip("/")
+        self._root = machine.root.rstrip("/")
+        self._recorded = not machine.live
         self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -66,13 +70,15 @@ class Notes:
             return
         if event == "open":
             self._opened(*arguments)
+        elif event in _LISTINGS:
+            self._read(_text(arguments[0]))
         elif event in _NOTED and not (event == "os.kill" and _is_child(arguments[0])):
             paths = _paths(arguments) if event in _ON_FILES else []
             private = bool(paths) and all(map(self._is_temporary, paths))
             self.events.append(("temporary" if private else event, repr(arguments)[:200]))
 
     def _opened(self, path: Any, mode: Any, flags: Any) -> None:
-        text = os.fsdecode(path) if isinstance(path, (str, bytes)) else ""
+        text = _text(path)
         writes = isinstance(flags, int) and bool(flags & _WRITES)
         cached = "__pycache__" in text or text.endswith(".pyc")
         there = text.removeprefix(self._root)
@@ -81,14 +87,27 @@ class Notes:
                 self.events.append(("device", there))
         elif writes and text and not cached:
             self.events.append(("temporary" if self._is_temporary(text) else "write", text))
+        else:
+            self._read(text)
+
+    def _read(self, path: str) -> None:
+        """Note that the files of this computer are read instead of the recorded machine's."""
+        folder = f"{path}/"
+        past = folder.startswith(_THIS_COMPUTER) and not folder.startswith(_OWN_PROCESS)
+        if self._recorded and past and not path.startswith(self._root):
+            self.events.append(("read past request.machine:", path))
 
     def _is_temporary(self, path: str) -> bool:
         return os.path.realpath(path).startswith(self._temporary)
 
 
+def _text(path: Any) -> str:
+    return os.fsdecode(path) if isinstance(path, (str, bytes)) else ""
+
+
 def _paths(arguments: tuple[Any, ...]) -> list[str]:
     """Return the paths of an event on files, which may be relative to an open folder."""
-    paths = [os.fsdecode(one) for one in arguments if isinstance(one, (str, bytes))]
+    paths = [_text(one) for one in arguments if isinstance(one, (str, bytes))]
     folder = arguments[-1]
     if isinstance(folder, int) and folder >= 0:
         return [os.path.join(_folder(folder), path) for path in paths]
@@ -127,7 +146,7 @@ def _state() -> dict[str, Any]:
 
 def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, NotApplicable | None]:
     """Answer as the hook that `load` imports does, and add a finding with the notes."""
-    notes = Notes(request.machine.root)
+    notes = Notes(request.machine)
     sys.addaudithook(notes.hear)
     sys.dont_write_bytecode = True
     before = _state()

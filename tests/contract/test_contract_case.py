@@ -46,6 +46,8 @@ def test_an_effect_is_allowed_where_it_is_declared(
         ("import tempfile; tempfile.mkdtemp()", "remove temporary files"),
         ("import os; os.kill(os.getppid(), 0)", "os.kill"),
         ("open('/dev/full', 'w')", "device /dev/full"),
+        ("open('/proc/version')", "read past request.machine: /proc/version"),
+        ("import os; os.listdir('/sys')", "read past request.machine: /sys"),
     ],
 )
 def test_what_nothing_allows(plugin: Plugin, tmp_path: Path, line: str, words: str) -> None:
