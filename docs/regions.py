@@ -198,8 +198,43 @@ def _class(path: str, name: str) -> str:
     return f"### `{name}`\n\n```text\n{signature}\n```\n\n{doc}"
 
 
+def recordings() -> str:
+    """The calls that read recorded machines, and their classes."""
+    parts = []
+    for name, call in (("opening", ""), ("read", ""), ("unpack", ""), ("recording", "Recording")):
+        path = f"probe_core/recording/{name}.py"
+        found = source.functions(path, call or None)
+        parts += [_class(path, call)] if call else []
+        parts += [_function(one, f"{call}." if call else "") for one in found]
+    error = source.classes("probe_core/recording/errors.py")["BadRecording"]
+    return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
+
+
+def limits() -> str:
+    """Every limit of a recording."""
+    from probe_core.recording import limits as numbers
+
+    told = source.constants("probe_core/recording/limits.py")
+    rows = [(text, f"{getattr(numbers, name):,}") for name, text in told.items()]
+    return _table(("what is counted", "at most"), rows)
+
+
+def kept() -> str:
+    """What `probe record` keeps, list by list."""
+    from probe_core.recording import kept as lists
+
+    parts = []
+    for name, text in source.constants("probe_core/recording/kept.py").items():
+        words = "\n".join(getattr(lists, name))
+        parts.append(f"{text}\n\n```text\n{words}\n```")
+    return "\n\n".join(parts)
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
-    for one in (settings, statuses, hooks, author, calls, machine, report, cli, kit, checks)
+    for one in (
+        *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
+        *(recordings, limits, kept),
+    )
 }
 """Name of a region, as pages write it, to the function that makes it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -12,6 +13,7 @@ __all__ = [
     "Function",
     "attributes",
     "classes",
+    "constants",
     "constructor",
     "docstring",
     "functions",
@@ -74,6 +76,16 @@ def attributes(node: ast.ClassDef) -> dict[str, tuple[str, str]]:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             found[item.target.id] = (ast.unparse(item.annotation), _text(below))
     return {name: value for name, value in found.items() if not name.startswith("_")}
+
+
+def constants(path: str) -> dict[str, str]:
+    """Return the constants of a module that have a docstring below them."""
+    body = parse(path)[0].body
+    found = {}
+    for item, below in pairwise(body):
+        if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name):
+            found[item.targets[0].id] = _text(below)
+    return {name: text for name, text in found.items() if text}
 
 
 def _text(node: ast.stmt | None) -> str:

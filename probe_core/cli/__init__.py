@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chip": ("chip", "look chips up by name or id"),
     "topology": ("topology", "many nodes' reports as one view"),
     "partition": ("partition", "share a model's layers among nodes"),
+    "record": ("record", "write this machine as a file that --machine takes"),
     "completion": ("completion", "shell completion for bash, zsh or fish"),
 }
 USAGE, INTERRUPTED, BROKEN_PIPE, UNWRITTEN = 2, 130, 141, 1

@@ -96,7 +96,7 @@ def write(recording: Recording) -> str:
     files = {path: _text(content) for path, content in sorted(recording.files.items())}
     data = {"schema": SCHEMA, **recording.about(), "files": files}
     data["links"] = dict(sorted(recording.links.items()))
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(data, indent=1) + "\n"
 
 
 def _text(content: bytes) -> str | list[str]:

@@ -1,0 +1,115 @@
+"""`probe record`: this machine as a file that `--machine` takes, on any other machine."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from probe_core.cli.context import Context
+    from probe_core.machine import Machine
+    from probe_core.recording.gather import Gathered
+
+NAME = "record"
+HELP = (
+    "Write this machine as a recording: the files that probers read, as readable JSON, which"
+    " --machine takes anywhere. No device is opened or woken. Serial numbers, UUIDs, host and user"
+    " names are left out or replaced; look the file through before you share it."
+)
+DEFAULT = "recorded-machine.json"
+_LEFT_OUT = (
+    "Left out: serial numbers, MAC addresses, host and user names, names of control groups, and the"
+    " environment but for the variables that hide devices. UUIDs of GPUs are replaced."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `probe record`."""
+    from probe_core.cli.options import MACHINE_HELP
+
+    parser.add_argument(
+        "file",
+        nargs="?",
+        default=DEFAULT,
+        metavar="FILE",
+        help=f"where to write (default: {DEFAULT}); - for standard output",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite the file")
+    parser.add_argument(
+        "--machine",
+        dest="source",
+        metavar="PATH",
+        help=MACHINE_HELP.replace("probe a", "record another", 1),
+    )
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Write the recording, and say what it leaves out."""
+    from probe_core.machine import Machine
+    from probe_core.recording.document import write
+
+    if args.source is None:
+        gathered = _gathered(Machine(environ=context.environ))
+    else:
+        from probe_core.cli.recorded import opened
+
+        with opened(args.source) as machine:
+            gathered = _gathered(machine)
+    text = write(gathered.recording)
+    if args.file == "-":
+        context.out(text.rstrip("\n"))
+    else:
+        _save(args.file, text, args.force)
+    for line in _told(args.file, gathered):
+        context.err(line)
+    return 0
+
+
+def _gathered(machine: Machine) -> Gathered:
+    from probe_core.cli.context import CommandError
+    from probe_core.recording.gather import gather
+
+    if machine.os != "linux":
+        raise CommandError(f"record: on {machine.os} probers read no files that could be recorded")
+    return gather(machine, _origin(machine))
+
+
+def _origin(machine: Machine) -> str:
+    from probe_core import __version__
+
+    if not machine.live:  # what was invented stays invented
+        from probe_core.recording.folder import about
+
+        if (said := about(machine.root).origin) is not None:
+            return said
+    return f"recorded by `probe record` of probe-core {__version__}"
+
+
+def _save(path: str, text: str, force: bool) -> None:
+    from probe_core.cli.context import CommandError
+
+    try:
+        with open(path, "w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise CommandError(f"record: {path} is there already; --force overwrites it") from None
+    except OSError as error:
+        raise CommandError(f"record: {path}: {error.strerror or error}", 1) from None
+
+
+def _told(path: str, gathered: Gathered) -> list[str]:
+    kept = gathered.recording
+    where = "standard output" if path == "-" else path
+    lines = [
+        f"{len(kept.files)} files and {len(kept.links)} links were written to {where}.",
+        _LEFT_OUT,
+    ]
+    if gathered.asleep:
+        names = ", ".join(gathered.asleep[:8]) + (" …" if gathered.asleep[8:] else "")
+        lines.append(f"Left out, so as not to wake them: most files of {names}.")
+    if gathered.unreadable:
+        lines.append(f"Left out, for they cannot be read: {len(gathered.unreadable)} files.")
+    if gathered.over:
+        lines.append(f"Left out, for a recording is full: {gathered.over} files.")
+    lines.append("It is readable JSON: look it through before you share it.")
+    return lines

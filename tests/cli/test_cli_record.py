@@ -1,0 +1,92 @@
+"""`probe record`: what it writes, what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+
+from probe_core.cli import main
+
+VM = "vm-without-accelerator--cpu"
+ASLEEP = "laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"
+
+
+def told(capsys: Any, *arguments: str) -> tuple[int, str, str]:
+    status = main(["record", *arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def report(capsys: Any, path: object) -> dict[str, Any]:
+    assert main(["--json", "--only", "cpu", "--machine", str(path)]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_recording_of_this_machine_gives_its_report(capsys: Any, tmp_path: Path) -> None:
+    path = tmp_path / "here.json"
+    status, out, err = told(capsys, str(path))
+    assert (status, out) == (0, "")
+    assert err.startswith(f"{len(json.loads(path.read_text())['files'])} files and ")
+    assert err.endswith("It is readable JSON: look it through before you share it.\n")
+    assert main(["--json", "--only", "cpu"]) == 0
+    here = json.loads(capsys.readouterr().out)
+    there = report(capsys, path)
+    assert ids(there) == ids(here)
+    assert there["node"]["memory"]["total"] == here["node"]["memory"]["total"]
+    assert there["node"]["arch"] == here["node"]["arch"]
+
+
+def ids(document: dict[str, Any]) -> list[str]:
+    return [device["id"] for device in document["devices"]]
+
+
+def test_another_machine_to_standard_output(capsys: Any) -> None:
+    status, out, err = told(capsys, "-", "--machine", str(recorded.path(ASLEEP)))
+    data = json.loads(out)
+    assert status == 0
+    assert data["origin"] == recorded.read(ASLEEP)["origin"]
+    assert "written to standard output." in err
+    assert "Left out, so as not to wake them: most files of 0000:01:00.0" in err
+
+
+def test_file_in_this_folder_by_default(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machine = str(recorded.path(VM))
+    assert told(capsys, "--machine", machine)[0] == 0
+    assert os.listdir(tmp_path) == ["recorded-machine.json"]
+    assert stat.S_IMODE(os.stat("recorded-machine.json").st_mode) & 0o111 == 0
+    assert ids(report(capsys, "recorded-machine.json")) == ids(report(capsys, machine))
+
+
+def test_file_is_overwritten_only_by_force(capsys: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text("mine")
+    machine = ("--machine", str(recorded.path(VM)))
+    status, out, err = told(capsys, str(path), *machine)
+    assert (status, out) == (2, "")
+    assert err == f"probe: record: {path} is there already; --force overwrites it\n"
+    assert path.read_text() == "mine"
+    assert told(capsys, str(path), "--force", *machine)[0] == 0
+    assert json.loads(path.read_text())["schema"] == 1
+
+
+def test_file_that_cannot_be_written(capsys: Any, tmp_path: Path) -> None:
+    path = tmp_path / "none" / "file"
+    status, _, err = told(capsys, str(path), "--machine", str(recorded.path(VM)))
+    assert (status, err) == (1, f"probe: record: {path}: No such file or directory\n")
+
+
+def test_machine_whose_probers_read_no_files(capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "machine.json").write_text('{"os": "darwin"}')
+    status, _, err = told(capsys, "-", "--machine", str(tmp_path))
+    assert status == 2
+    assert err == "probe: record: on darwin probers read no files that could be recorded\n"
