@@ -65,6 +65,6 @@ class Recording:
                 raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
         for path, target in self.links.items():
             check_target(check_path(path), target)
-        if ABOUT_PATH in self.files or ABOUT_PATH in self.links:
+        if any(f"{path}/".startswith(f"{ABOUT_PATH}/") for path in (*self.files, *self.links)):
             raise BadRecording(f"{ABOUT_PATH} is kept for what a recording says of itself")
         check_places(self.files, self.links)

@@ -53,7 +53,7 @@ def _folders(recording: Recording) -> set[str]:
     found = {folder for path in (*recording.files, *recording.links) for folder in above(path)}
     for target in recording.targets.values():
         way = [*above(target), target] if target != "/" else []
-        if not any(place in recording.files for place in way):
+        if not any(place in recording.files or place == ABOUT_PATH for place in way):
             found.update(way)
     return found
 

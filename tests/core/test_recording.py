@@ -48,6 +48,7 @@ def links(count: int) -> dict[str, str]:
         ({"files": {"/big": "x" * ((1 << 20) + 1)}}, "'/big' is longer than 1024 KiB"),
         ({"files": {f"/{n}": "" for n in range(20_001)}}, "more than 20000 files and links"),
         ({"files": {"/machine.json": ""}}, "/machine.json is kept for what a recording says"),
+        ({"files": {"/machine.json/a": ""}}, "/machine.json is kept for what a recording says"),
         ({"files": []}, "its 'files' or 'links' is no table"),
         ({"links": 5}, "its 'files' or 'links' is no table"),
         ({"files": {"/a": ""}, "links": {"/a": "b"}}, "'/a' is both a file and a link"),
@@ -141,9 +142,10 @@ def test_folder_gets_lines_text_and_links(tmp_path: Path) -> None:
 
 
 def test_link_into_a_file_or_to_the_root_makes_no_folder(tmp_path: Path) -> None:
-    made = Recording({"/f": b""}, {"/a": "f", "/b": "f/x", "/c": ".", "/d": "c/e"})
+    links = {"/a": "f", "/b": "f/x", "/c": ".", "/d": "c/e", "/g": "machine.json/x"}
+    made = Recording({"/f": b""}, links)
     root = unpack(made, str(tmp_path / "root"))
-    assert sorted(os.listdir(root)) == ["a", "b", "c", "d", "e", "f", "machine.json"]
+    assert sorted(os.listdir(root)) == ["a", "b", "c", "d", "e", "f", "g", "machine.json"]
     assert Path(root, "d").resolve() == Path(root, "e")
 
 
@@ -162,7 +164,7 @@ def test_document_of_a_recording_is_read_back_as_the_same() -> None:
     again = parse(text.encode())
     assert (again.files, again.links, again.about()) == (files, {"/sys/l": "../one"}, about)
     assert json.loads(text)["files"]["/two"] == ["x", "y"]
-    assert "\ufffd" in write(Recording({"/a": b"\xff"}, {}, about))
+    assert json.loads(write(Recording({"/a": b"\xff"}, {}, about)))["files"] == {"/a": "\ufffd"}
 
 
 def test_plain_and_packed_files_are_read(tmp_path: Path) -> None:
