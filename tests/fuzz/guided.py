@@ -2,8 +2,8 @@
 
     python tests/fuzz/guided.py frames -max_total_time=600
 
-Parsers: frames, manifest, entry-points, ids, sightings. Stops at the first exception that a parser
-does not document. Hypothesis does the bounded part in every test run.
+Parsers: frames, manifest, entry-points, ids, sightings, recordings, archives. Stops at the first
+exception that a parser does not document. Hypothesis does the bounded part in every test run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,12 +74,42 @@ def sightings(data: bytes) -> None:
         json.dumps(sighting, allow_nan=False)
 
 
+def recordings(data: bytes) -> None:
+    recording = import_module("probe_core.recording")
+    try:
+        import_module("probe_core.recording.document").parse(data)
+    except recording.BadRecording:
+        return
+
+
+def archives(data: bytes) -> None:
+    """Read members from bytes; sums are set right, or hardly a member would be read."""
+    recording = import_module("probe_core.recording")
+    blocks = [data[at : at + 512] for at in range(0, len(data), 512)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "archive")
+        path.write_bytes(b"".join(map(_summed, blocks)))
+        try:
+            recording.unpack(recording.read(str(path)), f"{folder}/root")
+        except recording.BadRecording:
+            return
+
+
+def _summed(block: bytes) -> bytes:
+    if block[257:262] != b"ustar":
+        return block
+    total = sum(block) - sum(block[148:156]) + 8 * ord(" ")
+    return block[:148] + b"%06o\0 " % total + block[156:]
+
+
 PARSERS: dict[str, Callable[[bytes], None]] = {
     "frames": frames,
     "manifest": manifest,
     "entry-points": entry_points,
     "ids": ids,
     "sightings": sightings,
+    "recordings": recordings,
+    "archives": archives,
 }
 
 
