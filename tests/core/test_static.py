@@ -40,6 +40,14 @@ def test_environment_names_it_too(
     assert probe_core.probe().node.model == "from a file"
 
 
+def test_null_says_no_more_than_nothing(document: dict[str, Any], file: Path) -> None:
+    expected = copy.deepcopy(document)
+    document["devices"][0] |= {"dt": None, "gfx": None, "driver": {"name": "x", "version": None}}
+    file.write_text(json.dumps(document))
+    expected["devices"][0] |= {"gfx": None, "driver": {"name": "x"}}
+    assert probe_core.probe(static=str(file)).to_json() == expected
+
+
 def test_newer_fields_are_kept(document: dict[str, Any], file: Path) -> None:
     document["later"] = document["devices"][0]["later"] = {"anything": [1]}
     file.write_text(json.dumps(document))
@@ -84,6 +92,16 @@ BAD = [
     (with_("devices.0.fp32", "fast"), "a device has a 'fp32' of the wrong type"),
     (with_("devices.0.memory.total", "8 GB"), "a device's memory has a 'total' of the wrong type"),
     (with_("devices.0.peaks", [{}]), "a peak has no 'tflops' that is a number"),
+    (with_("devices.0.others", {"name": 3}), "a device has a 'others' of the wrong type"),
+    (with_("devices.0.driver", {"name": []}), "a device has a 'driver' of the wrong type"),
+    (with_("devices.0.seen_by", [{}]), "a device has a 'seen_by' of the wrong type"),
+    (with_("devices.0.links", [{"width": "x"}]), "a link has a 'width' of the wrong type"),
+    (
+        with_("devices.0.visibility", {"cuda": {"index": True}}),
+        "what a consumer sees has a 'index' of the wrong type",
+    ),
+    (with_("devices.0.fp32", 10**400), "it has a number beyond 64 bits"),
+    (with_("fallback", "schema"), "its fallback is neither null"),
     (with_("findings.0.severity", "dire"), "a finding's severity is none of info, warning, error"),
 ]
 
