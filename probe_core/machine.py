@@ -81,7 +81,7 @@ class Machine:
         """
         try:
             raw = self.read_bytes(path, limit)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a path with a NUL, built of another file's text
             return None
         return raw.decode("utf-8", "replace").strip("\0 \t\r\n")
 
@@ -91,7 +91,7 @@ class Machine:
         try:
             return int(text, 0) if text else None
         except ValueError:
-            return int(text) if text and text.isdecimal() else None
+            return decimal(text or "")
 
     def listdir(self, path: str) -> list[str]:
         """Return the sorted names in a folder; nothing when it cannot be read."""
@@ -117,6 +117,14 @@ class Machine:
 
     def __repr__(self) -> str:
         return f"Machine({self.root!r}, os={self.os!r}, arch={self.arch!r})"
+
+
+def decimal(text: str) -> int | None:
+    """Return a decimal number of at most 20 digits, as 64 bits have; None for anything else.
+
+    Of a longer one, `int` takes time that grows with its square, and from 4,300 digits on raises.
+    """
+    return int(text) if len(text) <= 20 and text.isdecimal() else None
 
 
 def _read(handle: int, limit: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.machine import decimal
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -84,8 +85,9 @@ def _meminfo(machine: Machine) -> dict[str, int]:
     for line in (machine.read("/proc/meminfo", 16 << 10) or "").splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
-        if name in ("MemTotal", "MemAvailable") and words and words[0].isdecimal():
-            found[name] = int(words[0]) * 1024
+        size = decimal(words[0]) if words else None
+        if name in ("MemTotal", "MemAvailable") and size is not None:
+            found[name] = size * 1024
     return found
 
 
@@ -117,8 +119,8 @@ def _used(machine: Machine, folder: str, names: tuple[str, str, str]) -> int:
     used = machine.read_int(f"{folder}/{names[1]}") or 0
     for line in (machine.read(f"{folder}/memory.stat", 16 << 10) or "").splitlines():
         name, _, number = line.partition(" ")
-        if name == names[2] and number.isdecimal():
-            used -= int(number)
+        if name == names[2]:
+            used -= decimal(number) or 0
     return max(0, used)
 
 

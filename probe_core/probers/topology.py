@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.machine import decimal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -15,16 +17,20 @@ MAX_CPUS = 65_536
 
 
 def cpu_list(text: str | None) -> list[int]:
-    """Return the numbers of a kernel CPU list ("0-3,8"); bad parts are left out."""
+    """Return the numbers of a kernel CPU list ("0-3,8"); bad parts are left out.
+
+    At most `MAX_CPUS` numbers: a recorded list may repeat itself without an end.
+    """
     numbers: list[int] = []
     for part in (text or "").split(","):
         low, dash, high = part.strip().partition("-")
-        if not low.isdecimal() or (dash and not high.isdecimal()):
+        first, last = decimal(low), decimal(high if dash else low)
+        if first is None or last is None or not first <= last < MAX_CPUS:
             continue
-        first, last = int(low), int(high or low)
-        if first <= last < MAX_CPUS:
-            numbers += range(first, last + 1)
-    return numbers
+        numbers += range(first, last + 1)
+        if len(numbers) > MAX_CPUS:
+            break
+    return numbers[:MAX_CPUS]
 
 
 def packages(machine: Machine) -> list[dict[str, Any]]:

@@ -56,6 +56,12 @@ def test_what_is_missing_is_none_or_empty(tree: Tree) -> None:
         machine.read_bytes("/none")
 
 
+def test_path_with_a_nul_is_nothing(tree: Tree) -> None:
+    machine = tree.machine()
+    assert machine.read("/a\0b") is None
+    assert machine.read_int("/a\0b") is None
+
+
 def test_folder_is_no_file(tree: Tree) -> None:
     tree.file("/folder/file", "x")
     assert tree.machine().read("/folder") is None

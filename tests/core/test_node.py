@@ -33,6 +33,7 @@ def test_without_control_groups(tree: Tree) -> None:
         "MemTotal: many kB",
         "MemTotal: -5 kB",
         "\0\xff",
+        f"MemTotal: {'9' * 5000} kB",
         "nonsense\n" * 9,
     ],
 )
@@ -109,6 +110,11 @@ def test_path_in_the_cgroup_file_cannot_lead_out(tree: Tree) -> None:
     tree.file("/proc/self/cgroup", "0::/../../../../etc\n")
     tree.file("/sys/fs/cgroup/memory.max", str(GIB))
     assert memory(tree.machine())["limit"] == GIB
+
+
+def test_path_that_no_system_call_takes_is_passed_over(tree: Tree) -> None:
+    tree.file("/proc/self/cgroup", f"0::/a\0b\n0::/{'a' * 5000}\n")
+    assert memory(tree.machine())["limit"] is None
 
 
 def test_numa_totals_are_not_used(tree: Tree) -> None:

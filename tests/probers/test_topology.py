@@ -23,10 +23,15 @@ CPUS = "/sys/devices/system/cpu"
         ("-3", []),
         (" 1 , 2 ", [1, 2]),
         ("1-", []),
+        ("0-" + "9" * 5000 + ",7", [7]),
     ],
 )
 def test_kernel_lists(text: str | None, numbers: list[int]) -> None:
     assert cpu_list(text) == numbers
+
+
+def test_list_that_repeats_itself_ends() -> None:
+    assert cpu_list("0-65535," * 100_000) == list(range(65_536))
 
 
 def machine(tree: Tree, online: str, package: dict[str, str], cores: dict[int, str]) -> None:
