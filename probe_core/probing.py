@@ -225,7 +225,7 @@ def child_entry() -> None:
 
     launch.declared = True
     if sys.argv[1:2] == [launch.CHILD_ARGUMENT]:
-        from probe_core.isolation.child import main
+        from probe_core.isolation.start import main
 
         main()
 

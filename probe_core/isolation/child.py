@@ -58,15 +58,21 @@ class Channel:
             data = data[_write(self._fd, data) :]
 
 
-def main() -> None:
+def main(keeper: int) -> None:
     """Run the prober named by the request on standard input, and leave without cleaning up.
 
-    `os._exit` because a plugin's exit handlers and threads may hang.
+    `keeper` is the pipe that tells when the keeper is ready, -1 where there is none. `os._exit`
+    because a plugin's exit handlers and threads may hang.
     """
     request_fd, result_fd = confine.take_pipes()
-    confine.own_session()
     request = confine.read_request(request_fd)
-    confine.die_with_parent(request_fd)
+    if keeper >= 0:
+        confine.wait_for_keeper(keeper)
+    else:
+        confine.die_with_parent(request_fd)
+        from probe_core.isolation.limits import stay_small
+
+        stay_small()
     confine.limit(request["deadline_s"], request["ends"])
     sys.path[:] = request["paths"]
     channel = Channel(result_fd, request["token"])
@@ -87,9 +93,6 @@ def _run(request: dict[str, Any], channel: Channel) -> None:
 
         site.main()
     channel.send("hello", api=API_VERSION, python=sys.version.split()[0], pid=_getpid())
-    # Importing a vendor's library makes thousands of objects and no garbage: looking for some
-    # takes a fifth of the time. The prober itself gets a collector that works.
-    gc.disable()
     function = _load(request["target"], channel)
     gc.enable()
     if function is not None:

@@ -1,4 +1,4 @@
-"""End children: SIGKILL for the whole session, a bounded wait, and an honest word on the rest.
+"""End children with all that they started, a bounded wait, and an honest word on the rest.
 
 A child that the kernel does not let die is abandoned and reported, never waited for.
 """
@@ -26,6 +26,10 @@ __all__ = ["REAP_S", "end_all"]
 
 REAP_S = 0.5
 """Seconds that killed processes may take to be gone, all together, before they are abandoned."""
+
+_ENDS = ((os.killpg, _signal.SIGKILL), (os.kill, _signal.SIGKILL))
+# A keeper ends the prober, all that it started, and then itself; the prober may have stopped it.
+_KEEPER_ENDS = ((os.kill, _signal.SIGTERM), (os.kill, _signal.SIGCONT))
 
 _abandoned: set[int] = set()
 """Children that could not be killed when it was tried; reaped here once they are gone."""
@@ -63,9 +67,9 @@ def _wait_a_moment(left: Sequence[Child]) -> None:
 
 def _kill(child: Child) -> None:
     for pid in () if child.gone else child.pids:
-        for kill in (os.killpg, os.kill):
+        for kill, number in _ENDS if child.run.pid in (None, pid) else _KEEPER_ENDS:
             try:
-                kill(pid, _signal.SIGKILL)
+                kill(pid, number)
             except OSError:
                 pass
 

@@ -24,7 +24,7 @@ __all__ = ["CHILD_ARGUMENT", "run_probers"]
 CHILD_ARGUMENT = "--probe-core-child"
 """First argument of a frozen application that is started as a child; see `child_entry`."""
 
-_CODE = "import sys;sys.path.append({root!a});from probe_core.isolation.child import main;main()"
+_CODE = "import sys;sys.path.append({root!a});from probe_core.isolation.start import main;main()"
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 MAX_CHILDREN = 128

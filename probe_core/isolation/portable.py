@@ -165,6 +165,9 @@ def _kill_tree(child: Child) -> None:
             subprocess.run(command, capture_output=True, check=False, timeout=REAP_S)
         except (OSError, subprocess.TimeoutExpired):
             pass
+    elif child.run.pid not in (None, child.pid):
+        child.process.terminate()  # the keeper ends all that is left
+        return
     else:
         import os
         import signal

@@ -27,7 +27,7 @@ else:
 __all__ = ["Driver"]
 
 TICK_S = 0.1
-DYING_S = 0.1
+DYING_S = 0.3
 """Seconds in which a process that closed its result pipe must have ended, if it was dying."""
 
 
@@ -216,6 +216,7 @@ def _check(waiting: Sequence[Child], now: float) -> None:
     for child in waiting:
         if child.pidfd < 0:
             _look(child, now)
-        if not child.run.over and sessions.resident_bytes(child.pids[0]) > sessions.MEMORY_LIMIT:
+        prober = child.run.pid or child.pids[0]
+        if not child.run.over and sessions.resident_bytes(prober) > sessions.MEMORY_LIMIT:
             gib = sessions.MEMORY_LIMIT / (1 << 30)
             child.run.finish("resource", f"it used more than {gib:.3g} GiB of memory", now)

@@ -44,13 +44,15 @@ class Run:
     """The state of one run.
 
     `sightings` are the frames' devices as decoded, not yet validated. `status` is None until the
-    run has ended. Times are seconds on the monotonic clock.
+    run has ended. `pid` is the process that the prober runs in, as the core's own code said there
+    before it imported the plugin. Times are seconds on the monotonic clock.
     """
 
     def __init__(self, prober: Prober, token: str, mark: str, started: float) -> None:
         self.prober = prober
         self.token = token.encode("ascii")
         self.mark = mark
+        self.pid: int | None = None
         self.started = started
         self.deadline = started + prober.deadline_s
         self.sightings: list[Any] = []
@@ -140,6 +142,8 @@ class Run:
 
     def _frame(self, kind: str, frame: dict[str, Any], now: float) -> None:
         if kind in ("hello", "loaded"):
+            if self.phase == "starting":
+                self.pid = int(frame["pid"])
             self.phase = kind
         elif kind == "device":
             self.sightings.append(frame["device"])

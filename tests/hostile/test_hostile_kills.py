@@ -115,6 +115,53 @@ def test_the_parent_killed_at_any_moment(tmp_path: Path, how: signal.Signals) ->
         assert left == []
 
 
+DAEMON = """
+import os, time
+from probe_core.api import *
+@hookimpl
+def probe_devices(request):
+    if os.fork() == 0:
+        os.setsid()
+        os.fork() and os._exit(0)
+        os.execve("/bin/sleep", ["sleep", request.machine.environ["HOSTILE_TAG"]], {})
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_parent_killed_leaves_no_daemon(tmp_path: Path, how: signal.Signals) -> None:
+    """One that left its group and session, and that no variable tells: its keeper finds it."""
+    (tmp_path / "x_hang.py").write_text(DAEMON)
+    random.seed(how)
+    for patient in [True, False] * 4:
+        tag = f"60.{random.getrandbits(60)}"
+        environ = {**os.environ, "HOSTILE_TAG": tag}
+        command = [sys.executable, "-c", HEAD + FOREVER, str(tmp_path)]
+        with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as parent:
+            limit = time.monotonic() + (20.0 if patient else random.uniform(0.05, 0.2))
+            while not (seen := running(f"sleep\0{tag}\0")) and time.monotonic() < limit:
+                time.sleep(0.005)
+            assert seen or not patient
+            parent.send_signal(how)
+            parent.wait(10)
+        limit = time.monotonic() + 2.0
+        while (left := [*running(f"sleep\0{tag}\0"), *escaped(tag)]) and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert left == []
+
+
+def running(command: str) -> list[str]:
+    """Return the processes with this command line."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            if Path(f"/proc/{name}/cmdline").read_text() == command:
+                found.append(name)
+        except OSError:
+            continue
+    return found
+
+
 def test_a_child_whose_parent_cannot_tell_it_ends_by_its_alarm(tmp_path: Path) -> None:
     """A copy of the host made by fork holds the pipe open, so the child never sees its end."""
     script = HEAD + (
@@ -128,7 +175,7 @@ def test_a_child_whose_parent_cannot_tell_it_ends_by_its_alarm(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environ, check=False)
     assert done.returncode == -9
     mark = f"HOSTILE_KILL={tmp_path}"
-    while any("isolation.child" in line for line in escaped(mark)):
+    while any("isolation.start" in line for line in escaped(mark)):
         assert time.monotonic() - start < 2.5
         time.sleep(0.02)
     while escaped(mark):
@@ -145,7 +192,7 @@ def test_ctrl_c_at_the_command_line(tmp_path: Path, times: int) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HOSTILE_KILL": str(tmp_path)}
     command = [sys.executable, "-m", "probe_core", "--timeout", "30", "--only", "hang"]
     with subprocess.Popen(command, env=environ, stdout=-1, stderr=-1, text=True) as parent:
-        while not any("isolation.child" in line for line in escaped(f"HOSTILE_KILL={tmp_path}")):
+        while not any("isolation.start" in line for line in escaped(f"HOSTILE_KILL={tmp_path}")):
             assert parent.poll() is None
             time.sleep(0.01)
         for _ in range(times):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core.isolation import answers, confine, ending, launch, run, wire
+from probe_core.isolation import answers, confine, ending, launch, limits, run, wire
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
 
@@ -27,7 +27,7 @@ def test_every_limit_is_the_one_of_the_code() -> None:
 
 def test_the_sentences_hold() -> None:
     text = " ".join(PAGE.read_text().split())
-    assert f"{confine.FILE_SIZE_LIMIT >> 20} MiB a file" in text
+    assert f"{limits.FILE_SIZE_LIMIT >> 20} MiB a file" in text
     assert "half a second is abandoned" in text
     assert ending.REAP_S == 0.5
     assert "alarm a second after the deadline" in text

@@ -104,6 +104,13 @@ ESCAPES = {
     "daemonises": "os.setsid(); os.fork() and os._exit(0); os.closerange(0, 4096)",
     "ignores-signals": "import signal; [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]",
     "clears-its-environment": "os.environ.clear(); os.setsid()",
+    "leaves-all-behind": (
+        "os.setsid(); os.fork() and os._exit(0)\n"
+        "    code = 'import os, sys, time; open(sys.argv[1], \"w\").write(str(os.getpid()));'\n"
+        "    code += 'os.setsid(); time.sleep(60)'\n"
+        "    os.fork() and os._exit(0)\n"
+        "    os.execve(sys.executable, [sys.executable, '-I', '-S', '-c', code, {path!r}], {{}})"
+    ),
 }
 ENDS = {
     "succeeds": 'return not_applicable("none")',
@@ -119,7 +126,8 @@ def test_what_a_prober_started_goes_with_it(
     run_hook: Hook, tmp_path: Path, escape: str, end: str
 ) -> None:
     path = tmp_path / "pid"
-    body = FORK.format(escape=ESCAPES[escape], path=str(path), end=ENDS[end])
+    way = ESCAPES[escape].format(path=str(path))
+    body = FORK.format(escape=way, path=str(path), end=ENDS[end])
     # Time enough for a busy machine to fork and write before the deadline cuts in.
     run = run_hook(body, deadline_s=2.5 if end == "hangs" else 20.0)
     assert run.status == {"succeeds": "not_applicable", "hangs": "timeout", "dies": "crashed"}[end]
@@ -268,7 +276,7 @@ def test_a_prober_has_no_terminal_no_input_and_no_core_file(run_hook: Hook) -> N
         except OSError:
             tty = "none"
         core, _ = resource.getrlimit(resource.RLIMIT_CORE)
-        leads = os.getsid(0) == os.getpid()
+        leads = os.getpgid(0) == os.getpid() and os.getsid(0) == os.getppid()
         yield {"ids": ["x:1"], "kind": "npu", "extra": {"tty": tty, "input": sys.stdin.read(),
                "core": core, "leads": leads}}
         """

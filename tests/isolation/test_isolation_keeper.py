@@ -1,0 +1,142 @@
+"""The keeper of a prober: what becomes of both when one of them is hurt, or cannot be made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from probe_core.isolation.launch import run_probers
+from probe_core.isolation.run import Run
+from probe_core.machine import Machine
+from probe_core.registry.prober import Prober
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are keepers on Linux alone")
+Hook = Callable[..., Run]
+ONE = '{"ids": ["x:1"], "kind": "npu"}'
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Callable[[], list[int]]:
+    """Read the process ids that a prober wrote: its keeper's and its own."""
+    return lambda: [int(word) for word in (tmp_path / "pids").read_text().split()]
+
+
+def noting(tmp_path: Path, then: str) -> str:
+    place = str(tmp_path / "pids")
+    return f"open({place!r}, 'w').write(f'{{os.getppid()}} {{os.getpid()}}')\n{then}"
+
+
+def gone(pid: int) -> bool:
+    """A zombie is for whoever inherits orphans on this machine to reap."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_killed_keeper_takes_its_prober_along(
+    run_hook: Hook, tmp_path: Path, pids: Callable[[], list[int]], by: str
+) -> None:
+    then = f"import signal\nos.kill(os.getppid(), signal.{by})\nyield {ONE}\ntime.sleep(60)"
+    run = run_hook(noting(tmp_path, then), deadline_s=20.0)
+    assert run.status == "crashed"
+    assert not run.abandoned
+    assert all(map(gone, pids()))
+
+
+@pytest.mark.parametrize("then", ["time.sleep(60)", "return [ONE]"])
+def test_a_stopped_keeper_goes_on(
+    run_hook: Hook, tmp_path: Path, pids: Callable[[], list[int]], then: str
+) -> None:
+    stop = f"import signal\nos.kill(os.getppid(), signal.SIGSTOP)\n{then.replace('ONE', ONE)}"
+    run = run_hook(noting(tmp_path, stop), deadline_s=1.0)
+    assert run.status == ("timeout" if "sleep" in then else "ok")
+    assert not run.abandoned
+    assert all(map(gone, pids()))
+
+
+@pytest.fixture
+def started_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Have children start with a line of Python, as on another kernel or another build."""
+
+    def start(line: str) -> None:
+        fake = tmp_path / "python3"
+        script = f'for last; do :; done\nexec {sys.executable} -I -S -c "{line}\n$last"\n'
+        fake.write_text(f"#!/bin/sh\n{script}")
+        fake.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(fake))
+
+    return start
+
+
+NO_FORK = (
+    "import os\ndef fork(): raise BlockingIOError(11, 'no room')\nos.fork, fork = fork, os.fork"
+)
+
+
+def test_without_room_for_a_keeper_the_prober_runs(
+    run_source: Hook, started_with: Callable[[str], None], tmp_path: Path
+) -> None:
+    started_with(NO_FORK)
+    run = run_source(
+        "import os, signal\nfrom probe_core.api import *\n@hookimpl\ndef probe_devices(request):\n"
+        "    term = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
+        "    leads = os.getsid(0) == os.getpid()\n"
+        f"    return [{ONE[:-1]}, 'extra': {{'leads': leads, 'term': term}}}}]"
+    )
+    assert run.status == "ok", run.stderr_tail()
+    assert run.sightings[0]["extra"] == {"leads": True, "term": True}
+
+
+def test_without_a_keeper_a_hanging_prober_is_killed(
+    run_hook: Hook, started_with: Callable[[str], None], tmp_path: Path
+) -> None:
+    started_with(NO_FORK)
+    place = str(tmp_path / "pid")
+    body = f"""
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    open({place!r}, "w").write(str(os.getpid()))
+    time.sleep(60)
+    """
+    run = run_hook(body, deadline_s=2.0)
+    assert (run.status, run.abandoned) == ("timeout", False)
+    assert gone(int(Path(place).read_text()))
+
+
+@pytest.mark.parametrize(
+    "line", ["import sys; sys.modules['_ctypes'] = None", "import os; del os.pidfd_open"]
+)
+@pytest.mark.parametrize("then", ["return [ONE]", "os._exit(3)", "os.abort()", "time.sleep(60)"])
+def test_older_kernels_and_smaller_builds(
+    run_hook: Hook, started_with: Callable[[str], None], line: str, then: str
+) -> None:
+    started_with(line)
+    run = run_hook(then.replace("ONE", ONE), deadline_s=2.0 if "sleep" in then else 20.0)
+    ends = {"return [ONE]": "ok", "time.sleep(60)": "timeout"}
+    assert run.status == ends.get(then, "crashed")
+    if then == "os._exit(3)":
+        assert run.reason == "it exited with status 3 before it had answered"
+    if then == "os.abort()":
+        assert str(run.reason).startswith("it was killed by SIGABRT before it had answered")
+
+
+def test_orphans_that_end_early_are_no_trouble(run_hook: Hook) -> None:
+    run = run_hook(
+        "for _ in range(20):\n"
+        "    if os.fork() == 0:\n        os.fork() or time.sleep(0.01)\n        os._exit(0)\n"
+        f"time.sleep(0.1)\nreturn [{ONE}]"
+    )
+    assert run.status == "ok"
+
+
+def test_many_at_once(make_prober: Callable[..., Prober]) -> None:
+    body = "@hookimpl\ndef probe_devices(request):\n    os.fork()\n    time.sleep(60)"
+    probers = [make_prober(body, name=f"many{n}", deadline_s=1.5) for n in range(12)]
+    assert {(run.status, run.abandoned) for run in run_probers(probers, Machine(), ())} == {
+        ("timeout", False)
+    }
