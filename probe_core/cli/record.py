@@ -67,11 +67,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _gathered(machine: Machine) -> Gathered:
     from probe_core.cli.context import CommandError
+    from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
 
     if machine.os != "linux":
         raise CommandError(f"record: on {machine.os} probers read no files that could be recorded")
-    return gather(machine, _origin(machine))
+    try:
+        return gather(machine, _origin(machine))
+    except BadRecording as error:  # what changed while it was read, say a GPU that was taken away
+        raise CommandError(f"record: {error}; try again", 1) from None
 
 
 def _origin(machine: Machine) -> str:

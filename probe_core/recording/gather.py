@@ -7,6 +7,7 @@ import re
 
 from probe_core.recording.cgroups import cgroups
 from probe_core.recording.disguise import Disguise
+from probe_core.recording.errors import BadRecording
 from probe_core.recording.kept import (
     ALWAYS,
     AWAKE_GPU,
@@ -20,6 +21,7 @@ from probe_core.recording.kept import (
     VARIABLES,
 )
 from probe_core.recording.limits import MAX_ENTRIES, MAX_TOTAL
+from probe_core.recording.paths import check_path
 from probe_core.recording.private import edited
 from probe_core.recording.recording import Recording
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
 
 __all__ = ["Gathered", "gather"]
+
+_RESERVE = 1024
+"""Entries kept free for the links on the way to a file, for marks and for control groups."""
 
 _ASLEEP = ("suspended", "suspending", "resuming")
 
@@ -92,10 +97,11 @@ def _is_operational(machine: Machine, taker: _Taker, folder: str) -> bool:
 
 def _environ(machine: Machine, disguise: Disguise) -> dict[str, str]:
     home = machine.environ.get("HOME") or "\0"  # a driver's manifest may lie in one's own folder
+    found = {name: machine.environ[name] for name in VARIABLES if name in machine.environ}
     return {
-        name: disguise.uuids(machine.environ[name].replace(home, "/home"))
-        for name in VARIABLES
-        if name in machine.environ
+        # Bytes that are not UTF-8 come as lone surrogates, which no document can hold.
+        name: disguise.uuids(value.replace(home, "/home")).encode("utf-8", "replace").decode()
+        for name, value in found.items()
     }
 
 
@@ -143,19 +149,23 @@ class _Taker:
 
     def put(self, path: str, content: bytes) -> None:
         """Keep one file, if a recording has room for it."""
-        self._total += len(content)
-        if self._total > MAX_TOTAL or len(self.files) + len(self.links) >= MAX_ENTRIES:
+        if self._total + len(content) > MAX_TOTAL:
             self.over += 1
             return
-        self.files.setdefault(path, content)
+        self._total += len(content)
+        self.files[path] = content
 
     def _take(self, path: str) -> None:
+        if len(self.files) + len(self.links) >= MAX_ENTRIES - _RESERVE:
+            self.over += 1
+            return
         try:
+            check_path(path)
             content = self._machine.read_bytes(path)
         except IsADirectoryError:
             self._way(path)
             return
-        except OSError:
+        except (OSError, BadRecording):
             self.unreadable.append(path)
             return
         self.put(self._way(path), edited(path, content, self._disguise))
@@ -167,10 +177,7 @@ class _Taker:
             step = f"{here}/{name}"
             real = self._real.get(step) or self._machine.realpath(step)
             self._real[step] = real
-            if real != step and step not in self.links:
-                if len(self.files) + len(self.links) >= MAX_ENTRIES:
-                    self.over += 1
-                    return real
+            if real != step:
                 self.links[step] = posixpath.relpath(real, here or "/")
             here = real
         return here

@@ -116,6 +116,7 @@ def test_live_report_loads_no_dear_module_either() -> None:
     """Of this very machine; with no plugin that could apply, whatever is installed."""
     loaded = loaded_by(COMMAND, "--json", "--only", "cpu")
     assert loaded & DEAR == set()
+    assert not any(one.startswith("probe_core.recording") for one in loaded)
 
 
 def test_chipdb_is_read_without_parsers(bare: str) -> None:

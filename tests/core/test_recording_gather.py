@@ -227,7 +227,15 @@ def test_every_variable_that_hides_devices_is_kept() -> None:
 def test_more_than_a_recording_holds_is_left_out(tree: Tree, monkeypatch: Any) -> None:
     machine = card(tree, "active")
     whole = gather(machine, "recorded").recording
-    monkeypatch.setattr("probe_core.recording.gather.MAX_ENTRIES", 5)
+    monkeypatch.setattr("probe_core.recording.gather.MAX_ENTRIES", 1024 + 5)
     found = gather(machine, "recorded")
     assert len(found.recording.files) + len(found.recording.links) == 5
     assert found.over == len(whole.files) + len(whole.links) - 5
+
+
+def test_what_no_document_can_hold_is_left_out(tree: Tree) -> None:
+    tree.file("/sys/class/devfreq/\udcff/max_freq", "1")
+    machine = Machine(str(tree.root), {"CUDA_VISIBLE_DEVICES": "\udcff"})
+    found = gather(machine, "recorded")
+    assert found.unreadable == ["/sys/class/devfreq/\udcff/max_freq"]
+    assert found.recording.environ == {"CUDA_VISIBLE_DEVICES": "?"}
