@@ -124,7 +124,11 @@ def _free(value: Any, depth: int = 0) -> Any:
     """Return small free JSON with safe text, or raise `Rejected`."""
     if isinstance(value, str):
         return clean_text(value)
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise Rejected("a whole number beyond 64 bits")
         return value
     if isinstance(value, float):
         if value - value != 0.0:

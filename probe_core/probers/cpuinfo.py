@@ -129,7 +129,7 @@ def _arm(blocks: list[dict[str, str]]) -> dict[str, Any]:
 
 def _int(text: str | None) -> int | None:
     try:
-        return int(text, 0) if text else None
+        return int(text, 0) if text and len(text) <= 20 else None
     except ValueError:
         return None
 

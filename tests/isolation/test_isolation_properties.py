@@ -99,6 +99,7 @@ REJECTED = [
     ("units", 1.5, "expected a whole number"),
     ("units", -1, "is not between"),
     ("extra", {"a": float("nan")}, "nan is not finite"),
+    ("extra", {"a": 10**400}, "a whole number beyond 64 bits"),
     ("cpu", {"a": {1, 2}}, "not plain data"),
     ("name", "", "it is empty"),
     ("kind", "toaster", None),

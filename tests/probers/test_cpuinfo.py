@@ -65,6 +65,11 @@ def test_x86_vendors(vendor_id: str, vendor: str) -> None:
     assert parse(X86.format(vendor=vendor_id))["vendor"] == vendor
 
 
+def test_number_that_is_none_is_left_out() -> None:
+    text = f"vendor_id : GenuineIntel\ncpu family : 0x{'f' * 5000}\nmodel : {'9' * 5000}\n"
+    assert parse(text) == {"vendor_id": "GenuineIntel", "vendor": "intel", "flags": []}
+
+
 def test_x86_reads_the_first_block_alone(tree: Tree) -> None:
     text = X86.format(vendor="AuthenticAMD")
     tree.file("/proc/cpuinfo", text + "x" * 50_000 + "\n\n" + text.replace("9124", "9999"))
