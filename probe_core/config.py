@@ -13,6 +13,8 @@ __all__ = ["SETTINGS", "Config", "ConfigError", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
 SENTENCE_LIMIT = 1000
+MAX_DOTS = 100
+"""Dots in a file's line: tomllib takes memory by the square of a key's parts."""
 
 SETTINGS: dict[str, tuple[str, str, str]] = {
     # name: (kind, environment variable, meaning)
@@ -149,7 +151,10 @@ def _read_file(path: str) -> Mapping[str, Any]:
     try:
         # Without blocking: a FIFO named in the environment must not hang the host.
         with open(path, "rb", opener=unblocking) as file:
-            return tomllib.loads(file.read(1 << 20).decode())
+            text = file.read(1 << 20).decode()
+        if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
+            raise ValueError(f"it has a line with more than {MAX_DOTS} dots")
+        return tomllib.loads(text)
     except OSError as error:
         why = error.strerror or str(error)
         raise ConfigError(f"the configuration file {path} cannot be read: {why}") from None

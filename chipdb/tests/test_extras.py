@@ -217,7 +217,9 @@ def test_a_site_file_overrides(make: Make, data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [(None, "cannot be read: No such file or directory"), ("a = ", "is no TOML"),
-     ("[[chip]]\nid = 'x'", "is missing"), ("\x00", "is no TOML")],
+     ("[[chip]]\nid = 'x'", "is missing"), ("\x00", "is no TOML"),
+     ("a = " + "9" * 5000, "is no TOML: Exceeds the limit"),
+     ("a" + ".a" * 100_000 + " = 1", "has a line with more than 100 dots; write shorter keys")],
 )  # fmt: skip
 def test_a_bad_site_file_is_a_problem_and_no_failure(
     make: Make, data: Path, tmp_path: Path, text: str | None, problem: str

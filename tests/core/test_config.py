@@ -134,6 +134,8 @@ def test_bad_variable_is_told_and_the_default_stays(name: str, value: str, messa
         ("[only]\na = 1", "expected names"),
         ("\udcff", "is not valid TOML"),
         ("a = " + "[" * 5000, "is not valid TOML"),
+        ("a = " + "9" * 5000, "is not valid TOML"),
+        ("a" + ".a" * 100_000 + " = 1", "not valid TOML: it has a line with more than 100 dots"),
     ],
 )
 def test_bad_file_is_told_and_the_rest_holds(text: str, message: str, tmp_path: Path) -> None:

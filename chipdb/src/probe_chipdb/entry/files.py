@@ -9,6 +9,8 @@ from probe_chipdb.entry.spec import MAX_DEPTH, depth
 
 MAX_BYTES = 4 * 2**20
 MAX_CHIPS = 20_000
+MAX_DOTS = 100
+"""Dots in one line: tomllib takes memory by the square of a key's parts, 24 GB for 100,000."""
 
 
 def read(path: str, shown: str = "") -> tuple[dict[str, object], list[Problem]]:
@@ -20,15 +22,18 @@ def read(path: str, shown: str = "") -> tuple[dict[str, object], list[Problem]]:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
-    except OSError as error:
-        return _no(
-            shown, f"cannot be read: {error.strerror or error}", "check the path and its rights"
-        )
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL
+        why = getattr(error, "strerror", None) or str(error)
+        return _no(shown, f"cannot be read: {why}", "check the path and its rights")
     if max(size, len(data)) > MAX_BYTES:
         return _no(shown, f"is larger than {MAX_BYTES} bytes", "split it into families")
     try:
-        tables = tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = data.decode("utf-8")
+        if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
+            return _no(shown, f"has a line with more than {MAX_DOTS} dots", "write shorter keys")
+        tables = tomllib.loads(text)
+    # ValueError beside TOMLDecodeError: not UTF-8, or a number of thousands of digits
+    except (ValueError, RecursionError) as error:
         return _no(shown, f"is no TOML: {str(error) or 'nested too deeply'}", "mend that line")
     if depth(tables, MAX_DEPTH + 1) > MAX_DEPTH:
         return _no(shown, f"nests deeper than {MAX_DEPTH}", "flatten it")
