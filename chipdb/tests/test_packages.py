@@ -67,5 +67,5 @@ def test_a_pipe_in_the_place_of_a_file_blocks_nobody(tmp_path: Path) -> None:
 
 def test_paths_that_are_no_folders(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"")
-    odd = [str(tmp_path / "x.zip"), str(tmp_path / "missing"), "", b"bytes", tmp_path]
+    odd = [str(tmp_path / "x.zip"), str(tmp_path / "missing"), "", "a\0b", b"bytes", tmp_path]
     assert find(odd) == []  # type: ignore[arg-type]

@@ -32,6 +32,10 @@ def test_iterates_in_order() -> None:
     assert list(SortedText(b"a\t1\nb\t2\n")) == [("a", "1"), ("b", "2")]
 
 
+def test_text_that_no_file_could_hold_is_not_there() -> None:
+    assert SortedText(b"a\t1\n").find("\ud800") is None
+
+
 def test_empty() -> None:
     assert SortedText(b"").find("x") is None
 

@@ -43,7 +43,7 @@ def _entry_points(place: str) -> "Iterator[tuple[str, str]]":
     try:
         with os.scandir(place or ".") as entries:
             names = [entry.name for entry in entries if entry.name.endswith(".dist-info")]
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a path with a NUL
         return
     for name in sorted(names):
         try:

@@ -37,7 +37,7 @@ class SortedText:
         return self._search(key)
 
     def _search(self, key: str) -> str | None:
-        data, wanted = self.data, key.encode()
+        data, wanted = self.data, key.encode("utf-8", "surrogatepass")
         low, high = 0, len(data)
         while low < high:
             start = data.rfind(b"\n", low, (low + high) >> 1) + 1 or low
