@@ -1,10 +1,15 @@
-"""Settings of Hypothesis that every test of the repository shares."""
+"""What the tests of every distribution of the repository share: how inputs are made up."""
 
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+
+# pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
+sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
 
 # For as long as one likes: `FUZZ_EXAMPLES=100000 python -m pytest tests/fuzz`, with new inputs at
 # each run. Without it the inputs are few and always the same: a test fails for everybody or nobody.
