@@ -5,6 +5,9 @@ from __future__ import annotations
 MAX_ENTRIES = 20_000
 """Files and links together."""
 
+MAX_FOLDERS = 50_000
+"""Folders that files lie in, and that links lead to."""
+
 MAX_FILE = 1 << 20
 """Bytes of one file: `Machine` reads no more of one."""
 

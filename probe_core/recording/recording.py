@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from probe_core.recording.about import About
 from probe_core.recording.errors import BadRecording, shown
-from probe_core.recording.limits import MAX_ENTRIES, MAX_FILE, MAX_TOTAL
-from probe_core.recording.paths import check_path, check_places, check_target, resolve_links
+from probe_core.recording.limits import MAX_ENTRIES, MAX_FILE, MAX_FOLDERS, MAX_TOTAL
+from probe_core.recording.paths import above, check_path, check_places, check_target, resolve_links
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Recording:
     `origin` is one sentence that begins with "recorded" or "invented", or None.
     """
 
-    __slots__ = ("arch", "environ", "files", "links", "origin", "os", "targets")
+    __slots__ = ("arch", "environ", "files", "folders", "links", "origin", "os")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Recording:
         self.files = dict(files)
         self.links = dict(links or {})
         self._check()
-        self.targets = resolve_links(self.links)
+        self.folders = self._folders(resolve_links(self.links))
         told = About(about or {}, self.files.get(_ARCH_PATH))
         self.os, self.arch = told.os, told.arch
         self.environ, self.origin = told.environ, told.origin
@@ -68,3 +68,18 @@ class Recording:
         if any(f"{path}/".startswith(f"{ABOUT_PATH}/") for path in (*self.files, *self.links)):
             raise BadRecording(f"{ABOUT_PATH} is kept for what a recording says of itself")
         check_places(self.files, self.links)
+
+    def _folders(self, targets: Mapping[str, str]) -> set[str]:
+        """Return all folders: those of files and links, and those that links alone name.
+
+        A driver's folder is often empty, and what a link names is there on the real machine.
+        """
+        found: set[str] = set()
+        named = (f"{target}/" for target in targets.values() if target != "/")
+        for path in (*self.files, *self.links, *named):
+            way = list(above(path))
+            if not any(place in self.files or place == ABOUT_PATH for place in way):
+                found.update(way)
+            if len(found) > MAX_FOLDERS:
+                raise BadRecording(f"more than {MAX_FOLDERS} folders")
+        return found

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 
-from probe_core.recording.paths import above
 from probe_core.recording.recording import ABOUT_PATH
 
 TYPE_CHECKING = False
@@ -27,7 +26,7 @@ def unpack(recording: Recording, folder: str) -> str:
         raise OSError(errno.ENOTSUP, "a recording's names hold colons, which this system refuses")
     root = os.path.abspath(folder)
     _make_root(root)
-    for path in sorted(_folders(recording)):
+    for path in sorted(recording.folders):
         os.mkdir(root + path, 0o700)
     for path, content in recording.files.items():
         _write(root + path, content)
@@ -43,19 +42,6 @@ def _make_root(root: str) -> None:
     except FileExistsError:
         if os.listdir(root):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), root) from None
-
-
-def _folders(recording: Recording) -> set[str]:
-    """Return all folders: those of files and links, and those that links alone name.
-
-    A driver's folder is often empty, and what a link names is there on the real machine.
-    """
-    found = {folder for path in (*recording.files, *recording.links) for folder in above(path)}
-    for target in recording.targets.values():
-        way = [*above(target), target] if target != "/" else []
-        if not any(place in recording.files or place == ABOUT_PATH for place in way):
-            found.update(way)
-    return found
 
 
 def _write(place: str, content: bytes) -> None:

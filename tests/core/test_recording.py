@@ -117,6 +117,16 @@ def test_files_together_are_bounded() -> None:
         Recording({f"/{n}": bytes(1 << 20) for n in range(17)})
 
 
+def test_folders_are_bounded() -> None:
+    deep = "/a" * 60
+    files = {f"/{n}{deep}/f": b"" for n in range(800)}
+    assert len(Recording(files).folders) == 800 * 61
+    with pytest.raises(BadRecording, match="more than 50000 folders"):
+        Recording({f"/{n}{deep}/f": b"" for n in range(900)})
+    with pytest.raises(BadRecording, match="more than 50000 folders"):
+        Recording({}, {f"/{n}": f"{n}.{deep}" for n in range(900)})
+
+
 def test_what_is_not_known_is_ignored_and_what_is_missing_has_a_default() -> None:
     found = parse(raw({"expect": {"primary": "cpu:0"}, "later": 1}))
     assert (found.os, found.arch, found.environ, found.origin) == (
