@@ -10,6 +10,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from probe_core.api import NotApplicable
+from probe_core.isolation.wire import encode
+from probe_core.sightings import check_finding, check_sighting
+
 _NUMBERS = (
     "0 1 -1 010 1_000 +5 0x10de 0X 1e999 -1e999 nan inf 1.5 ٣ ² 1abc 4294967296"
     " 18446744073709551616"
@@ -137,6 +141,22 @@ class Chance(Random):
 
 
 CHANCES = st.binary(min_size=8, max_size=8).map(Chance)
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    """Return the regular files below `root`; links are left as they are."""
+    found = (path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+def devices_in(answer: Any) -> list[dict[str, Any]]:
+    """Return what of a prober's answer the core would take, as it would come out of a child."""
+    if isinstance(answer, NotApplicable):
+        return []
+    said = [json.loads(encode(one)) for one in answer]
+    assert all(check_finding(one["finding"]) for one in said if "finding" in one)
+    checked = (check_sighting(one)[0] for one in said if "finding" not in one)
+    return [one for one in checked if one]
 
 
 _held: dict[Path, dict[str, bytes]] = {}

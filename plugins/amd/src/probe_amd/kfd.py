@@ -96,11 +96,11 @@ class Topology:
 
 
 def parse(text: str) -> dict[str, int]:
-    """Return the "name number" lines of a properties file; other lines are left out."""
+    """Return the "name number" lines of a properties file, 64 bits each; others are left out."""
     found = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        if name and value.strip().isdecimal():
+        if name and len(value) <= 20 and value.strip().isdecimal():
             found[name] = int(value)
     return found
 

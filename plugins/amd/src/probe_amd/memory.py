@@ -125,8 +125,9 @@ def meminfo(machine: Machine, name: str) -> int | None:
     """Return a line of /proc/meminfo in bytes."""
     for line in (machine.read("/proc/meminfo") or "").splitlines():
         words = line.split()
-        if words[:1] == [name + ":"] and len(words) > 1 and words[1].isdecimal():
-            return int(words[1]) * 1024
+        size = words[1] if words[:1] == [name + ":"] and len(words) > 1 else ""
+        if size.isdecimal() and len(size) <= 20:
+            return int(size) * 1024
     return None
 
 

@@ -52,7 +52,8 @@ def _own(scene: Scene) -> Mapping[str, Any]:
 
 def _cores(table: Mapping[str, Any]) -> int | None:
     told = profiler.word(table, "sppci_cores") or ""
-    return int(told) if told.isascii() and told.isdecimal() and 0 < int(told) < 10_000 else None
+    known = told.isascii() and told.isdecimal() and len(told) <= 4
+    return int(told) or None if known else None
 
 
 def _highest_mhz(scene: Scene) -> float | None:

@@ -32,7 +32,8 @@ class Sysctl:
         """Return an integer sysctl (hw.memsize has 8 bytes, iogpu.wired_limit_mb 4)."""
         if self._recorded is not None:
             value = self._recorded.get(name, "")
-            return int(value) if value.isascii() and value.isdecimal() else None
+            known = value.isascii() and value.isdecimal() and len(value) <= 20
+            return int(value) if known else None
         raw = _raw(name)
         return int.from_bytes(raw, "little") if raw and len(raw) in (4, 8) else None
 

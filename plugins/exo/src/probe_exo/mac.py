@@ -66,7 +66,7 @@ def _lines(text: str) -> dict[str, str]:
 def _mib(said: str) -> int:
     amount, _, unit = said.partition(" ")
     try:
-        return int(float(amount) * _MIB[unit.strip().upper()])
+        return max(0, int(float(amount) * _MIB[unit.strip().upper()]))
     except (ValueError, KeyError, OverflowError):
         return 0
 
@@ -89,6 +89,6 @@ def _gpu_cores(chip: str) -> int | None:
     text, why = _asked(_DISPLAYS)
     lines = {} if why else _lines(text)
     cores = lines.get("Total Number of Cores", "")
-    if lines.get("Chipset Model") != chip or not cores.isdecimal():
+    if lines.get("Chipset Model") != chip or not (cores.isdecimal() and len(cores) <= 4):
         return None
     return int(cores)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe_core.cluster.capacities import Capacity, capacity
-from probe_core.machine import Machine
+from probe_core.machine import Machine, decimal
 from probe_core.node import memory as system_memory
 from probe_exo.override import overridden
 from probe_exo.plain import no_reasons
@@ -140,8 +140,9 @@ def _swap(machine: Machine) -> tuple[int | None, int | None]:
         if line.startswith("Swap"):
             name, _, rest = line.partition(":")
             words = rest.split()
-            if words and words[0].isdecimal():
-                found[name] = int(words[0]) * 1024
+            size = decimal(words[0]) if words else None
+            if size is not None:
+                found[name] = size * 1024
     return found.get("SwapTotal"), found.get("SwapFree")
 
 

@@ -19,6 +19,7 @@ def overridden(environ: Mapping[str, str]) -> tuple[int | None, str | None]:
     said = environ.get(VARIABLE, "").strip()
     if not said:
         return None, None
-    if not (said.isascii() and said.isdecimal()) or not 0 < int(said[:20]) < _MOST:
+    plain = said.isascii() and said.isdecimal() and len(said) <= 20
+    if not plain or not 0 < int(said) < _MOST:
         return None, f"{VARIABLE}={said[:40]!r} is ignored: it is no number of MiB"
     return int(said) * MIB, f"{VARIABLE}={said}"

@@ -33,7 +33,7 @@ def describe(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
     status = _text(machine, function, "status")
     working = (status or "").lower() == "operational"
     clock = _text(machine, function, "clk_max_freq_mhz") if working else None
-    known = int(clock) if clock and clock.isdecimal() and int(clock) > 0 else None
+    known = int(clock) or None if clock and clock.isdecimal() and len(clock) <= 20 else None
     why = "habanalabs gives no clock" if working else f"the card's status is {status or 'not told'}"
     facts.say("clocks.max_mhz", known, why)
     for name in ("device_type", "status"):

@@ -35,7 +35,7 @@ def is_discrete(function: Function, vram: int | None) -> bool | None:
     device = function.pci.get("id", "")[5:]
     if vram or device.startswith(tuple(DISCRETE)):
         return True
-    return False if function.address.split(":", 1)[1].startswith("00:02.") else None
+    return False if function.address.partition(":")[2].startswith("00:02.") else None
 
 
 def tell(machine: Machine, facts: Facts, function: Function) -> bool | None:
@@ -108,7 +108,7 @@ def _capacity(machine: Machine, address: str) -> int | None:
     total = 0
     for line in (machine.read(DMEM) or "").splitlines():
         region, _, size = line.partition(" ")
-        if region.startswith(f"drm/{address}/vram") and size.isdecimal():
+        if region.startswith(f"drm/{address}/vram") and size.isdecimal() and len(size) <= 20:
             total += int(size)
     return total or None
 
@@ -129,6 +129,7 @@ def _bar(machine: Machine, folder: str) -> int | None:
 def _meminfo(machine: Machine, name: str) -> int | None:
     for line in (machine.read("/proc/meminfo") or "").splitlines():
         words = line.split()
-        if words[:1] == [name + ":"] and len(words) > 1 and words[1].isdecimal():
-            return int(words[1]) * 1024
+        size = words[1] if words[:1] == [name + ":"] and len(words) > 1 else ""
+        if size.isdecimal() and len(size) <= 20:
+            return int(size) * 1024
     return None

@@ -92,8 +92,9 @@ def _add_clock(machine: Machine, said: dict[str, Any], folder: str) -> None:
     name = folder.rpartition("/")[2]
     own = [f"{folder}/devfreq/{one}" for one in machine.listdir(f"{folder}/devfreq")]
     for place in [*own, f"/sys/class/devfreq/{name}"]:
-        steps = (machine.read(f"{place}/available_frequencies") or "").split()
-        highest = max((int(step) for step in steps if step.isdecimal()), default=0)
+        words = (machine.read(f"{place}/available_frequencies") or "").split()
+        steps = (int(word) for word in words if word.isdecimal() and len(word) <= 20)
+        highest = max(steps, default=0)
         limit = machine.read_int(f"{place}/max_freq") or 0
         if best := max(highest, limit):
             said["clocks"] = {"max_mhz": best / 1e6}
@@ -108,7 +109,7 @@ def _add_memory(machine: Machine, said: dict[str, Any]) -> None:
     sizes = {}
     for line in (machine.read("/proc/meminfo") or "").splitlines():
         words = line.split()
-        if len(words) > 1 and words[1].isdecimal():
+        if len(words) > 1 and words[1].isdecimal() and len(words[1]) <= 20:
             sizes[words[0]] = int(words[1]) * 1024
     said["memory"] = {"kind": "unified"}
     if total := sizes.get("MemTotal:"):

@@ -24,7 +24,7 @@ class GpuInfo:
         self.cores: int | None = None
         self.revision: str | None = None
         self.product: int | None = None
-        if self.model and not self.model.startswith("Mali"):
+        if any(len(word) > 80 for word in words) or not (self.model or "Mali").startswith("Mali"):
             self.model = None  # the file is not what it should be: believe none of it
             return
         for place, word in enumerate(words):

@@ -25,5 +25,5 @@ def _kib(machine: Machine, field: str) -> int | None:
         name, _, value = line.partition(":")
         if name == field:
             number = value.split()[0] if value.split() else ""
-            return int(number) * 1024 if number.isdecimal() else None
+            return int(number) * 1024 if number.isdecimal() and len(number) <= 20 else None
     return None

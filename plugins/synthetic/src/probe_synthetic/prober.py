@@ -72,6 +72,6 @@ def check(content: Any) -> dict[str, Any]:
             raise ValueError(f"{key} must be a list")
     if type(script["delay_s"]) not in (int, float) or not 0 <= script["delay_s"] <= 3600:
         raise ValueError("delay_s must be seconds from 0 to 3600")
-    if script["then"] is not None and script["then"] not in BEHAVIOURS:
+    if script["then"] is not None and script["then"] not in list(BEHAVIOURS):
         raise ValueError(f"then must be one of {', '.join(BEHAVIOURS)}")
     return script

@@ -26,7 +26,7 @@ class Choice:
     def __init__(self, name: str | None, variable: str | None, breaks: str | None) -> None:
         # Up to 0.12 DEV may hold an index: CUDA:1.
         backend, _, index = (name or "").partition(":")
-        digits = index.isascii() and index.isdigit()
+        digits = index.isascii() and index.isdigit() and len(index) <= 20
         self.backend = backend if digits or not index else name
         self.backend = self.backend or None
         self.index = int(index) if digits else 0

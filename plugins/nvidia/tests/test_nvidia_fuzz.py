@@ -1,0 +1,49 @@
+"""Whatever the files of a machine with NVIDIA's GPUs hold, the prober answers; see tests/fuzz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+from foreign import CHANCES, Chance, devices_in, files_of, write_files
+from hypothesis import given
+
+from probe_core.api import Machine, Request
+from probe_core.probers import bus
+from probe_nvidia.prober import probe_devices
+from probe_nvidia.procfs import pci_identity
+
+TREE = "/sys/firmware/devicetree/base"
+_EXAMPLES: dict[Path, dict[str, bytes]] = {}
+
+
+def build(trees: ModuleType, root: Path) -> dict[str, bytes]:
+    """Two cards, one of which the driver does not know yet, and a Jetson's device tree."""
+    tree = trees.Tree(root)
+    tree.add_driver()
+    tree.add_meminfo(16_000_000, 12_000_000)
+    tree.add_pci("0000:01:00.0", "28e0", power="suspended")
+    tree.add_information("0000:01:00.0", "NVIDIA GeForce RTX 4060", "GPU-14060000")
+    tree.add_pci("0000:02:00.0", "28e0", driver=None)
+    tree.add_information("0000:02:00.0", "Unknown", "GPU-????", excluded=True)
+    tree.write(f"{TREE}/compatible", "nvidia,p3737-0000+p3701-0000\0nvidia,tegra234\0")
+    tree.write(f"{TREE}/model", "NVIDIA Jetson AGX Orin\0")
+    return files_of(root)
+
+
+@given(CHANCES)
+def test_files(trees: ModuleType, tmp_path: Path, chance: Chance) -> None:
+    root = tmp_path / "root"
+    if root not in _EXAMPLES:
+        root.mkdir()
+        _EXAMPLES[root] = build(trees, root)
+    machine = Machine(str(write_files(root, chance.files(_EXAMPLES[root]))))
+    seen = bus.probe_devices(Request(machine)) if chance.random() < 0.8 else ()
+    devices_in(probe_devices(Request(machine, tuple(seen) if isinstance(seen, list) else ())))
+
+
+@given(CHANCES)
+def test_addresses(chance: Chance) -> None:
+    text = chance.words(["0000", "00000000", "3B", "00", ":", ":", "."], "")
+    identity = pci_identity(text)
+    assert identity is None or identity.startswith("pci:")
