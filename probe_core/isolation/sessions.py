@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same constants, without the enums that signal builds
 
-__all__ = ["MARK_VARIABLE", "MEMORY_LIMIT", "end_leftovers", "resident_bytes"]
+__all__ = ["MARK_VARIABLE", "MEMORY_LIMIT", "end_leftovers", "lives", "resident_bytes"]
 
 MARK_VARIABLE = "PROBE_CORE_RUN"
 """Set in a child's environment to a number of its run, so that daemons it made can be found."""
@@ -42,6 +42,15 @@ def resident_bytes(pid: int) -> int:
             return int(file.read().split()[1]) * _PAGE
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def lives(pid: int, session: int) -> bool:
+    """Return whether a process of that session has not ended."""
+    try:
+        fields = _stat(pid)
+        return fields[0] not in b"ZX" and int(fields[3]) == session
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def end_leftovers(started: Mapping[int, str], limit: float, clock: Callable[[], float]) -> None:
@@ -87,6 +96,13 @@ def _later_than(oldest: int) -> list[int]:
     return [pid for pid in pids if (wrapped or pid > oldest) and pid != os.getpid()]
 
 
+def _stat(pid: int) -> list[bytes]:
+    """Return state, parent, group, session and so on of a process."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        # The name in parentheses may hold anything; fields count from behind it.
+        return file.read().rpartition(b")")[2].split()
+
+
 def _belongs(
     pid: int, sessions: Mapping[int, str], marks: set[bytes], killed: set[int]
 ) -> bool | None:
@@ -95,9 +111,7 @@ def _belongs(
     None: not to be told yet, because it is just being replaced by a program that it starts.
     """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # The name in parentheses may hold anything; fields count from behind it.
-            fields = file.read().rpartition(b")")[2].split()
+        fields = _stat(pid)
         ours = int(fields[3]) in sessions
         if fields[0] in b"ZX":
             return int(fields[1]) == os.getpid() and (ours or pid in killed)

@@ -197,9 +197,9 @@ prober.deadline_s = 0.6
 start = time.monotonic()
 run, = run_probers([prober], Machine(), (), meanwhile=keep_a_zombie)
 print(run.status, run.abandoned, len(run.sightings), time.monotonic() - start < 1.6)
-print(len(ending._abandoned), os.waitid(os.P_PID, *ending._abandoned, os.WEXITED | os.WNOHANG))
+print(len(ending._unreaped), os.waitid(os.P_PID, *ending._unreaped, os.WEXITED | os.WNOHANG))
 os.waitpid(zombie[0], 0)
-while ending._abandoned:
+while ending._unreaped:
     run_probers([], Machine(), ())
     time.sleep(0.01)
 try:
