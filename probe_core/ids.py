@@ -12,6 +12,7 @@ _UUID_OF = ("GPU", "MIG", "CPU", "NPU")
 """What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
 _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
 ID_LIMIT = 256
+_ADDRESS = frozenset("0123456789abcdefABCDEF:.")  # `int` also takes signs and underscores
 
 
 def normalise_id(text: str) -> str:
@@ -52,7 +53,8 @@ def pci_id(address: str) -> str:
         number = int(function, 16)
     except ValueError:
         raise ValueError(f"{address[:60]!r} is no PCI address (dddd:bb:dd.f)") from None
-    if not dot or not (0 <= domain < 1 << 32 and 0 <= bus < 256 and device < 32 and number < 8):
+    known = dot and _ADDRESS.issuperset(address)
+    if not (known and domain < 1 << 32 and bus < 256 and device < 32 and number < 8):
         raise ValueError(f"{address[:60]!r} is no PCI address (dddd:bb:dd.f)")
     return f"pci:{domain:04x}:{bus:02x}:{device:02x}.{number:x}"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 from foreign import CHANCES, Chance
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probe_core.ids import normalise_id
 from probe_core.isolation.run import STATUSES, Run
 from probe_core.isolation.wire import encode
 from probe_core.merge import Said, merge
@@ -63,6 +65,18 @@ def test_whatever_is_in_a_frame_is_collected(chance: Chance) -> None:
     json.dumps(collected.outcomes, allow_nan=False)
     json.dumps([one.sighting for one in collected.said], allow_nan=False)
     assert len(collected.said) <= len(devices)
+
+
+@given(CHANCES)
+def test_ids(chance: Chance) -> None:
+    words = ["pci", "uuid", "GPU-", "dt", "/", ":", ".", "0000", "01", "1f", "7", "A", "-1"]
+    try:
+        identity = normalise_id(chance.words(words, ""))
+    except ValueError:
+        return
+    assert normalise_id(identity) == identity
+    if identity.startswith("pci:"):
+        assert re.fullmatch(r"pci:[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]", identity)
 
 
 @given(CHANCES)

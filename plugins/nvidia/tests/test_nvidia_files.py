@@ -27,6 +27,8 @@ from probe_nvidia.tegra import COMPUTE_CAPABILITY
         ("0000:02:00", None),
         ("", None),
         ("x:y:z.0", None),
+        ("-1:01:-1.-1", None),
+        ("0_0:01:00.+1", None),
     ],
 )
 def test_pci_identity(address: str, identity: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -46,4 +47,4 @@ def test_files(trees: ModuleType, tmp_path: Path, chance: Chance) -> None:
 def test_addresses(chance: Chance) -> None:
     text = chance.words(["0000", "00000000", "3B", "00", ":", ":", "."], "")
     identity = pci_identity(text)
-    assert identity is None or identity.startswith("pci:")
+    assert identity is None or re.fullmatch(r"pci:[0-9a-f]{4,8}:..:[01].\.[0-7]", identity)

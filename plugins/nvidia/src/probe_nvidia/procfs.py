@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["ProcCard", "cards", "driver_version"]
 
 FOLDER = "/proc/driver/nvidia"
+_ADDRESS = set("0123456789abcdefABCDEF:.")  # `int` also takes signs and underscores
 
 
 class ProcCard:
@@ -57,6 +58,8 @@ def pci_identity(address: str) -> str | None:
     NVML writes the domain with eight digits, the kernel with four: numbers, never cut
     (GB10 sits in domain 000f, VMD domains begin at 10000).
     """
+    if not set(address) <= _ADDRESS:
+        return None
     domain, _, rest = address.partition(":")
     bus, _, rest = rest.partition(":")
     device, _, function = rest.partition(".")
