@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import bench_child
 import bench_cold
 import bench_exo
 import bench_hang
@@ -36,6 +37,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "rivals": bench_rivals.run,
     "nvidia": bench_nvidia.run,
     "stages": bench_stages.run,
+    "child": bench_child.run,
     "hang": bench_hang.run,
     "memory": bench_memory.run,
     "exo": bench_exo.run,
