@@ -2,13 +2,16 @@
 
     python tests/fuzz/guided.py frames -max_total_time=600
 
-Parsers: frames, manifest, entry-points, ids, sightings, recordings, archives. Stops at the first
-exception that a parser does not document. Hypothesis does the bounded part in every test run.
+Parsers: those of `PARSERS` below and in guided_data.py; `all` feeds each in turn, `-runs=100000`
+inputs for instance, in a process of its own. Stops at the first exception that a parser does not
+document. Hypothesis does the bounded part in every test run.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -16,8 +19,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import guided_data
+
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "0123456789abcdef"
+PLUGINS = [path.name for path in ROOT.glob("plugins/*/src/probe_*")]
 
 
 def frames(data: bytes) -> None:
@@ -110,19 +116,42 @@ PARSERS: dict[str, Callable[[bytes], None]] = {
     "sightings": sightings,
     "recordings": recordings,
     "archives": archives,
+    **guided_data.PARSERS,
 }
 
 
-def main(arguments: list[str]) -> None:
-    """Fuzz the parser that the first argument names; the rest is libFuzzer's."""
-    if not arguments or arguments[0] not in PARSERS:
-        sys.exit(f"name a parser: {', '.join(PARSERS)}")
-    sys.path[:0] = [str(ROOT), str(ROOT / "chipdb/src")]
+def _alone(parser: str, options: list[str]) -> int:
+    """Fuzz one parser in a process of its own: libFuzzer ends the one that it runs in."""
+    print(f"== {parser}", flush=True)
+    with TemporaryDirectory() as folder:
+        corpus = Path(folder, "corpus")
+        corpus.mkdir()
+        for number, seed in enumerate(guided_data.seeds(parser)):
+            (corpus / str(number)).write_bytes(seed)
+        command = [sys.executable, __file__, "--child", parser, str(corpus), *options]
+        surroundings = {**os.environ, "TMPDIR": folder}
+        return subprocess.run(command, check=False, env=surroundings).returncode
+
+
+def _fuzz(parser: str, options: list[str]) -> None:
+    sys.path[:0] = map(str, [ROOT, ROOT / "chipdb/src", *ROOT.glob("plugins/*/src")])
     atheris: Any = import_module("atheris")
     # The parsers import what they try when they are called: instrumenting ends with the fuzzing.
-    with atheris.instrument_imports(include=["probe_core"]):
-        atheris.Setup([sys.argv[0], *arguments[1:]], PARSERS[arguments[0]])
+    with atheris.instrument_imports(include=["probe_core", "probe_chipdb", "tomllib", *PLUGINS]):
+        atheris.Setup([sys.argv[0], *options], PARSERS[parser])
         atheris.Fuzz()
+
+
+def main(arguments: list[str]) -> None:
+    """Fuzz the parser that the first argument names, or all; the rest is libFuzzer's."""
+    name, *options = arguments or [""]
+    if name == "--child":
+        _fuzz(options[0], options[1:])
+    elif name == "all":
+        sys.exit(max(_alone(parser, options) for parser in PARSERS))
+    elif name in PARSERS:
+        sys.exit(_alone(name, options))
+    sys.exit(f"name a parser: all, {', '.join(PARSERS)}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
+import guided_data
 import pytest
 
 SPEC = importlib.util.spec_from_file_location("guided", Path(__file__).with_name("guided.py"))
@@ -23,6 +24,12 @@ def test_seeds(parser: str) -> None:
         PARSERS[parser](seed)
 
 
+@pytest.mark.parametrize("parser", PARSERS)
+def test_good_inputs(parser: str) -> None:
+    for seed in guided_data.seeds(parser):
+        PARSERS[parser](seed)
+
+
 def test_an_unknown_parser_is_told() -> None:
-    with pytest.raises(SystemExit, match="name a parser: frames"):
+    with pytest.raises(SystemExit, match="name a parser: all, frames"):
         GUIDED.main(["dance"])
