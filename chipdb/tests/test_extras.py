@@ -152,6 +152,15 @@ def test_one_bad_value_leaves_the_rest(make: Make, data: Path, pack: Pack) -> No
     assert [text.split(": ")[3] for text in db.problems] == ["units", "speed", "clock.boost"]
 
 
+def test_a_list_in_the_place_of_a_table_goes(make: Make, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(SITE + 'explain = ["why"]\n')
+    db = make(data, extra=(str(path),))
+    chip = db.match(pci="aaaa:0001").chip
+    assert chip is not None
+    assert "explain" in db.problems[0]
+
+
 def test_a_broken_package_hides_nobody(make: Make, data: Path, pack: Pack) -> None:
     pack("this is [ no toml", name="broken")
     (pack(VENDOR) / "bad.dist-info").mkdir()

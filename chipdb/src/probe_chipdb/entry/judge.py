@@ -2,7 +2,7 @@
 
 from probe_chipdb.entry import fields
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.spec import Spec, Table, did_you_mean
+from probe_chipdb.entry.spec import ListOf, Spec, Table, did_you_mean
 
 Entry = dict[str, object]
 
@@ -136,6 +136,6 @@ def _rest(value: object, spec: Spec | None) -> object:
             if key in spec.keys and not any(spec.keys[key].faults(item, ""))
         }
         return good if all(key in good for key in spec.need) else None
-    if isinstance(value, list) and isinstance(each := getattr(spec, "each", None), Spec):
-        return [item for item in value if not any(each.faults(item, ""))]
+    if isinstance(value, list) and isinstance(spec, ListOf):
+        return [item for item in value if not any(spec.each.faults(item, ""))]
     return None
