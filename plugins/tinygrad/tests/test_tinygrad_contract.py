@@ -50,7 +50,8 @@ class TestTinygrad(ProberContract):
         }
 
     def case(self, root: Path, **modules: str) -> Case:
-        fake = self.new_fake(root / "site").install("NV", "CPU")
+        # Beside the machine: Python writes bytecode where it imports, unless it is told not to.
+        fake = self.new_fake(root.with_name(f"{root.name}-site")).install("NV", "CPU")
         for name, text in modules.items():
             fake.write(name, text)
         return Case(Machine(str(root)), BUS, live=True, sys_path=[fake.root])
