@@ -134,7 +134,6 @@ def _alone(parser: str, options: list[str]) -> int:
 
 
 def _fuzz(parser: str, options: list[str]) -> None:
-    sys.path[:0] = map(str, [ROOT, ROOT / "chipdb/src", *ROOT.glob("plugins/*/src")])
     atheris: Any = import_module("atheris")
     # The parsers import what they try when they are called: instrumenting ends with the fuzzing.
     with atheris.instrument_imports(include=["probe_core", "probe_chipdb", "tomllib", *PLUGINS]):
@@ -155,4 +154,5 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    sys.path[:0] = map(str, [ROOT, ROOT / "chipdb/src", *ROOT.glob("plugins/*/src")])
     main(sys.argv[1:])
