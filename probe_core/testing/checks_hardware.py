@@ -216,7 +216,9 @@ def _some(files: list[Path]) -> str:
 
 
 def _contents(root: Path) -> dict[str, object]:
+    """Return what is below `root`, without what Python itself keeps of modules it imports."""
     return {
         str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
         for path in sorted(root.rglob("*"))
+        if "__pycache__" not in path.parts
     }

@@ -83,7 +83,11 @@ def test_interrupted_at_any_moment_even_twice(tmp_path: Path, seed: int) -> None
     assert leaked <= 1  # a descriptor can be lost between two calls, a process cannot
 
 
-FOREVER = "while True: run_probers(PROBERS, Machine(), ())\n"
+# A test run under nohup would have its children ignore SIGHUP.
+FOREVER = (
+    "for number in (1, 15): signal.signal(number, signal.SIG_DFL)\n"
+    "while True: run_probers(PROBERS, Machine(), ())\n"
+)
 
 
 def escaped(mark: str) -> list[str]:
