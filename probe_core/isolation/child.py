@@ -58,14 +58,15 @@ class Channel:
             data = data[_write(self._fd, data) :]
 
 
-def main(keeper: int) -> None:
+def main(size: int, keeper: int) -> None:
     """Run the prober named by the request on standard input, and leave without cleaning up.
 
-    `keeper` is the pipe that tells when the keeper is ready, -1 where there is none. `os._exit`
-    because a plugin's exit handlers and threads may hang.
+    `size` is what is still to come of the request, in bytes. `keeper` is the pipe that tells when
+    the keeper is ready, -1 where there is none. `os._exit` because a plugin's exit handlers and
+    threads may hang.
     """
     request_fd, result_fd = confine.take_pipes()
-    request = confine.read_request(request_fd)
+    request = confine.read_request(request_fd, size)
     if keeper >= 0:
         confine.wait_for_keeper(keeper)
     else:

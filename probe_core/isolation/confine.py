@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from probe_core.isolation.start import ORPHANED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
@@ -24,9 +26,6 @@ _RESULT_FD, _REQUEST_FD, _KEEPER_FD = 200, 201, 202
 GRACE_S = 1.0
 """Seconds after the deadline at which the kernel itself ends a child nobody killed."""
 
-ORPHANED = 71
-"""Exit status of a child whose parent died."""
-
 
 def take_pipes() -> tuple[int, int]:
     """Move the request and result pipes off the standard descriptors, which plugins write to."""
@@ -46,14 +45,13 @@ def _move(fd: int, to: int) -> int:
         return os.dup(fd)
 
 
-def read_request(fd: int) -> dict[str, Any]:
-    """Read the request: a length in 8 hex digits, then marshal data from the trusted parent.
+def read_request(fd: int, size: int) -> dict[str, Any]:
+    """Read the `size` bytes of the request: marshal data from the trusted parent.
 
     The pipe stays open: its end tells that the parent died.
     """
     import marshal
 
-    size = int(_read_exactly(fd, 8), 16)
     request: dict[str, Any] = marshal.loads(_read_exactly(fd, size))
     return request
 

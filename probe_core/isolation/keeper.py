@@ -8,14 +8,14 @@ the host was killed. Should it be killed itself, the kernel kills the prober's g
 
 from __future__ import annotations
 
-import fcntl
 import os
-import select
+from time import sleep
 
-from probe_core.isolation.limits import stay_small
+from probe_core.isolation.limits import go_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import select
     import signal as _signal
 else:
     import _signal  # the same functions, without the enums that signal builds
@@ -28,23 +28,23 @@ _TICK_MS = 20
 """Time between two looks where the kernel has no descriptor that tells the end of a process."""
 
 _DYING_MS = 50
-_PAUSES_MS = (1, 1, 2, 4, 8, 16, 32, 64, 128)
+_PAUSES_S = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
 
 
 def keep(prober: int, asked: int, ready_r: int, ready_w: int) -> None:
     """Wait for the end of the prober, end the rest, and leave as the prober did.
 
-    `asked` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits.
+    `asked` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits, so what it
+    need not wait for comes behind it, also the import of what is needed then.
     """
     try:
         os.setpgid(prober, prober)
         _inherit_orphans()
+        go_first(prober)
+        _let_it_run(prober, ready_r, ready_w)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)  # the prober's alone: their end tells that it closed them
         os.dup2(null, 2)
-        stay_small(prober)
-        os.write(ready_w, b"1")
-        _take_along(prober, ready_r)
         _watch(prober, asked)
     except OSError:  # the prober is gone already
         pass
@@ -64,21 +64,27 @@ def _inherit_orphans() -> None:
         pass
 
 
-def _take_along(prober: int, ready: int) -> None:
+def _let_it_run(prober: int, ready_r: int, ready_w: int) -> None:
     """Have the kernel kill the prober's group when this process is killed: its pipe then ends.
 
-    The settings are the pipe's, whose end the prober holds too, so it need not make them.
+    The settings are the pipe's, whose end the prober holds too, so it need not make them. They come
+    behind the byte, which would kill as well.
     """
+    import fcntl
+
+    os.write(ready_w, b"1")
     try:
-        fcntl.fcntl(ready, fcntl.F_SETOWN, -prober)
-        fcntl.fcntl(ready, fcntl.F_SETSIG, _signal.SIGKILL)
-        fcntl.fcntl(ready, fcntl.F_SETFL, fcntl.fcntl(ready, fcntl.F_GETFL) | fcntl.FASYNC)
+        fcntl.fcntl(ready_r, fcntl.F_SETOWN, -prober)
+        fcntl.fcntl(ready_r, fcntl.F_SETSIG, _signal.SIGKILL)
+        fcntl.fcntl(ready_r, fcntl.F_SETFL, fcntl.fcntl(ready_r, fcntl.F_GETFL) | fcntl.FASYNC)
     except OSError:  # a kernel in name only: the host finds the prober by its session
         pass
 
 
 def _watch(prober: int, asked: int) -> None:
     """Wait until the prober has ended, or must end."""
+    import select
+
     poller = _end_of(prober)
     timeout = None if poller else _TICK_MS
     poller = poller or select.poll()
@@ -92,10 +98,12 @@ def _watch(prober: int, asked: int) -> None:
 
 def _end_of(prober: int) -> select.poll | None:
     """Return what wakes at the prober's end; None before Linux 5.3."""
-    poller = select.poll()
     try:
+        import select
+
+        poller = select.poll()
         poller.register(os.pidfd_open(prober), select.POLLIN)
-    except (AttributeError, OSError):
+    except (ImportError, AttributeError, OSError):
         return None
     return poller
 
@@ -110,7 +118,7 @@ def _end_all(prober: int) -> int:
             pass
     if end := _end_of(prober):
         end.poll(_DYING_MS)  # usually there is nothing else to wait for
-    pauses = iter(_PAUSES_MS)
+    pauses = iter(_PAUSES_S)
     while True:
         try:
             pid, how = os.waitpid(-1, os.WNOHANG)
@@ -120,7 +128,7 @@ def _end_all(prober: int) -> int:
             status = how
         elif pid == 0:
             _kill_children()
-            select.poll().poll(next(pauses, _PAUSES_MS[-1]))
+            sleep(next(pauses, _PAUSES_S[-1]))
 
 
 def _kill_children() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["FILE_SIZE_LIMIT", "stay_small"]
+__all__ = ["FILE_SIZE_LIMIT", "go_first", "stay_small"]
 
 FILE_SIZE_LIMIT = 256 << 20
 
 
 def stay_small(pid: int = 0) -> None:
-    """Limit process `pid`, or this one; what the system does not allow or know is left out."""
+    """Limit the files of this process, or on Linux of `pid` and of what it will fork.
+
+    What the system does not know or allow is left out.
+    """
     try:
         import resource
 
@@ -19,12 +22,15 @@ def stay_small(pid: int = 0) -> None:
                 resource.prlimit(pid, what, (limit, limit))
             else:
                 resource.setrlimit(what, (limit, limit))
-    except (ImportError, OSError, ValueError):
+    except (ImportError, AttributeError, OSError, ValueError):
         pass
-    # When the machine runs out of memory, let the kernel take the prober and not the host.
+
+
+def go_first(pid: int) -> None:
+    """When memory runs out, have the kernel take `pid` and not the host; Linux only."""
     try:
-        fd = os.open(f"/proc/{pid or 'self'}/oom_score_adj", os.O_WRONLY)
-    except OSError:  # not Linux, or no /proc
+        fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY)
+    except OSError:  # no /proc
         return
     try:
         os.write(fd, b"1000")

@@ -12,6 +12,7 @@ import sys
 import threading
 
 from probe_core.isolation import sessions
+from probe_core.isolation.limits import stay_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Driver:
         """Start one child; raises `OSError` when it cannot be started."""
         child = Child(run, _popen(argv, environ))
         self._children.append(child)
+        if sys.platform == "linux":
+            stay_small(child.pid)
         child.serve(_send, b"%08x" % len(request) + request)
         child.serve(_pump, "out", child.process.stdout, self._events)
         child.serve(_pump, "err", child.process.stderr, self._events)

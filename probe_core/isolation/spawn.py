@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from itertools import chain, starmap
+
+from probe_core.isolation.limits import stay_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +82,8 @@ def start(child: Child, argv: Sequence[str], environ: dict[str, str], request: b
     _move_above_stdio(child.fds)
     child.read_end, child.request_fd, child.out_fd, out_w, child.err_fd, err_w = child.fds
     _spawn(child, argv, environ, out_w, err_w)
+    if sys.platform == "linux":
+        stay_small(*child.pids)  # here, where there is time: the child waits for the request
     for fd in (out_w, err_w):
         child.fds.remove(fd)
         os.close(fd)

@@ -1,7 +1,8 @@
 """Where a child begins: its session, its keeper, and only then all that a prober needs.
 
 On Linux the child forks before it has imported anything. The first process becomes the keeper, the
-copy becomes the prober; what each needs it imports for itself, at the same time as the other.
+copy becomes the prober; what each needs it imports for itself, at the same time as the other. It
+forks once the request has begun to come: by then the host has set the limits that both inherit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["main"]
+__all__ = ["ORPHANED", "main"]
+
+ORPHANED = 71
+"""Exit status of a child whose parent died."""
 
 
 def main() -> None:
@@ -25,11 +29,12 @@ def main() -> None:
     # and touches memory that the keeper shares. The prober itself gets a collector that works.
     gc.disable()
     _own_session()
+    size = _size_of_request()
     keeper = _fork() if sys.platform == "linux" else -1
 
     from probe_core.isolation import child
 
-    child.main(keeper)
+    child.main(size, keeper)
 
 
 def _own_session() -> None:
@@ -40,6 +45,17 @@ def _own_session() -> None:
             os.setsid()
         except OSError:
             pass
+
+
+def _size_of_request() -> int:
+    """Read the head of the request, its size in 8 hex digits; without a host there is none."""
+    head = b""
+    while len(head) < 8:
+        piece = os.read(0, 8 - len(head))
+        if not piece:
+            os._exit(ORPHANED)
+        head += piece
+    return int(head, 16)
 
 
 def _fork() -> int:
@@ -58,6 +74,7 @@ def _fork() -> int:
     except OSError:
         prober = -1
     if prober > 0:
+        os.sched_yield()  # on a machine whose processors are taken, let the prober go first
         from probe_core.isolation import keeper
 
         keeper.keep(prober, asked_r, ready_r, ready_w)

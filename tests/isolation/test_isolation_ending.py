@@ -15,6 +15,7 @@ import pytest
 
 from probe_core.isolation import ending, sessions
 from probe_core.isolation.launch import run_probers
+from probe_core.isolation.limits import FILE_SIZE_LIMIT
 from probe_core.isolation.run import Run
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
@@ -266,7 +267,8 @@ def test_the_kernel_would_take_the_child_first(run_hook: Hook) -> None:
 
 
 @linux
-def test_a_prober_has_no_terminal_no_input_and_no_core_file(run_hook: Hook) -> None:
+@pytest.mark.parametrize("portable", [False, True])
+def test_a_prober_has_no_terminal_no_input_and_no_core_file(run_hook: Hook, portable: bool) -> None:
     run = run_hook(
         """
         import resource
@@ -275,13 +277,20 @@ def test_a_prober_has_no_terminal_no_input_and_no_core_file(run_hook: Hook) -> N
             tty = "a terminal"
         except OSError:
             tty = "none"
-        core, _ = resource.getrlimit(resource.RLIMIT_CORE)
+        both = (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE)
+        limits = [resource.getrlimit(what) for what in both]
         leads = os.getpgid(0) == os.getpid() and os.getsid(0) == os.getppid()
         yield {"ids": ["x:1"], "kind": "npu", "extra": {"tty": tty, "input": sys.stdin.read(),
-               "core": core, "leads": leads}}
-        """
+               "limits": limits, "leads": leads}}
+        """,
+        portable=portable,
     )
-    assert run.sightings[0]["extra"] == {"tty": "none", "input": "", "core": 0, "leads": True}
+    assert run.sightings[0]["extra"] == {
+        "tty": "none",
+        "input": "",
+        "limits": [[0, 0], [FILE_SIZE_LIMIT, FILE_SIZE_LIMIT]],
+        "leads": True,
+    }
 
 
 def test_reap_bound_is_the_documented_one() -> None:
