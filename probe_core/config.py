@@ -13,6 +13,9 @@ __all__ = ["SETTINGS", "Config", "ConfigError", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
 SENTENCE_LIMIT = 1000
+FILE_LIMIT = 1 << 20
+"""Bytes of a configuration file."""
+
 MAX_DOTS = 100
 """Dots in a file's line: tomllib takes memory by the square of a key's parts."""
 
@@ -151,7 +154,10 @@ def _read_file(path: str) -> Mapping[str, Any]:
     try:
         # Without blocking: a FIFO named in the environment must not hang the host.
         with open(path, "rb", opener=unblocking) as file:
-            text = file.read(1 << 20).decode()
+            data = file.read(FILE_LIMIT + 1)
+        if len(data) > FILE_LIMIT:
+            raise ValueError("it is larger than 1 MiB")
+        text = data.decode()
         if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
             raise ValueError(f"it has a line with more than {MAX_DOTS} dots")
         return tomllib.loads(text)

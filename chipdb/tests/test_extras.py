@@ -228,6 +228,8 @@ def test_a_site_file_overrides(make: Make, data: Path, tmp_path: Path) -> None:
     [(None, "cannot be read: No such file or directory"), ("a = ", "is no TOML"),
      ("[[chip]]\nid = 'x'", "is missing"), ("\x00", "is no TOML"),
      ("a = " + "9" * 5000, "is no TOML: Exceeds the limit"),
+     ("[[chip]]\nunits = 0x" + "f" * 5000, "has a whole number of more than 64 bits"),
+     ("a = [-9223372036854775809]", "has a whole number of more than 64 bits"),
      ("a" + ".a" * 100_000 + " = 1", "has a line with more than 100 dots; write shorter keys")],
 )  # fmt: skip
 def test_a_bad_site_file_is_a_problem_and_no_failure(

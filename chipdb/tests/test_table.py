@@ -41,7 +41,15 @@ def test_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    "head", ["#probe-chipdb 2 2030.1.0\n", "#other 1 1\n", "", "#probe-chipdb x\n"]
+    "head",
+    [
+        "#probe-chipdb 2 2030.1.0\n",
+        f"#probe-chipdb {'9' * 5000} 1\n",
+        "#probe-chipdb 1 \n",
+        "#probe-chipdb x\n",
+        "#other 1 1\n",
+        "",
+    ],
 )
 def test_a_newer_or_foreign_table_is_refused(tmp_path: Path, head: str) -> None:
     for name in table.FILES:

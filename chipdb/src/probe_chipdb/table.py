@@ -100,7 +100,8 @@ def _table(read: "Callable[[str], bytes]") -> Table:
     texts = {name: read(name) for name in FILES}
     head, _, rest = texts["index.txt"].partition(b"\n")
     word, form, version = [*head.decode("utf-8", "replace").split(" "), "", ""][:3]
-    if word != "#probe-chipdb" or not form.isdecimal() or int(form) > FORMAT:
+    readable = map(str, range(1, FORMAT + 1))
+    if word != "#probe-chipdb" or form not in readable or not version:
         raise OSError(f"probe_chipdb: {head[:40]!r} is no table that this release can read")
     texts["index.txt"] = rest
     return Table("probe-chipdb", version, texts)

@@ -37,10 +37,21 @@ def read(path: str, shown: str = "") -> tuple[dict[str, object], list[Problem]]:
         return _no(shown, f"is no TOML: {str(error) or 'nested too deeply'}", "mend that line")
     if depth(tables, MAX_DEPTH + 1) > MAX_DEPTH:
         return _no(shown, f"nests deeper than {MAX_DEPTH}", "flatten it")
+    if _has_huge(tables):
+        return _no(shown, "has a whole number of more than 64 bits", "TOML knows none of those")
     chips = tables.get("chip")
     if isinstance(chips, list) and len(chips) > MAX_CHIPS:
         return _no(shown, f"has {len(chips)} chips", f"write at most {MAX_CHIPS} a file")
     return tables, []
+
+
+def _has_huge(value: object) -> bool:
+    """Tell whether a whole number is beyond what TOML allows; Python cannot even print some."""
+    if isinstance(value, int):
+        return not -(2**63) <= value < 2**63
+    if not isinstance(value, dict | list):
+        return False
+    return any(map(_has_huge, value.values() if isinstance(value, dict) else value))
 
 
 def _no(file: str, what: str, fix: str) -> tuple[dict[str, object], list[Problem]]:
