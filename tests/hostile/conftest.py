@@ -28,6 +28,10 @@ TRACE = "HOSTILE_TEST"
 """A variable that every process started by a test inherits, and that finds what escaped."""
 
 
+OURS = {"probe_core", "probe_chipdb", "attr", "attrs", "pluggy"}
+"""What a probe may import into the host, beside the standard library."""
+
+
 def install(site: Path, name: str, source: str, head: str = HEAD) -> Path:
     """Write one distribution with one prober in one module; returns the module."""
     metadata = site / f"probe_{name}-1.0.dist-info"
@@ -57,8 +61,15 @@ def state_of_host() -> dict[str, Any]:
         "warnings": list(warnings.filters),
         "streams": (sys.stdin, sys.stdout, sys.stderr, sys.gettrace(), sys.getprofile()),
         "path": (list(sys.path), list(sys.meta_path), list(sys.argv), sys.getrecursionlimit()),
-        "foreign modules": [name for name in sys.modules if name.startswith("x_")],
     }
+
+
+def check_modules(before: dict[str, Any]) -> None:
+    """Check that no module was taken away or replaced, and that none came but our own kind."""
+    after = dict(sys.modules)
+    assert {name: after.get(name) for name in before} == before
+    roots = {name.partition(".")[0] for name in after.keys() - before.keys()}
+    assert roots <= OURS | sys.stdlib_module_names
 
 
 def traced(mark: str) -> list[int]:
@@ -78,9 +89,11 @@ def traced(mark: str) -> list[int]:
 def unchanged() -> Iterator[None]:
     """Check that the host is afterwards as it was before, also after an exception."""
     before = state_of_host()
+    modules = dict(sys.modules)
     try:
         yield
     finally:
+        check_modules(modules)
         after = state_of_host()
         for _ in range(50):  # a joined thread is in /proc for a moment longer
             if after["threads"] != before["threads"]:
