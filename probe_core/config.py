@@ -183,9 +183,16 @@ def _set(config: Config, name: str, value: Any, origin: str) -> None:
     try:
         setattr(config, name, _CONVERT[SETTINGS[name][0]](value))
     except (TypeError, ValueError) as error:
-        shown = clean_text(repr(value), 80)
+        shown = clean_text(_repr(value), 80)
         raise ConfigError(f"{origin} set {name!r} to {shown}: {error}") from None
     config.origins[name] = origin
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # a number of thousands of digits, a stranger's object
+        return f"a value of type {type(value).__name__}"
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:

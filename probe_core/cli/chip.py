@@ -60,7 +60,7 @@ def _units(value: str | None) -> int | None:
 
     if value is None:
         return None
-    if not value.isdecimal() or not 1 <= int(value) <= 1_000_000:
+    if not value.isdecimal() or len(value) > 7 or not 1 <= int(value) <= 1_000_000:
         raise CommandError(f"--units {value}: expected a whole number from 1 to 1000000")
     return int(value)
 

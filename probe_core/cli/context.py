@@ -124,7 +124,7 @@ def _colour(environ: Mapping[str, str], stdout: TextIO | None) -> bool:
 def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
     """Return the columns to fill: COLUMNS, else the terminal's, else a hundred."""
     columns = environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
+    if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
         return max(MIN_WIDTH, int(columns))
     try:
         if stdout is not None and stdout.isatty():

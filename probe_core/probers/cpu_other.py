@@ -85,8 +85,9 @@ def _identifier(text: str) -> dict[str, Any]:
     parts = words.split()
     facts: dict[str, Any] = {"vendor_id": vendor.strip()} if vendor.strip() else {}
     for key in ("Family", "Model", "Stepping"):
-        if key in parts[:-1] and parts[parts.index(key) + 1].isdecimal():
-            facts[key.lower()] = int(parts[parts.index(key) + 1])
+        number = parts[parts.index(key) + 1] if key in parts[:-1] else ""
+        if number.isdecimal() and len(number) <= 20:
+            facts[key.lower()] = int(number)
     return facts
 
 

@@ -46,9 +46,9 @@ def _properties(text: str, disguise: Disguise) -> str:
     """Replace the same number where KFD writes it, in decimal."""
     lines = []
     for line in text.splitlines():
-        name, _, value = line.partition(" ")
+        name, _, value = (word.strip() for word in line.partition(" "))
         if name == "unique_id":
-            known = value.strip().isdecimal()
+            known = value.isdecimal() and len(value) <= 20
             line = f"unique_id {disguise.number(int(value)) if known else 0}"
         lines.append(line + "\n")
     return "".join(lines)

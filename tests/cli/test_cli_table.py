@@ -173,6 +173,15 @@ def test_names_in_wide_characters_are_aligned(tree: Tree, probers: Probers) -> N
     assert len(places) == 1
 
 
+@pytest.mark.parametrize(
+    ("columns", "width"), [("140", 140), ("3", 40), ("0", 100), ("x", 100), ("9" * 5000, 100)]
+)
+def test_columns_that_somebody_sets(columns: str, width: int) -> None:
+    from probe_core.cli.context import terminal_width
+
+    assert terminal_width({"COLUMNS": columns}, None) == width
+
+
 def test_terminal_without_the_characters_gets_question_marks(tmp_path: Path) -> None:
     import io
 

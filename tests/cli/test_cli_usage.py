@@ -40,6 +40,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["chip", "x", "--memory", "-5GiB"], "argument --memory|is no memory size"),
     (["chip", "x", "--memory", "1e99GiB"], "'1e99GiB' is no memory size"),
     (["chip", "x", "--units", "0"], "--units 0: expected a whole number from 1 to 1000000"),
+    (["chip", "x", "--units", "9" * 5000], "expected a whole number from 1 to 1000000"),
     (["chip", "x", "--units", "many"], "--units many: expected a whole number"),
     (["completion"], "probe completion: the following arguments are required: shell"),
     (["completion", "tcsh"], "argument shell: invalid choice: 'tcsh'"),

@@ -135,6 +135,8 @@ def test_bad_variable_is_told_and_the_default_stays(name: str, value: str, messa
         ("\udcff", "is not valid TOML"),
         ("a = " + "[" * 5000, "is not valid TOML"),
         ("a = " + "9" * 5000, "is not valid TOML"),
+        ("timeout = 0x" + "f" * 5000, "to a value of type int: expected seconds, such as 2.5"),
+        ("active = 0x" + "f" * 5000, "to a value of type int: Exceeds the limit"),
         ("timeout = 3\n" + "#" * (1 << 20), "not valid TOML: it is larger than 1 MiB"),
         ("a" + ".a" * 100_000 + " = 1", "not valid TOML: it has a line with more than 100 dots"),
     ],

@@ -158,6 +158,20 @@ def identified(tree: Tree) -> Machine:
     return Machine(str(tree.root), environ)
 
 
+@pytest.mark.parametrize(
+    ("written", "refused"), [("7\x1f", False), ("9" * 5000, True), ("zz", True)]
+)
+def test_an_odd_number_of_hardware_is_no_way_around_the_disguise(
+    tree: Tree, written: str, refused: bool
+) -> None:
+    path = "/sys/class/kfd/kfd/topology/nodes/1/properties"
+    tree.file(path, f"unique_id {written}\nsimd_count 8\n")
+    recording = gather(Machine(str(tree.root)), "recorded").recording
+    first, second = recording.files[path].decode().splitlines()
+    assert (first == "unique_id 0", second) == (refused, "simd_count 8")
+    assert written not in first
+
+
 def test_nothing_says_whose_machine_it_is(tree: Tree) -> None:
     text = write(gather(identified(tree), "recorded").recording)
     for word in ("bob", "token", "abcdef", "9942", "11068034305583089049", "pids"):

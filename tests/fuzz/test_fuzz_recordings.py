@@ -14,22 +14,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from foreign import CHANCES, Chance
+from hypothesis import given
 
 from probe_core import Machine
 from probe_core.recording import BadRecording, open_machine
 
-# How long: `FUZZ_EXAMPLES=100000 python -m pytest tests/fuzz -n 4` by hand.
-fuzz = settings(
-    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "100")),
-    derandomize="FUZZ_EXAMPLES" not in os.environ,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-# Drawn whole: putting an archive together out of strategies takes longer than reading it.
-SEEDS = st.integers(0, (1 << 64) - 1).map(Random)
 NAMES = "a a a b b c up sys machine.json proc é".split()
 ODD = ["..", "..", ".", "", "a" * 256, "\0", "\ud800", "\x1b[2J", "a\nb", "\\..\\", "x" * 250]
 TARGETS = ["/etc", "", "..", ".", "a", "../a", "up/..", "up/../..", "b/c", "a/" * 50, "../" * 9]
@@ -192,16 +182,14 @@ MAKERS: list[Callable[[Random], bytes]] = [document, archive]
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["documents", "archives"])
-@fuzz
-@given(chance=SEEDS)
-def test_recordings(pit: Pit, make: Callable[[Random], bytes], chance: Random) -> None:
+@given(chance=CHANCES)
+def test_recordings(pit: Pit, make: Callable[[Random], bytes], chance: Chance) -> None:
     pit.read(packed(chance, make(chance)))
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["documents", "archives"])
-@fuzz
-@given(chance=SEEDS)
-def test_bent_recordings(pit: Pit, make: Callable[[Random], bytes], chance: Random) -> None:
+@given(chance=CHANCES)
+def test_bent_recordings(pit: Pit, make: Callable[[Random], bytes], chance: Chance) -> None:
     pit.read(bent(chance, packed(chance, make(chance))))
 
 

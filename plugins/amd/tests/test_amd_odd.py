@@ -200,6 +200,10 @@ def test_files_that_may_not_be_read_cost_their_fields_alone(tree: Any) -> None:
     assert card["unknown"]["memory.total"].startswith("mem_info_vram_total is missing")
 
 
+def test_a_separator_at_a_number_does_no_harm() -> None:
+    assert kfd.parse("simd_count 8\x1f\nx \x1f9") == {"simd_count": 8, "x": 9}
+
+
 @given(st.text(max_size=200))
 def test_no_properties_file_can_raise(text: str) -> None:
     properties = kfd.parse(text)

@@ -99,8 +99,8 @@ def parse(text: str) -> dict[str, int]:
     """Return the "name number" lines of a properties file, 64 bits each; others are left out."""
     found = {}
     for line in text.splitlines():
-        name, _, value = line.partition(" ")
-        if name and len(value) <= 20 and value.strip().isdecimal():
+        name, _, value = (word.strip() for word in line.partition(" "))
+        if name and len(value) <= 20 and value.isdecimal():
             found[name] = int(value)
     return found
 
