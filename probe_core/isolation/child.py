@@ -71,9 +71,10 @@ def main(size: int, keeper: int) -> None:
         confine.wait_for_keeper(keeper)
     else:
         confine.die_with_parent(request_fd)
-        from probe_core.isolation.limits import stay_small
+        from probe_core.isolation.limits import go_first, stay_small
 
         stay_small()
+        go_first(_getpid())
     confine.limit(request["deadline_s"], request["ends"])
     sys.path[:] = request["paths"]
     channel = Channel(result_fd, request["token"])

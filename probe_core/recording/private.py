@@ -46,7 +46,7 @@ def _properties(text: str, disguise: Disguise) -> str:
     """Replace the same number where KFD writes it, in decimal."""
     lines = []
     for line in text.splitlines():
-        name, _, value = (word.strip() for word in line.partition(" "))
+        name, value, *_ = [*line.split(), "", ""]
         if name == "unique_id":
             known = value.isdecimal() and len(value) <= 20
             line = f"unique_id {disguise.number(int(value)) if known else 0}"

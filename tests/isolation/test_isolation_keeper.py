@@ -88,10 +88,11 @@ def test_without_room_for_a_keeper_the_prober_runs(
         "import os, signal\nfrom probe_core.api import *\n@hookimpl\ndef probe_devices(request):\n"
         "    term = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
         "    leads = os.getsid(0) == os.getpid()\n"
-        f"    return [{ONE[:-1]}, 'extra': {{'leads': leads, 'term': term}}}}]"
+        "    first = open('/proc/self/oom_score_adj').read().strip()\n"
+        f"    return [{ONE[:-1]}, 'extra': {{'leads': leads, 'term': term, 'first': first}}}}]"
     )
     assert run.status == "ok", run.stderr_tail()
-    assert run.sightings[0]["extra"] == {"leads": True, "term": True}
+    assert run.sightings[0]["extra"] == {"leads": True, "term": True, "first": "1000"}
 
 
 def test_without_a_keeper_a_hanging_prober_is_killed(
