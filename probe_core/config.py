@@ -149,8 +149,13 @@ def unblocking(path: str, flags: int) -> int:
 
 
 def _read_file(path: str) -> Mapping[str, Any]:
+    import os
     import tomllib
 
+    from probe_core.registry.trust import untrusted
+
+    if os.path.exists(path) and (reason := untrusted([path])):
+        raise ConfigError(f"the configuration file {path} is not used: {reason}")
     try:
         # Without blocking: a FIFO named in the environment must not hang the host.
         with open(path, "rb", opener=unblocking) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,27 @@ def test_bad_variable_is_told_and_the_default_stays(name: str, value: str, messa
     assert len(ignored) == 1
     assert ignored[0].startswith(f"{variable} set {name!r} to ")
     assert message in ignored[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root asks who could have written a file")
+def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("allow = ['probe-evil']\n")
+    changes: dict[str, Callable[[], object]] = {
+        f"{file} is writable by everyone": lambda: file.chmod(0o666),
+        f"{file} belongs to user 1000": lambda: (file.chmod(0o600), os.chown(file, 1000, 1000)),
+        f"{tmp_path} is writable by everyone": lambda: (
+            os.chown(file, 0, 0),
+            tmp_path.chmod(0o777),
+        ),
+    }
+    for why, change in changes.items():
+        change()
+        config, ignored = load_config({}, {}, str(file))
+        assert config.allow is None
+        assert ignored == [f"the configuration file {file} is not used: running as root, and {why}"]
+    tmp_path.chmod(0o700)
+    assert load_config({}, {}, str(file))[0].allow == ("probe-evil",)
 
 
 @pytest.mark.parametrize(
