@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 # pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
+
+# A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For as long as one likes: `FUZZ_EXAMPLES=100000 python -m pytest tests/fuzz`, with new inputs at
 # each run. Without it the inputs are few and always the same: a test fails for everybody or nobody.

@@ -30,9 +30,6 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 MAX_CHILDREN = 128
 """Probers run at once at most: each takes four descriptors of the host."""
 
-ATTEMPTS = tuple(range(8))
-"""How often children are ended again when a signal of the host interrupts that."""
-
 declared = False
 """Whether a frozen application called `child_entry`, so that its executable can be a child."""
 
@@ -57,7 +54,10 @@ def run_probers(
     """
     driver = _driver(portable, wake_fd)
     runs: list[Run] = []
-    try:
+    # One more Ctrl-C, or a timer of the host, may raise after any instruction, so also while the
+    # children are being ended, and in what would catch it: then the next one out ends them.
+    end = _End(driver)
+    with end, end, end, end, end, end, end, end:
         for prober in probers:
             runs.append(_new_run(prober))
             _tell(observe, "started", runs[-1])
@@ -65,19 +65,22 @@ def run_probers(
         if meanwhile is not None:
             meanwhile()
         driver.watch(time.monotonic)
-    finally:
-        interrupted = None
-        for _ in ATTEMPTS:
-            try:
-                driver.end_all(time.monotonic)
-                break
-            except BaseException as error:  # one more Ctrl-C, or a timer of the host
-                interrupted = error
-        if interrupted is not None:
-            raise interrupted
     for run in runs:
         _tell(observe, "finished", run)
     return runs
+
+
+class _End:
+    """Ends a driver's children when it is left, which costs nothing once they are ended."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._driver.end_all(time.monotonic)
 
 
 def _start(

@@ -61,6 +61,7 @@ class Driver:
         A second call finishes what an interruption left of the first.
         """
         end_all(self._children, clock)
+        self._children = []
 
 
 def _watch(children: Sequence[Child], clock: Clock, wake_fd: int) -> None:
