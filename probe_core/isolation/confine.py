@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.isolation.start import ORPHANED
+from probe_core.isolation.start import ORPHANED, read_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,18 +52,8 @@ def read_request(fd: int, size: int) -> dict[str, Any]:
     """
     import marshal
 
-    request: dict[str, Any] = marshal.loads(_read_exactly(fd, size))
+    request: dict[str, Any] = marshal.loads(read_exactly(fd, size))
     return request
-
-
-def _read_exactly(fd: int, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        piece = os.read(fd, size - len(data))
-        if not piece:
-            _exit(ORPHANED)  # the parent died before it asked
-        data += piece
-    return data
 
 
 def wait_for_keeper(ready: int) -> None:
@@ -73,7 +63,7 @@ def wait_for_keeper(ready: int) -> None:
     """
     fd = _move(ready, _KEEPER_FD)
     os.close(ready)
-    _read_exactly(fd, 1)
+    read_exactly(fd, 1)
 
 
 def die_with_parent(fd: int) -> None:

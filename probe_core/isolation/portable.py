@@ -68,9 +68,8 @@ class Driver:
 
     def end_all(self, clock: Clock) -> None:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
-        if self._children:
-            _end_all(self._children, clock)
-            self._children = []
+        _end_all(self._children, clock)
+        self._children = []
 
 
 def _popen(argv: Sequence[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:

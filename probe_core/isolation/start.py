@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["ORPHANED", "main"]
+__all__ = ["ORPHANED", "main", "read_exactly"]
 
 ORPHANED = 71
 """Exit status of a child whose parent died."""
@@ -29,7 +29,7 @@ def main() -> None:
     # and touches memory that the keeper shares. The prober itself gets a collector that works.
     gc.disable()
     _own_session()
-    size = _size_of_request()
+    size = int(read_exactly(0, 8), 16)  # the head of the request: how many bytes follow it
     keeper = _fork() if sys.platform == "linux" else -1
 
     from probe_core.isolation import child
@@ -47,15 +47,15 @@ def _own_session() -> None:
             pass
 
 
-def _size_of_request() -> int:
-    """Read the head of the request, its size in 8 hex digits; without a host there is none."""
-    head = b""
-    while len(head) < 8:
-        piece = os.read(0, 8 - len(head))
+def read_exactly(fd: int, size: int) -> bytes:
+    """Read `size` bytes of what the parent sends; end when it died before it sent them."""
+    data = b""
+    while len(data) < size:
+        piece = os.read(fd, size - len(data))
         if not piece:
             os._exit(ORPHANED)
-        head += piece
-    return int(head, 16)
+        data += piece
+    return data
 
 
 def _fork() -> int:
