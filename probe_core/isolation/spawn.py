@@ -66,14 +66,17 @@ class Child:
         fd: int = getattr(self, name)
         setattr(self, name, -1)
         if fd in self.fds:
-            self.fds.remove(fd)
-            os.close(fd)
+            self.shut(fd)
 
     def close(self) -> None:
         """Close every descriptor; a second call does nothing."""
         self.request_fd = self.read_end = self.out_fd = self.err_fd = self.pidfd = -1
         while self.fds:
-            os.close(self.fds.pop())
+            self.shut(self.fds[-1])
+
+    def shut(self, fd: int) -> None:
+        """Close one descriptor and forget it, in C code too: neither without the other."""
+        any(map(os.close, map(self.fds.pop, [self.fds.index(fd)])))
 
 
 def start(child: Child, argv: Sequence[str], environ: dict[str, str], request: bytes) -> None:
@@ -85,8 +88,7 @@ def start(child: Child, argv: Sequence[str], environ: dict[str, str], request: b
     if sys.platform == "linux":
         stay_small(*child.pids)  # here, where there is time: the child waits for the request
     for fd in (out_w, err_w):
-        child.fds.remove(fd)
-        os.close(fd)
+        child.shut(fd)
     for fd in (child.request_fd, child.out_fd, child.err_fd):
         os.set_blocking(fd, False)
     _watch_exit(child)
