@@ -75,7 +75,7 @@ def calls() -> str:
 
 def machine() -> str:
     """The `Machine` and its methods."""
-    path = "probe_core/machine.py"
+    path = "probe_core/machine/__init__.py"
     methods = [_function(one, "Machine.") for one in source.functions(path, "Machine")]
     return "\n\n".join([_class(path, "Machine"), *methods])
 

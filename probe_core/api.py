@@ -98,13 +98,20 @@ def finding(
     fix: str,
     severity: str = "warning",
     device: str | None = None,
+    variable: str | None = None,
+    step: str | None = None,
+    evidence: str | None = None,
 ) -> dict[str, Any]:
     """Return something a person should know, to be yielded among the devices.
 
-    `severity` is ``info``, ``warning`` or ``error``; `device` is one of the device's ids.
+    `what`, `why` and `fix` are sentences for people. The rest are facts for scripts: `severity`
+    is ``info``, ``warning`` or ``error``; `device` one of the device's ids; `variable` the
+    environment variable that matters; `step` the step of readiness that it breaks; `evidence`
+    what it was read from (a path and its content, an error code, the library's own text).
     """
-    said = {"code": code, "severity": severity, "what": what, "why": why, "fix": fix}
-    return {"finding": said | {"device": device}}
+    facts = {"code": code, "severity": severity, "what": what, "why": why, "fix": fix}
+    facts_or_none = {"device": device, "variable": variable, "step": step, "evidence": evidence}
+    return {"finding": facts | facts_or_none}
 
 
 class Request:

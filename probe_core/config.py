@@ -141,24 +141,18 @@ def _from_file(config: Config, path: str) -> list[str]:
     return [line for name, value in values.items() for line in _try(config, name, value, origin)]
 
 
-def unblocking(path: str, flags: int) -> int:
-    """Open a file for `open(opener=…)`, which closes it again when it turns out to be a folder."""
-    import os
-
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def _read_file(path: str) -> Mapping[str, Any]:
     import os
     import tomllib
 
-    from probe_core.registry.trust import untrusted
+    from probe_core.machine.files import nonblocking
+    from probe_core.machine.trust import untrusted
 
     if os.path.exists(path) and (reason := untrusted([path])):
         raise ConfigError(f"the configuration file {path} is not used: {reason}")
     try:
         # Without blocking: a FIFO named in the environment must not hang the host.
-        with open(path, "rb", opener=unblocking) as file:
+        with open(path, "rb", opener=nonblocking) as file:
             data = file.read(FILE_LIMIT + 1)
         if len(data) > FILE_LIMIT:
             raise ValueError("it is larger than 1 MiB")

@@ -6,7 +6,7 @@ import os
 
 from probe_core.config import Config, ConfigError, load_config
 from probe_core.machine import Machine
-from probe_core.pipeline import Cancelled, run_pipeline
+from probe_core.pipeline.run import Cancelled, run_pipeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from probe_core.findings import Finding
     from probe_core.model import Report
+    from probe_core.model.document import FindingDoc
     from probe_core.registry.discover import Registered
 
     Target = str | ModuleType | Mapping[str, Any]
@@ -180,9 +180,9 @@ def document(
     A static report named by the settings replaces probing; one that cannot be used is told.
     """
     ignored = list(ignored)
-    static_finding: list[Finding] = []
+    static_finding: list[FindingDoc] = []
     if config.static:
-        from probe_core.static import load_static
+        from probe_core.pipeline.static import load_static
 
         static, static_finding = load_static(config.static)
         if static is not None:
@@ -190,7 +190,7 @@ def document(
     plugins = list(hooks)
     host = None
     if plugins:
-        from probe_core.host import Host
+        from probe_core.registry.host import Host
 
         host = Host(plugins)
     registered = {**_registered, **{n: _as_registered(n, t) for n, t in (probers or {}).items()}}
@@ -208,7 +208,7 @@ def document(
 
 def _as_seen_here(static: dict[str, Any], machine: Machine | None) -> dict[str, Any]:
     """Let this process's environment, not the one that was recorded, hide devices."""
-    from probe_core.visibility import refresh
+    from probe_core.pipeline.refresh import refresh
 
     refresh(static, (machine or Machine()).environ)
     return static

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from probe_core.findings import SEVERITIES
 from probe_core.isolation.run import STATUSES
-from probe_core.sightings import FIELDS, KINDS
+from probe_core.model.findings import SEVERITIES
+from probe_core.pipeline.validate import FIELDS, KINDS
 
 SCHEMA: dict[str, Any] = json.loads(
     files("probe_core").joinpath("report.schema.json").read_text("utf-8")

@@ -93,7 +93,7 @@ def _check(args: argparse.Namespace, words: list[str]) -> None:
 def _document(args: argparse.Namespace, context: Context) -> dict[str, Any]:
     document = context.report()
     if getattr(args, "machine", None):  # a recorded machine was seen through its own environment
-        from probe_core.visibility import refresh
+        from probe_core.pipeline.refresh import refresh
 
         refresh(document, context.environ)
     return document

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Divide and print."""
     from probe_core.cli.context import CommandError
+    from probe_core.pipeline.refresh import refresh
     from probe_core.selection import SelectionError, select
-    from probe_core.visibility import refresh
 
     groups, _, size = args.layout.partition("x")
     if not (groups + size).isdecimal() or not groups or not size:

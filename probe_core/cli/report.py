@@ -130,9 +130,9 @@ def _nameless(device: Device) -> str:
 
 
 def _hidden(device: Device) -> bool:
-    from probe_core.visibility import main_consumer
+    from probe_core.model.runtimes import native_runtime
 
-    seen = (device.get("visibility") or {}).get(main_consumer(device))
+    seen = (device.get("visibility") or {}).get(native_runtime(device))
     return seen is not None and seen["visible"] is False
 
 

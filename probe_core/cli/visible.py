@@ -35,16 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Evaluate the rules for this process's environment."""
     from probe_core.cli.context import CommandError
-    from probe_core.visibility import CONSUMERS, canonical, refresh
+    from probe_core.model.runtimes import RUNTIMES, canonical
+    from probe_core.pipeline.refresh import refresh
 
     args.consumer = None if args.consumer is None else canonical(args.consumer)
-    if args.consumer is not None and args.consumer not in CONSUMERS:
-        known = ", ".join(CONSUMERS)
+    if args.consumer is not None and args.consumer not in RUNTIMES:
+        known = ", ".join(RUNTIMES)
         raise CommandError(f"visible: {args.consumer!a} is no runtime known here ({known})", 2)
     document = context.report()
     versions = {"tinygrad": args.tinygrad} if args.tinygrad else {}
     views = refresh(document, context.environ, versions=versions)
-    chosen = [name for name in CONSUMERS if args.consumer in (None, name)]
+    chosen = [name for name in RUNTIMES if args.consumer in (None, name)]
     asked = _ask(args, context, views, document)
     if args.json:
         told = {name: _told(views.get(name, ())) for name in chosen if _wanted(name, args, views)}
@@ -96,7 +97,7 @@ def _ask(
     wanted = {name: found for name, found in views.items() if args.consumer in (None, name)}
     if not allowed or not wanted:
         return {}
-    from probe_core.visibility.asking import ask, disagreements
+    from probe_core.runtimes import ask, disagreements
 
     answers = document.get("asked")  # an active probe has asked already; a static report has not
     if answers is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from probe_core.cluster.errors import ClusterError
 from probe_core.cluster.figures import amount
-from probe_core.visibility import main_consumer
+from probe_core.model.runtimes import native_runtime
 
 __all__ = ["Device", "counted"]
 
@@ -73,7 +73,7 @@ def _all(every: list[Device]) -> tuple[list[Device], dict[str, str]]:
 
 
 def _visible(device: Device, left_out: dict[str, str]) -> bool:
-    said = (device.get("visibility") or {}).get(main_consumer(device))
+    said = (device.get("visibility") or {}).get(native_runtime(device))
     if not isinstance(said, Mapping) or said.get("visible") is True:
         return True
     left_out[str(device["id"])] = str(said.get("reason") or "whether it is visible is not known")

@@ -8,7 +8,7 @@ from typing import Any
 
 from probe_core.cluster.errors import ClusterError
 from probe_core.cluster.members import Member, member
-from probe_core.static import read_document
+from probe_core.pipeline.static import read_document
 
 __all__ = ["read_members", "read_reports"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from probe_core.api import NotApplicable
-from probe_core.isolation.wire import INVALID, type_name
+from probe_core.isolation.wire import type_name
+from probe_core.unencodable import INVALID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from _json import encode_basestring_ascii as _quote  # C, without json's own imports
 
-__all__ = ["FRAME_LIMIT", "INVALID", "encode", "type_name"]
+from probe_core.unencodable import INVALID
+
+__all__ = ["FRAME_LIMIT", "encode", "type_name"]
 
 FRAME_LIMIT = 1 << 20
 """Bytes of one frame at most."""
-
-INVALID = "\x00invalid"
-"""Key of the object that stands for a value which is not JSON: ``{INVALID: reason}``."""
 
 DEPTH_LIMIT = 16
 ITEM_LIMIT = 20_000

@@ -99,3 +99,13 @@ class Finding:
     """What would help."""
     device: str | None = None
     """Id of the device it is about."""
+    prober: str | None = None
+    """Name of the prober it is about, or that reported it."""
+    setting: str | None = None
+    """The setting that matters, as `config.SETTINGS` names it."""
+    variable: str | None = None
+    """The environment variable that matters."""
+    step: str | None = None
+    """The step of readiness that it breaks."""
+    evidence: str | None = None
+    """What it was read from: a path and its content, an error code, a library's own text."""

@@ -8,8 +8,10 @@ from typing import Any
 import attrs
 
 from probe_core.model.device import Device, device_of
+from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.node import Decision, Finding, Node, NodeMemory, Outcome
 from probe_core.model.plain import EMPTY, build, freeze, thaw
+from probe_core.model.runtimes import visible
 
 __all__ = ["Report"]
 
@@ -85,7 +87,7 @@ class Report:
     @property
     def accelerators(self) -> tuple[Device, ...]:
         """GPUs, NPUs and other accelerators, hidden ones too."""
-        return tuple(d for d in self.devices if d.kind in ("gpu", "npu", "accelerator"))
+        return tuple(d for d in self.devices if d.kind in ACCELERATORS)
 
     def device(self, identity: str) -> Device | None:
         """Return the device that has this id, or None."""
@@ -93,9 +95,7 @@ class Report:
 
     def visible(self, consumer: str) -> tuple[Device, ...]:
         """Return the devices that a consumer (``cuda``, ``hip`` …) surely sees, in its order."""
-        from probe_core import visibility
-
-        seen = visibility.visible(self.to_json(), consumer)
+        seen = visible(self.to_json(), consumer)
         return tuple(filter(None, (self.device(str(one["id"])) for one in seen)))
 
     def __iter__(self) -> Iterator[Device]:

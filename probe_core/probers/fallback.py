@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from probe_core.model.kinds import ACCELERATORS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
 
 __all__ = ["last_resort", "verdict"]
-
-ACCELERATORS = ("gpu", "npu", "accelerator")
 
 
 def last_resort(machine: Machine) -> dict[str, Any]:

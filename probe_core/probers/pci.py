@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.ids import pci_id
+from probe_core.model.ids import pci_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from probe_core.config import unblocking
+from probe_core.machine.files import nonblocking
 from probe_core.recording.errors import BadRecording
 from probe_core.recording.limits import MAX_PACKED, MAX_XZ_MEMORY
 
@@ -43,7 +43,7 @@ class Stream:
 
     def __init__(self, path: str) -> None:
         # Closed by `__exit__`; opened without blocking, so that a FIFO hangs nobody.
-        self._file: BinaryIO = open(path, "rb", opener=unblocking)  # noqa: SIM115
+        self._file: BinaryIO = open(path, "rb", opener=nonblocking)  # noqa: SIM115
         self._kept = b""
         try:
             if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.findings import finding
+from probe_core.model.findings import finding
 from probe_core.registry.entrypoints import GROUP, EntryPoint, scan
 from probe_core.registry.locate import is_module_name
 from probe_core.registry.manifest import apply_manifest, take_field
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
 
     Registered = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
 
 def discover(
     registered: Mapping[str, Registered], paths: Iterable[str] | None = None
-) -> tuple[list[Prober], list[Finding]]:
+) -> tuple[list[Prober], list[FindingDoc]]:
     """Return every prober that is not built in, best priority first, and what was found broken.
 
     `registered` are the host's own: name to ``target`` and what a manifest may say.
@@ -87,7 +87,7 @@ def _bad_target(target: str) -> str | None:
     return f"its entry point {clean_text(target, 80)!r} is not `module` or `module:attribute`"
 
 
-def _manifest_findings(prober: Prober) -> Iterable[Finding]:
+def _manifest_findings(prober: Prober) -> Iterable[FindingDoc]:
     for problem in prober.problems:
         yield finding(
             "manifest-problem",

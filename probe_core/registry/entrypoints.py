@@ -8,8 +8,9 @@ millisecond, and a broken distribution costs only itself.
 from __future__ import annotations
 
 import os
-import stat
 import sys
+
+from probe_core.machine.files import read_regular, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ FILE_LIMIT = 1 << 20
 MAX_ENTRIES = 64
 """Probers of one distribution at most: each is a process."""
 
-__all__ = ["GROUP", "EntryPoint", "Problem", "read_regular", "scan", "text_of"]
+__all__ = ["GROUP", "EntryPoint", "Problem", "scan"]
 
 
 class EntryPoint:
@@ -115,14 +116,6 @@ def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
                 yield f"{folder}/{name}"
 
 
-def text_of(raw: bytes) -> str:
-    """Return UTF-8 text without a byte order mark; raises `ValueError`.
-
-    The codec "utf-8-sig" would be imported, which fails in odd hosts and takes its time in all.
-    """
-    return raw.removeprefix(b"\xef\xbb\xbf").decode()
-
-
 def _identity(metadata: str) -> tuple[str, str]:
     stem = os.path.basename(metadata).rpartition(".")[0]
     name, _, rest = stem.partition("-")
@@ -136,21 +129,6 @@ def _read(path: str) -> bytes | None:
         return read_regular(path, FILE_LIMIT)
     except (FileNotFoundError, NotADirectoryError):  # distutils left egg-info as a file
         return None
-
-
-def read_regular(path: str, limit: int) -> bytes:
-    """Return the bytes of a regular file; raises `OSError`, or `ValueError` saying what it is.
-
-    Looked at before it is opened: to open a device can mean something (a watchdog, a tape).
-    """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("not a regular file")
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with open(handle, "rb") as file:
-        raw = file.read(limit + 1)
-    if len(raw) > limit:
-        raise ValueError(f"longer than {limit} bytes")
-    return raw
 
 
 def _parse(text: str, stem: str) -> Iterator[tuple[str, str, str]]:

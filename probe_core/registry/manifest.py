@@ -9,7 +9,7 @@ import os
 import sys
 from itertools import islice
 
-from probe_core.registry.entrypoints import read_regular, text_of
+from probe_core.machine.files import read_regular, text_of
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.wording import did_you_mean
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from probe_core.api import API_VERSION
-from probe_core.findings import finding
+from probe_core.machine.trust import allowed, untrusted
+from probe_core.model.findings import finding
 from probe_core.registry.conditions import unmet
 from probe_core.registry.prober import HOST, Prober
-from probe_core.registry.trust import allowed, untrusted
 from probe_core.wording import did_you_mean
 
 TYPE_CHECKING = False
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from probe_core.config import Config
-    from probe_core.findings import Finding
     from probe_core.machine import Machine
+    from probe_core.model.document import FindingDoc
 
     Veto = Callable[[Prober], str | None]
 
@@ -110,7 +110,7 @@ def _api_problem(wanted: str) -> str | None:
     return f"needs API {wanted}, this core has {API_VERSION}: upgrade probe-core"
 
 
-def unknown_names(config: Config, known: Collection[str]) -> list[Finding]:
+def unknown_names(config: Config, known: Collection[str]) -> list[FindingDoc]:
     """Return a finding for each name in the settings that no prober has."""
     return [
         finding(

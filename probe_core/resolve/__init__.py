@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.findings import finding
+from probe_core.model.findings import finding
 from probe_core.resolve.reasons import explain_nulls
 from probe_core.resolve.shorthands import add_shorthands
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_chipdb import Database
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
 
     ResolveHook = Callable[[dict[str, Any]], str | None]
 
@@ -21,7 +21,7 @@ __all__ = ["open_chipdb", "resolve"]
 _NO_CHIPDB = "chipdb is not installed"
 
 
-def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[Finding]]:
+def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]]:
     """Return the chip database with the site's files, or None and why.
 
     The core works without chipdb, with an older one and with a newer minor: whatever it raises
@@ -29,7 +29,7 @@ def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[Finding]]:
     """
     try:
         import probe_chipdb
-        from probe_core.registry.trust import untrusted
+        from probe_core.machine.trust import untrusted
 
         return probe_chipdb.load(extra=extra, accept=lambda path: untrusted([path])), []
     except Exception as error:
@@ -40,9 +40,9 @@ def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[Finding]]:
 
 def resolve(
     devices: list[dict[str, Any]], database: Database | None, hook: ResolveHook | None = None
-) -> list[Finding]:
+) -> list[FindingDoc]:
     """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place."""
-    findings: list[Finding] = []
+    findings: list[FindingDoc] = []
     for device in sorted(devices, key=lambda one: one.get("parent") is not None):
         try:
             findings += _resolve_one(device, devices, database, hook)
@@ -63,7 +63,7 @@ def _resolve_one(
     devices: list[dict[str, Any]],
     database: Database | None,
     hook: ResolveHook | None,
-) -> list[Finding]:
+) -> list[FindingDoc]:
     device.setdefault("peaks", [])
     device.setdefault("bandwidth", None)
     device["chip"] = {"id": None, "by": None, "confidence": None, "candidates": []}
@@ -84,7 +84,7 @@ def _resolve_one(
     return accelerators.resolve(device, parent, database, hook)
 
 
-def _problems(database: Database) -> list[Finding]:
+def _problems(database: Database) -> list[FindingDoc]:
     return [
         finding(
             "chipdb-problem",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.findings import finding
+from probe_core.model.findings import finding
 from probe_core.resolve.shorthands import SHORTHANDS, shorthand
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_chipdb import Chip, Database, Match
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
     from probe_core.resolve import ResolveHook
 
 __all__ = ["resolve"]
@@ -24,7 +24,7 @@ def resolve(
     parent: dict[str, Any] | None,
     database: Database,
     hook: ResolveHook | None,
-) -> list[Finding]:
+) -> list[FindingDoc]:
     """Fill in what chipdb knows of one device; returns what a person should know."""
     if parent is not None and parent.get("chip"):
         _as_part(device, parent, database)
@@ -240,7 +240,7 @@ def _replace(device: dict[str, Any], key: str, value: Any) -> None:
     device["unknown"].pop(key, None)
 
 
-def _findings(device: dict[str, Any], match: Match | _HostMatch) -> list[Finding]:
+def _findings(device: dict[str, Any], match: Match | _HostMatch) -> list[FindingDoc]:
     name = device.get("name") or device["id"]
     fix = "add it: see the chipdb documentation, or PROBE_CHIPDB=FILE for this site"
     if match.conflicts:

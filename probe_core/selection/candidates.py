@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from probe_core.visibility import MAIN, canonical, main_consumer
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.runtimes import NATIVE, canonical, native_runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     Device = Mapping[str, Any]
 
 __all__ = ["Candidates", "candidates", "document_of", "free_memory"]
-
-_COMPUTE = ("gpu", "npu", "accelerator")
 
 
 class Candidates:
@@ -52,7 +51,7 @@ def candidates(document: Mapping[str, Any], consumer: str | None = None) -> Cand
     an accelerator that no consumer of ours knows (an NPU) is numbered with the others in the
     report's order.
     """
-    every = [one for one in document.get("devices") or () if one.get("kind") in _COMPUTE]
+    every = [one for one in document.get("devices") or () if one.get("kind") in ACCELERATORS]
     name = canonical(consumer) if consumer else _default(every, document.get("primary"))
     found = Candidates(name, every)
     placed: list[tuple[int, int, Device]] = []
@@ -80,8 +79,8 @@ def candidates(document: Mapping[str, Any], consumer: str | None = None) -> Cand
 def _default(every: Sequence[Device], primary: object) -> str:
     first = next((one for one in every if one.get("id") == primary), None)
     if first is None:
-        first = next((one for one in every if one.get("vendor") in MAIN), None)
-    return main_consumer(first or (every[0] if every else {}))
+        first = next((one for one in every if one.get("vendor") in NATIVE), None)
+    return native_runtime(first or (every[0] if every else {}))
 
 
 def free_memory(device: Device) -> int | None:

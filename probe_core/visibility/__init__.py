@@ -7,59 +7,25 @@ imported when a device of its vendor is there.
 
 from __future__ import annotations
 
+from probe_core.model.runtimes import RUNTIMES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from probe_core.model.document import FindingDoc
     from probe_core.visibility.view import View
 
     Device = Mapping[str, Any]
     Views = dict[str, list[View]]
 
 __all__ = [
-    "CONSUMERS",
-    "MAIN",
+    "CODES",
     "annotate",
-    "canonical",
     "findings",
-    "main_consumer",
-    "refresh",
     "see",
-    "visible",
 ]
-
-CONSUMERS = (
-    "cuda",
-    "rocr",
-    "hip",
-    "level-zero",
-    "sycl",
-    "opencl",
-    "vulkan",
-    "ggml-vulkan",
-    "nvidia-container",
-    "tinygrad",
-    "metal",
-)
-"""All consumers, in the order in which they are shown."""
-
-ALIASES = {
-    "rocm": "hip",
-    "ze": "level-zero",
-    "l0": "level-zero",
-    "levelzero": "level-zero",
-    "oneapi": "sycl",
-    "cl": "opencl",
-    "vk": "vulkan",
-    "ggml": "ggml-vulkan",
-    "nvidia": "cuda",
-    "amd": "hip",
-    "container": "nvidia-container",
-    "mlx": "metal",
-    "mps": "metal",
-}
-"""Other words for consumers; ``_`` counts as ``-`` too."""
 
 CODES = (
     "hidden-by-variable",
@@ -70,9 +36,6 @@ CODES = (
     "order-unknown",
 )
 """Codes of the findings that come from here."""
-
-MAIN = {"nvidia": "cuda", "amd": "hip", "intel": "level-zero", "apple": "metal"}
-"""The consumer that speaks for a vendor's devices; for any other vendor it is vulkan."""
 
 
 def see(
@@ -175,7 +138,7 @@ def annotate(devices: Sequence[dict[str, Any]], views: Views) -> None:
     ``one_of`` then lists the possible indexes. Hidden devices stay, marked.
     """
     said: dict[str, dict[str, Any]] = {}
-    for consumer in CONSUMERS:
+    for consumer in RUNTIMES:
         for view in views.get(consumer, ()):
             for name in view.pool:
                 said.setdefault(name, {})[consumer] = view.entry(name)
@@ -183,7 +146,7 @@ def annotate(devices: Sequence[dict[str, Any]], views: Views) -> None:
         device["visibility"] = said.get(str(device.get("id")), {})
 
 
-def findings(views: Views) -> list[dict[str, Any]]:
+def findings(views: Views) -> list[FindingDoc]:
     """Return what a person should know: hidden devices, and values that do not do what they say."""
     if all(_plain(view) for found in views.values() for view in found):
         return []
@@ -192,84 +155,6 @@ def findings(views: Views) -> list[dict[str, Any]]:
     return explain(views)
 
 
-def refresh(
-    document: dict[str, Any],
-    environ: Mapping[str, str],
-    *,
-    versions: Mapping[str, str] | None = None,
-) -> Views:
-    """Rewrite a report's visibility for `environ`, and return the views.
-
-    For a report made elsewhere or earlier (a static one): what hid a device then does not count.
-    The primary device stays, unless it is hidden now, or was a CPU for want of a visible GPU.
-    """
-    node = document.get("node")
-    os = str((node if isinstance(node, dict) else {}).get("os") or "linux")
-    devices = [device for device in document.get("devices") or () if isinstance(device, dict)]
-    views = see(devices, environ, os=os, versions=versions)
-    hidden = [str(device.get("id")) for device in devices if _hidden(device)]
-    annotate(devices, views)
-    said = [one for one in document.get("findings") or () if one.get("code") not in CODES]
-    document["findings"] = said + findings(views)
-    _choose_primary(document, devices, hidden)
-    return views
-
-
-def _hidden(device: Device) -> bool:
-    """Return whether a report says that its own runtime does not see the device."""
-    said = (device.get("visibility") or {}).get(main_consumer(device)) or {}
-    return said.get("visible") is False
-
-
-def _choose_primary(
-    document: dict[str, Any], devices: Sequence[dict[str, Any]], hidden: Collection[str]
-) -> None:
-    """Choose the primary device anew where it is hidden here, or a better one no longer is.
-
-    `hidden` are the ids of the devices that the environment of the recording hid.
-    """
-    now = next((one for one in devices if one.get("id") == document.get("primary")), None)
-    freed = any(one.get("id") in hidden and not _hidden(one) for one in devices)
-    if now is not None and not _hidden(now) and not (freed and now.get("kind") == "cpu"):
-        return
-    from probe_core.primary import choose
-
-    blank = {"seen_by": ["recorded"], "memory": {"total": None}}
-    full = [{**one, **{k: v for k, v in blank.items() if not one.get(k)}} for one in devices]
-    chosen = choose(full, {}, ())
-    document["primary"] = chosen["id"] if chosen else None
-
-
 def _plain(view: View) -> bool:
     """Return whether no variable acts on the view, so that there is nothing to explain."""
     return view.variable is None and not view.reasons
-
-
-def canonical(consumer: str) -> str:
-    """Return a consumer's name as reports have it: ``level-zero`` for ``level_zero`` or ``ze``."""
-    name = consumer.strip().lower().replace("_", "-")
-    return ALIASES.get(name, name)
-
-
-def main_consumer(device: Device) -> str:
-    """Return the consumer by which the device counts as visible: its vendor's own."""
-    return MAIN.get(str(device.get("vendor")), "vulkan")
-
-
-def visible(document: Mapping[str, Any], consumer: str | None = None) -> list[Device]:
-    """Return a report's devices that `consumer` surely sees, in its order.
-
-    Without a consumer each device is judged by its vendor's own; devices that no variable can
-    hide (a CPU, an NPU) count as visible. Devices without a known index keep the report's order.
-    """
-    found = []
-    wanted = None if consumer is None else canonical(consumer)
-    for place, device in enumerate(document.get("devices") or ()):
-        said = (device.get("visibility") or {}).get(wanted or main_consumer(device))
-        if said is None and consumer is None:
-            found.append((place, place, device))
-        elif said and said.get("visible"):
-            index = said.get("index")
-            order = place if consumer is None or index is None else index
-            found.append((order, place, device))
-    return [device for _, _, device in sorted(found, key=lambda item: item[:2])]

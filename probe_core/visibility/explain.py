@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from probe_core.model.findings import finding
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
+    from probe_core.model.document import FindingDoc, Severity
     from probe_core.visibility.view import View
 
 __all__ = ["explain"]
@@ -25,10 +27,10 @@ _FIXES = {
 }
 
 
-def explain(views: Mapping[str, Sequence[View]]) -> list[dict[str, Any]]:
+def explain(views: Mapping[str, Sequence[View]]) -> list[FindingDoc]:
     """Return the findings of all views: one for each variable and device, or fault of a value."""
     hidden: dict[tuple[str, str], tuple[str, list[str]]] = {}
-    faults: dict[tuple[str, str], dict[str, Any]] = {}
+    faults: dict[tuple[str, str], FindingDoc] = {}
     for consumer, several in views.items():
         if consumer in _ELSEWHERE:
             continue
@@ -36,8 +38,13 @@ def explain(views: Mapping[str, Sequence[View]]) -> list[dict[str, Any]]:
             _collect_hidden(hidden, view)
             _collect_faults(faults, view)
     said = [
-        _finding("hidden-by-variable", f"{device} is hidden from {', '.join(who)}", why, name)
-        | {"device": device}
+        _finding(
+            "hidden-by-variable",
+            f"{device} is hidden from {', '.join(who)}",
+            why,
+            name,
+            device=device,
+        )
         for (name, device), (why, who) in hidden.items()
     ]
     return [*faults.values(), *said]
@@ -52,7 +59,7 @@ def _collect_hidden(hidden: dict[tuple[str, str], tuple[str, list[str]]], view: 
                 who.append(view.consumer)
 
 
-def _collect_faults(faults: dict[tuple[str, str], dict[str, Any]], view: View) -> None:
+def _collect_faults(faults: dict[tuple[str, str], FindingDoc], view: View) -> None:
     mask = view.masks[0]
     if mask.code is not None and mask.code != "variable-empty" and view.variable is not None:
         key = (mask.code, view.variable)
@@ -67,7 +74,22 @@ def _collect_faults(faults: dict[tuple[str, str], dict[str, Any]], view: View) -
         faults[key] = _finding("order-unknown", what, why, "CUDA_DEVICE_ORDER", "warning")
 
 
-def _finding(code: str, what: str, why: str, name: str, severity: str = "info") -> dict[str, Any]:
+def _finding(
+    code: str,
+    what: str,
+    why: str,
+    variable: str,
+    severity: Severity = "info",
+    device: str | None = None,
+) -> FindingDoc:
     fix = _FIXES.get(code, "unset {name}, or name the device in it, if the process may use it")
-    said = {"code": code, "severity": severity, "what": what, "why": why}
-    return said | {"fix": fix.format(name=name), "device": None}
+    return finding(
+        code,
+        what,
+        why,
+        fix.format(name=variable),
+        severity=severity,
+        device=device,
+        variable=variable,
+        step="visible",
+    )

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.ids import single, strength
-from probe_core.merge import Said, merge
-from probe_core.pipeline import _merge
+from probe_core.model.ids import single, strength
+from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.run import _merge
 
 A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"
 UA, UB = "uuid:GPU-aa", "uuid:GPU-bb"

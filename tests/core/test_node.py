@@ -8,7 +8,7 @@ import pytest
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.node import describe, memory
+from probe_core.pipeline.node import describe, memory
 
 GIB = 1 << 30
 MEMINFO = f"MemTotal: {16 * GIB >> 10} kB\nMemAvailable: {12 * GIB >> 10} kB\n"

@@ -138,6 +138,11 @@ def test_probers_own_findings_are_passed_on(tree: Tree, probers: Probers) -> Non
             "why": "90 °C",
             "fix": "cool it",
             "device": "pci:0000:01:00.0",
+            "prober": "a",
+            "setting": None,
+            "variable": None,
+            "step": None,
+            "evidence": None,
         }
     ]
     assert told(report, "half") == []

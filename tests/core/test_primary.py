@@ -10,7 +10,7 @@ from reports import codes, report_of
 from trees import Tree
 
 import probe_core
-from probe_core.primary import in_order
+from probe_core.pipeline.primary import in_order
 
 NPU = {"ids": ["acme:0"], "kind": "npu", "name": "Acme", "memory": {"kind": "unified"}}
 IGPU = {

@@ -13,7 +13,7 @@ from reports import BUILT_IN, codes, report_of, validated
 
 import probe_core
 from probe_core.model import Report
-from probe_core.static import load_static, read_document
+from probe_core.pipeline.static import load_static, read_document
 
 
 @pytest.fixture

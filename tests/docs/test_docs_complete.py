@@ -17,10 +17,11 @@ import sourcewords
 import units
 
 import probe_core
-from probe_core import api, config, hookspecs, machine, model, sightings
+from probe_core import api, config, hookspecs, machine, model
 from probe_core.cli import COMMANDS
-from probe_core.findings import CODES, SEVERITIES
 from probe_core.isolation import answers, run
+from probe_core.model import fields, kinds
+from probe_core.model.findings import CODES, SEVERITIES
 from probe_core.registry import discover, manifest
 
 REFERENCE = docpages.DOCS / "reference"
@@ -137,19 +138,19 @@ def test_no_finding_is_documented_that_nobody_makes() -> None:
 
 def test_every_field_of_a_sighting_is_documented() -> None:
     text = page("sighting")
-    nested = [k for f in sightings.FIELDS.values() if isinstance(f, dict) for k in f if k != "*"]
-    assert missing({*sightings.FIELDS, "memory_bytes", "unknown"}, text) == []
+    nested = [k for f in fields.FIELDS.values() if isinstance(f, dict) for k in f if k != "*"]
+    assert missing({*fields.FIELDS, "memory_bytes", "unknown"}, text) == []
     assert [key for key in nested if f"`{key}`" not in text and f'"{key}"' not in text] == []
 
 
 def test_every_device_kind_is_documented() -> None:
-    assert missing(sightings.KINDS, page("sighting")) == []
+    assert missing(kinds.KINDS, page("sighting")) == []
 
 
 def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
-    assert (sightings.MIB, sightings.MAX_MEMORY) == (1 << 20, 64 << 40)
+    assert (fields.MIB, fields.MAX_MEMORY) == (1 << 20, 64 << 40)
     assert "1 MiB to 64 TiB" in page("sighting")
-    assert f"1 to {sightings.MAX_IDS} strong ids" in page("sighting")
+    assert f"1 to {fields.MAX_IDS} strong ids" in page("sighting")
     many = f"At most {answers.MAX_DEVICES} devices\nand {answers.MAX_FINDINGS} findings"
     assert many in page("hooks")
     assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")

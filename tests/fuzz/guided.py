@@ -32,7 +32,7 @@ def frames(data: bytes) -> None:
     one = run.Run(prober.Prober("x", "x"), TOKEN, "mark", 0.0)
     one.feed(data, 1.0)
     one.feed(f"{TOKEN} ".encode() + data + b"\n", 1.0)
-    collected = import_module("probe_core.outcomes").Collected()
+    collected = import_module("probe_core.pipeline.collect").Collected()
     collected.take_run(one)
     json.dumps(collected.outcomes, allow_nan=False)
 
@@ -61,7 +61,7 @@ def entry_points(data: bytes) -> None:
 
 
 def ids(data: bytes) -> None:
-    module = import_module("probe_core.ids")
+    module = import_module("probe_core.model.ids")
     try:
         one = module.normalise_id(data.decode("utf-8", "replace"))
     except ValueError:
@@ -70,7 +70,7 @@ def ids(data: bytes) -> None:
 
 
 def sightings(data: bytes) -> None:
-    module = import_module("probe_core.sightings")
+    module = import_module("probe_core.pipeline.validate")
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError):

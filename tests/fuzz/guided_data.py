@@ -33,12 +33,12 @@ def settings(data: bytes) -> None:
 
 
 def static_report(data: bytes) -> None:
-    module = import_module("probe_core.static")
+    module = import_module("probe_core.pipeline.static")
     document, findings = module.load_static(_held(data))
     if document is None:
         assert findings[0]["why"]
         return
-    import_module("probe_core.visibility").refresh(document, {"CUDA_VISIBLE_DEVICES": "0"})
+    import_module("probe_core.pipeline.refresh").refresh(document, {"CUDA_VISIBLE_DEVICES": "0"})
     assert import_module("probe_core.model").Report.from_json(document).devices
 
 

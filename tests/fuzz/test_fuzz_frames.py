@@ -9,15 +9,15 @@ from foreign import CHANCES, Chance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.ids import normalise_id
 from probe_core.isolation.run import STATUSES, Run
 from probe_core.isolation.wire import encode
-from probe_core.merge import Said, merge
 from probe_core.model import Report
-from probe_core.outcomes import Collected
+from probe_core.model.ids import normalise_id
+from probe_core.pipeline.collect import Collected
+from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.validate import check_finding, check_sighting
 from probe_core.registry.prober import Prober
 from probe_core.resolve import open_chipdb, resolve
-from probe_core.sightings import check_finding, check_sighting
 from probe_core.visibility import annotate, findings, see
 
 CHIPS, _ = open_chipdb(())

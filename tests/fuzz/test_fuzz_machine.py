@@ -8,10 +8,10 @@ from pathlib import Path
 from foreign import CHANCES, Chance, encoded, write_files
 from hypothesis import given
 
-from probe_core import node
 from probe_core.api import Machine, NotApplicable, Request
+from probe_core.pipeline import node
+from probe_core.pipeline.validate import check_sighting
 from probe_core.probers import builtin_probers, cpuinfo, topology
-from probe_core.sightings import check_sighting
 
 GPU = "sys/bus/pci/devices/0000:01:00.0"
 CPU = "sys/devices/system/cpu"

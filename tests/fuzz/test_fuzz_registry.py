@@ -10,12 +10,12 @@ from foreign import CHANCES, Chance, encoded, write_files
 from hypothesis import given
 
 from probe_core.api import Machine
+from probe_core.machine.trust import allowed
 from probe_core.registry.conditions import unmet
 from probe_core.registry.discover import discover
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.manifest import WHEN_KEYS, read_manifest, take_field
 from probe_core.registry.prober import Prober
-from probe_core.registry.trust import allowed
 
 ENTRIES = b"[probe_core.probers.v1]\nacme = acme:hook\n[probe_core.probers.v2]\na = b.c [x]\n"
 MANIFEST = {

@@ -14,8 +14,8 @@ from probe_core.api import Machine
 from probe_core.cli import main
 from probe_core.cluster import capacity
 from probe_core.config import SETTINGS, load_config
+from probe_core.pipeline.static import read_document
 from probe_core.selection import SelectionError, select
-from probe_core.static import read_document
 
 RECORDED = Path(__file__).parents[1] / "compat" / "report-v1.json"
 REPORT = json.loads(RECORDED.read_bytes())

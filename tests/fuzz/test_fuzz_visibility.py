@@ -8,9 +8,10 @@ from typing import Any
 from foreign import CHANCES, Chance
 from hypothesis import given
 
+from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.sizes import parse_size
-from probe_core.visibility import annotate, findings, refresh, see
+from probe_core.visibility import annotate, findings, see
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER NVIDIA_VISIBLE_DEVICES NVIDIA_REQUIRE_CUDA"

@@ -18,9 +18,9 @@ import ctypes, json, os, sys, time
 sys.path[:0] = [sys.argv[1], {str(ROOT)!r}, {str(ROOT / "chipdb/src")!r}]
 from probe_core.api import hookimpl
 from probe_core.config import load_config
-from probe_core.host import Host
+from probe_core.registry.host import Host
 from probe_core.machine import Machine
-from probe_core.pipeline import run_pipeline
+from probe_core.pipeline.run import run_pipeline
 
 # Process 1 of a PID namespace cannot end while a zombie in it is not reaped by its parent.
 NEWUSER, NEWPID = 0x10000000, 0x20000000

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probe_core.isolation.run import STATUSES, STRAY_LIMIT, TOTAL_LIMIT, Run
-from probe_core.isolation.wire import FRAME_LIMIT, INVALID, ITEM_LIMIT, encode
+from probe_core.isolation.wire import FRAME_LIMIT, ITEM_LIMIT, encode
 from probe_core.registry.prober import Prober
+from probe_core.unencodable import INVALID
 
 TOKEN = "0123456789abcdef"
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.ids import normalise_id, pci_id
-from probe_core.merge import Said, merge
+from probe_core.model.ids import normalise_id, pci_id
+from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.validate import FIELDS, check_finding, check_sighting
 from probe_core.resolve import open_chipdb, resolve
-from probe_core.sightings import FIELDS, check_finding, check_sighting
 from probe_core.visibility import see
 
 DOMAINS = st.integers(0, (1 << 32) - 1)

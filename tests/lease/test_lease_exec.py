@@ -310,7 +310,7 @@ from probe_core.leasing import lease
 from probe_core.leasing.execute import replace
 import json
 document = json.load(open({str(node.folder / "report.json")!r}))
-from probe_core.visibility import refresh
+from probe_core.pipeline.refresh import refresh
 refresh(document, os.environ)
 script = 'mkdir "$0/$CUDA_VISIBLE_DEVICES" || exit 9; sleep 0.002; rmdir "$0/$CUDA_VISIBLE_DEVICES"'
 for number in range({count}):

@@ -16,7 +16,7 @@ from probe_core.leasing.folder import Folder, file_name, lease_folder
 from probe_core.leasing.keys import held_here, key_of, note_held
 from probe_core.leasing.listing import leases
 from probe_core.leasing.record import Holder, own_record, read_records, write_record
-from probe_core.visibility import refresh
+from probe_core.pipeline.refresh import refresh
 
 
 def test_the_named_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ import os, sys, json, signal
 sys.path.insert(0, {str(ROOT)!r})
 from probe_core.leasing import lease
 document = json.load(open({str(node.folder / "report.json")!r}))
-from probe_core.visibility import refresh
+from probe_core.pipeline.refresh import refresh
 refresh(document, {{}})
 held = lease(1, report=document, environ=dict(os.environ))
 child = os.fork()

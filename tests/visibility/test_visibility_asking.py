@@ -19,7 +19,7 @@ SOURCE = ROOT / "tests" / "fakes" / "cuda" / "fake_cuda.c"
 CODE = """
 import json, os, sys
 from probe_core.visibility import see
-from probe_core.visibility.asking import ask, disagreements
+from probe_core.runtimes import ask, disagreements
 devices = json.loads(sys.stdin.read())
 answers = ask(see(devices, os.environ), devices, dict(os.environ), deadline_s=float(sys.argv[1]))
 print(json.dumps([answers, disagreements(answers)]))

@@ -13,7 +13,8 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.visibility import CONSUMERS, annotate, findings, see, tinygrad, visible
+from probe_core.model.runtimes import RUNTIMES, visible
+from probe_core.visibility import annotate, findings, see, tinygrad
 
 IGPU = nodes.intel(0, name="Intel Iris Xe", code="9a49", memory={"kind": "shared"})
 MIXED = [
@@ -206,7 +207,7 @@ def test_a_consumer_is_told_only_for_its_devices() -> None:
     told = [list(device["visibility"]) for device in devices]
     assert told[0] == ["level-zero", "sycl", "opencl", "vulkan", "ggml-vulkan"]
     assert told[1] == ["rocr", "hip", "sycl", "opencl", "vulkan", "ggml-vulkan", "tinygrad"]
-    assert told[2] == [name for name in CONSUMERS if name not in _OTHERS]
+    assert told[2] == [name for name in RUNTIMES if name not in _OTHERS]
 
 
 _OTHERS = ("rocr", "hip", "level-zero", "metal")

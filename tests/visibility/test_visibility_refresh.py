@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.visibility import canonical, refresh, see
+from probe_core.model.runtimes import canonical
+from probe_core.pipeline.refresh import refresh
+from probe_core.visibility import see
 
 
 def document(devices: list[dict[str, Any]], primary: str | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 from probe_apple.prober import probe_devices
 from probe_core.api import Machine, NotApplicable, Request
-from probe_core.sightings import check_sighting
+from probe_core.pipeline.validate import check_sighting
 
 GIB = 1 << 30
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from probe_core.api import Machine, NotApplicable, Request
-from probe_core.sightings import check_sighting
+from probe_core.pipeline.validate import check_sighting
 from probe_intel.prober import probe_devices
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from probe_core.api import Machine, NotApplicable, Request, Unavailable
-from probe_core.sightings import check_sighting
+from probe_core.pipeline.validate import check_sighting
 from probe_windows import identity
 from probe_windows.prober import probe_devices
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from probe_core.cluster.capacities import Capacity, capacity
 from probe_core.machine import Machine, decimal
-from probe_core.node import memory as system_memory
+from probe_core.pipeline.node import memory as system_memory
 from probe_exo.override import overridden
 from probe_exo.plain import no_reasons
 from probe_exo.static_part import node_document

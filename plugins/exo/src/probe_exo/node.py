@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probe_core.cluster.capacities import capacity
+from probe_core.model.runtimes import native_runtime
 from probe_core.selection.candidates import document_of
-from probe_core.visibility import main_consumer
 from probe_exo.plain import no_reasons, rows, table
 from probe_exo.static_part import node_document
 
@@ -66,7 +66,7 @@ def _no_cuda(document: Mapping[str, Any]) -> str | None:
     for device in rows(document.get("devices")):
         if device.get("vendor") != "nvidia" or device.get("kind") not in ("gpu", "accelerator"):
             continue
-        seen = table(table(device.get("visibility")).get(main_consumer(device)))
+        seen = table(table(device.get("visibility")).get(native_runtime(device)))
         if seen and seen.get("visible") is not True:
             reasons.append(f"{device['id']}: {seen.get('reason')}")
         elif "cuda" not in (device.get("backends") or ()):

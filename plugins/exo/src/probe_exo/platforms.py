@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import Machine
-from probe_core.node import memory
+from probe_core.pipeline.node import memory
 from probe_exo import mac
 from probe_exo.rule import Facts, facts_of
 from probe_exo.static_part import node_document

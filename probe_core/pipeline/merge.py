@@ -5,16 +5,16 @@ Pure data in, pure data out. Names, ordinals and memory sizes never join anythin
 
 from __future__ import annotations
 
-from probe_core.grouping import Said, conflicts, group
-from probe_core.ids import strength
+from probe_core.model.ids import strength
+from probe_core.pipeline.identity import Said, conflicts, group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from probe_core.findings import Finding
-    from probe_core.grouping import Group
+    from probe_core.model.document import FindingDoc
+    from probe_core.pipeline.identity import Group
 
 __all__ = ["Said", "merge"]
 
@@ -28,7 +28,7 @@ _VOLATILE = frozenset(
 )
 
 
-def merge(said: Iterable[Said]) -> tuple[list[dict[str, Any]], list[Finding]]:
+def merge(said: Iterable[Said]) -> tuple[list[dict[str, Any]], list[FindingDoc]]:
     """Return the devices, in the order in which the best prober named them, and conflicts.
 
     A device has the sightings' fields, and `id`, `sources` (field path to prober), `others`

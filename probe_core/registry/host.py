@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.findings import finding
+from probe_core.model.findings import finding
 from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pluggy
 
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
     from probe_core.registry.prober import Prober
 
 __all__ = ["Host"]
@@ -25,7 +25,7 @@ class Host:
     """
 
     def __init__(self, plugins: Iterable[object]) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[FindingDoc] = []
         self._manager = _manager(plugins)
 
     def observe(self, event: str, details: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from probe_core.isolation.launch import cannot_start, run_probers
 from probe_core.machine import Machine
+from probe_core.model.findings import finding
 from probe_core.registry.prober import Prober
 from probe_core.visibility.view import View
 
@@ -15,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from probe_core.model.document import FindingDoc
 
     Device = Mapping[str, Any]
 
@@ -58,7 +61,7 @@ def ask(
 
 
 def _prober(name: str, deadline_s: float) -> Prober:
-    prober = Prober(f"ask-{name}", f"probe_core.visibility.asking.{name}", "probe-core")
+    prober = Prober(f"ask-{name}", f"probe_core.runtimes.{name}", "probe-core")
     prober.deadline_s = deadline_s
     prober.active = True
     return prober
@@ -103,17 +106,17 @@ def _match(sighting: Mapping[str, Any], pool: Sequence[Device]) -> str:
     return ids[0] if ids else "?"
 
 
-def disagreements(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def disagreements(answers: Mapping[str, Mapping[str, Any]]) -> list[FindingDoc]:
     """Return a finding for each runtime that shows something else than the rules say."""
     return [
-        {
-            "code": "driver-disagrees",
-            "severity": "warning",
-            "what": f"{name} shows other devices than its rules say",
-            "why": str(answer["said"]),
-            "fix": "trust the runtime, and report this with the variables that are set",
-            "device": None,
-        }
+        finding(
+            "driver-disagrees",
+            f"{name} shows other devices than its rules say",
+            str(answer["said"]),
+            "trust the runtime, and report this with the variables that are set",
+            step="runtime",
+            evidence=str(answer["said"]),
+        )
         for name, answer in answers.items()
         if answer["agrees"] is False
     ]

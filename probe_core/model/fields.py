@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.ids import normalise_id
-from probe_core.isolation.wire import INVALID
+from probe_core.model.ids import normalise_id
+from probe_core.model.kinds import KINDS
+from probe_core.unencodable import INVALID
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FIELDS", "KINDS", "MAX_IDS", "MAX_MEMORY", "MIB", "Rejected", "reason_of", "shown"]
 
-KINDS = ("gpu", "npu", "accelerator", "cpu", "display")
 MIB = 1 << 20
 MAX_MEMORY = 64 << 40
 MAX_IDS = 64

@@ -6,7 +6,7 @@ a GPU. Only a device without a usable id is refused.
 
 from __future__ import annotations
 
-from probe_core.fields import (
+from probe_core.model.fields import (
     FIELDS,
     KINDS,
     MAX_IDS,
@@ -16,12 +16,14 @@ from probe_core.fields import (
     reason_of,
     shown,
 )
-from probe_core.isolation.wire import INVALID
+from probe_core.unencodable import INVALID
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from probe_core.model.document import FindingDoc
 
 __all__ = [
     "FIELDS",
@@ -125,20 +127,35 @@ def _unknown(raw: object) -> dict[str, str]:
     return {clean_text(k, 80): clean_text(v, 400) for k, v in items if isinstance(v, str)}
 
 
-def check_finding(raw: object) -> dict[str, Any] | None:
-    """Return a prober's finding with safe text, or None when it says too little."""
+def check_finding(raw: object, prober: str | None = None) -> FindingDoc | None:
+    """Return a prober's finding with safe text, or None when it says too little.
+
+    `prober` is who reported it: a prober cannot speak in another's name.
+    """
     if not isinstance(raw, dict) or INVALID in raw:
         return None
-    texts = {key: raw.get(key) for key in ("code", "what", "why", "fix")}
-    if not all(isinstance(text, str) and text for text in texts.values()):
+    if not all(isinstance(raw.get(key), str) and raw[key] for key in _SENTENCES):
         return None
     severity = raw.get("severity")
     device = raw.get("device")
     return {
-        "code": clean_text(str(texts["code"]), 60),
+        "code": clean_text(raw["code"], 60),
         "severity": severity if severity in ("info", "warning", "error") else "warning",
-        "what": clean_text(str(texts["what"]), 600),
-        "why": clean_text(str(texts["why"]), 600),
-        "fix": clean_text(str(texts["fix"]), 600),
+        "what": clean_text(raw["what"], 600),
+        "why": clean_text(raw["why"], 600),
+        "fix": clean_text(raw["fix"], 600),
         "device": clean_text(device) if isinstance(device, str) else None,
+        "prober": prober,
+        "setting": None,
+        "variable": _fact(raw, "variable"),
+        "step": _fact(raw, "step"),
+        "evidence": _fact(raw, "evidence", 600),
     }
+
+
+_SENTENCES = ("code", "what", "why", "fix")
+
+
+def _fact(raw: dict[str, Any], name: str, limit: int = 80) -> str | None:
+    value = raw.get(name)
+    return clean_text(value, limit) if isinstance(value, str) and value else None

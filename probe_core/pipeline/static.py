@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import unblocking
-from probe_core.findings import SEVERITIES, finding
-from probe_core.sightings import KINDS
-from probe_core.static_parts import fill
+from probe_core.machine.files import nonblocking
+from probe_core.model.findings import SEVERITIES, finding
+from probe_core.pipeline.static_parts import fill
+from probe_core.pipeline.validate import KINDS
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
 
 __all__ = ["load_static", "read_document"]
 
@@ -23,9 +23,9 @@ TEXT_LIMIT = 4096
 FALLBACKS = (None, "no-accelerator", "degraded")
 
 
-def load_static(path: str) -> tuple[dict[str, Any] | None, list[Finding]]:
+def load_static(path: str) -> tuple[dict[str, Any] | None, list[FindingDoc]]:
     """Return (the report's document, nothing), or (None, a finding that says why not)."""
-    from probe_core.registry.trust import untrusted
+    from probe_core.machine.trust import untrusted
 
     try:
         reason = untrusted([path]) if os.path.exists(path) else None
@@ -44,7 +44,7 @@ def read_document(path: str) -> dict[str, Any]:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
     import json
 
-    with open(path, "rb", opener=unblocking) as file:
+    with open(path, "rb", opener=nonblocking) as file:
         raw = file.read(FILE_LIMIT + 1)
     if len(raw) > FILE_LIMIT:
         raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")

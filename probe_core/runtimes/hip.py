@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from probe_core.api import Unavailable, hookimpl
-from probe_core.visibility.asking.cuda import pci_id
+from probe_core.runtimes.cuda import pci_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.outcomes import Collected
+from probe_core.pipeline.collect import Collected
 from probe_core.probers import builtin_probers
 from probe_core.registry.discover import discover
 from probe_core.registry.prober import FALLBACK, Prober
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.config import Config
-    from probe_core.findings import Finding
-    from probe_core.host import Host
     from probe_core.machine import Machine
+    from probe_core.model.document import FindingDoc
     from probe_core.registry.discover import Registered
+    from probe_core.registry.host import Host
 
     Lap = Callable[[str], None]
 
@@ -42,7 +42,7 @@ class Gathered:
         self.host = host
         self.collected = Collected()
         self.decisions: list[Decision] = []
-        self.findings: list[Finding] = []
+        self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
         self._bus: list[dict[str, Any]] | None = None
 

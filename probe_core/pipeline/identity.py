@@ -7,15 +7,15 @@ device of its strongest id, and its other ids count for nothing: no mistake make
 
 from __future__ import annotations
 
-from probe_core.findings import finding
-from probe_core.ids import single, strength
+from probe_core.model.findings import finding
+from probe_core.model.ids import single, strength
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
 
 __all__ = ["Group", "Said", "conflicts", "group"]
 
@@ -118,7 +118,7 @@ def _place(one: Group) -> int:
     return min(one.members)
 
 
-def conflicts(groups: Sequence[Group]) -> Iterator[Finding]:
+def conflicts(groups: Sequence[Group]) -> Iterator[FindingDoc]:
     """Tell each id that was not believed."""
     home = {identity: one.name for one in groups for identity in one.ids}
     for one in groups:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from probe_core.findings import finding
 from probe_core.isolation.run import FAILURES
-from probe_core.merge import Said
-from probe_core.sightings import check_finding, check_sighting
+from probe_core.model.findings import finding
+from probe_core.pipeline.merge import Said
+from probe_core.pipeline.validate import check_finding, check_sighting
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from probe_core.findings import Finding
     from probe_core.isolation.run import Run
+    from probe_core.model.document import FindingDoc
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
@@ -36,7 +36,7 @@ class Collected:
     def __init__(self) -> None:
         self.said: list[Said] = []
         self.outcomes: list[dict[str, Any]] = []
-        self.findings: list[Finding] = []
+        self.findings: list[FindingDoc] = []
 
     def take(
         self,
@@ -52,7 +52,8 @@ class Collected:
         """Check one prober's sightings and findings, and note its outcome."""
         good, problems = _checked(sightings)
         self.said += [Said(prober.name, prober.priority, one) for one in good]
-        self.findings += filter(None, map(check_finding, findings))
+        checked = (check_finding(raw, prober.name) for raw in findings)
+        self.findings += filter(None, checked)
         if status == "ok" and problems and not good:
             status, reason = "invalid", "; ".join(problems[:MAX_REJECTIONS_TOLD])
         elif problems:
@@ -130,32 +131,36 @@ def _checked(sightings: Iterable[object]) -> tuple[list[dict[str, Any]], list[st
     return good, problems
 
 
-def _rejected(prober: Prober, problems: list[str]) -> Finding:
+def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:
     more = len(problems) - MAX_REJECTIONS_TOLD
     why = "; ".join(problems[:MAX_REJECTIONS_TOLD]) + (f"; and {more} more" if more > 0 else "")
     what = f"{prober.owner}: prober {prober.name!r} reported values that cannot be true"
-    return finding("value-rejected", what, why, "tell its author; the values were left out")
+    fix = "tell its author; the values were left out"
+    return finding("value-rejected", what, why, fix, prober=prober.name)
 
 
-def _failure(prober: Prober, outcome: dict[str, Any]) -> Finding:
+def _failure(prober: Prober, outcome: dict[str, Any]) -> FindingDoc:
     fix = f"`probe plugins why-not {prober.name}` tells more; PROBE_DISABLE={prober.name} skips it"
     if outcome["status"] == "timeout":
         fix = f"raise its deadline (PROBE_TIMEOUT=30), or skip it (PROBE_DISABLE={prober.name})"
     what = f"{prober.owner}: prober {prober.name!r} failed ({outcome['status']})"
-    return finding("prober-failed", what, outcome["reason"], fix, severity="error")
+    return finding(
+        "prober-failed", what, outcome["reason"], fix, severity="error", prober=prober.name
+    )
 
 
-def _unavailable(prober: Prober, outcome: dict[str, Any]) -> Finding:
+def _unavailable(prober: Prober, outcome: dict[str, Any]) -> FindingDoc:
     what = f"{prober.owner}: prober {prober.name!r} could not ask its hardware"
     fix = outcome.get("fix") or f"`probe plugins why-not {prober.name}` tells more"
-    return finding("prober-unavailable", what, outcome["reason"], fix)
+    return finding("prober-unavailable", what, outcome["reason"], fix, prober=prober.name)
 
 
-def _unkillable(prober: Prober) -> Finding:
+def _unkillable(prober: Prober) -> FindingDoc:
     return finding(
         "prober-unkillable",
         f"{prober.owner}: the process of prober {prober.name!r} cannot be killed",
         "it is stuck in the kernel, usually in a hung driver; it was abandoned",
         "look into the kernel's log, reset the device or reboot the node",
         severity="error",
+        prober=prober.name,
     )

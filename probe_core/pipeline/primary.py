@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.findings import finding
-from probe_core.probers.fallback import ACCELERATORS
+from probe_core.model.findings import finding
+from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
+from probe_core.model.runtimes import native_runtime
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
-    from probe_core.findings import Finding
+    from probe_core.model.document import FindingDoc
 
 __all__ = ["bus_findings", "choose", "in_order", "lost"]
 
@@ -20,13 +21,12 @@ _BUS_ONLY = ["bus"]
 _NO_COMPUTE_DRIVERS = ("vfio-pci", "pci-stub", "xen-pciback")
 # libtpu drives TPUs from v5e on through vfio-pci (ray/_private/accelerators/tpu.py).
 _DRIVEN_BY_PROGRAMS = frozenset({("google", "vfio-pci")})
-_KIND_RANK = {"gpu": 0, "accelerator": 1, "npu": 2, "cpu": 3, "display": 4}
 _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
 
 
 def in_order(devices: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the devices as reports list them: GPUs, other accelerators, CPUs, displays."""
-    ordered = sorted(devices, key=lambda device: _KIND_RANK[device["kind"]])
+    ordered = sorted(devices, key=lambda device: KIND_ORDER[device["kind"]])
     known = {device["id"] for device in ordered}
     parts: dict[str, list[dict[str, Any]]] = {}
     whole = []
@@ -73,7 +73,7 @@ def choose(
 def _rank(device: dict[str, Any], priorities: Mapping[str, int]) -> tuple[Any, ...]:
     memory = device.get("memory", {})
     return (
-        _KIND_RANK[device["kind"]],
+        KIND_ORDER[device["kind"]],
         -max(priorities.get(prober, 0) for prober in device["seen_by"]),
         memory.get("kind") != "dedicated",
         -(device.get("fp16") or 0.0),
@@ -114,15 +114,13 @@ def _lent(device: Mapping[str, Any]) -> bool:
 
 
 def _hidden(device: dict[str, Any]) -> bool:
-    from probe_core.visibility import main_consumer
-
-    seen = device.get("visibility", {}).get(main_consumer(device))
+    seen = device.get("visibility", {}).get(native_runtime(device))
     return seen is not None and seen["visible"] is False
 
 
 def bus_findings(
     devices: Iterable[dict[str, Any]], asked_vendors: Collection[str]
-) -> list[Finding]:
+) -> list[FindingDoc]:
     """Return what is to be said of devices that only the bus saw.
 
     `asked_vendors` are the PCI vendors whose own prober ran: what it left out is its to explain.
@@ -142,7 +140,7 @@ def bus_findings(
     return findings + [_no_prober(group, fix) for fix, group in unasked.items()]
 
 
-def _display(device: dict[str, Any]) -> Finding:
+def _display(device: dict[str, Any]) -> FindingDoc:
     return finding(
         "display-only",
         f"{device['id']} ({device.get('vendor') or 'unknown vendor'}) is a display adapter",
@@ -153,7 +151,7 @@ def _display(device: dict[str, Any]) -> Finding:
     )
 
 
-def _no_driver(device: dict[str, Any]) -> Finding:
+def _no_driver(device: dict[str, Any]) -> FindingDoc:
     return finding(
         "no-driver",
         f"no kernel driver is bound to {device.get('name') or device['id']}",
@@ -163,7 +161,7 @@ def _no_driver(device: dict[str, Any]) -> Finding:
     )
 
 
-def _lent_away(device: dict[str, Any]) -> Finding:
+def _lent_away(device: dict[str, Any]) -> FindingDoc:
     return finding(
         "no-driver",
         f"{device.get('name') or device['id']} is lent to a guest or another program",
@@ -179,7 +177,7 @@ def _remedy(device: dict[str, Any]) -> str:
     return f"pip install 'probe-core[{extra}]'" if extra else "install a prober for it"
 
 
-def _no_prober(devices: list[dict[str, Any]], fix: str) -> Finding:
+def _no_prober(devices: list[dict[str, Any]], fix: str) -> FindingDoc:
     """Say once, not eight times on a server, that nobody asked these devices."""
     names = [device.get("name") or device["id"] for device in devices]
     counted = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from probe_core import __version__
-from probe_core.findings import finding
-from probe_core.merge import Said, merge
-from probe_core.outcomes import Collected, failed
-from probe_core.primary import bus_findings, choose, in_order, lost
-from probe_core.probers.fallback import ACCELERATORS, last_resort, verdict
+from probe_core.model.findings import finding
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.pipeline.collect import Collected, failed
+from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.primary import bus_findings, choose, in_order, lost
+from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
 
 TYPE_CHECKING = False
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    from probe_core.findings import Finding
     from probe_core.machine import Machine
+    from probe_core.model.document import FindingDoc
     from probe_core.registry.select import Decision
 
 __all__ = [
@@ -170,7 +171,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
     }
 
 
-def ignored_settings(sentences: Sequence[str]) -> list[Finding]:
+def ignored_settings(sentences: Sequence[str]) -> list[FindingDoc]:
     fix = "correct it; `probe --help` lists the settings"
     return [finding("config-ignored", "a setting was ignored", why, fix) for why in sentences]
 
@@ -179,7 +180,7 @@ def last_findings(
     document: Mapping[str, Any],
     node: Mapping[str, Any],
     decisions: Sequence[Decision],
-) -> list[Finding]:
+) -> list[FindingDoc]:
     ran = {o["prober"] for o in document["outcomes"] if o["status"] != "skipped"}
     found = bus_findings(document["devices"], _vendors(decisions, ran))
     memory = node["memory"]
@@ -193,6 +194,6 @@ def last_findings(
     return found
 
 
-def in_severity(findings: list[Finding]) -> list[Finding]:
+def in_severity(findings: list[FindingDoc]) -> list[FindingDoc]:
     rank = {"error": 0, "warning": 1, "info": 2}
     return sorted(findings, key=lambda one: rank[one["severity"]])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.assemble import (
+from probe_core.model.findings import finding
+from probe_core.pipeline.assemble import (
     assemble,
     ignored_settings,
     in_severity,
@@ -16,10 +17,9 @@ from probe_core.assemble import (
     share_memory,
     with_cpu,
 )
-from probe_core.findings import finding
-from probe_core.gather import Cancelled, Gathered
-from probe_core.merge import merge
-from probe_core.node import describe
+from probe_core.pipeline.merge import merge
+from probe_core.pipeline.node import describe
+from probe_core.pipeline.run_probers import Cancelled, Gathered
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from probe_chipdb import Database
     from probe_core.config import Config
-    from probe_core.findings import Finding
-    from probe_core.grouping import Said
-    from probe_core.host import Host
     from probe_core.machine import Machine
+    from probe_core.model.document import FindingDoc
+    from probe_core.pipeline.identity import Said
     from probe_core.registry.discover import Registered
+    from probe_core.registry.host import Host
     from probe_core.visibility import Views
 
 __all__ = ["Cancelled", "run_pipeline"]
@@ -130,7 +130,7 @@ class _Chips:
     def __init__(self, file: str | None) -> None:
         self._file = file
         self._database: Database | None = None
-        self.findings: list[Finding] = []
+        self.findings: list[FindingDoc] = []
 
     def open(self) -> Database | None:
         """Return the database, or None with the reason among `findings`."""
@@ -152,7 +152,7 @@ def _rehearse(seen: Gathered, chips: _Chips) -> None:
     _see(devices, seen.machine)
 
 
-def _merge(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[Finding]]:
+def _merge(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[FindingDoc]]:
     """Merge; should that ever raise, leave out the probers whose sightings it cannot bear."""
     try:
         return merge(said)
@@ -160,9 +160,9 @@ def _merge(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[Finding]]:
         return _merge_what_can_be(said)
 
 
-def _merge_what_can_be(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[Finding]]:
+def _merge_what_can_be(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[FindingDoc]]:
     kept: list[Said] = []
-    left_out: list[Finding] = []
+    left_out: list[FindingDoc] = []
     for prober in dict.fromkeys(one.prober for one in said):
         more = [*kept, *(one for one in said if one.prober == prober)]
         try:
@@ -179,7 +179,7 @@ def _merge_what_can_be(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list
     return devices, [*left_out, *clashes]
 
 
-def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, list[Finding]]:
+def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, list[FindingDoc]]:
     from probe_core import visibility
 
     try:
@@ -201,15 +201,15 @@ def _ask_runtimes(
     """Ask CUDA and HIP themselves what they show, where the user allowed it."""
     if not (config.active and machine.live and views):
         return {}
-    from probe_core.visibility.asking import ask
+    from probe_core.runtimes import ask
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
     return ask(views, devices, machine.environ, **deadline)
 
 
-def _disagreements(asked: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+def _disagreements(asked: Mapping[str, Mapping[str, Any]]) -> list[FindingDoc]:
     if not asked:
         return []
-    from probe_core.visibility.asking import disagreements
+    from probe_core.runtimes import disagreements
 
     return disagreements(asked)

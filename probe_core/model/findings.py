@@ -4,9 +4,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from probe_core.model.document import FindingDoc, Severity
 
-    Finding = dict[str, Any]
+__all__ = ["CODES", "SEVERITIES", "finding"]
 
 SEVERITIES = ("info", "warning", "error")
 
@@ -50,10 +50,32 @@ def finding(
     why: str,
     fix: str,
     *,
-    severity: str = "warning",
+    severity: Severity = "warning",
     device: str | None = None,
-) -> Finding:
-    """Return a finding of the core; `code` must be one of `CODES`."""
+    prober: str | None = None,
+    setting: str | None = None,
+    variable: str | None = None,
+    step: str | None = None,
+    evidence: str | None = None,
+) -> FindingDoc:
+    """Return a finding of the core; `code` must be one of `CODES`.
+
+    `what`, `why` and `fix` are sentences for people; no code reads them. The rest are facts for
+    code and scripts: `device` an id, `prober` a prober's name, `setting` a key of
+    `config.SETTINGS`, `variable` an environment variable, `step` a step of readiness, `evidence`
+    a path with what it holds, an error code, or a library's own text.
+    """
     assert code in CODES, code
-    said = {"code": code, "severity": severity, "what": what, "why": why, "fix": fix}
-    return {**said, "device": device}
+    return {
+        "code": code,
+        "severity": severity,
+        "what": what,
+        "why": why,
+        "fix": fix,
+        "device": device,
+        "prober": prober,
+        "setting": setting,
+        "variable": variable,
+        "step": step,
+        "evidence": evidence,
+    }
