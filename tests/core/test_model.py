@@ -107,8 +107,9 @@ def test_changing_the_given_document_changes_nothing(document: dict[str, Any]) -
         ({"schema": 2}, "a report of schema 2; this core reads 1"),
         ({"schema": None}, "a report of schema None"),
         ({"devices": []}, "the report has no devices"),
-        ({"devices": [{"kind": "gpu"}]}, "lacks"),
-        ({"devices": None}, "lacks"),
+        ({"devices": [{"kind": "gpu"}]}, "a device has no 'id' that is text"),
+        ({"devices": None}, "the report has no devices"),
+        ({"findings": [{"code": 3}]}, "one of its findings has a 'code' of the wrong type"),
     ],
 )
 def test_document_that_is_no_report(
