@@ -5,7 +5,6 @@ from __future__ import annotations
 from probe_core import __version__
 from probe_core.model.findings import finding
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.pipeline.bus_findings import bus_findings
 from probe_core.pipeline.collect import failed
 from probe_core.pipeline.identity import Observation
 from probe_core.pipeline.merge import merge, with_every_field
@@ -177,7 +176,12 @@ def ignored_settings(ignored: Sequence[IgnoredSetting]) -> list[FindingDoc]:
 def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[FindingDoc]:
     """Return what is known only once the report stands: devices without a prober, memory."""
     ran = {o["prober"] for o in document["outcomes"] if o["status"] != "skipped"}
-    findings = bus_findings(document["devices"], _vendors(decisions, ran))
+    findings: list[FindingDoc] = []
+    unconfirmed = [d for d in document["devices"] if d["seen_by"] == ["bus"]]
+    if unconfirmed:
+        from probe_core.pipeline.bus_findings import bus_findings
+
+        findings += bus_findings(unconfirmed, _vendors(decisions, ran))
     memory = document["node"]["memory"]
     if memory["limit"] is not None:
         findings.append(

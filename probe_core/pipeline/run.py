@@ -186,6 +186,8 @@ def _merge_without_culprits(
 
 
 def _see(devices: Sequence[DeviceDoc], machine: Machine) -> tuple[Views, list[FindingDoc]]:
+    if not any(device["kind"] == "gpu" for device in devices):
+        return {}, []  # no variable hides anything else, and the rules need not be imported
     from probe_core import visibility
 
     try:
