@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 __all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
+"""Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
+
 SENTENCE_LIMIT = 1000
+"""Characters of a sentence about a setting: its value may be a path of a thousand characters."""
+
 FILE_LIMIT = 1 << 20
 """Bytes of a configuration file."""
 
@@ -140,8 +144,8 @@ def default_file(environ: Mapping[str, str]) -> str | None:
     """Return the user's own configuration file if there is one (XDG base directories)."""
     import os
 
-    home = environ.get("HOME") or ""
-    base = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    user = environ.get("HOME") or ""
+    base = environ.get("XDG_CONFIG_HOME") or (f"{user}/.config" if user else "")
     path = f"{base}/probe-core/config.toml" if base else ""
     return path if path and os.path.isfile(path) else None
 
@@ -276,9 +280,9 @@ def _seconds(value: str | float) -> float:
 def _flag(value: str | bool) -> bool:
     if isinstance(value, bool):
         return value
-    word = str(value).strip().lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
+    text = str(value).strip().lower()
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
     raise ValueError("expected 1 or 0")
 
 

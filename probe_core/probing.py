@@ -173,7 +173,7 @@ class _Call:
             key = (os.getpid(), config.key(), tuple(setting.reason for setting in ignored))
         if key is not None and not self._refresh and key in _cache and _cache[key][0] == environ:
             return _cache[key][1]
-        made = document(
+        plain = document(
             config,
             ignored,
             machine=self._machine,
@@ -181,15 +181,15 @@ class _Call:
             hooks=self._hooks,
             wake_fd=wake_fd,
         )
-        report = Report.of(made)
+        report = Report.of(plain)
         if key is not None:
             _cache[key] = (environ, report)
         return report
 
 
 def _wrong(argument: str, value: object, expected: str) -> str:
-    given = repr(value)[:80] if isinstance(value, (str, int)) else f"a {type(value).__name__}"
-    return f"the argument {argument!r} is {given}: expected {expected}"
+    shown = repr(value)[:80] if isinstance(value, (str, int)) else f"a {type(value).__name__}"
+    return f"the argument {argument!r} is {shown}: expected {expected}"
 
 
 def _checked_path(path: object) -> str | None:
@@ -249,7 +249,7 @@ def document(
         from probe_core.registry.host import Host
 
         host = Host(hooks)
-    made = run_pipeline(
+    report = run_pipeline(
         machine or Machine(),
         config,
         ignored,
@@ -257,8 +257,8 @@ def document(
         host=host,
         wake_fd=wake_fd,
     )
-    made["findings"] = unusable + made["findings"]
-    return made
+    report["findings"] = unusable + report["findings"]
+    return report
 
 
 def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:

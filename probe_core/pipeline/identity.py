@@ -34,18 +34,18 @@ class Group:
     """The observations of one device.
 
     `members` maps ranks (0 is the most believed) to observations. `unique_ids` maps what a device
-    has but once (``pci``, ``uuid``) to its id. `foreign` holds (prober, id) of ids that belong to
+    has but once (``pci``, ``uuid``) to its id. `stray` holds (prober, id) of ids that belong to
     another device.
     """
 
-    __slots__ = ("foreign", "ids", "members", "unique_ids")
+    __slots__ = ("ids", "members", "stray", "unique_ids")
 
     def __init__(self) -> None:
         self.members: dict[int, Observation] = {}
         self.ids: set[str] = set()
         self.unique_ids: dict[str, str] = {}
         # A dict as an ordered set: findings come in the order of the sightings.
-        self.foreign: dict[tuple[str, str], None] = {}
+        self.stray: dict[tuple[str, str], None] = {}
 
     @property
     def name(self) -> str:
@@ -58,30 +58,30 @@ class Group:
         return [self.members[rank] for rank in sorted(self.members)]
 
     def add(
-        self, rank: int, observation: Observation, own: Iterable[str], foreign: Iterable[str]
+        self, rank: int, observation: Observation, own: Iterable[str], stray: Iterable[str]
     ) -> None:
         """Add an observation, with those of its ids that are this device's and the others."""
         self.members[rank] = observation
         for identity in own:
             self.ids.add(identity)
             self.unique_ids |= _unique(identity)
-        self.foreign |= dict.fromkeys((observation.prober, identity) for identity in foreign)
+        self.stray |= dict.fromkeys((observation.prober, identity) for identity in stray)
 
     def absorb(self, other: Group) -> None:
         """Take over another group: it is the same device."""
         self.members |= other.members
         self.ids |= other.ids
         self.unique_ids |= other.unique_ids
-        self.foreign |= other.foreign
+        self.stray |= other.stray
 
 
 def group(ranked: Iterable[Observation]) -> list[Group]:
     """Return one group for each device; `ranked` are the observations, the most believed first."""
     owners: dict[str, Group] = {}
     for rank, observation in enumerate(ranked):
-        own, foreign = _split_ids(observation.sighting["ids"], owners)
+        own, stray = _split_ids(observation.sighting["ids"], owners)
         target = _joined([owners[identity] for identity in own if identity in owners])
-        target.add(rank, observation, own, foreign)
+        target.add(rank, observation, own, stray)
         for identity in target.ids:
             owners[identity] = target
     return sorted(dict.fromkeys(owners.values()), key=_best_rank)
@@ -91,15 +91,15 @@ def _split_ids(ids: Collection[str], owners: Mapping[str, Group]) -> tuple[list[
     """Split a sighting's ids, the strongest first, into those of one device and those of others."""
     unique_ids: dict[str, str] = {}
     own: list[str] = []
-    foreign: list[str] = []
+    stray: list[str] = []
     for identity in sorted(ids, key=strength):
         implied = owners[identity].unique_ids if identity in owners else _unique(identity)
         if any(unique_ids.get(kind, value) != value for kind, value in implied.items()):
-            foreign.append(identity)
+            stray.append(identity)
         else:
             own.append(identity)
             unique_ids |= implied
-    return own, foreign
+    return own, stray
 
 
 def _unique(identity: str) -> dict[str, str]:
@@ -125,15 +125,15 @@ def conflicts(groups: Sequence[Group]) -> Iterator[FindingDoc]:
     """Report each id that was not believed."""
     owners = {identity: device.name for device in groups for identity in device.ids}
     for device in groups:
-        for prober, identity in device.foreign:
-            yield _foreign_id(device, prober, identity, owners.get(identity))
+        for prober, identity in device.stray:
+            yield _stray_id(device, prober, identity, owners.get(identity))
         # Vulkan and Level Zero make up UUIDs of their own: two of them prove nothing.
         vague = sorted(i for i in device.ids if i.startswith("uuid:") and not single(i))
         if len(vague) > 1:
             yield _several_uuids(device, vague)
 
 
-def _foreign_id(device: Group, prober: str, identity: str, owner: str | None) -> FindingDoc:
+def _stray_id(device: Group, prober: str, identity: str, owner: str | None) -> FindingDoc:
     own = device.unique_ids.get(single(identity) or "")
     return finding(
         "identity-conflict",

@@ -63,7 +63,7 @@ class _Merger:
         for observation in self._group.observations:
             for name, value in observation.sighting.items():
                 self._add(name, value, observation.prober)
-        for prober, identity in self._group.foreign:
+        for prober, identity in self._group.stray:
             self._others.setdefault("ids", []).append({"prober": prober, "value": identity})
         probers = dict.fromkeys(observation.prober for observation in self._group.observations)
         self._fields["sources"] = self._sources

@@ -63,9 +63,9 @@ class ProberRun:
         registered: Mapping[str, Registered],
         wake_fd: int,
         lap: Lap,
-        meanwhile: Callable[[], object],
+        while_running: Callable[[], object],
     ) -> None:
-        """Find, select and run all other probers; `meanwhile` is called while they run.
+        """Find, select and run all other probers; `while_running` is called while they run.
 
         Raises `Cancelled` when `wake_fd` became readable.
         """
@@ -74,7 +74,7 @@ class ProberRun:
         lap("discover")
         self._select(probers)
         lap("select")
-        self._run_selected(wake_fd, meanwhile)
+        self._run_selected(wake_fd, while_running)
         lap("run")
 
     def _select(self, probers: Sequence[Prober]) -> None:
@@ -86,7 +86,7 @@ class ProberRun:
                 details = {"selected": decision.cause is None, "reason": decision.reason}
                 self.host.observe("selected", {"prober": decision.prober.name, **details})
 
-    def _run_selected(self, wake_fd: int, meanwhile: Callable[[], object]) -> None:
+    def _run_selected(self, wake_fd: int, while_running: Callable[[], object]) -> None:
         """Run what was selected, each in a child; without any, nothing more is imported."""
         selected = [decision for decision in self.decisions if decision.cause is None]
         if selected:
@@ -94,7 +94,7 @@ class ProberRun:
 
             problem = cannot_start()
             if problem is None:
-                self._run_children([d.prober for d in selected], wake_fd, meanwhile)
+                self._run_children([d.prober for d in selected], wake_fd, while_running)
             else:
                 for decision in selected:
                     decision.cause, decision.reason = "no-child", problem
@@ -103,7 +103,7 @@ class ProberRun:
                 self.collected.skip(decision)
 
     def _run_children(
-        self, probers: Sequence[Prober], wake_fd: int, meanwhile: Callable[[], object]
+        self, probers: Sequence[Prober], wake_fd: int, while_running: Callable[[], object]
     ) -> None:
         from probe_core.isolation.launch import run_probers
 
@@ -114,7 +114,7 @@ class ProberRun:
             active=self.config.active,
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,
-            meanwhile=meanwhile,
+            meanwhile=while_running,
         )
         if any(run.status is None for run in runs):
             raise Cancelled
