@@ -17,7 +17,7 @@ from probe_core.model.runtimes import visible
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
-    from probe_core.model.document import Json, ReportDoc
+    from probe_core.model.document import ReportDoc
 
 __all__ = ["Report"]
 
@@ -85,9 +85,9 @@ class Report:
             document=frozen,
         )
 
-    def to_json(self) -> dict[str, Json]:
+    def to_json(self) -> ReportDoc:
         """Return the document as plain data, to be changed at will."""
-        document: dict[str, Json] = thaw(self._document)
+        document: ReportDoc = thaw(self._document)
         return document
 
     @property
