@@ -51,7 +51,7 @@ def test_entry_points(tmp_path: Path, chance: Chance) -> None:
     site = write_files(tmp_path / "site", {"acme-1.dist-info/entry_points.txt": content})
     entries, problems = scan([str(site)])
     assert all(entry.distribution == "acme" for entry in entries)
-    assert all(problem.why for problem in problems)
+    assert all(problem.reason and problem.evidence for problem in problems)
     probers, findings = discover({}, [str(site)])
     assert all(prober.name.isprintable() for prober in probers)
     assert all(finding["why"] for finding in findings)
@@ -98,7 +98,7 @@ def taken(fields: dict[str, Any]) -> None:
     for key, value in fields.items():
         take_field(prober, key, value)
     assert 1 <= prober.priority <= 999
-    assert all(problem.strip() for problem in prober.problems)
+    assert all(mistake.reason.strip() for mistake in prober.problems)
     reason = unmet(prober.when, Machine("/nowhere"), {"10de"})
     assert reason is None or reason
 
