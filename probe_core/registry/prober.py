@@ -19,8 +19,8 @@ DEFAULT_PRIORITY = 100
 """Above the built-in probers (60, 50), below every band that authors choose from (200 to 900)."""
 
 DEFAULT_DEADLINE_S = 5.0
-"""Import and call of a prober that names no deadline. A judgement: a laptop's GPU takes 2 s to resume
-(btop#1831), and a host should not wait much longer for a driver that hangs."""
+"""Import and call of a prober that names no deadline. A judgement: a laptop's GPU takes 2 s to
+resume (btop#1831), and a host should not wait much longer for a driver that hangs."""
 
 HOST = "(host)"
 """Stands for the distribution of a prober that the host registered itself; none can be named so."""
