@@ -114,7 +114,8 @@ class _Reader:
 
     def _declare_unless_asleep(self, path: str, mask: str) -> None:
         device = self._devices.sleeper(self.taker.real(path))
-        if device is None:
+        # Of a folder nothing but the link to it is kept, which wakes nobody.
+        if device is None or self._machine.listdir(path):
             self.taker.declare(path, mask)
         else:
             self._skipped.add(device.name)
@@ -125,7 +126,10 @@ class _Reader:
         elif self._holds(device, rule):
             for pattern, mask in rule.files.items():
                 for path in self._expansion.paths(pattern, device.folder):
-                    self.taker.declare(path, mask)
+                    if rule.asleep:
+                        self.taker.declare(path, mask)
+                    else:  # `physfn` leads to another device, which may sleep
+                        self._declare_unless_asleep(path, mask)
 
     def _holds(self, device: Device, rule: DeviceFiles) -> bool:
         """Return whether one of the rule's files holds the text that it must hold."""

@@ -92,7 +92,7 @@ def card(tree: Tree, power: str, **files: str) -> Watched:
     tree.file(f"{bridge}/current_link_speed", "16.0 GT/s PCIe\n")
     named = {"class": "0x030000", "vendor": "0x1002", "device": "0x744c", **files}
     named |= {"power/runtime_status": power, "current_link_width": "16"}
-    named |= {name: "1" for name in IDENTITY - set(named)}
+    named |= dict.fromkeys(IDENTITY - set(named), "1")
     named |= {"mem_info_vram_total": "25753026560", "product_name": "x", "serial_number": "12345"}
     for name, text in named.items():
         tree.file(f"{CARD}/{name}", f"{text}\n")
