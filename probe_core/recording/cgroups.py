@@ -45,6 +45,7 @@ def _memberships(machine: Machine, names: Sequence[str]) -> Iterator[tuple[str, 
     for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
         number, _, remainder = line.partition(":")
         controllers, _, path = remainder.partition(":")
+        # Hierarchy 0 is that of version 2; on a hybrid system it has no controllers' files.
         if number == "0" and not controllers:
             yield number, "", path
         for controller in controllers_read:

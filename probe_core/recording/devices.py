@@ -58,8 +58,9 @@ class Devices:
         A class folder leads to a device's own: /sys/class/hwmon/hwmon0 is below the GPU's. The
         device number is no driver's file, and is how DRM and accel nodes are found.
         """
-        folders = [*above(real)]
-        device = next(filter(None, map(self._by_real.get, reversed(folders))), None)
+        # The innermost device counts: a GPU's folder lies below those of its bridges.
+        folders = reversed([*above(real)])
+        device = next(filter(None, map(self._by_real.get, folders)), None)
         harmless = real.rpartition("/")[2] == _DEVICE_NUMBER
         return device if device and device.asleep and not harmless else None
 

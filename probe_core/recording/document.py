@@ -40,6 +40,7 @@ def load_table(raw: bytes) -> dict[str, Any]:
     """Return the table in a JSON text, nested at most 32 levels deep; raises `BadRecording`."""
     try:
         text = raw.decode("utf-8")
+        # Before `loads`, which may recurse in C as deep as the host's recursion limit allows.
         _check_nesting(text)
         data = json.loads(text, object_pairs_hook=_without_duplicates)
     except BadRecording:
@@ -71,6 +72,7 @@ def _check_nesting(text: str) -> None:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for name, value in pairs:
+        # JSON parsers differ on which of two equal keys counts; a reviewer reads one of them.
         if name in table:
             raise BadRecording(f"{shown(name)} is there twice")
         table[name] = value
@@ -101,6 +103,7 @@ def write(recording: Recording) -> str:
 
 def _text(content: bytes) -> str | list[str]:
     text = content.decode("utf-8", "replace")
+    # A list of lines loses the difference to a file whose last line has no end.
     if text.endswith("\n") and text.count("\n") > 1:
         return text[:-1].split("\n")
     return text

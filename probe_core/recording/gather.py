@@ -57,9 +57,10 @@ def gather(
     for declared in declarations:
         reader.declare(declared)
     taker = reader.taker
+    # After all declarations: a mask counts whichever of them names the file first.
     taker.take_declared()
     for declared in declarations:
-        for path in reader.found(declared.nodes):
+        for path in reader.matches(declared.nodes):
             taker.mark(path)
     names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
     for path, text in cgroups(machine, list(names)).items():
@@ -94,7 +95,7 @@ class _Reader:
         """The number of patterns that named too many paths."""
         return self._expansion.cut
 
-    def found(self, patterns: Iterable[str]) -> list[str]:
+    def matches(self, patterns: Iterable[str]) -> list[str]:
         """Return the paths that absolute patterns name."""
         return [path for pattern in patterns for path in self._expansion.paths(pattern)]
 
@@ -141,10 +142,13 @@ class _Reader:
 
 
 def _environ(machine: Machine, anonymiser: Anonymiser) -> dict[str, str]:
-    home = machine.environ.get("HOME") or "\0"  # a driver's manifest may lie in one's own folder
+    # VK_DRIVER_FILES may lead into the user's own folder, whose path holds his name.
+    own_folder = machine.environ.get("HOME") or "\0"
     values = {name: machine.environ[name] for name in VARIABLES if name in machine.environ}
     return {
         # Bytes that are not UTF-8 come as lone surrogates, which no document can hold.
-        name: anonymiser.uuids(value.replace(home, "/home")).encode("utf-8", "replace").decode()
+        name: anonymiser.uuids(value.replace(own_folder, "/home"))
+        .encode("utf-8", "replace")
+        .decode()
         for name, value in values.items()
     }

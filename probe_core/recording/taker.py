@@ -73,6 +73,7 @@ class Taker:
 
     def put(self, path: str, content: bytes) -> None:
         """Keep one file, if a recording has room for it."""
+        # `Recording` refuses more; a recording without the largest files is better than none.
         if self._total + len(content) > MAX_TOTAL:
             self.over += 1
             return
@@ -104,6 +105,7 @@ class Taker:
         for name in path.split("/")[1:]:
             step = f"{folder}/{name}"
             real = self._step(step)
+            # Written relative, as the kernel does: an absolute one would leave an unpacked root.
             if real != step:
                 self.links[step] = posixpath.relpath(real, folder or "/")
             folder = real

@@ -33,11 +33,9 @@ def unmet(when: list[When], machine: Machine, pci_vendors: Collection[str] | Non
 
 
 def _unmet(when: When, machine: Machine, pci_vendors: Collection[str] | None) -> str | None:
-    systems, arches = when.get("os"), when.get("machine")
-    if systems and machine.os not in systems:
-        return f"needs {joined(systems)}, this is {machine.os}"
-    if arches and machine.arch not in arches:
-        return f"needs {joined(arches)}, this is {machine.arch}"
+    for needed, own in ((when.get("os"), machine.os), (when.get("machine"), machine.arch)):
+        if needed and own not in needed:
+            return f"needs {joined(needed)}, this is {own}"
     vendors = when.get("pci_vendor")
     # None: the bus was not read, so the condition cannot be checked.
     if vendors and pci_vendors is not None and not _listed(vendors, pci_vendors):

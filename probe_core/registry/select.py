@@ -78,9 +78,7 @@ def _refusal(
         return "shadowed", f"{owners[prober.name].owner} has a prober of that name, and goes first"
     if problem := _api_problem(prober.api):
         return "api", problem
-    if prober.distribution != HOST and (
-        problem := allowed(prober.distribution, prober.version, config.allow)
-    ):
+    if problem := _not_allowed(prober, config):
         return "trust", problem
     if problem := unmet(prober.when, machine, pci_vendors):
         return "when", problem
@@ -100,6 +98,13 @@ def _blocked(name: str, config: Config) -> str | None:
     if name in config.disable:
         return f"disabled by {config.origins.get('disable', 'the settings')}"
     return None
+
+
+def _not_allowed(prober: Prober, config: Config) -> str | None:
+    """Return why the allowlist leaves a prober out; the host's own need not be on it."""
+    if prober.distribution == HOST:
+        return None
+    return allowed(prober.distribution, prober.version, config.allow)
 
 
 def _api_problem(needed: str) -> str | None:
