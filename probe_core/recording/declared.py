@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     Check = Callable[[object], str]
     """Returns a checked value, or raises `ValueError` with the mistake."""
 
-__all__ = ["MAX_PATTERNS", "Declared", "DeviceFiles", "declared"]
+__all__ = [
+    "DEVICE_KEYS",
+    "MAX_PATTERNS",
+    "RECORDS_KEYS",
+    "Declared",
+    "DeviceFiles",
+    "check_records",
+]
 
 MAX_PATTERNS = 256
 """Patterns that one prober declares at most; ours declare up to 40."""
@@ -27,9 +34,9 @@ MAX_PATTERNS = 256
 MAX_MISTAKES = 8
 """Mistakes of one manifest that become findings; the entries with others are left out as well."""
 
-_RECORDS_KEYS = ("files", "masks", "pci", "platform", "nodes", "cgroup")
-_DEVICE_KEYS = ("files", "masks", "asleep", "only_if")
-_PCI_KEYS = ("pci_vendor", "pci_class")
+RECORDS_KEYS = ("files", "masks", "pci", "platform", "nodes", "cgroup")
+DEVICE_KEYS = ("files", "masks", "asleep", "only_if", "pci_vendor", "pci_class")
+_PLATFORM_KEYS = DEVICE_KEYS[:4]  # a device of the device tree has no vendor or class in numbers
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -68,7 +75,7 @@ class Declared:
         return not (self.files or self.nodes or self.cgroup or self.pci or self.platform)
 
 
-def declared(records: object) -> tuple[Declared, list[str]]:
+def check_records(records: object) -> tuple[Declared, list[str]]:
     """Return what the value of `records` declares, and a sentence for each mistake in it."""
     check = _Check()
     try:
@@ -89,12 +96,14 @@ class _Check:
         """Return what is right in the value of `records`."""
         result = Declared()
         before = self._count
-        table = self._table("records", value, _RECORDS_KEYS)
+        table = self._table("records", value, RECORDS_KEYS)
         result.files = self._files("records", table, check_absolute, before)
         result.nodes = self._texts("records.nodes", table.get("nodes", []), _node)
         result.cgroup = self._texts("records.cgroup", table.get("cgroup", []), _cgroup_file)
-        result.pci = self._devices("records.pci", table.get("pci", []), _PCI_KEYS)
-        result.platform = self._devices("records.platform", table.get("platform", []), ())
+        result.pci = self._devices("records.pci", table.get("pci", []), DEVICE_KEYS)
+        result.platform = self._devices(
+            "records.platform", table.get("platform", []), _PLATFORM_KEYS
+        )
         return result
 
     def _devices(self, place: str, value: object, keys: tuple[str, ...]) -> list[DeviceFiles]:
@@ -104,7 +113,7 @@ class _Check:
 
     def _device(self, place: str, value: object, keys: tuple[str, ...]) -> DeviceFiles:
         result, before = DeviceFiles(), self._count
-        table = self._table(place, value, (*_DEVICE_KEYS, *keys))
+        table = self._table(place, value, keys)
         if type(table.get("asleep", False)) is not bool:
             self._note(f"{place}.asleep", "expected true or false")
         result.asleep = table.get("asleep") is True

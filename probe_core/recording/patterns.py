@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["MAX_MATCHES", "Expansion", "check_absolute", "check_relative", "is_public"]
+__all__ = ["MAX_MATCHES", "ROOTS", "Expansion", "check_absolute", "check_relative", "is_public"]
 
 MAX_PATTERN = 256
 """Characters of one pattern; the longest of ours has 64."""
@@ -27,11 +27,13 @@ MAX_MATCHES = 10_000
 MAX_WILDCARDS = 2
 """``*`` and ``#`` in one name: with each more, a match takes a power more of time in its length."""
 
-_ROOTS = ("/proc/", "/sys/", "/opt/", "/usr/lib/", "/usr/local/", "/usr/share/")
+ROOTS = ("/proc/", "/sys/", "/opt/", "/usr/lib/", "/usr/local/", "/usr/share/")
+"""Folders that drivers and their vendors' packages write; /etc holds keys and passwords."""
+
 _OF_PROCESSES = re.compile(r"/proc/(?:[0-9]+|self|thread-self|[^/]*[*#][^/]*)(?:/|\Z)")
 
 
-def check_absolute(pattern: object, roots: tuple[str, ...] = _ROOTS) -> str:
+def check_absolute(pattern: object, roots: tuple[str, ...] = ROOTS) -> str:
     """Return a pattern below one of `roots`; raises `ValueError` with the mistake."""
     text = _checked(pattern)
     if not text.startswith("/"):
@@ -73,7 +75,7 @@ def is_public(real: str) -> bool:
 
     /opt/rocm may be a link into somebody's home, and /proc/net leads to a process.
     """
-    return real.startswith((*_ROOTS, "/dev/")) and not _OF_PROCESSES.match(real)
+    return real.startswith((*ROOTS, "/dev/")) and not _OF_PROCESSES.match(real)
 
 
 class Expansion:

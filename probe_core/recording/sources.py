@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.machine.trust import allowed, untrusted
 from probe_core.probers.records import RECORDS
-from probe_core.recording.declared import declared
+from probe_core.recording.declared import check_records
 from probe_core.registry.discover import discover, manifest_problem
 from probe_core.registry.prober import Mistake
 
@@ -57,12 +57,12 @@ class Sources:
 
 def own_declarations() -> list[Declared]:
     """Return what the core's own probers declare."""
-    return [declared(records)[0] for records in RECORDS.values()]
+    return [check_records(records)[0] for records in RECORDS.values()]
 
 
 def declared_by(prober: Prober) -> tuple[Declared, list[FindingDoc]]:
     """Return what a prober's manifest declares, and a finding for each mistake in it."""
-    declaration, mistakes = declared(prober.records)
+    declaration, mistakes = check_records(prober.records)
     return declaration, [
         manifest_problem(prober, Mistake(mistake, f"{prober.manifest}: {mistake}"), _FIX)
         for mistake in mistakes

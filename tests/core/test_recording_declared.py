@@ -15,7 +15,7 @@ from trees import Tree
 from probe_core import Machine
 from probe_core.probers.records import RECORDS
 from probe_core.recording.anonymise import Anonymiser
-from probe_core.recording.declared import MAX_MISTAKES, MAX_PATTERNS, declared
+from probe_core.recording.declared import MAX_MISTAKES, MAX_PATTERNS, check_records
 from probe_core.recording.gather import Gathered, gather
 from probe_core.recording.masks import KINDS, check_mask, masked
 from probe_core.recording.patterns import MAX_MATCHES
@@ -26,11 +26,11 @@ AWAKE = {"files": ["busy"], "pci_vendor": ["1ac0"]}
 
 def test_every_declaration_of_the_repository_is_right() -> None:
     assert recorded.declarations()  # which asserts that none has a mistake
-    assert [declared(records)[1] for records in RECORDS.values()] == [[]] * len(RECORDS)
+    assert [check_records(records)[1] for records in RECORDS.values()] == [[]] * len(RECORDS)
 
 
 def test_no_declaration_is_none_and_no_mistake() -> None:
-    result, mistakes = declared({})
+    result, mistakes = check_records({})
     assert (result.is_empty, mistakes) == (True, [])
 
 
@@ -79,7 +79,7 @@ MISTAKES: list[tuple[Any, str, list[str]]] = [
 def test_a_mistake_is_named_and_costs_no_more_than_its_table(
     records: Any, message: str, good: list[str]
 ) -> None:
-    result, mistakes = declared(records)
+    result, mistakes = check_records(records)
     assert len(mistakes) == 1
     assert message in mistakes[0]
     assert mistakes[0].startswith("records")
@@ -108,34 +108,34 @@ DEVICE_MISTAKES: list[tuple[dict[str, Any], str]] = [
 def test_a_device_s_files_are_left_out_when_their_limits_are_not_understood(
     change: dict[str, Any], message: str
 ) -> None:
-    result, mistakes = declared({"pci": [AWAKE, AWAKE | change, AWAKE]})
+    result, mistakes = check_records({"pci": [AWAKE, AWAKE | change, AWAKE]})
     assert len(mistakes) == 1
     assert message in mistakes[0]
     assert [rule.files for rule in result.pci] == [{"busy": ""}] * 2
 
 
 def test_a_platform_device_has_no_pci_vendor() -> None:
-    result, (mistake,) = declared({"platform": AWAKE})
+    result, (mistake,) = check_records({"platform": AWAKE})
     assert "records.platform[0]: unknown key 'pci_vendor'" in mistake
     assert result.platform == []
 
 
 def test_patterns_and_mistakes_are_bounded() -> None:
-    result, mistakes = declared({"files": [f"/sys/{n}" for n in range(MAX_PATTERNS + 9)]})
+    result, mistakes = check_records({"files": [f"/sys/{n}" for n in range(MAX_PATTERNS + 9)]})
     assert len(result.files) == MAX_PATTERNS
     assert mistakes == [
         f"records.files: more than {MAX_PATTERNS} patterns; the others are left out"
     ]
     bad = {f"key{n}": n for n in range(3000)} | {"pci": [{"masks": 5, "files": ["x"]}] * 90}
-    result, mistakes = declared(bad)
+    result, mistakes = check_records(bad)
     assert len(mistakes) == MAX_MISTAKES
     assert result.pci == []  # also those whose mistakes are no longer listed
     nested = json.loads("[" * 900 + "]" * 900)
-    assert declared({"files": nested, "pci": nested})[0].is_empty
+    assert check_records({"files": nested, "pci": nested})[0].is_empty
 
 
 def record(tree: Tree, records: dict[str, Any], **environ: str) -> Gathered:
-    result, mistakes = declared(records)
+    result, mistakes = check_records(records)
     assert mistakes == []
     return gather(Machine(str(tree.root), environ), "recorded", [result], Anonymiser(b"s" * 16))
 
@@ -256,7 +256,7 @@ def test_a_mask_holds_whoever_else_declares_the_file(tree: Tree) -> None:
     plain = {"files": ["/sys/class/acme/*/serial"]}
     serial = "/sys/devices/acme/serial"
     careful = {"files": [serial], "masks": {serial: "serial"}}
-    both = [declared(records)[0] for records in (plain, careful)]
+    both = [check_records(records)[0] for records in (plain, careful)]
     machine = Machine(str(tree.root))
     for order in (both, both[::-1]):
         found = gather(machine, "recorded", order).recording
@@ -325,7 +325,7 @@ ANY = st.recursive(
 
 @given(ANY)
 def test_any_value_is_declared_or_a_mistake(value: Any) -> None:
-    result, mistakes = declared(value)
+    result, mistakes = check_records(value)
     assert len(mistakes) <= MAX_MISTAKES
     assert all(mistake.isprintable() for mistake in mistakes)
     gather(Machine(str(Path(__file__).parent)), "recorded", [result])

@@ -11,6 +11,8 @@ from hypothesis import given
 
 from probe_core.api import Machine
 from probe_core.machine.trust import allowed
+from probe_core.recording.declared import check_records
+from probe_core.recording.gather import gather
 from probe_core.registry.conditions import unmet
 from probe_core.registry.discover import discover
 from probe_core.registry.entrypoints import scan
@@ -32,6 +34,23 @@ MANIFEST = {
                 "any_path": ["/dev/acme0", "/sys/*/acme*"],
                 "any_module": ["acme"],
                 "pci_vendor": ["1ac0"],
+            },
+            "records": {
+                "files": ["/sys/class/acme/#/id", "/opt/acme/version"],
+                "masks": {"/sys/class/acme/#/id": "hex64"},
+                "pci": [
+                    {
+                        "pci_vendor": ["1ac0"],
+                        "pci_class": ["12"],
+                        "asleep": True,
+                        "only_if": {"status": "up"},
+                        "files": ["memory"],
+                        "masks": {"memory": "decimal64:x"},
+                    }
+                ],
+                "platform": {"files": ["busy"]},
+                "nodes": ["/dev/acme#"],
+                "cgroup": ["memory.max"],
             },
         }
     },
@@ -91,6 +110,7 @@ def test_fields_of_manifests(chance: Chance) -> None:
     taken({key: chance.value() for key in keys})
     taken({"when": {key: chance.value(2) for key in WHEN_KEYS}})
     taken({"when": chance.value()})
+    taken({"records": chance.value()})
 
 
 def taken(fields: dict[str, Any]) -> None:
@@ -99,6 +119,11 @@ def taken(fields: dict[str, Any]) -> None:
         take_field(prober, key, value)
     assert 1 <= prober.priority <= 999
     assert all(mistake.reason.strip() for mistake in prober.problems)
+    declared, mistakes = check_records(prober.records)
+    assert all(mistake.isprintable() for mistake in mistakes)
+    for patterns in (declared.files, declared.nodes):
+        assert all(path.startswith("/") and "/../" not in f"{path}/" for path in patterns)
+    gather(Machine("/nowhere"), "recorded", [declared])
     reason = unmet(prober.when, Machine("/nowhere"), {"10de"})
     assert reason is None or reason
 

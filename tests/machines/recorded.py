@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from probe_core import recording
-from probe_core.recording.declared import Declared, declared
+from probe_core.recording.declared import Declared, check_records
 from probe_core.recording.document import parse
 from probe_core.recording.sources import own_declarations
 
@@ -43,7 +43,7 @@ def declarations() -> list[Declared]:
     declared_all = own_declarations()
     for manifest in sorted(ROOT.glob("plugins/*/src/*/prober.json")):
         for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
-            result, mistakes = declared(fields["records"])
+            result, mistakes = check_records(fields["records"])
             assert not mistakes, (name, mistakes)
             declared_all.append(result)
     return declared_all
