@@ -261,8 +261,8 @@ def kept() -> str:
     for manifest in sorted(source.ROOT.glob("plugins/*/src/*/prober.json")):
         owner = f"probe-{manifest.parents[2].name}"
         for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
-            if fields["records"]:
-                plugins.append(_declaration(f"{owner}, {name}", fields["records"]))
+            if records := fields.get("records"):
+                plugins.append(_declaration(f"{owner}, {name}", records))
     variables = "### Variables\n\nOf the environment, what decides which devices a program sees.\n"
     return "\n\n".join([*own, *plugins, variables, _list(VARIABLES)])
 
@@ -298,11 +298,12 @@ def _devices_of(kind: str, rule: Mapping[str, Any]) -> str:
         words.append(f"whose class begins with {', '.join(rule['pci_class'])}")
     if kind == "platform":
         words.append("that the device tree describes")
-    words.append("also while it sleeps" if rule.get("asleep") else "while it is awake")
+    title = " ".join(words)
+    title += ", also while it sleeps" if rule.get("asleep") else ", while it is awake"
     if rule.get("only_if"):
         pairs = ", ".join(f"`{file}` is {text}" for file, text in rule["only_if"].items())
-        words.append(f"and one of these holds: {pairs}")
-    return " ".join(words) + "."
+        title += f" and one of these holds: {pairs}"
+    return f"{title}."
 
 
 def masks() -> str:

@@ -114,12 +114,17 @@ class _Reader:
                         self._declare_below(device, rule)
 
     def _declare_unless_asleep(self, path: str, mask: str) -> None:
-        device = self._devices.sleeper(self.taker.real(path))
-        # Of a folder nothing but the link to it is kept, which wakes nobody.
-        if device is None or self._machine.listdir(path):
+        device = self._sleeper(path)
+        if device is None:
             self.taker.declare(path, mask)
         else:
             self._skipped.add(device.name)
+
+    def _sleeper(self, path: str) -> Device | None:
+        """Return the device that reading the file at `path` could wake."""
+        device = self._devices.sleeper(self.taker.real(path))
+        # Of a folder nothing but the link to it is kept, which wakes nobody.
+        return None if device and self._machine.listdir(path) else device
 
     def _declare_below(self, device: Device, rule: DeviceFiles) -> None:
         if device.asleep and not rule.asleep:
@@ -138,6 +143,7 @@ class _Reader:
             (self._machine.read(path, 64) or "").lower() == text
             for pattern, text in rule.only_if.items()
             for path in self._expansion.paths(pattern, device.folder)
+            if rule.asleep or self._sleeper(path) is None
         )
 
 

@@ -70,12 +70,12 @@ def _check_plain(path: str) -> None:
         raise ValueError(f"{shown(path)} has more than {MAX_WILDCARDS} wildcards in one name")
 
 
-def is_public(real: str) -> bool:
+def is_public(real: str, roots: tuple[str, ...] = ROOTS) -> bool:
     """Return whether a path, its links resolved, is one that a recording may hold.
 
-    /opt/rocm may be a link into somebody's home, and /proc/net leads to a process.
+    A folder of /opt may be a link into somebody's home, and /proc/net leads to a process.
     """
-    return real.startswith((*ROOTS, "/dev/")) and not _OF_PROCESSES.match(real)
+    return real.startswith(roots) and not _OF_PROCESSES.match(real)
 
 
 class Expansion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from probe_core.recording.errors import BadRecording
-from probe_core.recording.limits import MAX_ENTRIES, MAX_TOTAL
+from probe_core.recording.limits import MAX_DEPTH, MAX_ENTRIES, MAX_TOTAL
 from probe_core.recording.masks import masked
 from probe_core.recording.paths import check_path
 from probe_core.recording.patterns import is_public
@@ -59,26 +59,33 @@ class Taker:
     def take_declared(self) -> None:
         """Read every file that was declared."""
         for real, paths in self._declared.items():
-            if len(self.files) + len(self.links) >= MAX_ENTRIES - _RESERVE:
-                self.over += 1
-            else:
+            if self._has_room(_RESERVE):
                 self._take(real, list(paths))
+            else:
+                self.over += 1
 
     def mark(self, path: str) -> None:
         """Note that a device node exists, by an empty file; it is not opened."""
         real = self.real(path)
-        if is_public(real):
+        if not is_public(real, ("/dev/",)):
+            self.unreadable.append(path)
+        elif self._has_room(MAX_DEPTH):
             self._keep_links(path)
             self.put(real, b"")
+        else:
+            self.over += 1
 
     def put(self, path: str, content: bytes) -> None:
         """Keep one file, if a recording has room for it."""
         # `Recording` refuses more; a recording without the largest files is better than none.
-        if self._total + len(content) > MAX_TOTAL:
+        if self._total + len(content) > MAX_TOTAL or not self._has_room():
             self.over += 1
             return
         self._total += len(content)
         self.files[path] = content
+
+    def _has_room(self, reserve: int = 0) -> bool:
+        return len(self.files) + len(self.links) < MAX_ENTRIES - reserve
 
     def _take(self, real: str, paths: list[str]) -> None:
         try:

@@ -200,7 +200,10 @@ def test_no_way_to_a_sleeping_device_s_file_reads_it(tree: Tree) -> None:
                 "/sys/class/drm/card#/dev",
                 "/sys/class/drm/card#/device",
             ],
-            "pci": {"files": ["physfn/busy", "physfn"]},
+            "pci": [
+                {"files": ["physfn/busy", "physfn"]},
+                {"files": ["class"], "only_if": {"physfn/busy": "1"}},
+            ],
         },
     )
     assert sorted(found.recording.files) == [f"{GPU}/drm/card0/dev", f"{virtual}/busy"]
@@ -226,8 +229,25 @@ def test_platform_devices_that_the_device_tree_describes(tree: Tree) -> None:
 def test_nodes_are_marked_and_never_opened(tree: Tree) -> None:
     tree.file("/dev/acme0", "what only opening gives")
     tree.file("/dev/acmectl", "no number")
-    found = record(tree, {"nodes": ["/dev/acme#"]})
+    tree.link("/dev/acme1", "/dev/acme0")
+    tree.link("/opt/acme", "/dev/acme0")
+    found = record(tree, {"nodes": ["/dev/acme#"], "files": ["/opt/acme"]})
     assert found.recording.files == {"/dev/acme0": b""}
+    assert found.recording.links == {"/dev/acme1": "acme0"}
+    assert found.unreadable == ["/opt/acme"]
+
+
+def test_more_nodes_and_groups_than_a_recording_holds(tree: Tree, monkeypatch: Any) -> None:
+    monkeypatch.setattr("probe_core.recording.taker.MAX_ENTRIES", 70)
+    for number in range(20):
+        tree.file(f"/dev/acme{number}", "")
+    tree.file("/proc/self/cgroup", "0::/" + "/".join("a" * 33) + "\n")
+    for depth in range(33):
+        tree.file("/sys/fs/cgroup" + "/a" * depth + "/memory.max", "1\n")
+        tree.file("/sys/fs/cgroup" + "/a" * depth + "/memory.stat", "1\n")
+    found = record(tree, {"nodes": ["/dev/acme#"], "cgroup": ["memory.max", "memory.stat"]})
+    assert len(found.recording.files) == 70
+    assert found.over == 20 - 6 + 1 + 2 * 33 - 64
 
 
 def test_a_link_out_of_the_system_s_own_folders_is_not_followed(tree: Tree) -> None:
