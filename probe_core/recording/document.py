@@ -7,11 +7,12 @@ import re
 
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import MAX_NESTING, MAX_TABLES
+from probe_core.recording.paths import check_target
 from probe_core.recording.recording import Recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from probe_core.model.document import Json
 
 __all__ = ["SCHEMA", "load_table", "parse", "write"]
 
@@ -33,10 +34,14 @@ def parse(raw: bytes) -> Recording:
         raise BadRecording("its 'files' or 'links' is no table")
     if data.get("origin") is None:
         raise BadRecording("it has no origin, which begins with 'recorded' or 'invented'")
-    return Recording({path: _bytes(path, value) for path, value in files.items()}, links, data)
+    return Recording(
+        {path: _bytes(path, value) for path, value in files.items()},
+        {path: check_target(path, target) for path, target in links.items()},
+        data,
+    )
 
 
-def load_table(raw: bytes) -> dict[str, Any]:
+def load_table(raw: bytes) -> dict[str, Json]:
     """Return the table in a JSON text, nested at most 32 levels deep; raises `BadRecording`."""
     try:
         text = raw.decode("utf-8")
@@ -69,8 +74,8 @@ def _check_nesting(text: str) -> None:
         )
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
+def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    table: dict[str, Json] = {}
     for name, value in pairs:
         # JSON parsers differ on which of two equal keys counts; a reviewer reads one of them.
         if name in table:

@@ -23,8 +23,8 @@ from probe_core.recording.tarheader import BLOCK, Header, pax_records
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
-    from typing import Any
 
+    from probe_core.model.document import Json
     from probe_core.recording.stream import Stream
 
 __all__ = ["read_tar"]
@@ -56,7 +56,7 @@ class _Archive:
     def __init__(self, stream: Stream) -> None:
         self.files: dict[str, bytes] = {}
         self.links: dict[str, str] = {}
-        self.about: dict[str, Any] | None = None
+        self.about: dict[str, Json] | None = None
         self._folders: set[str] = set()
         self._stream = stream
         self._read = self._headers = self._total = 0
