@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
+    from typing import Any
 
     from probe_core.config import IgnoredSetting
     from probe_core.model import Report

@@ -69,7 +69,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.out(text.rstrip("\n"))
     else:
         _save(args.file, text, args.force)
-    for line in (*ignored, *_summary(args.file, gathered), *_coverage(sources), _LAST):
+    reasons = [setting.reason for setting in ignored]
+    for line in (*reasons, *_summary(args.file, gathered), *_coverage(sources), _LAST):
         context.err(line)
     return 0
 

@@ -147,8 +147,9 @@ def test_a_bad_entry_is_told_and_the_others_are_recorded(
 def test_who_may_not_run_declares_nothing(site: Path, machine: str, tmp_path: Path) -> None:
     install(site, "acme", PROBER, manifest(records=RECORDS))
     path = str(tmp_path / "acme.json")
-    env = environment(site, PROBE_ALLOW="probe-other")
+    env = environment(site, PROBE_ALLOW="probe-other", PROBE_TIMEOUT="soon")
     done = probe("record", path, "--machine", machine, env=env)
+    assert "PROBE_TIMEOUT set 'timeout' to 'soon'" in done.stderr
     assert (
         "Not covered: acme (probe-x-acme 1.2): probe-x-acme is not on the allowlist" in done.stderr
     )
