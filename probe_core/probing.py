@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
+    from typing import Any
 
     from probe_core.config import IgnoredSetting
     from probe_core.model import Report
@@ -61,10 +62,11 @@ def _as_registered(name: object, target: object) -> Registered:
         return {"target": target}
     items = getattr(target, "items", None)
     if callable(items):
-        fields: Registered = dict(items())
+        fields: Any = dict(items())  # checked one by one when the prober is made
         if not isinstance(fields.get("target"), str):
             raise ConfigError(f"the prober {name!r} needs a 'target', such as 'module:attribute'")
-        return fields
+        registered: Registered = fields
+        return registered
     module = getattr(target, "__name__", None)
     if getattr(target, "__spec__", None) is None or not isinstance(module, str):
         raise ConfigError(

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-__all__ = ["normalise_id", "pci_id", "single", "strength"]
+__all__ = ["UUID_PREFIXES", "normalise_id", "pci_id", "single", "strength"]
 
-_UUID_OF = ("GPU", "MIG", "CPU", "NPU")
+UUID_PREFIXES = ("GPU", "MIG", "CPU", "NPU")
 """What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
 _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
 ID_LIMIT = 256
@@ -37,7 +37,7 @@ def normalise_id(text: str) -> str:
 def _uuid(text: str) -> str:
     """Return a UUID with its prefix's case kept and its hex digits in lower case."""
     prefix, dash, digits = text.partition("-")
-    if dash and prefix.upper() in _UUID_OF:
+    if dash and prefix.upper() in UUID_PREFIXES:
         # MIG-GPU-…/7/0, NVML's form before driver 470, holds the GPU's own UUID.
         return f"{prefix.upper()}-{digits if digits.startswith('GPU-') else digits.lower()}"
     return text
@@ -72,5 +72,5 @@ def single(identity: str) -> str | None:
     """
     kind, _, value = identity.partition(":")
     if kind == "uuid":
-        return kind if value.startswith(tuple(f"{prefix}-" for prefix in _UUID_OF)) else None
+        return kind if value.startswith(tuple(f"{prefix}-" for prefix in UUID_PREFIXES)) else None
     return kind if kind == "pci" else None

@@ -22,6 +22,7 @@ from probe_core.cli import COMMANDS
 from probe_core.isolation import answers, run
 from probe_core.model import fields, kinds, parts, values
 from probe_core.model.findings import CODES, SEVERITIES
+from probe_core.recording import declared, patterns
 from probe_core.registry import discover, manifest
 
 REFERENCE = docpages.DOCS / "reference"
@@ -157,11 +158,15 @@ def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
     assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")
     assert f"above 0, to {manifest.MAX_DEADLINE_S:g}" in page("manifest")
     assert f"{manifest.FILE_LIMIT >> 10} KiB" in page("manifest")
+    assert f"declares at most {declared.MAX_PATTERNS} patterns" in page("manifest")
+    assert f"names at most {patterns.MAX_MATCHES:,} files" in page("manifest")
+    assert [root for root in patterns.ROOTS if f"`{root[:-1]}`" not in page("manifest")] == []
     assert f"at most {machine.READ_LIMIT >> 20} MiB" in page("machine")
 
 
 def test_every_key_of_a_manifest_is_documented() -> None:
     assert missing({*manifest._CHECKS, *manifest.WHEN_KEYS}, page("manifest")) == []
+    assert missing({*declared.RECORDS_KEYS, *declared.DEVICE_KEYS}, page("manifest")) == []
 
 
 def test_every_reserved_name_is_told_to_authors() -> None:

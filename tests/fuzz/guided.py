@@ -46,6 +46,7 @@ def manifest(data: bytes) -> None:
         return
     for key, value in (fields if isinstance(fields, dict) else {"when": fields}).items():
         module.take_field(prober, key, value)
+    import_module("probe_core.recording.declared").check_records(prober.records)
 
 
 def entry_points(data: bytes) -> None:
