@@ -151,7 +151,7 @@ class Device:
     cpu: Mapping[str, Any] | None = None
     """A CPU's identity, flags and kinds of cores."""
     visibility: Mapping[str, Mapping[str, Any]] = EMPTY
-    """Consumer → ``visible``, ``index``, ``reason``, ``variable``."""
+    """Runtime → ``visible``, ``index``, ``reason``, ``variable``."""
     unknown: Mapping[str, str] = EMPTY
     """Field → why it is not known."""
     sources: Mapping[str, str] = EMPTY

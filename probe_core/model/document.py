@@ -27,6 +27,7 @@ __all__ = [
     "ReportDoc",
     "Sighting",
     "SightingMemory",
+    "ViewDoc",
     "VisibilityDoc",
 ]
 
@@ -117,6 +118,20 @@ class VisibilityDoc(TypedDict):
     reason: str | None
     variable: NotRequired[str | None]
     one_of: NotRequired[list[int]]
+    settled_by: NotRequired[str]
+
+
+class ViewDoc(TypedDict):
+    """What one runtime shows: ids in its order, and what decided; see `probe visible --json`."""
+
+    visible: list[str]
+    hidden: dict[str, str | None]
+    variable: str | None
+    value: str | None
+    certain: bool
+    uncertain: NotRequired[str | None]
+    possible: NotRequired[list[str]]
+    one_of: NotRequired[list[list[str]]]
 
 
 class OtherDoc(TypedDict):

@@ -11,7 +11,7 @@ from probe_core.model.device import Device, device_of
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.node import Decision, Finding, Node, NodeMemory, Outcome
 from probe_core.model.plain import EMPTY, build, freeze, thaw
-from probe_core.model.runtimes import visible
+from probe_core.model.runtimes import canonical, in_runtime_order
 
 __all__ = ["Report"]
 
@@ -93,10 +93,11 @@ class Report:
         """Return the device that has this id, or None."""
         return next((d for d in self.devices if identity in d.ids or d.id == identity), None)
 
-    def visible(self, consumer: str) -> tuple[Device, ...]:
-        """Return the devices that a consumer (``cuda``, ``hip`` …) surely sees, in its order."""
-        seen = visible(self.to_json(), consumer)
-        return tuple(filter(None, (self.device(str(one["id"])) for one in seen)))
+    def visible(self, runtime: str) -> tuple[Device, ...]:
+        """Return the devices that a runtime (``cuda``, ``hip`` …) surely shows, in its order."""
+        name = canonical(runtime)
+        entries: list[Any] = [device.visibility.get(name) for device in self.devices]
+        return tuple(self.devices[place] for place in in_runtime_order(entries))
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)

@@ -127,8 +127,8 @@ def _troubles(
 def _unasked(device: Mapping[str, Any], failed_vendors: Collection[str]) -> bool:
     if device["seen_by"] != ["bus"]:
         return False
-    driver = device.get("driver", {}).get("name")
-    return not driver or device.get("pci", {}).get("id", "")[:4] in failed_vendors
+    driver = (device.get("driver") or {}).get("name")
+    return not driver or (device.get("pci") or {}).get("id", "")[:4] in failed_vendors
 
 
 _ORDER = (

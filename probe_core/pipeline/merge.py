@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc
     from probe_core.pipeline.identity import Group
 
-__all__ = ["Said", "merge"]
+__all__ = ["Said", "merge", "with_every_field"]
 
 _NESTED = frozenset({"pci", "clocks", "memory", "driver", "share", "node_index", "extra"})
 _UNITED = frozenset({"backends", "dt"})
@@ -36,7 +36,25 @@ def merge(said: Iterable[Said]) -> tuple[list[dict[str, Any]], list[FindingDoc]]
     """
     groups = group(sorted(said, key=lambda one: -one.priority))
     _adopt(groups)
-    return [_unite(one) for one in groups], list(conflicts(groups))
+    return [with_every_field(_unite(one)) for one in groups], list(conflicts(groups))
+
+
+def with_every_field(device: dict[str, Any]) -> dict[str, Any]:
+    """Return a device with the fields that visibility and what comes after it read as required."""
+    memory: dict[str, Any] = {
+        "kind": None,
+        "total": None,
+        "free": None,
+        "usable": None,
+        "parts": {},
+    }
+    empty: dict[str, Any] = {
+        **dict.fromkeys(("vendor", "name", "arch", "units", "pci", "driver", "power_state")),
+        "parent": None,
+        "backends": [],
+        "links": [],
+    }
+    return {**empty, **device, "memory": {**memory, **device.get("memory", {})}}
 
 
 def _adopt(groups: Sequence[Group]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from probe_core.model.findings import finding
 from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.passthrough import is_passthrough
+from probe_core.model.runtimes import hidden
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["bus_findings", "choose", "in_order", "lost"]
 
 _BUS_ONLY = ["bus"]
-# These hold a device for a guest or for a program that drives it itself.
-_NO_COMPUTE_DRIVERS = ("vfio-pci", "pci-stub", "xen-pciback")
-# libtpu drives TPUs from v5e on through vfio-pci (ray/_private/accelerators/tpu.py).
-_DRIVEN_BY_PROGRAMS = frozenset({("google", "vfio-pci")})
 _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
 
 
@@ -81,10 +78,8 @@ def _rank(device: dict[str, Any], priorities: Mapping[str, int]) -> tuple[Any, .
     )
 
 
-def _usable(
-    device: dict[str, Any], failed_vendors: Collection[str], silent: Collection[str]
-) -> bool:
-    if _hidden(device):
+def _usable(device: Any, failed_vendors: Collection[str], silent: Collection[str]) -> bool:
+    if hidden(device):
         return False
     if not set(device["seen_by"]) <= set(silent):
         return not lost(device)
@@ -109,13 +104,7 @@ def _pci_vendor(device: Mapping[str, Any]) -> str:
 
 def _lent(device: Mapping[str, Any]) -> bool:
     """Return whether a driver keeps the device for a guest, so that nothing here can use it."""
-    pair = (device.get("vendor"), _driver(device))
-    return pair[1] in _NO_COMPUTE_DRIVERS and pair not in _DRIVEN_BY_PROGRAMS
-
-
-def _hidden(device: dict[str, Any]) -> bool:
-    seen = device.get("visibility", {}).get(native_runtime(device))
-    return seen is not None and seen["visible"] is False
+    return is_passthrough(_driver(device), device.get("vendor"))
 
 
 def bus_findings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.runtimes import hidden
 from probe_core.pipeline.primary import choose
 from probe_core.visibility import CODES, annotate, findings, see
 
@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
+    from probe_core.model.document import DeviceDoc
     from probe_core.visibility import Views
-
-    Device = Mapping[str, Any]
 
 __all__ = ["refresh"]
 
@@ -31,34 +30,32 @@ def refresh(
     """
     node = document.get("node")
     os = str((node if isinstance(node, dict) else {}).get("os") or "linux")
-    devices = [device for device in document.get("devices") or () if isinstance(device, dict)]
+    devices: list[DeviceDoc] = document["devices"]
     views = see(devices, environ, os=os, versions=versions)
-    hidden = [str(device.get("id")) for device in devices if _hidden(device)]
+    hidden_before = {device["id"] for device in devices if hidden(device)}
     annotate(devices, views)
-    said = [one for one in document.get("findings") or () if one.get("code") not in CODES]
-    document["findings"] = said + findings(views)
-    _choose_primary(document, devices, hidden)
+    kept = [finding for finding in document.get("findings") or () if finding["code"] not in CODES]
+    document["findings"] = kept + findings(views)
+    _choose_primary(document, devices, hidden_before)
     return views
 
 
-def _hidden(device: Device) -> bool:
-    """Return whether a report says that its own runtime does not see the device."""
-    said = (device.get("visibility") or {}).get(native_runtime(device)) or {}
-    return said.get("visible") is False
-
-
 def _choose_primary(
-    document: dict[str, Any], devices: Sequence[dict[str, Any]], hidden: Collection[str]
+    document: dict[str, Any], devices: Sequence[DeviceDoc], hidden_before: Collection[str]
 ) -> None:
     """Choose the primary device anew where it is hidden here, or a better one no longer is.
 
-    `hidden` are the ids of the devices that the environment of the recording hid.
+    `hidden_before` are the ids of the devices that the environment of the recording hid.
     """
-    now = next((one for one in devices if one.get("id") == document.get("primary")), None)
-    freed = any(one.get("id") in hidden and not _hidden(one) for one in devices)
-    if now is not None and not _hidden(now) and not (freed and now.get("kind") == "cpu"):
+    primary = next((one for one in devices if one["id"] == document.get("primary")), None)
+    freed = any(device["id"] in hidden_before and not hidden(device) for device in devices)
+    cpu_for_want = freed and primary is not None and primary["kind"] == "cpu"
+    if primary is not None and not hidden(primary) and not cpu_for_want:
         return
-    blank = {"seen_by": ["recorded"], "memory": {"total": None}}
-    full = [{**one, **{k: v for k, v in blank.items() if not one.get(k)}} for one in devices]
+    # A hand-written report may not say who saw a device: as little as the bus is no reason to
+    # pass it over.
+    full: list[dict[str, Any]] = [
+        {**device, "seen_by": device["seen_by"] or ["recorded"]} for device in devices
+    ]
     chosen = choose(full, {}, ())
     document["primary"] = chosen["id"] if chosen else None

@@ -183,8 +183,9 @@ def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, li
     from probe_core import visibility
 
     try:
-        views = visibility.see(devices, machine.environ, os=machine.os)
-        visibility.annotate(list(devices), views)
+        whole: list[Any] = list(devices)
+        views = visibility.see(whole, machine.environ, os=machine.os)
+        visibility.annotate(whole, views)
         return views, visibility.findings(views)
     except Exception as error:  # a byte string in a variable must not keep the node from starting
         for device in devices:

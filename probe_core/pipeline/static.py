@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import FindingDoc
 
-__all__ = ["load_static", "read_document"]
+__all__ = ["complete", "load_static", "read_document"]
 
 FILE_LIMIT = 16 << 20
 TEXT_LIMIT = 4096
@@ -51,7 +51,9 @@ def read_document(path: str) -> dict[str, Any]:
     document = _safe(json.loads(raw, parse_constant=_no_number))
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
-    _complete(document)
+    complete(document)
+    if not document["devices"]:
+        raise ValueError("it has no devices")
     return document
 
 
@@ -72,13 +74,13 @@ def _safe(value: Any) -> Any:
     return value
 
 
-def _complete(document: dict[str, Any]) -> None:
+def complete(document: dict[str, Any]) -> None:
     """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use."""
     fill("the report", document)
     fill("its node", document["node"])
     fill("its node's memory", document["node"]["memory"])
     devices = document.get("devices")
-    if not isinstance(devices, list) or not devices:
+    if not isinstance(devices, list):
         raise ValueError("it has no devices")
     for device in devices:
         _complete_device(device)
