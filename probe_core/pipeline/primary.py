@@ -79,11 +79,11 @@ def _rank(device: dict[str, Any], priorities: Mapping[str, int]) -> tuple[Any, .
 
 
 def _usable(device: Any, failed_vendors: Collection[str], silent: Collection[str]) -> bool:
-    if hidden(device):
+    if hidden(device) or _lent(device):
         return False
     if not set(device["seen_by"]) <= set(silent):
         return not lost(device)
-    return bool(_driver(device)) and not _lent(device) and _pci_vendor(device) not in failed_vendors
+    return bool(_driver(device)) and _pci_vendor(device) not in failed_vendors
 
 
 def lost(device: Mapping[str, Any]) -> bool:

@@ -42,7 +42,8 @@ def see_through(
     visible = rocr.visible
     variable, value = deciding(environ, variables)
     mask = clr_visible(value, [by_id[name] for name in visible], variable or variables[0])
-    view = View(runtime, rocr.pool, [mask], variable=variable, value=environ.get(variable or ""))
+    raw = None if variable is None else environ[variable]
+    view = View(runtime, rocr.pool, [mask], variable=variable, value=raw)
     for name in rocr.pool:
         if name not in visible:
             entry = rocr.entry(name)

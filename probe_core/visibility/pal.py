@@ -31,7 +31,8 @@ def see(
     ids = ids_of(gpus_of(devices, "amd"))
     variable, value = deciding(environ, variables)
     mask = pal_visible(value, ids, variable or variables[0])
-    return View(runtime, ids, [mask], variable=variable, value=environ.get(variable or ""))
+    raw = None if variable is None else environ[variable]
+    return View(runtime, ids, [mask], variable=variable, value=raw)
 
 
 def pal_visible(value: str | None, ids: Sequence[str], name: str) -> Mask:
