@@ -65,4 +65,5 @@ def gib(count: float) -> str:
     """Return bytes for a sentence, rounded to a tenth: ``79.6 GiB``, ``80 GiB``, ``0 B``."""
     from probe_core.model.sizes import format_size
 
-    return format_size(count, decimals=1).replace(".0 ", " ")
+    whole = count % (1 << 30) == 0 and count < 1 << 40
+    return format_size(count, decimals=0 if whole else 1)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.leasing.acquire import Leased
+    from probe_core.model import Report
 
 __all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
 
@@ -86,10 +87,10 @@ def lease(
     share: bool = False,
     wait: float | bool = False,
     runtime: str | None = None,
-    report: Any = None,
+    report: Report | Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
-    measure: Callable[[], Any] | None = None,
+    measure: Callable[[], Report | Mapping[str, Any]] | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Lease:
     """Lease devices that nobody else leases, and say how to confine a process to them.

@@ -138,6 +138,7 @@ class Acquisition:
         """Name of the queue of all requests that the same devices would do for."""
         from binascii import crc32
 
+        # Requests that compete get the same name; a collision of CRCs only makes two queues one.
         names = "\n".join(sorted(key.own for _, key in self.keys))
         return f".queue-{crc32(names.encode('ascii', 'replace')):08x}"
 

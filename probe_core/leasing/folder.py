@@ -135,6 +135,7 @@ def lease_folder(environ: Mapping[str, str]) -> Folder:
             raise LeaseError(f"{VARIABLE}={named!a} is no absolute path", path=named)
         _make(named, _OWN_FOLDER)
         return Folder(named)
+    # One shared folder for all users, or they would not see each other's leases.
     for parent in _SHARED:
         path = f"{parent}/{_NAME}"
         if _open_to_all(parent):

@@ -11,20 +11,7 @@ from probe_core.leasing.owners import Owner, read_owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class LeaseDoc(TypedDict):
-        """One owner of one device, as `probe leases --json` lists it."""
-
-        device: str
-        state: str
-        pid: int | None
-        uid: int | None
-        since: float | None
-        share: bool
-        command: str
-        kept_by: list[int]
-
+    from probe_core.model.document import LeaseDoc
 
 __all__ = ["leases"]
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from probe_core.leasing.acquire import Choose, Leased
-    from probe_core.leasing.listing import LeaseDoc
     from probe_core.leasing.memory import Measure
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, LeaseDoc, ReportDoc
 
 __all__ = ["Request", "obtain", "plan"]
 
@@ -90,6 +89,7 @@ def _refusals(document: ReportDoc, request: Request) -> Refusals:
 def _usable(view: ReportDoc, request: Request, count: int) -> list[str]:
     """Return the ids of all devices that could be among the `count`."""
     memory, runtime = request.memory, request.runtime
+    # All that would do, not only `count`: which of them are free is known under the locks alone.
     try:
         groups, _ = choose(view, memory=memory, runtime=runtime)
     except SelectionError:
@@ -141,6 +141,7 @@ def _chooser(count: int, ranked: Sequence[DeviceDoc]) -> Choose:
             return None
         if count == 1 or len(free) == count:
             return sorted(free, key=lambda device: places[device["id"]])[:count]
+        # A process that took no lease keeps its device all the same.
         idle = [device for device in free if not device.get("processes")]
         from probe_core.selection.layout import best_group
 
@@ -177,12 +178,8 @@ def obtain(
         pick = _chooser(count, ranked)
         if wait == 0:
             leased = acquisition.attempt(pick)
-        elif request.memory is None or measure is None:
-            leased = acquisition.wait(pick, deadline)
         else:
-            from probe_core.leasing.memory import wait_for_memory
-
-            leased = wait_for_memory(acquisition, pick, deadline, request.memory, measure)
+            leased = _wait(acquisition, pick, deadline, request.memory, measure)
         if leased is None:
             raise _not_free(document, request, acquisition, wait)
     except BaseException:
@@ -195,6 +192,20 @@ def obtain(
         places = {device["id"]: place for place, device in enumerate(visible)}
         leased.devices.sort(key=lambda device: places[device["id"]])
     return leased
+
+
+def _wait(
+    acquisition: Acquisition,
+    pick: Choose,
+    deadline: float | None,
+    memory: str | int | None,
+    measure: Measure | None,
+) -> Leased | None:
+    if memory is None or measure is None:
+        return acquisition.wait(pick, deadline)
+    from probe_core.leasing.memory import wait_for_memory
+
+    return wait_for_memory(acquisition, pick, deadline, memory, measure)
 
 
 def _guard_folder(handle: int) -> None:

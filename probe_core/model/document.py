@@ -16,6 +16,7 @@ __all__ = [
     "DeviceDoc",
     "FindingDoc",
     "Json",
+    "LeaseDoc",
     "LinkDoc",
     "MemoryDoc",
     "NodeDoc",
@@ -132,6 +133,19 @@ class ViewDoc(TypedDict):
     uncertain: NotRequired[str | None]
     possible: NotRequired[list[str]]
     one_of: NotRequired[list[list[str]]]
+
+
+class LeaseDoc(TypedDict):
+    """One owner of one leased device, as `probe leases --json` lists it; None where unknown."""
+
+    device: str
+    state: str
+    pid: int | None
+    uid: int | None
+    since: float | None
+    share: bool
+    command: str
+    kept_by: list[int]
 
 
 class OtherDoc(TypedDict):

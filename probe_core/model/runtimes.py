@@ -44,6 +44,8 @@ class Runtime:
         self.variables = tuple(variables.split())
 
 
+# What runtimes build on comes before them: SYCL numbers what Level Zero, CUDA and HIP left, ggml
+# what the Vulkan loader left. Their variables stand in the row of the one that reads them.
 _TABLE = (
     Runtime("cuda", "nvidia", "nvidia", "CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"),
     Runtime("rocr", "", None, "ROCR_VISIBLE_DEVICES"),
@@ -132,9 +134,9 @@ def in_runtime_order(entries: Iterable[VisibilityDoc | None]) -> list[int]:
 
     `entries` are those of one runtime, one for each device; None where it does not concern it.
     """
-    found: list[tuple[int, int]] = []
+    ranked: list[tuple[int, int]] = []
     for place, entry in enumerate(entries):
         if entry and entry.get("visible"):
             index = entry.get("index")
-            found.append((place if index is None else index, place))
-    return [place for _, place in sorted(found)]
+            ranked.append((place if index is None else index, place))
+    return [place for _, place in sorted(ranked)]

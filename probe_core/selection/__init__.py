@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from probe_core.model import Report
     from probe_core.model.document import DeviceDoc
 
 __all__ = ["Selection", "SelectionError", "select"]
@@ -33,7 +34,9 @@ class Selection:
         """Ids of the devices, in order."""
         return [device["id"] for device in self.devices]
 
-    def environ(self, report: Any, environ: Mapping[str, str]) -> dict[str, str | None]:
+    def environ(
+        self, report: Report | Mapping[str, Any], environ: Mapping[str, str]
+    ) -> dict[str, str | None]:
         """Return the variables that confine a process to these devices (None: to be unset).
 
         `report` is the one that they were selected from, or its document.
@@ -51,7 +54,7 @@ class Selection:
 
 
 def select(
-    report: Any,
+    report: Report | Mapping[str, Any],
     wanted: str | None = None,
     *,
     count: int | None = None,

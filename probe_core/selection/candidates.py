@@ -77,6 +77,8 @@ def candidates(document: ReportDoc, runtime: str | None = None) -> Candidates:
             choice.place(device, entry)
             if entry["visible"]:
                 ranked.append((choice.indexes.get(device["id"], place), place))
+        # Nothing hides an NPU. A GPU without any entry is one that its driver keeps from all
+        # runtimes, and a runtime that was asked for by name numbers its own devices alone.
         elif runtime is None and not device["visibility"] and device["kind"] != "gpu":
             ranked.append((len(accelerators) + place, place))
         else:
@@ -91,15 +93,17 @@ def _not_concerned(runtime: str) -> VisibilityDoc:
 
 
 def _default(accelerators: Iterable[DeviceDoc], primary: str | None) -> str:
-    device = next((one for one in accelerators if one["id"] == primary), None)
-    device = device or next((one for one in accelerators if one["vendor"] in NATIVE), None)
-    device = device or next(iter(accelerators), None)
-    return native_runtime(device or {})
+    ranked = sorted(
+        accelerators, key=lambda device: (device["id"] != primary, device["vendor"] not in NATIVE)
+    )
+    return native_runtime(ranked[0] if ranked else {})
 
 
 def free_memory(device: DeviceDoc) -> int | None:
     """Return the bytes that can be used now, as far as is known: free, else usable, else total."""
     memory = device["memory"]
+    # Without "free" nobody knows what others use: the whole then counts, not nothing, so that a
+    # device whose driver is silent can be asked for.
     for amount in (memory["free"], memory["usable"], memory["total"]):
         if amount is not None:
             return int(amount)

@@ -56,16 +56,16 @@ def choose(
 
 
 def _in_words(selector: str | None, count: int | None, memory: str | int | None) -> str:
-    words = []
+    parts = []
     if selector is not None:
-        words.append(ascii(selector[:_SHOWN_REQUEST]))
+        parts.append(ascii(selector[:_SHOWN_REQUEST]))
     if count is not None:
-        words.append(f"{count} device{'s' * (count != 1)}")
-    if not words:
-        words.append("every device")
+        parts.append(f"{count} device{'s' * (count != 1)}")
+    if not parts:
+        parts.append("every device")
     if memory is not None:
-        words.append(f"with {memory} free each")
-    return " ".join(words)
+        parts.append(f"with {memory} free each")
+    return " ".join(parts)
 
 
 def _bytes(memory: str | int | None, refusals: Refusals) -> int | None:
@@ -84,6 +84,7 @@ def _layout(selector: str) -> tuple[int, int] | None:
     digits = groups + size
     if not cross or not groups or not size or not (digits.isascii() and digits.isdigit()):
         return None
+    # Python refuses to convert more than 4,300 digits; six are beyond any node.
     return int(groups[:6]), int(size[:6])
 
 
@@ -139,6 +140,7 @@ def _listed(choice: Candidates, selector: str, refusals: Refusals) -> list[Devic
 def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     if entry.isascii() and entry.isdigit():
         return _by_number(choice, entry, refusals)
+    # "-1" hides devices in CUDA_VISIBLE_DEVICES; here it would only hide a mistake.
     if not entry or entry.lstrip("+-").isdigit():
         raise refusals.syntax(f"{entry!a} is no device")
     fits = [device for device in choice.accelerators if _answers_to(device, entry)]
@@ -155,7 +157,7 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
 def _by_number(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     number = int(entry) if len(entry) <= _NUMBER_DIGITS else -1
     for place, device in enumerate(choice.visible):
-        # A device that no runtime knows (an NPU) has its place in the list for a number.
+        # A device that no runtime numbers (an NPU) goes by its place in the list.
         default = None if device["visibility"] else place
         if choice.indexes.get(device["id"], default) == number:
             return device

@@ -73,6 +73,7 @@ def _shown(devices: Sequence[DeviceDoc], views: Views, runtime: str) -> list[Dev
     """Return those of `devices` that the runtime surely shows now; all where none concerns it."""
     if runtime not in views:
         return list(devices)
+    # Only surely: what may be hidden stays hidden, since nothing here may widen.
     ids = {name for view in views[runtime] for name in view.visible}
     return [device for device in devices if device["id"] in ids]
 
@@ -119,10 +120,10 @@ def _amd(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Vi
 
     own = _of("amd", _shown(devices, views, "rocr"))
     ranked = agents(installed)
-    known = [amd_uuid(gpu) for gpu in ranked]
+    installed_uuids = [amd_uuid(gpu) for gpu in ranked]
     names = [amd_uuid(device) for device in own]
     # Partitions of one card share its unique id: then only numbers tell them apart.
-    unique = all(name is not None and known.count(name) == 1 for name in names)
+    unique = all(name is not None and installed_uuids.count(name) == 1 for name in names)
     listed = ",".join(name or "" for name in names) if unique else _numbers(own, ids_of(ranked))
     return {
         "ROCR_VISIBLE_DEVICES": listed,

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.leasing.listing import LeaseDoc
+    from probe_core.model.document import LeaseDoc
 
 __all__ = ["SelectionError"]
 

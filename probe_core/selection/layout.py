@@ -49,7 +49,7 @@ def best_group(devices: Sequence[DeviceDoc], size: int) -> list[DeviceDoc]:
 
 
 def _scores(devices: Sequence[DeviceDoc]) -> Scores:
-    return [[closeness(left, right) for right in devices] for left in devices]
+    return [[closeness(device, other) for other in devices] for device in devices]
 
 
 def _count(total: int, groups: int, size: int) -> int:
@@ -67,7 +67,7 @@ def _count(total: int, groups: int, size: int) -> int:
 
 
 def _together(group: Group, score: Scores) -> int:
-    return sum(score[left][right] for at, left in enumerate(group) for right in group[at + 1 :])
+    return sum(score[place][other] for at, place in enumerate(group) for other in group[at + 1 :])
 
 
 def _exact(places: Group, groups: int, size: int, score: Scores) -> list[Group]:
@@ -75,6 +75,7 @@ def _exact(places: Group, groups: int, size: int, score: Scores) -> list[Group]:
     best_score: int | None = None
     for division in _divisions(places, groups, size):
         total = sum(_together(group, score) for group in division)
+        # The first of equals, so that each process of a node finds the same groups.
         if best_score is None or total > best_score:
             best, best_score = list(division), total
     return best

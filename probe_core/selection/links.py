@@ -22,21 +22,21 @@ _MOST_LINKS = 999
 _NEIGHBOURS = 50
 
 
-def closeness(left: DeviceDoc, right: DeviceDoc) -> int:
+def closeness(device: DeviceDoc, other: DeviceDoc) -> int:
     """Return how well two devices are connected: more is closer; comparable on one node only.
 
     A direct fabric link counts most, then a common fabric switch or PCIe switch, then a common
     NUMA node, then how near their PCI addresses lie.
     """
-    score = 0 if left["vendor"] == right["vendor"] else _OTHER_VENDOR
-    direct = _direct(left, right) or _direct(right, left)
+    score = 0 if device["vendor"] == other["vendor"] else _OTHER_VENDOR
+    direct = _direct(device, other) or _direct(other, device)
     if direct:
         score += _LINKED + direct
-    score += _SWITCHED * len(_switches(left) & _switches(right))
-    numa = left.get("numa_node")
-    if numa is not None and numa == right.get("numa_node"):
+    score += _SWITCHED * len(_switches(device) & _switches(other))
+    numa = device.get("numa_node")
+    if numa is not None and numa == other.get("numa_node"):
         score += _NODE
-    return score + _neighbours(left, right)
+    return score + _neighbours(device, other)
 
 
 def _direct(device: DeviceDoc, other: DeviceDoc) -> int:
@@ -57,8 +57,8 @@ def _switches(device: DeviceDoc) -> set[tuple[str, str]]:
     }
 
 
-def _neighbours(left: DeviceDoc, right: DeviceDoc) -> int:
-    first, second = address(left), address(right)
+def _neighbours(device: DeviceDoc, other: DeviceDoc) -> int:
+    first, second = address(device), address(other)
     if first is None or second is None or first[0] != second[0]:
         return 0
     return max(0, _NEIGHBOURS - abs(first[1] - second[1]))

@@ -9,8 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from probe_core.leasing.listing import LeaseDoc
-    from probe_core.model.document import DeviceDoc, VisibilityDoc
+    from probe_core.model.document import DeviceDoc, LeaseDoc, VisibilityDoc
     from probe_core.selection.candidates import Candidates
 
 __all__ = ["Refusals"]
@@ -19,18 +18,22 @@ _SHOWN_DEVICES = 8
 """Devices that a message lists: the largest common server; `SelectionError` has them all."""
 
 _SHOWN_NUMBERS = 16
+"""Numbers that a message lists: those of the largest server with GPUs (16, DGX-2)."""
+
 _NO_ACCELERATOR = "this node has no accelerator"
 _ELSEWHERE = "run it on the CPU, or on another node"
+
+# By the variable of an entry's `settled_by`.
 _SETTLE = {"CUDA_DEVICE_ORDER": "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name devices by UUID"}
 
 
 class Refusals:
-    """Makes the errors of one request: `asked` is the request in words, `choice` what there is."""
+    """Makes the errors of one request, in words; `choice` is what it could choose from."""
 
-    __slots__ = ("asked", "choice")
+    __slots__ = ("choice", "request")
 
-    def __init__(self, asked: str, choice: Candidates) -> None:
-        self.asked = asked
+    def __init__(self, request: str, choice: Candidates) -> None:
+        self.request = request
         self.choice = choice
 
     def error(
@@ -46,7 +49,7 @@ class Refusals:
         """Return the error, with everything that is visible and hidden in its message."""
         hidden = {name: entry["reason"] or "" for name, entry in self.choice.not_visible().items()}
         lines = [
-            f"asked for {self.asked}: {unmet}",
+            f"asked for {self.request}: {unmet}",
             f"visible to {self.choice.runtime}: {_listed(self.choice.visible)}",
         ]
         if hidden:
@@ -57,7 +60,7 @@ class Refusals:
         return SelectionError(
             "\n".join(lines),
             code=code,
-            asked=self.asked,
+            asked=self.request,
             unmet=unmet,
             runtime=self.choice.runtime,
             visible=[shown_device["id"] for shown_device in self.choice.visible],
@@ -117,11 +120,12 @@ class Refusals:
         from probe_core.model.sizes import format_size
 
         amounts = sorted((free_memory(device) or 0 for device in self.choice.visible), reverse=True)
-        enough = amounts[count - 1]
+        # What the device that would be the last one taken has: all the others have more.
+        smallest = amounts[count - 1]
         return self.error(
             f"only {len(usable)} of the visible devices have that much memory free",
             "memory",
-            f"ask for {format_size(enough)} each" if enough else None,
+            f"ask for {format_size(smallest)} each" if smallest else None,
         )
 
     def none_usable(self, least: int | None) -> SelectionError:
@@ -171,8 +175,8 @@ def _variable(entries: Iterable[VisibilityDoc]) -> str | None:
 
 def _listed(devices: Sequence[DeviceDoc]) -> str:
     shown = [f"{at}: {_named(device)}" for at, device in enumerate(devices[:_SHOWN_DEVICES])]
-    more = len(devices) - len(shown)
-    return ("; ".join(shown) or "nothing") + (f" and {more} more" if more else "")
+    unlisted = len(devices) - len(shown)
+    return ("; ".join(shown) or "nothing") + (f" and {unlisted} more" if unlisted else "")
 
 
 def _named(device: DeviceDoc) -> str:

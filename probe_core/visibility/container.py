@@ -61,11 +61,11 @@ def container_visible(
         state = "is not set" if value is None else f"is {quoted(value)}"
         return Mask([], f"{VARIABLE} {state}: the container runtime adds no GPU")
     assignment = f"{VARIABLE}={quoted(value or '')}"
-    word = next((entry for entry in entries if entry in ("all", "none")), None)
-    if word == "none":
+    keyword = next((entry for entry in entries if entry in ("all", "none")), None)
+    if keyword == "none":
         return Mask([], f"{assignment} adds the driver but no GPU")
     available = _available(gpus, instances)
-    if word == "all":
+    if keyword == "all":
         return Mask(available)
     chosen: set[str] = set()
     for entry in entries:

@@ -60,9 +60,9 @@ def _collect_hidden(hidden: dict[tuple[str, str], _Hidden], view: View) -> None:
         entry = view.entry(device)
         variable = entry.get("variable")
         if entry["visible"] is False and variable is not None:
-            found = hidden.setdefault((variable, device), _Hidden(entry["reason"] or ""))
-            if view.runtime not in found.runtimes:
-                found.runtimes.append(view.runtime)
+            record = hidden.setdefault((variable, device), _Hidden(entry["reason"] or ""))
+            if view.runtime not in record.runtimes:
+                record.runtimes.append(view.runtime)
 
 
 def _hidden_finding(variable: str, device: str, hidden: _Hidden) -> FindingDoc:

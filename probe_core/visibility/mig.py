@@ -90,12 +90,12 @@ def without_gpu(
 
     A container may be given an instance and not the GPU that it was cut from.
     """
-    known = {name for gpu in gpus for name in (gpu["id"], *gpu["ids"])}
+    names = {name for gpu in gpus for name in (gpu["id"], *gpu["ids"])}
     stand_ins: dict[str, DeviceDoc] = {}
     instances: dict[str, list[Instance]] = {}
     for device in devices:
         parent = device["parent"]
-        if device["vendor"] == "nvidia" and parent not in known and is_instance(device):
+        if device["vendor"] == "nvidia" and parent not in names and is_instance(device):
             name = parent or f"gpu-of:{device['id']}"
             if name not in stand_ins:
                 # It has neither name nor PCI id, so that it counts as a model of its own.

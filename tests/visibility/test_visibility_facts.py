@@ -150,7 +150,7 @@ def test_a_document_is_completed_in_a_copy() -> None:
     ],
 )
 def test_what_is_no_report_is_refused_in_one_sentence(
-    given: object, error: type[Exception], said: str
+    given: Any, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said) as caught:
         select(given, "0")
