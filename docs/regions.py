@@ -14,7 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
-from units import UNITS
+from typed import VIEWS
+
+from probe_core.model.field import Field
+from probe_core.model.fields import FIELDS
+from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
+from probe_core.model.report_fields import REPORT
+from probe_core.model.schema import sentence
 
 __all__ = ["REGIONS"]
 
@@ -40,7 +46,7 @@ def settings() -> str:
 
 def statuses() -> str:
     """Every status that an outcome can have."""
-    from probe_core.isolation.run import FAILURES, STATUSES
+    from probe_core.model.statuses import FAILURES, STATUSES
 
     rows = [
         (f"`{status}`", meaning, "yes" if status in FAILURES else "no")
@@ -109,9 +115,33 @@ def _type(name: str, path: str) -> str:
 
 
 def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
-    numeric = {"int", "float"} & set(kind.replace("[", " ").replace("]", " ").split())
-    unit = UNITS[f"{owner}.{name}"] if numeric else ""
-    return f"`{name}`", f"`{kind}`", unit, text
+    field = VIEWS.get(owner, REPORT).get(name)
+    return f"`{name}`", f"`{kind}`", field.unit if field else "", text
+
+
+def sighting() -> str:
+    """Every field that a prober may report of a device, with what its value must be."""
+    rows = [
+        (f"`{name}`", _noun(field), sentence(field))
+        for name, field in FIELDS.items()
+        if field.reported
+    ]
+    return _table(("field", "value", "meaning"), rows)
+
+
+def tables() -> str:
+    """The fields of the tables inside a sighting."""
+    parts = []
+    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
+        rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
+        parts.append(f"### `{name}`\n\n" + _table(("key", "value", "meaning"), rows))
+    return "\n\n".join(parts)
+
+
+def _noun(field: Field) -> str:
+    if field.fields is not None and field.single:
+        return "a table, see below"
+    return field.value.noun
 
 
 def cli() -> str:
@@ -234,6 +264,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
+        *(sighting, tables),
         *(recordings, limits, kept),
     )
 }

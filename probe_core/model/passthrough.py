@@ -6,7 +6,7 @@ can open the device then, so it is neither primary nor counted by CUDA, ROCm or 
 
 from __future__ import annotations
 
-__all__ = ["PASSTHROUGH_DRIVERS", "is_passthrough"]
+__all__ = ["PASSTHROUGH_DRIVERS", "is_passthrough_driver"]
 
 PASSTHROUGH_DRIVERS = (
     # "Simple stub driver to reserve a PCI device" (Linux, drivers/pci/pci-stub.c).
@@ -19,7 +19,7 @@ PASSTHROUGH_DRIVERS = (
     # Generic passthrough (Linux, drivers/vfio/pci/vfio_pci.c).
     "vfio-pci",
 )
-"""Names in ``/sys/bus/pci/drivers``. Variants of vfio-pci count as well: see `is_passthrough`."""
+"""Names in ``/sys/bus/pci/drivers``. Variants of vfio-pci: `is_passthrough_driver`."""
 
 # The kernel's variants of vfio-pci (drivers/vfio/pci/*/main.c) are named after it, with hyphens
 # (xe-vfio-pci for Intel GPUs) or underscores (nvgrace_gpu_vfio_pci for GH200, GB200 and GB300,
@@ -31,7 +31,7 @@ _VARIANT = "-vfio-pci"
 _DRIVEN_FROM_USER_SPACE = (("google", "vfio-pci"),)
 
 
-def is_passthrough(driver: str | None, vendor: str | None = None) -> bool:
+def is_passthrough_driver(driver: str | None, vendor: str | None = None) -> bool:
     """Return whether a kernel driver keeps a device of `vendor` from this system's runtimes."""
     if driver is None or (vendor, driver) in _DRIVEN_FROM_USER_SPACE:
         return False

@@ -28,19 +28,16 @@ def document_of(report: object) -> Mapping[str, Any]:
 def report_document(report: object) -> ReportDoc:
     """Return the document of a `Report`, or a checked copy of a document, with no key missing.
 
-    Raises `TypeError` for anything else, and `ValueError` for a document that is no report: one
-    without a list of devices, or with a value of the wrong type. What is missing counts as not
-    known, as in a static report.
+    Raises `TypeError` for anything else, and `ValueError` for a document that is no report: with
+    a value of the wrong type, or a device that lacks its id or kind. What else is missing counts
+    as not known, as in a static report.
     """
-    from probe_core.pipeline.static import complete
+    from probe_core.pipeline.static import complete_report
 
-    document = _copy(document_of(report))
     try:
-        complete(document)
+        return complete_report(_copy(document_of(report)))
     except ValueError as error:
         raise ValueError(f"the report cannot be used: {error}") from None
-    whole: ReportDoc = document
-    return whole
 
 
 def _copy(value: Any) -> Any:

@@ -75,7 +75,7 @@ def _is_max(gpu: DeviceDoc) -> bool:
 
 def tiles(gpu: DeviceDoc) -> int:
     """Return how many tiles the GPU has: as a prober reports in ``extra.tiles``, else one."""
-    count = gpu.get("extra", {}).get("tiles")
+    count = (gpu.get("extra") or {}).get("tiles")
     if isinstance(count, int) and not isinstance(count, bool) and count > 0:
         return count
     return 1

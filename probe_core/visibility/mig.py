@@ -53,7 +53,7 @@ class Instance:
 
 
 def _number(device: DeviceDoc, names: Sequence[str]) -> int | None:
-    extra = device.get("extra", {})
+    extra = device.get("extra") or {}
     numbers = (extra.get(name) for name in names)
     return next((number for number in numbers if isinstance(number, int)), None)
 
@@ -105,7 +105,7 @@ def without_gpu(
 
 
 def _in_mig_mode(gpu: DeviceDoc) -> bool:
-    extra = gpu.get("extra", {})
+    extra = gpu.get("extra") or {}
     modes = (extra.get("mig"), extra.get("mig_mode"))
     return any(mode is True or mode == "enabled" for mode in modes)
 

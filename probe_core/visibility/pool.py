@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.passthrough import is_passthrough
+from probe_core.model.passthrough import is_passthrough_driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def other_drivers(devices: Iterable[DeviceDoc], vendor: str) -> dict[str, str]:
 
 def _has_other_driver(device: DeviceDoc) -> bool:
     name, vendor = driver_name(device), device["vendor"]
-    return name in _OTHER_DRIVERS.get(vendor or "", ()) or is_passthrough(name, vendor)
+    return name in _OTHER_DRIVERS.get(vendor or "", ()) or is_passthrough_driver(name, vendor)
 
 
 def partitions(devices: Iterable[DeviceDoc], gpu: DeviceDoc) -> list[DeviceDoc]:
@@ -127,7 +127,7 @@ def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[D
     Devices without an address keep their place at the end.
     """
     if ordinal is not None and len(devices) > 1:
-        ordinals = [device.get("node_index", {}).get(ordinal) for device in devices]
+        ordinals = [(device.get("node_index") or {}).get(ordinal) for device in devices]
         numbered = [(number, place) for place, number in enumerate(ordinals) if number is not None]
         if len(numbered) == len(devices):
             return [devices[place] for _, place in sorted(numbered)]

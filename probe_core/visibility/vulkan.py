@@ -7,7 +7,7 @@ a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
 
 from __future__ import annotations
 
-from probe_core.model.passthrough import is_passthrough
+from probe_core.model.passthrough import is_passthrough_driver
 from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.pool import address, driver_name, ids_of, integrated, pci_codes
 from probe_core.visibility.view import Mask, View, quoted
@@ -37,7 +37,7 @@ def vulkan_gpus(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
         if device["kind"] == "gpu"
         and device["vendor"] in VENDORS
         and not device["parent"]
-        and not is_passthrough(driver_name(device), device["vendor"])
+        and not is_passthrough_driver(driver_name(device), device["vendor"])
     ]
 
 

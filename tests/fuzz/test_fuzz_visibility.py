@@ -10,7 +10,7 @@ from hypothesis import given
 
 from probe_core.model.sizes import parse_size
 from probe_core.pipeline.refresh import refresh
-from probe_core.pipeline.static import complete
+from probe_core.pipeline.static import complete_report
 from probe_core.selection import SelectionError, select
 from probe_core.visibility import annotate, findings, see
 
@@ -59,11 +59,10 @@ def node(count: int) -> list[dict[str, Any]]:
     return devices
 
 
-def document_of(devices: list[dict[str, Any]]) -> dict[str, Any]:
+def document_of(devices: list[dict[str, Any]]) -> Any:
     """Return a report's document, completed as a static report is."""
-    document: dict[str, Any] = {"devices": devices}
-    complete(document)
-    return document
+    whole: Any = complete_report({"devices": devices})
+    return whole
 
 
 NODES = [document_of(node(count))["devices"] for count in range(4)]

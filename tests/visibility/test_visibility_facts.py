@@ -142,8 +142,7 @@ def test_a_document_is_completed_in_a_copy() -> None:
     [
         (None, TypeError, "needs a report or its document, not NoneType"),
         ([], TypeError, "needs a report or its document, not list"),
-        ({}, ValueError, "the report cannot be used: it has no devices"),
-        ({"devices": 5}, ValueError, "the report cannot be used: it has no devices"),
+        ({"devices": 5}, ValueError, "the report cannot be used: .* 'devices' of the wrong type"),
         ({"devices": [{}]}, ValueError, "a device has no 'id' that is text"),
         ({"devices": [{"id": "a", "kind": "toaster"}]}, ValueError, "a device's kind is none of"),
         ({"devices": [{"id": "a", "kind": "gpu", "memory": 5}]}, ValueError, "of the wrong type"),
@@ -156,6 +155,12 @@ def test_what_is_no_report_is_refused_in_one_sentence(
         select(given, "0")
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value, SelectionError)
+
+
+def test_a_report_without_devices_has_no_accelerator() -> None:
+    for document in ({}, {"devices": []}):
+        error = refused(document)
+        assert (error.code, error.unmet) == ("too-few", "this node has no accelerator")
 
 
 def test_a_lease_folder_that_cannot_be_used_says_which(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.model.passthrough import PASSTHROUGH_DRIVERS, is_passthrough
+from probe_core.model.passthrough import PASSTHROUGH_DRIVERS, is_passthrough_driver
 from probe_core.pipeline.primary import choose
 from probe_core.selection import select
 from probe_core.selection.environment import confine
@@ -28,20 +28,20 @@ def node(vendor: str, driver: str) -> list[Any]:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_drivers_that_reserve_a_device(driver: str) -> None:
-    assert is_passthrough(driver)
-    assert is_passthrough(driver, "nvidia")
+    assert is_passthrough_driver(driver)
+    assert is_passthrough_driver(driver, "nvidia")
 
 
 @pytest.mark.parametrize(
     "driver", [None, "", "nvidia", "amdgpu", "i915", "xe", "nouveau", "vfio", "vfio-platform"]
 )
 def test_drivers_that_do_not(driver: str | None) -> None:
-    assert not is_passthrough(driver, "nvidia")
+    assert not is_passthrough_driver(driver, "nvidia")
 
 
 def test_libtpu_drives_tpus_through_vfio() -> None:
-    assert not is_passthrough("vfio-pci", "google")
-    assert is_passthrough("pciback", "google"), "Xen's guests may have them"
+    assert not is_passthrough_driver("vfio-pci", "google")
+    assert is_passthrough_driver("pciback", "google"), "Xen's guests may have them"
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
