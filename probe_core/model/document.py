@@ -22,6 +22,7 @@ __all__ = [
     "NodeMemoryDoc",
     "OtherDoc",
     "OutcomeDoc",
+    "OutcomeFacts",
     "PciDoc",
     "PeakDoc",
     "ReportDoc",
@@ -223,7 +224,22 @@ class NodeDoc(TypedDict):
     memory: NodeMemoryDoc
 
 
-class OutcomeDoc(TypedDict):
+class OutcomeFacts(TypedDict, total=False):
+    """What is known of how a run ended, beside its reason; only what is known is there.
+
+    `phase` is where a failed run ended. `signal` and `exit_status` are those of a process that
+    died. `stuck_at` is the line that ran at the deadline: ``/path/prober.py:5 in probe_devices``.
+    """
+
+    code: str
+    fix: str
+    phase: Literal["start", "import", "call"]
+    signal: str
+    exit_status: int
+    stuck_at: str
+
+
+class OutcomeDoc(OutcomeFacts):
     """How one prober's run ended."""
 
     prober: str
@@ -233,8 +249,6 @@ class OutcomeDoc(TypedDict):
     partial: bool
     devices: int
     elapsed_ms: float
-    code: NotRequired[str | None]
-    fix: NotRequired[str | None]
     stderr: NotRequired[list[str]]
 
 

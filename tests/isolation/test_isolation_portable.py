@@ -22,7 +22,7 @@ CASES = [
     ('return not_applicable("none here")', "not_applicable", "none here"),
     ("1 / 0", "call_error", "ZeroDivisionError: division by zero"),
     (f"yield {ONE}\nos._exit(3)", "crashed", "it exited with status 3 before it had answered"),
-    ("os.kill(os.getpid(), 9)", "crashed", "it was killed by signal 9 before it had answered"),
+    ("os.kill(os.getpid(), 9)", "crashed", "it was killed by SIGKILL before it had answered"),
     ("os.closerange(3, 4096)\ntime.sleep(60)", "protocol", "it closed its result pipe"),
     (f"yield {ONE}\ntime.sleep(60)", "timeout", "its call took longer than 1 s"),
     (
