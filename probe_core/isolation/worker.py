@@ -14,8 +14,8 @@ child, zombie or descriptor was left. The thread costs 30 µs of processor time 
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
-from time import monotonic
+from _thread import allocate_lock, get_native_id
+from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ Twice as many as a Ctrl-C key that is held down makes, 30 a second, while childr
 
 PATIENCE_S = 2.0
 """Seconds that the thread has to end once it was told to: four times what ending children takes."""
+
+_EXIT_S, _EXIT_PAUSE_S = 0.1, 0.0001
+"""Seconds to wait for the kernel's part of a thread's end at most, and between two looks at it."""
 
 _CALLER, _THREAD = "caller", "thread"
 
@@ -67,6 +70,8 @@ class Worker:
         self._ended = False
         self._error: BaseException | None = None
         self._give_up = 0.0
+        self._thread_id = 0
+        self._gone = False
 
     def run(self) -> None:
         """Do the work, and in the caller's thread what the work has it call.
@@ -74,7 +79,7 @@ class Worker:
         Returns when the work has ended, with whatever exception that, a call or a signal handler
         raised.
         """
-        _outlast(self._start_and_serve, self._stop, INTERRUPTIONS)
+        _outlast(self._start_and_serve, self._finish, INTERRUPTIONS)
         if self._error is not None:
             raise self._error
 
@@ -122,6 +127,7 @@ class Worker:
     def _main(self) -> None:
         if self._first.setdefault("writer", _THREAD) is not _THREAD:
             return
+        self._thread_id = get_native_id()
         try:
             self._work(self)
         except BaseException as error:
@@ -130,18 +136,28 @@ class Worker:
             self._ended = True
             self._for_caller.ring()
 
-    def _stop(self) -> None:
-        """Have the thread end the work, and wait for that; a second call goes on with the first."""
-        if self._ended or self._inline:
+    def _finish(self) -> None:
+        """Have the work end if it has not, and wait until the thread is gone.
+
+        A second call goes on with the first.
+        """
+        if self._inline or self._gone:
             return
-        self.stopping = True
-        # The exception may have come just before or just after a thread was started, which cannot
-        # be told apart here. So the first of the two to write its name decides whether it works.
-        if self._first.setdefault("writer", _CALLER) is _CALLER:
-            return
-        self._give_up = self._give_up or monotonic() + PATIENCE_S
-        while not self._ended and not self._forked() and monotonic() < self._give_up:
-            self._for_caller.wait()
+        if not self._ended:
+            self.stopping = True
+            # The exception may have come just before or just after a thread was started, which
+            # cannot be told apart here. The first to write its name decides whether it works.
+            if self._first.setdefault("writer", _CALLER) is _CALLER:
+                return
+            self._give_up = self._give_up or monotonic() + PATIENCE_S
+            while not self._ended and not self._forked() and monotonic() < self._give_up:
+                self._for_caller.wait()
+        # The interpreter is done with the thread a moment before the kernel is: usually 20 µs, on
+        # a busy machine 60 ms were seen. A host may count its threads, or fork.
+        exit_by = monotonic() + _EXIT_S
+        while os.path.exists(f"/proc/self/task/{self._thread_id}") and monotonic() < exit_by:
+            sleep(_EXIT_PAUSE_S)
+        self._gone = True
 
 
 class _Bell:
