@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 
 __all__ = [
+    "AnswerDoc",
     "ChipDoc",
     "DecisionDoc",
     "DeviceDoc",
@@ -250,6 +251,22 @@ class OutcomeDoc(OutcomeFacts):
     devices: int
     elapsed_ms: float
     stderr: NotRequired[list[str]]
+
+
+class AnswerDoc(TypedDict):
+    """What a runtime answered when it was queried itself (an active probe).
+
+    `devices` are the ids that it shows, in its order; None when it could not be queried. `expected`
+    are the lists that the rules allow, more than one where only the driver knows. `agrees` is
+    whether the answer is one of them, None without an answer. `status` is the outcome's, `said` a
+    sentence for people.
+    """
+
+    devices: list[str] | None
+    expected: list[list[str]]
+    agrees: bool | None
+    status: str
+    said: str
 
 
 class DecisionDoc(TypedDict):

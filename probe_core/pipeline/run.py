@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from probe_chipdb import Database
     from probe_core.config import Config
     from probe_core.machine import Machine
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import AnswerDoc, FindingDoc
     from probe_core.pipeline.identity import Said
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
@@ -196,8 +196,8 @@ def _see(devices: Sequence[dict[str, Any]], machine: Machine) -> tuple[Views, li
 
 
 def _ask_runtimes(
-    views: Views, devices: Sequence[dict[str, Any]], machine: Machine, config: Config
-) -> dict[str, dict[str, Any]]:
+    views: Views, devices: Sequence[Any], machine: Machine, config: Config
+) -> dict[str, AnswerDoc]:
     """Ask CUDA and HIP themselves what they show, where the user allowed it."""
     if not (config.active and machine.live and views):
         return {}
@@ -207,7 +207,7 @@ def _ask_runtimes(
     return ask(views, devices, machine.environ, **deadline)
 
 
-def _disagreements(asked: Mapping[str, Mapping[str, Any]]) -> list[FindingDoc]:
+def _disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
     if not asked:
         return []
     from probe_core.runtimes import disagreements
