@@ -33,6 +33,7 @@ UNITS: dict[str, str] = {
     "Device.processes": "count",
     "Outcome.devices": "count",
     "Outcome.elapsed_ms": "milliseconds",
+    "Outcome.exit_status": "",
     "Decision.priority": "1 to 999",
     "Decision.deadline_s": "seconds",
     "Report.timings_ms": "milliseconds",
