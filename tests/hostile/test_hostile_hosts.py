@@ -31,7 +31,8 @@ def probe_again(timeout=8.0):
     settings = {{"timeout": timeout, "only": ["bad", "good"]}}
     return document(load_config(settings, {{}})[0], [])
 def statuses(report):
-    return {{o["prober"]: o["status"] for o in report["outcomes"] if o["prober"] in ("bad", "good")}}
+    ours = [o for o in report["outcomes"] if o["prober"] in ("bad", "good")]
+    return {{o["prober"]: o["status"] for o in ours}}
 """
 
 
@@ -304,15 +305,15 @@ def test_a_deleted_working_directory(bad: Path) -> None:
 def test_a_host_with_its_own_signals_and_limits(bad: Path) -> None:
     script = """
     import resource, signal
-    for one in (signal.SIGCHLD, signal.SIGTERM, signal.SIGALRM, signal.SIGIO):
-        signal.signal(one, signal.SIG_IGN)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGALRM, signal.SIGIO):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGALRM, signal.SIGIO})
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     result = statuses(probe_again(0.5))
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
-    print(json.dumps(found))
+    print(json.dumps(result))
     """
     assert json.loads(host(bad, script)) == EXPECTED
 
@@ -323,7 +324,7 @@ def test_a_prober_that_probes_starts_no_endless_chain(bad: Path) -> None:
         "    import probe_core\n    report = probe_core.probe(only=['bad'], refresh=True)\n"
         "    raise Unavailable(next(o.reason for o in report.outcomes if o.prober == 'bad'))\n"
     )
-    found = host(
+    printed = host(
         bad, "print([o['reason'] for o in probe_again()['outcomes'] if o['prober'] == 'bad'])"
     )
-    assert found == "['this is itself the process of a prober: probers start no probers']"
+    assert printed == "['this is itself the process of a prober: probers start no probers']"
