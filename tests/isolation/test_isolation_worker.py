@@ -183,7 +183,9 @@ def test_interrupted_just_after_a_thread_was_started_that_has_not_begun() -> Non
     assert worked == []
 
 
-def test_interrupted_just_after_a_thread_has_begun() -> None:
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_interrupted_just_after_a_thread_has_begun(error: type[BaseException]) -> None:
+    """A handler may raise what else would mean that no thread can be started."""
     ended: list[bool] = []
 
     def work(worker: Worker) -> None:
@@ -193,9 +195,9 @@ def test_interrupted_just_after_a_thread_has_begun() -> None:
     def start(call: Callable[[], None]) -> None:
         start_thread(call)
         time.sleep(0.05)
-        raise KeyboardInterrupt
+        raise error
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error):
         Worker(work, start).run()
     assert ended == [True]
 
