@@ -107,7 +107,7 @@ def test_facts_are_in_the_outcome() -> None:
     run = Run(Prober("x", "x"), "secret", "mark", 0.0)
     run.exited(-11, 0.1)
     collected = Collected()
-    collected.take_run(run)
+    collected.add_run(run)
     (outcome,) = collected.outcomes
     assert outcome["status"] in FAILURES
     assert (outcome["phase"], outcome["signal"]) == ("start", "SIGSEGV")
