@@ -96,7 +96,10 @@ class ChipDoc(TypedDict, total=False):
 
 
 class LinkDoc(TypedDict, total=False):
-    """One link of a device; `gts` are gigatransfers per second, `bandwidth` bytes per second."""
+    """One link of a device; `gts` are gigatransfers per second, `bandwidth` bytes per second.
+
+    Of PCIe they are the slowest hop's between device and host, and `local_…` the device's own.
+    """
 
     kind: Required[str]
     peer: str | None
@@ -107,6 +110,13 @@ class LinkDoc(TypedDict, total=False):
     max_gts: float | None
     generation: int | None
     bandwidth: float | None
+    local_width: int | None
+    local_max_width: int | None
+    local_gts: float | None
+    local_max_gts: float | None
+    local_generation: int | None
+    local_bandwidth: float | None
+    limited_by: str | None
 
 
 class VisibilityDoc(TypedDict):

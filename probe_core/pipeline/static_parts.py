@@ -70,8 +70,9 @@ _PARTS: dict[str, dict[str, str]] = {
         "number": "or mhz low published",
     },
     "a link": {
-        "text": "or kind peer",
-        "number": "or count width max_width gts max_gts generation bandwidth",
+        "text": "or kind peer limited_by",
+        "number": "or count width max_width gts max_gts generation bandwidth local_width"
+        " local_max_width local_gts local_max_gts local_generation local_bandwidth",
     },
     "what a consumer sees": {
         "maybe": "or visible",
