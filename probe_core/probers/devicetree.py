@@ -73,7 +73,7 @@ def candidates(machine: Machine) -> list[Candidate]:
 
     nodes: dict[str, Candidate] = {}
     for path, folder in devicetree.platform_devices(machine):
-        names = devicetree.compatibles(machine, path) or devicetree.of_device(machine, folder)
+        names = devicetree.compatibles(machine, path, folder)
         match = _match(names)
         if path not in nodes and match and devicetree.enabled(machine, path):
             nodes[path] = Candidate(path, folder, names, *match)

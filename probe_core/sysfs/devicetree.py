@@ -20,7 +20,6 @@ __all__ = [
     "enabled",
     "model",
     "node_path",
-    "of_device",
     "platform_devices",
 ]
 
@@ -60,18 +59,16 @@ def platform_devices(machine: Machine) -> list[tuple[str, str]]:
     return devices
 
 
-def compatibles(machine: Machine, path: str) -> list[str]:
-    """Return a node's compatibles, the most specific first; of the root's node with ""."""
+def compatibles(machine: Machine, path: str, folder: str = "") -> list[str]:
+    """Return a node's compatibles, the most specific first; of the root's node with "".
+
+    Where the tree is hidden, the uevent of the device at `folder` has them (OF_COMPATIBLE_n).
+    """
     for tree in _TREES:
         text = machine.read(f"{tree}{path}/compatible", LIMIT)
         if text:
-            return _strings(text)
-    return []
-
-
-def of_device(machine: Machine, folder: str) -> list[str]:
-    """Return the compatibles of the device at `folder`, out of its uevent (OF_COMPATIBLE_n)."""
-    return uevent.listed(uevent.read(machine, folder), "OF_COMPATIBLE")
+            return [name for name in text.split("\0") if name]  # NUL-separated
+    return uevent.listed(uevent.read(machine, folder), "OF_COMPATIBLE") if folder else []
 
 
 def board(machine: Machine) -> list[str]:
@@ -91,8 +88,3 @@ def enabled(machine: Machine, path: str) -> bool:
     A node without a status is one that may.
     """
     return machine.read(f"{TREE}{path}/status", 32) in (None, "", "okay", "ok")
-
-
-def _strings(text: str) -> list[str]:
-    """Return the parts of a property that holds several texts, NUL-separated."""
-    return [part for part in text.split("\0") if part]

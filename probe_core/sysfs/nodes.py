@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["findings", "paths"]
+__all__ = ["closed", "findings", "paths"]
 
 # The card node is for displays: programs that compute open none.
 _PATHS = {"drm_render": "/dev/dri/renderD{}", "accel": "/dev/accel/accel{}", "mali": "/dev/mali{}"}
@@ -29,11 +29,12 @@ def findings(
 ) -> Iterator[dict[str, Any]]:
     """Yield a finding for each of the `nodes` that is missing, or closed to this process.
 
-    access(2) asks mode, access list and the device cgroup (fs/namei.c), and opens nothing. Nothing
-    is said of a recorded machine: it has neither the nodes nor the user. `device` is an id.
+    Nothing is said of a recorded machine: it has neither the nodes nor the user. `device` is an id.
     """
     for node in nodes if machine.live else ():
-        if not machine.exists(node):
+        if machine.exists(node):
+            yield from closed(machine, [node], device)
+        else:
             yield finding(
                 "device-node-missing",
                 device=device,
@@ -43,7 +44,17 @@ def findings(
                 why="the kernel has the device, but this container was not given its node",
                 fix=f"start the container with --device={node}",
             )
-        elif not os.access(machine.path(node), os.R_OK | os.W_OK):
+
+
+def closed(
+    machine: Machine, nodes: Iterable[str], device: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield a finding for each of the `nodes` that is there and that this process may not open.
+
+    access(2) asks mode, access list and the device cgroup (fs/namei.c), and opens nothing.
+    """
+    for node in nodes if machine.live else ():
+        if machine.exists(node) and not os.access(machine.path(node), os.R_OK | os.W_OK):
             yield finding(
                 "no-permission",
                 device=device,

@@ -89,43 +89,50 @@ class Function:
 
 
 def functions(
-    machine: Machine, bus: Iterable[Mapping[str, Any]], vendors: Iterable[str]
+    machine: Machine,
+    bus: Iterable[Mapping[str, Any]],
+    vendors: Iterable[str],
+    classes: Iterable[str] = (),
 ) -> list[Function]:
     """Return the functions of the `vendors` (four hexadecimal digits each), by address.
 
-    `bus` is the request's: what the bus prober saw is not looked for again. Where it saw no PCI
-    device at all (it was disabled) the bus is read here, bridges and sound functions included.
+    `classes` are the base classes wanted, two digits each ("03" displays, "12" processing
+    accelerators); all without any. `bus` is the request's: what the bus prober saw is not looked
+    for again. Where it saw no PCI device at all (it was disabled) the bus is read here.
     """
-    wanted = frozenset(vendors)
+    wanted, bases = frozenset(vendors), frozenset(classes)
     sightings = {
         name[4:]: sighting
         for sighting in bus
         for name in sighting.get("ids", ())
         if name.startswith("pci:")
     }
-    if not sightings:
-        sightings = {address: {} for address in _addresses(machine, wanted)}
-    members = (
-        Function(machine, address, sightings[address])
-        for address in sorted(sightings)
-        if _vendor(sightings[address]) in ("", *wanted)
-    )
+    if sightings:
+        addresses = [name for name in sightings if _fits(sightings[name], wanted, bases)]
+    else:
+        addresses = _addresses(machine, wanted, bases)
+    members = (Function(machine, address, sightings.get(address)) for address in sorted(addresses))
     return [function for function in members if function.vendor in wanted]
 
 
-def _vendor(sighting: Mapping[str, Any]) -> str:
-    return str((sighting.get("pci") or {}).get("id") or "")[:4]
+def _fits(sighting: Mapping[str, Any], vendors: frozenset[str], bases: frozenset[str]) -> bool:
+    """Return whether a sighting may be of a vendor and class; what it does not tell may."""
+    ids = sighting.get("pci") or {}
+    vendor, base = str(ids.get("id", ""))[:4], str(ids.get("class", ""))[:2]
+    return vendor in ("", *vendors) and (not bases or base in ("", *bases))
 
 
-def _addresses(machine: Machine, vendors: frozenset[str]) -> list[str]:
-    """Return the addresses of the vendors' functions: one read tells the others' apart."""
-    numbers = {int(vendor, 16) for vendor in vendors}
-    return [
-        address
-        for address in machine.listdir(DEVICES)
-        if hexadecimal(machine, f"{DEVICES}/{address}/vendor") in numbers
-        and normal_id(address) == f"pci:{address}"
-    ]
+def _addresses(machine: Machine, vendors: frozenset[str], bases: frozenset[str]) -> list[str]:
+    """Return the addresses of the vendors' functions: two reads tell the others apart."""
+    numbers, classes = {int(vendor, 16) for vendor in vendors}, {int(base, 16) for base in bases}
+    addresses = []
+    for address in machine.listdir(DEVICES):
+        folder = f"{DEVICES}/{address}"
+        if hexadecimal(machine, f"{folder}/vendor") in numbers and (
+            not bases or (hexadecimal(machine, f"{folder}/class") or 0) >> 16 in classes
+        ):
+            addresses.append(address)
+    return [address for address in addresses if normal_id(address) == f"pci:{address}"]
 
 
 def identity(machine: Machine, folder: str) -> PciDoc:

@@ -143,11 +143,15 @@ def hops(machine: Machine, folder: str) -> list[Hop]:
     a virtual machine the other end may be an emulated bridge with figures of its own. Hops that
     tell nothing are left out; without the device's own there are none.
     """
-    ends = route(machine, folder)[::2]
-    found = [hop for end in ends[:1] if (hop := _hop(machine, end))]
-    if not found or _is_inside_a_card(machine, ends[0], found[0]):
+    # First of all the device itself: while it sleeps, so may the bridges above it.
+    if power.asleep(power.status(machine, folder)):
         return []
-    return found + [hop for end in ends[1:] if (hop := _hop(machine, end))]
+    ends = route(machine, folder)[::2]
+    own = _hop(machine, ends[0]) if ends else None
+    if own is None or _is_inside_a_card(machine, ends[0], own):
+        return []
+    awake = (end for end in ends[1:] if not power.asleep(power.status(machine, end)))
+    return [own, *(hop for end in awake if (hop := _hop(machine, end)))]
 
 
 def route(machine: Machine, folder: str) -> list[str]:
@@ -196,9 +200,7 @@ def _is_intel_display(machine: Machine, folder: str) -> bool:
 
 
 def _hop(machine: Machine, folder: str) -> Hop | None:
-    """Read one end of a link; None when it sleeps or its figures are none."""
-    if power.asleep(power.status(machine, folder)):
-        return None
+    """Read one end of a link, which must be awake; None when its figures are none."""
     width, gts = _width(machine, folder, "current"), _gts(machine, folder, "current")
     if not width or gts not in GENERATIONS:
         return None

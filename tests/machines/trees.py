@@ -1,4 +1,4 @@
-"""A machine's files, written one by one by a test: the fixture that authors of probers have, too."""
+"""A machine's files, written one by one by a test: the fixture that authors have, too."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_arms_own_driver_tells_everything(board: Any) -> None:
         devfreq__fb000000gpu__available_frequencies="300000000 850000000 1000000000",
         devfreq__fb000000gpu__max_freq="1000000000",
     )  # fmt: skip
-    board.write("sys/module/mali_kbase/version", "r44p0-01eac0 (UK version 11.24)\n")
+    board.file("sys/module/mali_kbase/version", "r44p0-01eac0 (UK version 11.24)\n")
     (gpu,) = board.probe()
     assert gpu == {
         "ids": ["dt:/gpu@fb000000"], "kind": "gpu", "vendor": "arm",
@@ -45,7 +45,7 @@ def test_arms_own_driver_tells_everything(board: Any) -> None:
 @pytest.mark.parametrize("driver", ["panthor", "panfrost", "lima"])
 def test_mainline_drivers_leave_the_model_to_the_device_tree(board: Any, driver: str) -> None:
     rk3588(board, driver=driver, render=128)
-    board.write("sys/class/devfreq/fb000000.gpu/max_freq", "1000000000\n")
+    board.file("sys/class/devfreq/fb000000.gpu/max_freq", "1000000000\n")
     (gpu,) = board.probe()
     assert gpu["driver"] == {"name": driver, "version": "6.12.9", "version_of": "kernel"}
     assert gpu["node_index"] == {"drm_render": 128}
