@@ -103,6 +103,7 @@ class LinkDoc(TypedDict, total=False):
 
     kind: Required[str]
     peer: str | None
+    to: str | None
     count: int | None
     width: int | None
     max_width: int | None

@@ -70,7 +70,7 @@ _PARTS: dict[str, dict[str, str]] = {
         "number": "or mhz low published",
     },
     "a link": {
-        "text": "or kind peer limited_by",
+        "text": "or kind peer to limited_by",
         "number": "or count width max_width gts max_gts generation bandwidth local_width"
         " local_max_width local_gts local_max_gts local_generation local_bandwidth",
     },

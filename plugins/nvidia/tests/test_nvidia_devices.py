@@ -100,14 +100,15 @@ def test_two_different_cards(ask: Ask) -> None:
         {
             "kind": "pcie",
             "peer": None,
-            "generation": 1,
-            "gts": 2.5,
-            "width": 16,
-            "max_generation": 4,
-            "max_gts": 16.0,
-            "max_width": 16,
+            "local_generation": 1,
+            "local_gts": 2.5,
+            "local_width": 16,
+            "local_bandwidth": 4_000_000_000,
+            "local_max_gts": 16.0,
+            "local_max_width": 16,
         }
     ]
+    assert "own PCIe hop" in new["unknown"]["links.bandwidth"]
     assert (old["name"], old["units"], old["bandwidth"]) == (
         "NVIDIA GeForce RTX 3090",
         82,
@@ -196,7 +197,8 @@ def test_old_driver_answers_what_it_can(ask: Ask) -> None:
         "usable": 17066885120,
         "parts": {"vram": 17066885120},
     }
-    assert sorted(gpu["unknown"]) == ["bandwidth", "bus_width_bits", "cores", "processes", "units"]
+    fields = ["bandwidth", "bus_width_bits", "cores", "links.bandwidth", "processes", "units"]
+    assert sorted(gpu["unknown"]) == fields
 
 
 def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
@@ -214,6 +216,8 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
         "units": "NVML tells neither SMs nor cores",
         "bus_width_bits": "this nvidia-ml-py has no nvmlDeviceGetMemoryBusWidth",
         "bandwidth": "needs the memory clock and the bus width",
+        "links.bandwidth": "NVML knows the GPU's own PCIe hop, not the bridges between it and the"
+        " host",
     }
     assert gpu["processes"] == 0
     assert gpu["memory"]["parts"] == {"vram": 16106127360, "reserved": 470810624}

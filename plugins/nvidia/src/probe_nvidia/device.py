@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from probe_core.sysfs.pci import normal_id
 from probe_nvidia import links
 from probe_nvidia.ask import Asker, text
 from probe_nvidia.memory import memory_of
-from probe_nvidia.procfs import pci_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def pci_facts(asker: Asker) -> tuple[str | None, dict[str, str]]:
     info = asker.get("pci", "nvmlDeviceGetPciInfo")
     if info is None:
         return None, {}
-    identity = pci_identity(str(getattr(info, "busId", "")))
+    identity = normal_id(str(getattr(info, "busId", "")))
     if identity is None:
-        identity = pci_identity(f"{info.domain:x}:{info.bus:x}:{info.device:x}.0")
+        identity = normal_id(f"{info.domain:x}:{info.bus:x}:{info.device:x}.0")
     facts = {"id": _pair(info.pciDeviceId)}
     if info.pciSubSystemId:
         facts["subsystem"] = _pair(info.pciSubSystemId)
