@@ -134,9 +134,7 @@ def test_link_of_a_sleeping_card_is_not_read(
     assert opened.names() == {"runtime_status"}
 
 
-def test_link_of_a_sleeping_bridge_is_not_read(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_link_of_a_sleeping_bridge_is_not_read(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = behind_a_narrow_uplink(tree, "10de:2684")
     upstream = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
     tree.file(f"{upstream}/power/runtime_status", "suspended\n")

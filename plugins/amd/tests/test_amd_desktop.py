@@ -124,3 +124,15 @@ def test_free_memory_of_an_apu_never_exceeds_what_the_system_has(tree: Any) -> N
     assert (deck["gfx"], deck["units"]) == ("gfx1033", 8)
     assert deck["memory"]["free"] == GIB + 1_000_000 * 1024
     assert deck["memory"]["used"] == 0
+
+
+def test_a_switch_with_a_narrow_uplink_limits_the_card_behind_it(tree: Any) -> None:
+    tree.card("0000:03:00.0", "0x744c", under=tree.switch(uplink=(4, 8.0)), link=(16, 16.0),
+              max_link=(16, 16.0))  # fmt: skip
+    (card,) = tree.devices().values()
+    assert card["links"] == [{
+        "kind": "pcie", "peer": None, "width": 4, "gts": 8.0, "generation": 3,
+        "bandwidth": 3_938_461_538, "local_width": 16, "local_gts": 16.0, "local_generation": 4,
+        "local_bandwidth": 31_507_692_307, "local_max_width": 16, "local_max_gts": 16.0,
+        "limited_by": "0000:01:00.0",
+    }]  # fmt: skip

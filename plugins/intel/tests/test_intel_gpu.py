@@ -72,6 +72,20 @@ def test_link_is_the_slots_not_the_one_inside_the_card(tree: Any) -> None:
     }]  # fmt: skip
 
 
+def test_a_switch_with_a_narrow_uplink_limits_the_card_behind_it(tree: Any) -> None:
+    """Two switches: the server's, with four lanes to the host, and the card's own."""
+    under = tree.switch(uplink=(4, 8.0))
+    up = tree.bridge("0000:03:00.0", "8086:e2ff", under=under, link=(8, 16.0), max_link=(16, 16.0))
+    down = tree.bridge("0000:04:01.0", "8086:e2f0", under=up, link=(1, 2.5), max_link=(1, 2.5))
+    tree.function("0000:05:00.0", "0xe20b", "xe", under=down, link=(1, 2.5), max_link=(1, 2.5))
+    assert tree.single()["links"] == [{
+        "kind": "pcie", "peer": None, "width": 4, "gts": 8.0, "generation": 3,
+        "bandwidth": 3_938_461_538, "local_width": 8, "local_gts": 16.0, "local_generation": 4,
+        "local_bandwidth": 15_753_846_153, "local_max_width": 16, "local_max_gts": 16.0,
+        "limited_by": "0000:01:00.0",
+    }]  # fmt: skip
+
+
 def test_in_a_guest_the_inner_link_is_not_believed(tree: Any) -> None:
     tree.function("0000:00:05.0", "0x56a0", "i915", link=(1, 2.5))  # fmt: skip
     card = tree.single()

@@ -7,6 +7,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from probe_core.api import Request
+from probe_core.probers import bus
+
 Ask = Callable[..., dict[str, Any]]
 
 CLOCK_BY = "NVML's maximum SM clock: an upper bound, not the boost clock"
@@ -116,6 +119,40 @@ def test_two_different_cards(ask: Ask) -> None:
     )
     assert old["extra"]["nvlink"] == {"links": 4, "active": 0}
     assert [link["kind"] for link in old["links"]] == ["pcie"]
+
+
+def test_a_switch_with_a_narrow_uplink_limits_the_card_behind_it(
+    ask: Ask, trees: ModuleType, tmp_path: Path
+) -> None:
+    """NVML says x16 of the third generation; the way to the host has four lanes, and sysfs knows.
+
+    So the prober leaves the link to the bus prober's sighting, whose figures the report has.
+    """
+    tree = trees.Tree(tmp_path)
+    tree.add_driver()
+    tree.add_pci("0000:04:00.0", "1eb8", under=tree.switch(uplink=(4, 8.0)))
+    (gpu,) = ask("t4", tmp_path)["devices"]
+    assert "links" not in gpu
+    assert "links.bandwidth" not in gpu.get("unknown", {})
+    (seen,) = bus.probe_devices(Request(tree.machine()))
+    assert seen["ids"] == gpu["ids"][:1]
+    assert seen["links"] == [
+        {
+            "kind": "pcie",
+            "peer": None,
+            "width": 4,
+            "gts": 8.0,
+            "generation": 3,
+            "bandwidth": 3_938_461_538,
+            "local_width": 16,
+            "local_gts": 16.0,
+            "local_generation": 4,
+            "local_bandwidth": 31_507_692_307,
+            "local_max_width": 16,
+            "local_max_gts": 32.0,
+            "limited_by": "0000:01:00.0",
+        }
+    ]
 
 
 def test_bridge_between_two_cards(ask: Ask) -> None:
