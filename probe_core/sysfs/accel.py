@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["CLASS", "by_device", "minors"]
 
 CLASS = "/sys/class/accel"
+"""Where the kernel lists all such nodes."""
 STEMS = {"accel": "accel"}
 """Label in a sighting's ``node_index`` → how the kernel names such nodes."""
 

@@ -24,7 +24,11 @@ __all__ = [
 ]
 
 TREE = "/sys/firmware/devicetree/base"
+"""The root of the device tree."""
+
 PLATFORM = "/sys/bus/platform/devices"
+"""Where devices that no bus can list are, those of the device tree among them."""
+
 _TREES = (TREE, "/proc/device-tree")
 """The second is a link to the first; containers that hide /sys/firmware may show it alone."""
 

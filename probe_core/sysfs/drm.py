@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["CLASS", "by_device", "minors"]
 
 CLASS = "/sys/class/drm"
+"""Where the kernel lists all such nodes, and the connectors of displays."""
 STEMS = {"drm_card": "card", "drm_render": "renderD"}
 """Label in a sighting's ``node_index`` → how the kernel names such nodes."""
 

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 DEVICES = "/sys/bus/pci/devices"
+"""The folder in which every PCI function is listed by its address."""
 
 # Key of a sighting's `pci`: the numbers that it is made of, by their names in /sys, and digits.
 _FIELDS = (
