@@ -173,10 +173,10 @@ def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting
     if identity is None:
         return None
     folder = f"{FOLDER}/{candidate.address}"
-    known = {"vendor": int(candidate.vendor, 16), "class": candidate.pci_class}
+    numbers = {"vendor": int(candidate.vendor, 16), "class": candidate.pci_class}
 
     def number(name: str) -> int | None:
-        return known.get(name) or pci.hexadecimal(machine, f"{folder}/{name}")
+        return numbers.get(name) or pci.hexadecimal(machine, f"{folder}/{name}")
 
     sighting: Sighting = {
         "ids": [identity],

@@ -101,7 +101,7 @@ def functions(
     accelerators); all without any. `bus` is the request's: what the bus prober saw is not looked
     for again. Where it saw no PCI device at all (it was disabled) the bus is read here.
     """
-    wanted, bases = frozenset(vendors), frozenset(classes)
+    makers, bases = frozenset(vendors), frozenset(classes)
     sightings = {
         name[4:]: sighting
         for sighting in bus
@@ -109,11 +109,11 @@ def functions(
         if name.startswith("pci:")
     }
     if sightings:
-        addresses = [name for name in sightings if _fits(sightings[name], wanted, bases)]
+        addresses = [name for name in sightings if _fits(sightings[name], makers, bases)]
     else:
-        addresses = _addresses(machine, wanted, bases)
+        addresses = _addresses(machine, makers, bases)
     members = (Function(machine, address, sightings.get(address)) for address in sorted(addresses))
-    return [function for function in members if function.vendor in wanted]
+    return [function for function in members if function.vendor in makers]
 
 
 def _fits(sighting: Mapping[str, Any], vendors: frozenset[str], bases: frozenset[str]) -> bool:

@@ -43,7 +43,7 @@ _INTEL, _DISPLAY, _BRIDGE = 0x8086, 0x03, 0x0604
 
 
 class Hop:
-    """One link of the way, as the end that is nearer to the device tells it.
+    """One link between a device and the host, as the end nearer to the device reports it.
 
     `address` is that end's PCI address, `width` lanes and `gts` gigatransfers per second and lane
     in use now, `max_width` and `max_gts` what this end can do (None when it does not tell).
@@ -102,19 +102,19 @@ def links(machine: Machine, folder: str) -> list[LinkDoc]:
     return [link] if link else []
 
 
-def document(way: Sequence[Hop]) -> LinkDoc | None:
+def document(chain: Sequence[Hop]) -> LinkDoc | None:
     """Return a sighting's link of the hops from a device up to the host.
 
     ``width``, ``gts``, ``generation``, ``bandwidth``, ``max_width`` and ``max_gts`` are the slowest
     hop's, ``local_…`` the device's own; ``limited_by`` is the address of the bridge whose link is
     the slowest, where that is not the device's own.
     """
-    if not way:
+    if not chain:
         return None
     # Of hops that are equally slow the nearest to the device counts.
-    slowest = min(way, key=lambda hop: hop.bandwidth)
-    link = slowest.fields() | local_document(way[0])
-    if slowest is not way[0]:
+    slowest = min(chain, key=lambda hop: hop.bandwidth)
+    link = slowest.fields() | local_document(chain[0])
+    if slowest is not chain[0]:
         link["limited_by"] = slowest.address
     return link
 
@@ -162,24 +162,24 @@ def route(machine: Machine, folder: str) -> list[str]:
     inside the card are constants (2.5 GT/s x1), and Intel's Level Zero driver reads the card's
     upstream port instead (compute-runtime, LinuxSysmanImp::getPciCardBusDirectoryPath).
     """
-    way: list[str] = []
+    folders: list[str] = []
     path = machine.realpath(folder)
     # The folder of a root bus is "pci0000:00": one colon where an address has two.
-    while (name := path.rpartition("/")[2]).count(":") == 2 and len(way) < MAX_DEPTH:
-        way.append(path)
+    while (name := path.rpartition("/")[2]).count(":") == 2 and len(folders) < MAX_DEPTH:
+        folders.append(path)
         path = path[: -len(name) - 1]
-    return way[2:] if _has_switch_of_its_own(machine, way) else way
+    return folders[2:] if _has_switch_of_its_own(machine, folders) else folders
 
 
-def _has_switch_of_its_own(machine: Machine, way: Sequence[str]) -> bool:
+def _has_switch_of_its_own(machine: Machine, folders: Sequence[str]) -> bool:
     """Return whether it is an Intel GPU below two bridges of Intel's and a port above them."""
     return (
-        len(way) > 3
-        and _is_intel_display(machine, way[0])
+        len(folders) > 3
+        and _is_intel_display(machine, folders[0])
         and all(
             hexadecimal(machine, f"{bridge}/vendor") == _INTEL
             and (hexadecimal(machine, f"{bridge}/class") or 0) >> 8 == _BRIDGE
-            for bridge in way[1:3]
+            for bridge in folders[1:3]
         )
     )
 
@@ -210,9 +210,9 @@ def _hop(machine: Machine, folder: str) -> Hop | None:
 
 def _gts(machine: Machine, folder: str, which: str) -> float | None:
     """Return "16.0 GT/s PCIe" as 16.0; "Unknown", which kernels also write, as None."""
-    words = (machine.read(f"{folder}/{which}_link_speed", 64) or "").split()
+    parts = (machine.read(f"{folder}/{which}_link_speed", 64) or "").split()
     try:
-        rate = float(words[0]) if words[1:2] == ["GT/s"] else None
+        rate = float(parts[0]) if parts[1:2] == ["GT/s"] else None
     except ValueError:
         return None
     return rate if rate in GENERATIONS else None

@@ -32,19 +32,19 @@ _STATES = {
 
 def status(machine: Machine, folder: str) -> str | None:
     """Return the kernel's word for the device at `folder`, one of `STATUSES`; None without one."""
-    word = machine.read(f"{folder}/power/runtime_status", 32)
-    return word if word in STATUSES else None
+    text = machine.read(f"{folder}/power/runtime_status", 32)
+    return text if text in STATUSES else None
 
 
-def asleep(word: str | None) -> bool:
+def asleep(status: str | None) -> bool:
     """Return whether a device with this status must be left alone.
 
     An unknown status is no sleep: only a kernel with power management suspends, and it has the
     file.
     """
-    return word in _ASLEEP
+    return status in _ASLEEP
 
 
-def state(word: str | None) -> str:
+def state(status: str | None) -> str:
     """Return a sighting's ``power_state`` of a status: active, suspended or unknown."""
-    return _STATES.get(word or "", "unknown")
+    return _STATES.get(status or "", "unknown")

@@ -25,8 +25,8 @@ class ProcCard:
     __slots__ = ("excluded", "model", "uuid")
 
     def __init__(self, facts: dict[str, str]) -> None:
-        self.model = _known(facts.get("Model"))
-        self.uuid = _known(facts.get("GPU UUID"))
+        self.model = _reported(facts.get("Model"))
+        self.uuid = _reported(facts.get("GPU UUID"))
         self.excluded = facts.get("GPU Excluded") == "Yes"
 
 
@@ -60,6 +60,6 @@ def _facts(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in lines}
 
 
-def _known(value: str | None) -> str | None:
+def _reported(value: str | None) -> str | None:
     # Before first use the driver prints question marks in place of the UUID's digits.
     return value if value and "?" not in value and value != "Unknown" else None
