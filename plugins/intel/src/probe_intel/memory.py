@@ -118,7 +118,7 @@ def _bar(machine: Machine, folder: str) -> int | None:
     """
     lines = (machine.read(f"{folder}/resource", 4096) or "").splitlines()
     try:
-        start, end = (int(word, 16) for word in lines[2].split()[:2])
+        start, end = (int(number, 16) for number in lines[2].split()[:2])
     except (IndexError, ValueError):
         return None
     return end - start + 1 if 0 < start < end else None
