@@ -19,7 +19,7 @@ __all__ = ["probe_devices"]
 _WHY_NOT = {
     "name": "/proc/cpuinfo has no model name",
     "vendor": "/proc/cpuinfo names no known vendor",
-    "units": "the kernel's files do not say which threads share a core",
+    "units": "the kernel's files do not show which threads share a core",
     "threads": "/sys/devices/system/cpu/online cannot be read",
 }
 

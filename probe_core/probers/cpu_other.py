@@ -32,7 +32,7 @@ def devices(machine: Machine) -> list[dict[str, Any]]:
         if cores:
             sighting["units"] = cores
         else:
-            sighting["unknown"]["units"] = "psutil is not installed or does not know"
+            sighting["unknown"]["units"] = "psutil is not installed, or has no count"
     return [sighting]
 
 

@@ -82,7 +82,7 @@ def test_garbled_files_cost_their_field_and_no_other_card(tree: Any) -> None:
     assert broken["power_state"] == "unknown"
     assert broken["unknown"]["units"] == "KFD's SIMD counts are missing or do not fit"
     assert broken["unknown"]["memory.total"].startswith("mem_info_vram_total is missing or not")
-    assert broken["unknown"]["links"] == "the card's link files say nothing"
+    assert broken["unknown"]["links"] == "the card's link files give no link"
     assert whole["memory"]["total"] == 24 * GIB
 
 

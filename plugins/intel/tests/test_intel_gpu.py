@@ -113,7 +113,7 @@ def test_mainline_i915_does_not_tell_vram(tree: Any) -> None:
     card = tree.single()
     assert card["memory"] == {"kind": "dedicated"}
     assert card["extra"] == {"vram_bar_bytes": 16 * GIB}
-    why = "i915 tells it only to programs that open the device"
+    why = "i915 gives it only to programs that open the device"
     assert card["unknown"]["memory.total"] == why
     assert card["clocks"] == {"max_mhz": 2400}
     assert card["backends"] == ["level-zero"]
@@ -190,7 +190,7 @@ def test_an_unknown_gpu_elsewhere_is_neither_card_nor_integrated(tree: Any) -> N
     tree.function("0000:06:10.0", "0x4680", "i915")
     gpu = tree.single()
     assert "memory" not in gpu
-    assert "neither its id nor its place" in gpu["unknown"]["memory.kind"]
+    assert "neither its id nor its address" in gpu["unknown"]["memory.kind"]
 
 
 def test_virtual_function_is_a_part_of_its_gpu(tree: Any) -> None:

@@ -51,7 +51,7 @@ def test_mainline_drivers_leave_the_model_to_the_device_tree(board: Any, driver:
     assert gpu["node_index"] == {"drm_render": 128}
     assert gpu["clocks"] == {"max_mhz": 1000.0}
     assert "name" not in gpu
-    why = f"{driver} tells it only to programs that open the device"
+    why = f"{driver} gives it only to programs that open the device"
     assert {gpu["unknown"][field] for field in ("name", "units", "gpu_id")} == {why}
 
 
@@ -140,5 +140,5 @@ def test_a_garbled_gpuinfo_costs_only_what_it_would_say(board: Any) -> None:
     rk3588(board, driver="mali", misc=0, gpuinfo="\x01garbage 9 cores 0x1234")
     (gpu,) = board.probe()
     assert set(gpu["unknown"]) == {"name", "units", "gpu_id", "clocks.max_mhz"}
-    assert gpu["unknown"]["units"].startswith("gpuinfo does not say")
+    assert gpu["unknown"]["units"].startswith("gpuinfo does not report it")
     assert gpu["memory"]["total"] == 16_000_000 * KIB

@@ -86,7 +86,7 @@ def test_a_libudev_that_does_not_load_is_a_reason(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pyudev._ctypeslib.utils, "find_library", nothing)
     found, why_not = udev.folders()
     assert found == []
-    assert str(why_not).startswith("udev cannot be asked: ")
+    assert str(why_not).startswith("udev cannot be queried: ")
 
 
 def test_without_pyudev_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

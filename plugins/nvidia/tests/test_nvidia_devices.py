@@ -197,7 +197,7 @@ def test_virtual_gpu_says_that_it_is_a_share(ask: Ask) -> None:
     assert gpu["memory"]["total"] == 25769803776
     assert gpu["unknown"] == {
         "cores": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetNumGpuCores",
-        "units": "NVML tells neither SMs nor cores",
+        "units": "NVML gives neither SMs nor cores",
         "bus_width_bits": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetMemoryBusWidth",
         "bandwidth": "needs the memory clock and the bus width",
     }
@@ -250,10 +250,10 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
     (gpu,) = ask("t4", without=lacking)["devices"]
     assert gpu["unknown"] == {
         "cores": "this nvidia-ml-py has no nvmlDeviceGetNumGpuCores",
-        "units": "NVML tells neither SMs nor cores",
+        "units": "NVML gives neither SMs nor cores",
         "bus_width_bits": "this nvidia-ml-py has no nvmlDeviceGetMemoryBusWidth",
         "bandwidth": "needs the memory clock and the bus width",
-        "links.bandwidth": "NVML knows the GPU's own PCIe hop, not the bridges between it and the"
+        "links.bandwidth": "NVML gives the GPU's own PCIe hop, not the bridges between it and the"
         " host",
     }
     assert gpu["processes"] == 0

@@ -90,7 +90,7 @@ def test_recorded_machine_needs_no_library(laptop: Any, tmp_path: Path) -> None:
     assert not isinstance(answer, NotApplicable)
     (gpu,) = answer
     assert gpu["ids"] == [f"pci:{GPU}", f"uuid:{UUID}"]
-    assert gpu["unknown"]["units"] == "the machine is a recording, so its driver cannot be asked"
+    assert gpu["unknown"]["units"] == "the machine is a recording, so its driver cannot be queried"
 
 
 def test_recording_with_eight(trees: ModuleType, tmp_path: Path) -> None:

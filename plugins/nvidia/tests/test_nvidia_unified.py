@@ -83,7 +83,7 @@ def test_orin_through_nvml(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     assert gpu["memory"]["kind"] == "unified"
     assert gpu["driver"] == {"name": "nvidia", "version": "540.4.0", "cuda": "12.6"}
     assert "memory.total" not in gpu["unknown"]
-    assert gpu["unknown"]["units"] == "NVML tells neither SMs nor cores"
+    assert gpu["unknown"]["units"] == "NVML gives neither SMs nor cores"
 
 
 def test_jetson_without_nvml_is_no_failure(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:

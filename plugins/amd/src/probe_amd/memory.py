@@ -85,7 +85,7 @@ def _sizes(machine: Machine, folder: str, nodes: list[Node], asleep: bool) -> Si
 
 def _dedicated(draft: Draft, sizes: Sizes, shared: bool | None) -> None:
     """VRAM is the memory; GTT is borrowed host memory across PCIe, and stays a part."""
-    reason = "neither the gfx target nor the memory's vendor tells a card from an APU"
+    reason = "neither the gfx target nor the memory's vendor distinguishes a card from an APU"
     draft.put("memory.kind", None if shared is None else "dedicated", reason)
     vram = sizes.total.get("vram")
     if not vram:

@@ -150,7 +150,7 @@ def _connect(
     wires: list[LinkDoc] = pcie.links(machine, card.folder)
     # All partitions of a card have the same wires: the first one's list is enough.
     wires += links.xgmi(machine, nodes[0], owners) if nodes else []
-    draft.put("links", wires, ASLEEP if card.asleep else "the card's link files say nothing")
+    draft.put("links", wires, ASLEEP if card.asleep else "the card's link files give no link")
 
 
 def _indexes(machine: Machine, card: Function, nodes: list[Node]) -> dict[str, int]:

@@ -87,12 +87,14 @@ def _put_memory(
     # Intel's integrated GPUs are device 2 of bus 0; its cards were never in a Mac.
     if shared or draft.fields.get("vendor") == "intel":
         put_memory(draft, scene)
-        draft.put("memory.parts.limit", shared, "system_profiler does not tell how much it may use")
+        draft.put(
+            "memory.parts.limit", shared, "system_profiler does not report how much it may use"
+        )
     elif own:
         draft.fields["memory"] = {"kind": "dedicated", "total": own, "parts": {"vram": own}}
         draft.note("memory_source", "ioreg" if exact else "system_profiler, rounded")
     else:
-        reason = scene.reason("neither system_profiler nor ioreg tells it", PROFILER, PCI)
+        reason = scene.reason("neither system_profiler nor ioreg reports it", PROFILER, PCI)
         draft.put("memory.total", None, reason)
 
 

@@ -30,6 +30,6 @@ def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
         raise Unavailable(
             f"this Mac's GPUs cannot be read: {reason}",
             code="commands-failed",
-            fix="run /usr/sbin/system_profiler SPDisplaysDataType to see what it says",
+            fix="run /usr/sbin/system_profiler SPDisplaysDataType to see what it reports",
         )
     return not_applicable("neither ioreg nor system_profiler lists a GPU")

@@ -85,7 +85,7 @@ def _put_limit(draft: Draft, scene: Scene) -> None:
     limit = megabytes << 20 if megabytes else None
     reason = f"there is no sysctl {_LIMIT}"
     if megabytes == 0:
-        reason = f"{_LIMIT} is 0: macOS's own choice, which it tells to Metal programs alone"
+        reason = f"{_LIMIT} is 0: macOS's own choice, which it gives to Metal programs alone"
     draft.put("memory.parts.limit", limit, reason)
     if limit:
         draft.put("memory.usable", min(limit, scene.memory or limit))
@@ -103,7 +103,7 @@ def neural(scene: Scene) -> dict[str, Any] | None:
     cores = [_engine_cores(entry) for entry in scene.neural]
     total = sum(count or 0 for count in cores) if all(cores) else None
     draft.put("units", total, "its driver does not count its cores")
-    draft.put("clocks.max_mhz", None, "its driver tells no clock")
+    draft.put("clocks.max_mhz", None, "its driver reports no clock")
     put_driver(draft, scene, scene.neural[0])
     put_memory(draft, scene)
     return draft.sighting()

@@ -29,7 +29,7 @@ def describe(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
         yield draft.sighting()
         return
     draft.fields["backends"] = ["habana"]
-    draft.put("memory.total", None, "habanalabs tells it only to programs that open the device")
+    draft.put("memory.total", None, "habanalabs gives it only to programs that open the device")
     status = _text(machine, function, "status")
     working = (status or "").lower() == "operational"
     clock = _text(machine, function, "clk_max_freq_mhz") if working else None

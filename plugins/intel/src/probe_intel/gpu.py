@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe_core.api import Machine
     from probe_core.sysfs.pci import Function
 
-_BY_OPENING = "i915 and xe tell it only to programs that open the device"
+_BY_OPENING = "i915 and xe give it only to programs that open the device"
 
 
 def describe(machine: Machine, function: Function) -> dict[str, Any]:

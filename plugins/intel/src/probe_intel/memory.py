@@ -51,7 +51,7 @@ def describe(machine: Machine, draft: Draft, function: Function) -> bool | None:
     elif discrete:
         _describe_own(machine, draft, function, whole, source, capacity)
     else:
-        reason = "neither its id nor its place on the bus tells a card from an integrated GPU"
+        reason = "neither its id nor its address distinguishes a card from an integrated GPU"
         draft.put("memory.kind", None, reason)
         draft.put("memory.total", None, reason)
     return discrete
@@ -67,7 +67,7 @@ def _describe_own(
 ) -> None:
     draft.put("memory.kind", "dedicated")
     total = whole or capacity
-    reason = f"{function.driver or 'no driver'} tells it only to programs that open the device"
+    reason = f"{function.driver or 'no driver'} gives it only to programs that open the device"
     draft.put("memory.total", total, reason)
     draft.put("memory.usable", capacity, f"the part that firmware keeps is not in sysfs; {reason}")
     draft.put("memory.free", None, reason)

@@ -51,9 +51,9 @@ def device(machine: Machine, folder: str) -> dict[str, Any]:
 def _add_model(machine: Machine, draft: Draft, folder: str, driver: str | None) -> None:
     """Model, cores and product id: Arm's driver writes them, the mainline ones do not."""
     text = machine.read(f"{folder}/gpuinfo", 256)
-    reason = f"{driver} tells it only to programs that open the device" if driver else "no driver"
+    reason = f"{driver} gives it only to programs that open the device" if driver else "no driver"
     if text is not None:
-        reason = f"gpuinfo does not say: {text[:80]!r}"
+        reason = f"gpuinfo does not report it: {text[:80]!r}"
     info = GpuInfo(text or "")
     for field, value in (("name", info.model), ("units", info.cores), ("gpu_id", info.gpu_id)):
         draft.put(field, value, reason)

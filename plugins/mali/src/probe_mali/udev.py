@@ -22,7 +22,7 @@ def folders() -> tuple[list[str], str | None]:
 
         context = pyudev.Context()
     except Exception as error:  # ImportError, OSError, and whatever ctypes makes of a bad library
-        return [], f"udev cannot be asked: {error}"
+        return [], f"udev cannot be queried: {error}"
     try:
         return sorted(_listed(context)), None
     except (OSError, ValueError) as error:

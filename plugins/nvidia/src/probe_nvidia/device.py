@@ -105,10 +105,10 @@ def units_of(asker: Asker, capability: str | None, cores: int | None) -> int | N
     per_sm = CORES_PER_SM.get(capability or "")
     if cores and per_sm and cores % per_sm == 0:
         return cores // per_sm
-    reason = "NVML tells neither SMs nor cores"
+    reason = "NVML gives neither SMs nor cores"
     if cores:
         reason = (
-            f"NVML tells no SMs, and cores per SM of compute capability {capability} are unknown"
+            f"NVML gives no SMs, and cores per SM of compute capability {capability} are unknown"
         )
     asker.unknown["units"] = asker.lost or reason
     return None

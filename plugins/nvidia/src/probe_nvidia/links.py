@@ -23,7 +23,7 @@ _MAX_LINKS = 36
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
 
-_ONE_HOP = "NVML knows the GPU's own PCIe hop, not the bridges between it and the host"
+_ONE_HOP = "NVML gives the GPU's own PCIe hop, not the bridges between it and the host"
 
 _FABRIC = {1: "not-started", 2: "in-progress", 3: "completed"}  # nvmlGpuFabricState_t
 

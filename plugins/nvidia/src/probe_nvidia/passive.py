@@ -23,7 +23,7 @@ _UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks
 
 def recorded(scene: Scene) -> Iterator[Sighting]:
     """Report what a recorded machine's files say; no library can be asked about it."""
-    reason = "the machine is a recording, so its driver cannot be asked"
+    reason = "the machine is a recording, so its driver cannot be queried"
     yield from map(_with_cuda, _all(scene, reason))
 
 
@@ -40,7 +40,7 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
         severity="info",
         what=f"memory and clocks of the NVIDIA GPUs were not read: {names} sleeps",
         why="initialising NVIDIA's library wakes every GPU: 2 s to resume, 15 s awake (btop#1831)",
-        fix="run `probe --active` to wake and ask them",
+        fix="run `probe --active` to wake and query them",
         device=scene.asleep[0],
     )
 

@@ -70,7 +70,7 @@ def _complete(scene: Scene, sighting: Sighting, identity: str | None) -> None:
     """Fill in what files know where NVML does not answer."""
     soc = scene.soc
     if soc and (identity is None or sighting.get("compute_capability") in INTEGRATED):
-        base = passive.soc_sighting(scene, soc, "NVML does not tell it")
+        base = passive.soc_sighting(scene, soc, "NVML does not report it")
         if identity:  # Thor: on the PCI bus as well
             base["ids"] = [name for name in soc.ids if name.startswith("dt:")]
         _fill(sighting, base)
@@ -124,7 +124,7 @@ def _count(nvml: Any, scene: Scene) -> int:
         count = int(nvml.nvmlDeviceGetCount())
     except Exception as error:
         reason = _reason(error, "nvmlDeviceGetCount")
-        raise Unavailable(f"NVML does not say how many GPUs there are: {reason}") from None
+        raise Unavailable(f"NVML does not report how many GPUs there are: {reason}") from None
     if count == 0 and scene.reachable():
         raise Unavailable(
             f"NVML shows no GPU, but the driver serves {', '.join(scene.reachable())}",

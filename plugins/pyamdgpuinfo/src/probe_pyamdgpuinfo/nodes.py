@@ -76,7 +76,11 @@ def _ask(node: Node) -> str | None:
         version = _version(handle)
         if version != DRM_INTERFACE:
             return f"{node.path} speaks interface {version}, libdrm_amdgpu wants {DRM_INTERFACE}"
-        return None if _accelerates(handle) else f"{node.path}: the driver says it cannot compute"
+        return (
+            None
+            if _accelerates(handle)
+            else f"{node.path}: the driver reports that it cannot compute"
+        )
     finally:
         os.close(handle)
 

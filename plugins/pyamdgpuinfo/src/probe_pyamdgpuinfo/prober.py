@@ -73,7 +73,7 @@ def _ask(make: Callable[[str, int], Any], node: Node, index: int) -> dict[str, A
     except (OSError, RuntimeError, ValueError) as error:  # ValueError: a name that is not UTF-8
         reason = f"pyamdgpuinfo failed on {node.path}: {error}"
         return {"unknown": dict.fromkeys(("name", "memory.parts", "clocks"), reason)}
-    unknown = {"memory.total": "the library does not tell a card from an APU: see the parts"}
+    unknown = {"memory.total": "the library does not distinguish a card from an APU: see the parts"}
     sighting: dict[str, Any] = {"unknown": unknown}
     if card.name and card.name != PLACEHOLDER:
         sighting["name"] = card.name

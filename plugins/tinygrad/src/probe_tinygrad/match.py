@@ -73,11 +73,13 @@ def _by_vendor(
 ) -> Matched:
     vendor = VENDORS.get(backend) or _PCI_VENDORS.get(place.get("vendor_id") or 0)
     if vendor is None:
-        return Matched(backend, index, None, "gpu", f"{backend} does not say whose device it uses")
+        return Matched(
+            backend, index, None, "gpu", f"{backend} does not report whose device it uses"
+        )
     candidates = [device for device in accelerators(bus) if device.get("vendor") == vendor]
     if len(candidates) == 1 and alone:
         return Matched(backend, index, candidates[0]["ids"][0], candidates[0]["kind"])
-    reason = f"{backend} does not say which of {len(candidates)} {vendor} devices it uses"
+    reason = f"{backend} does not report which of {len(candidates)} {vendor} devices it uses"
     if not candidates:
         reason = f"the bus shows no {vendor} device that {backend} could use"
     return Matched(backend, index, None, "gpu", reason)

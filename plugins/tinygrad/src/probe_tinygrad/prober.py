@@ -29,7 +29,7 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     if not request.machine.live:
         return not_applicable("a recorded machine cannot execute anything")
     if not request.active:
-        return not_applicable("tinygrad opens devices to find them: ask with --active")
+        return not_applicable("tinygrad opens devices to find them: use --active")
     if getattr(sys, "frozen", False):
         raise Unavailable(
             "tinygrad needs a Python process of its own, which a frozen application cannot start",

@@ -38,7 +38,7 @@ def describe(
     if own is not None:
         memory["kind"] = "dedicated" if own else "unified"
     else:
-        unknown["memory.kind"] = "the registry does not tell a card from an integrated GPU"
+        unknown["memory.kind"] = "the registry does not distinguish a card from an integrated GPU"
     if own and vram:
         memory["total"] = vram
     elif own is not False:

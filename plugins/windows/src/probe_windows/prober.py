@@ -46,7 +46,7 @@ def _no_driver(device: str) -> dict[str, Any]:
         step="driver",
         what=f"{device} runs with the Microsoft Basic Display Adapter",
         why="no driver of its vendor is installed, or Windows turned it off after an error",
-        fix="install the vendor's driver; Device Manager tells why one does not start",
+        fix="install the vendor's driver; Device Manager shows why one does not start",
     )
 
 
