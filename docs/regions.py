@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import sys
 import textwrap
@@ -201,6 +202,37 @@ def kit() -> str:
     return "\n\n".join(parts)
 
 
+def tree() -> str:
+    """The builder of invented machines, for tests."""
+    path = "probe_core/testing/tree.py"
+    methods = [_function(one, "Tree.") for one in source.functions(path, "Tree")]
+    return "\n\n".join([_class(path, "Tree"), *methods])
+
+
+def sysfs() -> str:
+    """Everything in the authors' toolkit, module by module."""
+    from probe_core import sysfs as toolkit
+
+    return "\n\n".join(_module(f"probe_core/sysfs/{name}.py") for name in toolkit.__all__)
+
+
+def _module(path: str) -> str:
+    """Return a module with its documented constants, its functions and its classes."""
+    name = path.removesuffix(".py").replace("/", ".")
+    text = ast.get_docstring(source.parse(path)[0]) or ""
+    parts = [f"## `{name}`\n\n{text}"]
+    constants = {key: text for key, text in source.constants(path).items() if key[0] != "_"}
+    if constants:
+        rows = ((f"`{constant}`", meaning) for constant, meaning in constants.items())
+        parts.append(_table(("constant", "meaning"), rows))
+    for kind in source.classes(path):
+        parts.append(_class(path, kind))
+        parts += [_function(one, f"{kind}.", 4) for one in source.functions(path, kind)]
+    prefix = name.rpartition(".")[2]
+    parts += [_function(one, f"{prefix}.") for one in source.functions(path)]
+    return "\n\n".join(parts)
+
+
 def checks() -> str:
     """Every check of the contract kit, by the file it is in."""
     from probe_core.testing.contract import ProberContract
@@ -336,7 +368,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(sighting, tables, rooms),
-        *(recordings, limits, kept, masks),
+        *(recordings, limits, kept, masks, tree, sysfs),
     )
 }
 """Name of a region, as pages write it, to the function that makes it."""

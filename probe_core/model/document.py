@@ -117,6 +117,7 @@ class LinkDoc(TypedDict, total=False):
     # begin generated: LinkDoc
     kind: Required[str]
     peer: str | None
+    to: str | None
     count: int | None
     width: int | None
     max_width: int | None
@@ -124,6 +125,13 @@ class LinkDoc(TypedDict, total=False):
     max_gts: float | None
     generation: int | None
     bandwidth: float | None
+    local_width: int | None
+    local_max_width: int | None
+    local_gts: float | None
+    local_max_gts: float | None
+    local_generation: int | None
+    local_bandwidth: float | None
+    limited_by: str | None
 
     # end generated
 

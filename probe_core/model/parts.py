@@ -211,6 +211,8 @@ PEAK = by_name(
     )
 )
 
+GTS = "gigatransfers per second"
+
 LINK = by_name(
     (
         F("kind", Text(), "pcie, nvlink, xgmi …", always=True, nullable=False),
@@ -219,13 +221,55 @@ LINK = by_name(
             DeviceId(),
             "Id of the device at the other end; null for the host or when unknown",
         ),
+        F("to", Text(), "What is at the other end of an NVLink: gpu, cpu or switch"),
         F("count", COUNT, "How many links go there", unit="count"),
-        F("width", COUNT, "Lanes in use now", unit="count"),
-        F("max_width", COUNT, "Lanes at most", unit="count"),
-        F("gts", Number(), "Speed of each lane now", unit="gigatransfers per second"),
-        F("max_gts", Number(), "Speed of each lane at most", unit="gigatransfers per second"),
-        F("generation", COUNT, "PCIe generation now", unit="number"),
-        F("bandwidth", Number(), "Data rate in one direction", unit="bytes per second"),
+        F(
+            "width",
+            COUNT,
+            "Lanes in use now; of PCIe those of the slowest hop between device and host",
+            unit="count",
+        ),
+        F("max_width", COUNT, "Lanes at most, of the same hop", unit="count"),
+        F("gts", Number(), "Speed of each lane now, of the same hop", unit=GTS),
+        F("max_gts", Number(), "Speed of each lane at most, of the same hop", unit=GTS),
+        F("generation", COUNT, "PCIe generation now, of the same hop", unit="number"),
+        F(
+            "bandwidth",
+            Number(),
+            "Data rate in one direction; of PCIe the slowest hop's between device and host",
+            unit="bytes per second",
+        ),
+        F(
+            "local_width",
+            COUNT,
+            "Lanes in use now on the device's own PCIe hop, to the bridge above it",
+            unit="count",
+        ),
+        F("local_max_width", COUNT, "Lanes at most, of the device's own hop", unit="count"),
+        F("local_gts", Number(), "Speed of each lane now, of the device's own hop", unit=GTS),
+        F(
+            "local_max_gts",
+            Number(),
+            "Speed of each lane at most, of the device's own hop",
+            unit=GTS,
+        ),
+        F(
+            "local_generation",
+            COUNT,
+            "PCIe generation now, of the device's own hop",
+            unit="number",
+        ),
+        F(
+            "local_bandwidth",
+            Number(),
+            "Data rate in one direction, of the device's own hop",
+            unit="bytes per second",
+        ),
+        F(
+            "limited_by",
+            Text(),
+            "PCI address of the bridge whose link is the slowest, where it is not the device's own",
+        ),
     )
 )
 

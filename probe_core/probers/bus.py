@@ -11,36 +11,31 @@ from probe_core.probers import devicetree, pci
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from probe_core.machine import Machine
+    from probe_core.model.document import Sighting
 
 __all__ = ["probe_devices"]
 
 
 @hookimpl
-def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
+def probe_devices(request: Request) -> list[Sighting] | NotApplicable:
     """Report PCI displays and accelerators, and GPU and NPU nodes of the device tree."""
     machine = request.machine
-    nodes = _device_nodes(machine)
-    found = pci.devices(machine, nodes) + devicetree.devices(machine, nodes)
-    return found or not_applicable("no display, GPU or accelerator is on any bus")
+    functions, nodes = pci.candidates(machine), devicetree.candidates(machine)
+    if not (functions or nodes):
+        return not_applicable("no display, GPU or accelerator is on any bus")
+    minors = _minors(machine)
+    described = (pci.describe(machine, function, minors) for function in functions)
+    sightings = [sighting for sighting in described if sighting]
+    sightings += devicetree.describe(machine, nodes, minors)
+    return sightings or not_applicable("no display, GPU or accelerator is on any bus")
 
 
-def _device_nodes(machine: Machine) -> dict[str, dict[str, int]]:
-    """Map the real path of a device in /sys to its DRM and accel minors.
+def _minors(machine: Machine) -> dict[str, dict[str, int]]:
+    """Return the DRM and accel minors of all devices, by their real folders in /sys."""
+    from probe_core.sysfs import accel, drm
 
-    Class folders hold links: /sys/class/drm/card0 → ../../devices/…/drm/card0.
-    """
-    nodes: dict[str, dict[str, int]] = {}
-    for folder, prefix, label in (
-        ("/sys/class/drm", "card", "drm_card"),
-        ("/sys/class/drm", "renderD", "drm_render"),
-        ("/sys/class/accel", "accel", "accel"),
-    ):
-        for name in machine.listdir(folder):
-            number = name.removeprefix(prefix)
-            if name.startswith(prefix) and number.isdecimal():
-                device = machine.realpath(f"{folder}/{name}/device")
-                nodes.setdefault(device, {})[label] = int(number)
-    return nodes
+    minors = drm.by_device(machine)
+    for folder, numbers in accel.by_device(machine).items():
+        minors.setdefault(folder, {}).update(numbers)
+    return minors

@@ -19,7 +19,7 @@ __all__ = ["probe_devices"]
 _WHY_NOT = {
     "name": "/proc/cpuinfo has no model name",
     "vendor": "/proc/cpuinfo names no known vendor",
-    "units": "the kernel's files do not say which threads share a core",
+    "units": "the kernel's files do not show which threads share a core",
     "threads": "/sys/devices/system/cpu/online cannot be read",
 }
 
@@ -38,7 +38,9 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
     packages = topology.packages(machine)
     if not facts and not packages:
         return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
-    return [_sighting(machine, facts, index, one) for index, one in enumerate(packages or [{}])]
+    return [
+        _sighting(machine, facts, index, package) for index, package in enumerate(packages or [{}])
+    ]
 
 
 def _sighting(
@@ -65,12 +67,12 @@ def _sighting(
         "numa_node": package.get("numa_node"),
     }
     sighting |= {key: value for key, value in counted.items() if value is not None}
-    clocks, why = topology.clocks(machine, package.get("first", 0), facts.get("mhz"))
+    clocks, reason = topology.clocks(machine, package.get("first", 0), facts.get("mhz"))
     if clocks:
         sighting["clocks"] = clocks
     else:
-        sighting["unknown"]["clocks"] = why
-    sighting["unknown"] |= {key: why for key, why in _WHY_NOT.items() if key not in sighting}
+        sighting["unknown"]["clocks"] = reason
+    sighting["unknown"] |= {key: reason for key, reason in _WHY_NOT.items() if key not in sighting}
     return sighting
 
 

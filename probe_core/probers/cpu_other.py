@@ -32,7 +32,7 @@ def devices(machine: Machine) -> list[dict[str, Any]]:
         if cores:
             sighting["units"] = cores
         else:
-            sighting["unknown"]["units"] = "psutil is not installed or does not know"
+            sighting["unknown"]["units"] = "psutil is not installed, or has no count"
     return [sighting]
 
 
@@ -81,8 +81,8 @@ def _windows(machine: Machine) -> dict[str, Any]:
 
 def _identifier(text: str) -> dict[str, Any]:
     """Parse ``Intel64 Family 6 Model 158 Stepping 10, GenuineIntel``."""
-    words, _, vendor = text.partition(",")
-    parts = words.split()
+    identity, _, vendor = text.partition(",")
+    parts = identity.split()
     facts: dict[str, Any] = {"vendor_id": vendor.strip()} if vendor.strip() else {}
     for key in ("Family", "Model", "Stepping"):
         number = parts[parts.index(key) + 1] if key in parts[:-1] else ""

@@ -64,23 +64,23 @@ def parse(text: str) -> dict[str, Any]:
     """Return name, vendor, identity and flags from the text of a /proc/cpuinfo."""
     blocks = [_fields(block) for block in text.split("\n\n")]
     first = blocks[0] if blocks else {}
-    found: dict[str, Any] = {}
+    processor: dict[str, Any] = {}
     # x86; LoongArch; MIPS; POWER; RISC-V. Arm's kernels name no processor, and their line
     # "Model" is the board's.
     keys = ("model name", "Model Name", "cpu model", "cpu", "uarch")
     name = next(filter(None, map(first.get, keys)), None)
     if name:
-        found["name"] = " ".join(name.split())
+        processor["name"] = " ".join(name.split())
     if "vendor_id" in first or "cpu family" in first:
-        found |= _x86(first)
+        processor |= _x86(first)
     elif "CPU implementer" in first:
-        found |= _arm(blocks)
-    words = (first.get("flags") or first.get("Features") or first.get("isa") or "").split()
-    found["flags"] = sorted(PEAK_FLAGS.intersection(word.lower() for word in words))
+        processor |= _arm(blocks)
+    flags = (first.get("flags") or first.get("Features") or first.get("isa") or "").split()
+    processor["flags"] = sorted(PEAK_FLAGS.intersection(flag.lower() for flag in flags))
     mhz = _float(first.get("cpu MHz") or first.get("clock", "").removesuffix("MHz"))
     if mhz:
-        found["mhz"] = mhz
-    return found
+        processor["mhz"] = mhz
+    return processor
 
 
 def _fields(block: str) -> dict[str, str]:
@@ -89,15 +89,15 @@ def _fields(block: str) -> dict[str, str]:
 
 
 def _x86(first: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    identity: dict[str, Any] = {}
     vendor = first.get("vendor_id", "")
     if vendor:
-        found |= {"vendor_id": vendor, "vendor": _X86_VENDORS.get(vendor, vendor.lower())}
+        identity |= {"vendor_id": vendor, "vendor": _X86_VENDORS.get(vendor, vendor.lower())}
     for key, name in (("family", "cpu family"), ("model", "model"), ("stepping", "stepping")):
         number = _int(first.get(name))
         if number is not None:
-            found[key] = number
-    return found
+            identity[key] = number
+    return identity
 
 
 def _arm(blocks: list[dict[str, str]]) -> dict[str, Any]:
@@ -118,13 +118,13 @@ def _arm(blocks: list[dict[str, str]]) -> dict[str, Any]:
         kind.setdefault("first", _int(block.get("processor")) or 0)
     if not kinds:
         return {}
-    first, *others = kinds.values()
-    found: dict[str, Any] = {"implementer": first["implementer"], "part": first["part"]}
-    if others:
-        found["clusters"] = [first, *others]
+    first, *more_kinds = kinds.values()
+    identity: dict[str, Any] = {"implementer": first["implementer"], "part": first["part"]}
+    if more_kinds:
+        identity["clusters"] = [first, *more_kinds]
     if first["implementer"] in _ARM_VENDORS:
-        found["vendor"] = _ARM_VENDORS[first["implementer"]]
-    return found
+        identity["vendor"] = _ARM_VENDORS[first["implementer"]]
+    return identity
 
 
 def _int(text: str | None) -> int | None:

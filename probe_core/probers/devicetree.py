@@ -1,21 +1,21 @@
-"""GPU and NPU nodes of the device tree, and platform devices with a DRM or accel node."""
+"""Tells which nodes of the device tree are GPUs and NPUs, and describes their platform devices."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from probe_core.machine import Machine
+    from probe_core.model.document import Kind, Sighting
 
-__all__ = ["compatibles", "devices", "node_path"]
+__all__ = ["Candidate", "candidates", "describe"]
 
-TREE = "/sys/firmware/devicetree/base"
-PLATFORM = "/sys/bus/platform/devices"
+FIRMWARE = "/sys/firmware"
+_X86 = ("x86_64", "i686", "i386")
 
 # Compatible's beginning → (kind, vendor). From the kernel's device-tree bindings.
-_GPU_STEMS = (
+_STEMS: tuple[tuple[str, Kind, str], ...] = (
     ("arm,mali", "gpu", "arm"),
     ("qcom,adreno", "gpu", "qualcomm"),
     ("brcm,2711-v3d", "gpu", "broadcom"),
@@ -46,93 +46,101 @@ _GPU_STEMS = (
 )
 
 
-def devices(machine: Machine, nodes: Mapping[str, dict[str, int]]) -> list[dict[str, Any]]:
-    """Return a sighting for each platform device that a GPU or NPU node of the tree describes."""
-    found: dict[str, dict[str, Any]] = {}
-    for name in machine.listdir(PLATFORM):
-        folder = f"{PLATFORM}/{name}"
-        path = node_path(machine, folder)
-        if path is None or path in found:
-            continue
-        sighting = _sighting(machine, path, folder, nodes)
-        if sighting:
-            found[path] = sighting
-    return _as_one_npu(_without_parts([found[path] for path in sorted(found)]))
+class Candidate:
+    """A platform device whose node is a GPU's or an NPU's: the node's path and compatibles."""
+
+    __slots__ = ("compatibles", "folder", "kind", "path", "vendor")
+
+    def __init__(
+        self, path: str, folder: str, compatibles: list[str], kind: Kind, vendor: str
+    ) -> None:
+        self.path = path
+        self.folder = folder
+        self.compatibles = compatibles
+        self.kind = kind
+        self.vendor = vendor
 
 
-def node_path(machine: Machine, device: str) -> str | None:
-    """Return the device-tree path of a device in /sys ("/soc/gpu@fb000000"), None without one."""
-    real = machine.realpath(f"{device}/of_node") if machine.exists(f"{device}/of_node") else ""
-    return real.removeprefix(TREE) if real.startswith(TREE + "/") else None
+def candidates(machine: Machine) -> list[Candidate]:
+    """Return the platform devices that a GPU or NPU node of the tree describes, by node."""
+    # Most machines have no tree: one look instead of one at each of dozens of platform devices. A
+    # container shows /sys/firmware empty, and there the devices themselves may still name nodes.
+    if not machine.exists(f"{FIRMWARE}/devicetree") and (
+        machine.arch in _X86 or machine.listdir(FIRMWARE)
+    ):
+        return []
+    from probe_core.sysfs import devicetree
+
+    nodes: dict[str, Candidate] = {}
+    for path, folder in devicetree.platform_devices(machine):
+        names = devicetree.compatibles(machine, path, folder)
+        match = _match(names)
+        if path not in nodes and match and devicetree.enabled(machine, path):
+            nodes[path] = Candidate(path, folder, names, *match)
+    return _without_parts([nodes[path] for path in sorted(nodes)])
 
 
-def compatibles(machine: Machine, path: str) -> list[str]:
-    """Return a node's compatibles, most specific first; the file holds them NUL-separated."""
-    text = machine.read(f"{TREE}{path}/compatible", 4096) or ""
-    return [part for part in text.split("\0") if part]
+def describe(
+    machine: Machine, nodes: list[Candidate], minors: Mapping[str, dict[str, int]]
+) -> list[Sighting]:
+    """Return a sighting for each of the `nodes`; the cores of a Rockchip NPU are one device.
+
+    `minors` are the DRM and accel minors of all devices, by their real folders.
+    """
+    return _as_one_npu([_sighting(machine, node, minors) for node in nodes])
 
 
-def _sighting(
-    machine: Machine, path: str, folder: str, nodes: Mapping[str, dict[str, int]]
-) -> dict[str, Any] | None:
-    names = compatibles(machine, path)
-    match = _match(names)
-    if match is None or machine.read(f"{TREE}{path}/status", 32) == "disabled":
-        return None
-    kind, vendor = match
-    real = machine.realpath(folder)
-    index = dict(nodes.get(real, {}))
-    if machine.exists(f"{folder}/misc/mali0"):
+def _sighting(machine: Machine, node: Candidate, minors: Mapping[str, dict[str, int]]) -> Sighting:
+    from probe_core.sysfs import devicetree, drivers, power
+
+    index = dict(minors.get(machine.realpath(node.folder), {}))
+    if machine.exists(f"{node.folder}/misc/mali0"):
         index["mali"] = 0
-    sighting: dict[str, Any] = {
-        "ids": [f"dt:{path}"],
-        "kind": kind,
-        "vendor": vendor,
-        "dt": names,
+    sighting: Sighting = {
+        "ids": [f"dt:{node.path}"],
+        "kind": node.kind,
+        "vendor": node.vendor,
+        "dt": node.compatibles,
         "memory": {"kind": "unified"},
         "node_index": index,
         "links": [],
     }
-    if any(name.endswith("-rknn-core") for name in names):
+    if any(name.endswith("-rknn-core") for name in node.compatibles):
         sighting["units"] = 1  # mainline Linux has a node per core of Rockchip's NPU
-    if kind == "gpu":
+    if node.kind == "gpu":
         # The board's own compatibles say which module a GPU node sits in, where the node says no
         # more than the SoC: every Orin has "nvidia,ga10b", with 8 to 16 units.
-        sighting["dt"] = [*compatibles(machine, ""), *names]
-    if machine.exists(f"{folder}/driver"):
-        sighting["driver"] = {"name": machine.realpath(f"{folder}/driver").rpartition("/")[2]}
-    power = machine.read(f"{folder}/power/runtime_status", 32)
-    if power in ("active", "suspended", "suspending", "resuming"):
-        sighting["power_state"] = power
+        sighting["dt"] = [*devicetree.board(machine), *node.compatibles]
+    if driver := drivers.bound(machine, node.folder):
+        sighting["driver"] = {"name": driver}
+    status = power.status(machine, node.folder)
+    if status in ("active", "suspended", "suspending", "resuming"):
+        sighting["power_state"] = status
     return sighting
 
 
-def _match(names: list[str]) -> tuple[str, str] | None:
+def _match(names: list[str]) -> tuple[Kind, str] | None:
     for name in names:
-        for stem, kind, vendor in _GPU_STEMS:
+        for stem, kind, vendor in _STEMS:
             if name.startswith(stem):
                 return kind, vendor
     return None
 
 
-def _as_one_npu(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _as_one_npu(sightings: list[Sighting]) -> list[Sighting]:
     """Join the cores of an NPU that the tree lists one by one (Rockchip's, in mainline Linux).
 
     The driver makes one accel node of them, and the chip's figures are for all of them together.
     """
-    cores = [one for one in found if one["dt"][0].endswith("-rknn-core")]
+    cores = [sighting for sighting in sightings if sighting["dt"][0].endswith("-rknn-core")]
     if not cores:
-        return found
-    cores.sort(key=lambda one: not one["node_index"])  # the first core carries the accel node
-    whole = {**cores[0], "units": len(cores)}
-    return [one for one in found if one not in cores] + [whole]
+        return sightings
+    cores.sort(key=lambda core: not core["node_index"])  # the first core carries the accel node
+    whole: Sighting = {**cores[0], "units": len(cores)}
+    return [sighting for sighting in sightings if sighting not in cores] + [whole]
 
 
-def _without_parts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out nodes below another found node: a GPU's own power or memory sub-nodes."""
-    paths = [one["ids"][0] for one in found]
-    return [
-        one
-        for one in found
-        if not any(one["ids"][0].startswith(path + "/") for path in paths if path != one["ids"][0])
-    ]
+def _without_parts(nodes: list[Candidate]) -> list[Candidate]:
+    """Leave out nodes below another candidate's: a GPU's own power or memory sub-nodes."""
+    paths = [node.path for node in nodes]
+    return [node for node in nodes if not any(node.path.startswith(f"{path}/") for path in paths)]

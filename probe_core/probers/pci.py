@@ -1,22 +1,24 @@
-"""PCI devices that can compute or display, from /sys/bus/pci."""
+"""Tells which PCI functions compute or display, and describes those.
+
+Most nodes have none: so all functions are judged by two files each, and the toolkit that describes
+one is imported when there is one.
+"""
 
 from __future__ import annotations
-
-from probe_core.model.ids import pci_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from probe_core.machine import Machine
+    from probe_core.model.document import Kind, Sighting
 
-    Nodes = Mapping[str, dict[str, int]]
+    Minors = Mapping[str, dict[str, int]]
 
-__all__ = ["DISPLAY_ONLY", "VENDORS", "devices"]
+__all__ = ["DISPLAY_ONLY", "VENDORS", "Candidate", "candidates", "describe", "devices"]
 
 FOLDER = "/sys/bus/pci/devices"
-_DISPLAY, _ACCELERATOR, _COPROCESSOR = 0x03, 0x12, 0x0B40
+_DISPLAY, _ACCELERATOR, _BRIDGE, _COPROCESSOR = 0x03, 0x12, 0x06, 0x0B40
 
 VENDORS = {
     "10de": "nvidia",
@@ -69,7 +71,7 @@ _DISPLAY_ONLY_DEVICES = frozenset(
 )
 
 # Vendors that file their accelerators under other classes than "processing accelerator".
-_ACCELERATOR_VENDORS = {
+_ACCELERATOR_VENDORS: dict[str, Kind] = {
     "1da3": "accelerator",
     "1e52": "accelerator",
     "1e60": "npu",
@@ -79,121 +81,117 @@ _ACCELERATOR_VENDORS = {
 }
 
 # Vendors that also make network and storage devices: only these ids are accelerators.
-_ACCELERATOR_DEVICES = {
+_ACCELERATOR_DEVICES: dict[str, tuple[Kind, frozenset[str]]] = {
     # pci.ids: NeuronDevice (Inferentia 1 and 2, Trainium 1 to 3)
     "1d0f": ("accelerator", frozenset("7064 7164 7264 7364 7564 7565".split())),
     # jax/_src/hardware_utils.py: TPU v2 to v7
     "1ae0": ("accelerator", frozenset("0027 0056 005e 0062 0063 006f 0076".split())),
 }
 # AMD files its NPUs under "signal processing" (linux drivers/accel/amdxdna).
-_NPUS = frozenset({"1022:1502", "1022:17f0"})
+_NPUS = {"1022": ("1502", "17f0")}
+_PROCESSING: dict[str, Kind] = {"1002": "gpu", "8086": "npu"}
+"""What a "processing accelerator" of these vendors is."""
 # Storage, network and bridges: companions on an accelerator's board.
-_COMPANIONS = (0x01, 0x02, 0x06)
+_COMPANIONS = (0x01, 0x02, _BRIDGE)
+
+_HEXADECIMAL = frozenset("0123456789abcdef")
+
+# The states that a sighting tells; "unsupported" and "error" say nothing of whether it sleeps.
+_POWER_STATES = ("active", "suspended", "suspending", "resuming")
 
 
-def devices(machine: Machine, nodes: Nodes) -> list[dict[str, Any]]:
+class Candidate:
+    """A PCI function that computes or displays: its address, kind, vendor (four digits), class."""
+
+    __slots__ = ("address", "kind", "pci_class", "vendor")
+
+    def __init__(self, address: str, kind: Kind, vendor: str, pci_class: int) -> None:
+        self.address = address
+        self.kind = kind
+        self.vendor = vendor
+        self.pci_class = pci_class
+
+
+def devices(machine: Machine, minors: Minors) -> list[Sighting]:
     """Return a sighting for each PCI display, accelerator and coprocessor."""
-    found = []
-    for address in machine.listdir(FOLDER):
-        sighting = _sighting(machine, address, nodes)
-        if sighting:
-            found.append(sighting)
-    return found
+    sightings = (describe(machine, candidate, minors) for candidate in candidates(machine))
+    return [sighting for sighting in sightings if sighting]
 
 
-def _sighting(machine: Machine, address: str, nodes: Nodes) -> dict[str, Any] | None:
+def candidates(machine: Machine) -> list[Candidate]:
+    """Return the PCI displays, accelerators and coprocessors, by address."""
+    functions = (_candidate(machine, address) for address in machine.listdir(FOLDER))
+    return [function for function in functions if function]
+
+
+def _candidate(machine: Machine, address: str) -> Candidate | None:
     folder = f"{FOLDER}/{address}"
     pci_class = machine.read_int(f"{folder}/class")
-    if pci_class is None:
+    # Half of a server's functions are bridges, and none of the ids below is one.
+    if pci_class is None or pci_class >> 16 == _BRIDGE:
         return None
-    vendor = _hex(machine, folder, "vendor")
-    device = _hex(machine, folder, "device")
-    kind = _kind(pci_class, vendor, device)
-    if kind is None or vendor is None:
-        return None
-    try:
-        identity = pci_id(address)
-    except ValueError:
-        return None
-    sighting: dict[str, Any] = {
-        "ids": [identity],
-        "kind": kind,
-        "pci": _pci(machine, folder, vendor, device, pci_class),
-        "node_index": dict(nodes.get(machine.realpath(folder), {})),
-    }
-    if vendor in VENDORS:
-        sighting["vendor"] = VENDORS[vendor]
-    sighting |= _state(machine, folder)
-    # The kernel wakes a sleeping device to read its link (pci-sysfs.c, pci_config_pm_runtime_get).
-    asleep = sighting.get("power_state", "active") != "active"
-    return sighting | {"links": [] if asleep else _links(machine, folder)}
+    vendor = _digits(machine, f"{folder}/vendor")
+    kind = _kind(machine, folder, vendor, pci_class) if vendor else None
+    return Candidate(address, kind, vendor, pci_class) if kind else None
 
 
-def _hex(machine: Machine, folder: str, name: str) -> str | None:
-    """Return an id as sysfs writes it (0x10de) without its prefix; None when it is not one."""
-    text = (machine.read(f"{folder}/{name}", 16) or "").lower().removeprefix("0x")
-    return text if 1 <= len(text) <= 6 and set(text) <= set("0123456789abcdef") else None
-
-
-def _kind(pci_class: int, vendor: str | None, device: str | None) -> str | None:
+def _kind(machine: Machine, folder: str, vendor: str, pci_class: int) -> Kind | None:
     """Return what a device is to us, or None when it neither computes nor displays."""
-    base, sub, identity = pci_class >> 16, pci_class >> 8, f"{vendor}:{device}"
+    base, sub = pci_class >> 16, pci_class >> 8
     if vendor in _ACCELERATOR_DEVICES:
         kind, ids = _ACCELERATOR_DEVICES[vendor]
-        return kind if device in ids else None
-    if identity in _NPUS:
+        return kind if _digits(machine, f"{folder}/device") in ids else None
+    if vendor in _NPUS and _digits(machine, f"{folder}/device") in _NPUS[vendor]:
         return "npu"
     if vendor in _ACCELERATOR_VENDORS and base not in _COMPANIONS:
         return _ACCELERATOR_VENDORS[vendor]
     if base == _DISPLAY:
-        only = vendor in DISPLAY_ONLY or identity in _DISPLAY_ONLY_DEVICES
-        return "display" if only else "gpu"
+        if vendor in DISPLAY_ONLY:
+            return "display"
+        identity = vendor + ":" + _digits(machine, f"{folder}/device")
+        return "display" if identity in _DISPLAY_ONLY_DEVICES else "gpu"
     if base == _ACCELERATOR:
         # Instinct cards report 0380 or 1200; Intel's NPUs 1200.
-        return {"1002": "gpu", "8086": "npu"}.get(vendor or "", "accelerator")
+        return _PROCESSING.get(vendor, "accelerator")
     return "accelerator" if sub == _COPROCESSOR else None
 
 
-def _pci(
-    machine: Machine, folder: str, vendor: str, device: str | None, pci_class: int
-) -> dict[str, str]:
-    facts = {"id": f"{vendor}:{device}"} if device else {}
-    sub_vendor = _hex(machine, folder, "subsystem_vendor")
-    sub_device = _hex(machine, folder, "subsystem_device")
-    if sub_vendor and sub_device and (sub_vendor, sub_device) != ("0000", "0000"):
-        facts["subsystem"] = f"{sub_vendor}:{sub_device}"
-    revision = _hex(machine, folder, "revision")
-    if revision:
-        facts["revision"] = revision
-    return facts | {"class": f"{pci_class:06x}"}
+def _digits(machine: Machine, path: str) -> str:
+    """Return an id as sysfs writes it (0x10de) without its prefix; "" when it is not one."""
+    digits = (machine.read(path, 16) or "").lower().removeprefix("0x")
+    return digits if len(digits) == 4 and _HEXADECIMAL.issuperset(digits) else ""
 
 
-def _state(machine: Machine, folder: str) -> dict[str, Any]:
-    """Return driver, power state and NUMA node. None of these files wakes a sleeping device."""
-    state: dict[str, Any] = {}
-    driver = machine.realpath(f"{folder}/driver").rpartition("/")[2]
-    if driver and machine.exists(f"{folder}/driver"):
-        state["driver"] = {"name": driver}
-    power = machine.read(f"{folder}/power/runtime_status", 32)
-    if power in ("active", "suspended", "suspending", "resuming"):
-        state["power_state"] = power
-    numa = machine.read_int(f"{folder}/numa_node")
-    if numa is not None and numa >= 0:  # -1: the firmware does not say
-        state["numa_node"] = numa
-    return state
+def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting | None:
+    """Return the sighting of a function; None when its name in /sys is no PCI address.
 
+    `minors` are the DRM and accel minors of all devices, by their real folders.
+    """
+    from probe_core.sysfs import drivers, pci, pcie, power
 
-def _links(machine: Machine, folder: str) -> list[dict[str, Any]]:
-    """Return the PCIe link, current and maximum ("16.0 GT/s PCIe", "16")."""
-    link: dict[str, Any] = {}
-    for key, name in (("gts", "current_link_speed"), ("max_gts", "max_link_speed")):
-        words = (machine.read(f"{folder}/{name}", 64) or "").split()
-        try:
-            link[key] = float(words[0])
-        except (IndexError, ValueError):
-            continue
-    for key, name in (("width", "current_link_width"), ("max_width", "max_link_width")):
-        width = machine.read_int(f"{folder}/{name}")
-        if width and width < 255:  # 255 and 0: no link, as integrated devices say
-            link[key] = width
-    return [{"kind": "pcie", "peer": None, **link}] if "width" in link else []
+    identity = pci.normal_id(candidate.address)
+    if identity is None:
+        return None
+    folder = f"{FOLDER}/{candidate.address}"
+    numbers = {"vendor": int(candidate.vendor, 16), "class": candidate.pci_class}
+
+    def number(name: str) -> int | None:
+        return numbers.get(name) or pci.hexadecimal(machine, f"{folder}/{name}")
+
+    sighting: Sighting = {
+        "ids": [identity],
+        "kind": candidate.kind,
+        "pci": pci.identity_of(number),
+        "node_index": dict(minors.get(machine.realpath(folder), {})),
+        "links": pcie.links(machine, folder),
+    }
+    if candidate.vendor in VENDORS:
+        sighting["vendor"] = VENDORS[candidate.vendor]
+    if driver := drivers.bound(machine, folder):
+        sighting["driver"] = {"name": driver}
+    status = power.status(machine, folder)
+    if status in _POWER_STATES:
+        sighting["power_state"] = status
+    if (node := pci.numa_node(machine, folder)) is not None:
+        sighting["numa_node"] = node
+    return sighting

@@ -38,19 +38,19 @@ def packages(machine: Machine) -> list[dict[str, Any]]:
 
     One read per core, not per thread: a CPU's list of siblings covers all of its core.
     """
-    left = dict.fromkeys(cpu_list(machine.read(f"{CPUS}/online")))
-    found = []
-    while left:
-        first = next(iter(left))
+    remaining = dict.fromkeys(cpu_list(machine.read(f"{CPUS}/online")))
+    sockets = []
+    while remaining:
+        first = next(iter(remaining))
         folder = f"{CPUS}/cpu{first}/topology"
         members = cpu_list(machine.read(f"{folder}/package_cpus_list")) or cpu_list(
             machine.read(f"{folder}/core_siblings_list")
         )
-        members = [cpu for cpu in members if cpu in left] or list(left)
-        found.append(_package(machine, members))
+        members = [cpu for cpu in members if cpu in remaining] or list(remaining)
+        sockets.append(_package(machine, members))
         for cpu in members:
-            left.pop(cpu, None)
-    return found
+            remaining.pop(cpu, None)
+    return sockets
 
 
 def _package(machine: Machine, members: list[int]) -> dict[str, Any]:
@@ -68,30 +68,30 @@ def _package(machine: Machine, members: list[int]) -> dict[str, Any]:
 
 
 def _cores(machine: Machine, members: list[int]) -> int | None:
-    left, cores = set(members), 0
-    while left:
-        cpu = min(left)
+    remaining, cores = set(members), 0
+    while remaining:
+        cpu = min(remaining)
         folder = f"{CPUS}/cpu{cpu}/topology"
         text = machine.read(f"{folder}/core_cpus_list") or machine.read(
             f"{folder}/thread_siblings_list"
         )
         if text is None:
             return None  # an unknown count is better than threads counted as cores
-        left -= {cpu, *cpu_list(text)}
+        remaining -= {cpu, *cpu_list(text)}
         cores += 1
     return cores
 
 
 def _clusters(machine: Machine, members: set[int]) -> list[dict[str, Any]]:
     """Return performance and efficiency cores of Intel's hybrids, which the kernel lists apart."""
-    found = []
+    kinds = []
     for name in ("cpu_core", "cpu_atom", "cpu_lowpower"):
         cpus = [c for c in cpu_list(machine.read(f"/sys/devices/{name}/cpus")) if c in members]
         cores = _cores(machine, cpus) if cpus else None
         if cores:
             mhz, _ = clocks(machine, cpus[0], None)
-            found.append({"kind": name, "cores": cores, "threads": len(cpus), **mhz})
-    return found
+            kinds.append({"kind": name, "cores": cores, "threads": len(cpus), **mhz})
+    return kinds
 
 
 def clocks(machine: Machine, cpu: int, current_mhz: float | None) -> tuple[dict[str, float], str]:
@@ -102,11 +102,11 @@ def clocks(machine: Machine, cpu: int, current_mhz: float | None) -> tuple[dict[
     virtual machines that is the base clock.
     """
     folder = f"{CPUS}/cpu{cpu}/cpufreq"
-    found = {}
+    frequencies = {}
     for key, name in (("max_mhz", "cpuinfo_max_freq"), ("base_mhz", "base_frequency")):
         khz = machine.read_int(f"{folder}/{name}")
         if khz and 1_000 <= khz <= 20_000_000:
-            found[key] = khz / 1000
-    if not found and current_mhz:
-        found["current_mhz"] = current_mhz
-    return found, "neither cpufreq nor /proc/cpuinfo gives a frequency"
+            frequencies[key] = khz / 1000
+    if not frequencies and current_mhz:
+        frequencies["current_mhz"] = current_mhz
+    return frequencies, "neither cpufreq nor /proc/cpuinfo gives a frequency"

@@ -1,14 +1,15 @@
 """The contract kit: subclass `ProberContract`, and your prober is checked in some forty ways.
 
-    from probe_core.testing import Case, Machine, ProberContract
+    from probe_core.testing import Case, ProberContract, Tree
 
     class TestAcme(ProberContract):
         name = "acme"
         target = "probe_acme.prober"
 
         def hardware(self, root):
-            (root / "sys/class/acme/acme0").mkdir(parents=True)
-            return Case(Machine(str(root)))
+            tree = Tree(root)
+            tree.pci("0000:01:00.0", "1ac0:0001", pci_class="120000", driver="acme")
+            return Case(tree.machine())
 
 Nothing here is loaded by pytest on its own: who merely installed probe-core has no plugin.
 """
@@ -20,21 +21,23 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine as Machine
     from probe_core.testing.case import Case as Case
     from probe_core.testing.contract import ProberContract as ProberContract
+    from probe_core.testing.tree import Tree as Tree
 
-__all__ = ["Case", "Machine", "ProberContract"]
+__all__ = ["Case", "Machine", "ProberContract", "Tree"]
 
-_HOMES = {
+_MODULES = {
     "Case": "probe_core.testing.case",
     "Machine": "probe_core.machine",
     "ProberContract": "probe_core.testing.contract",
+    "Tree": "probe_core.testing.tree",
 }
 
 
 def __getattr__(name: str) -> object:
     # Lazy: the spy is imported in the prober's process, which must not load pytest.
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'probe_core.testing' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_MODULES[name]), name)
     return value

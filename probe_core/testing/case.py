@@ -54,11 +54,11 @@ class Case:
         )
 
     @contextmanager
-    def surroundings(self, **more: str) -> Iterator[None]:
+    def surroundings(self, **variables: str) -> Iterator[None]:
         """Set this process's variables and path meanwhile, for a prober's process to inherit."""
         path = [*self.sys_path, *sys.path]
         with (
-            mock.patch.dict("os.environ", {**self.variables, **more}),
+            mock.patch.dict("os.environ", {**self.variables, **variables}),
             mock.patch.object(sys, "path", path),
         ):
             yield
@@ -100,18 +100,18 @@ def watch_case(prober: Prober, case: Case) -> tuple[Run, dict[str, Any]]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         with case.surroundings(TMPDIR=folder, TEMP=folder, TMP=folder):
             run = _staged(prober, case, live=case.live, watched=True)
-        left = sorted(path.name for path in Path(folder).iterdir())
+        leftover = sorted(path.name for path in Path(folder).iterdir())
     notes = [f["what"] for f in run.findings if isinstance(f, dict) and f.get("code") == "spy"]
     assert notes, f"the prober did not come to its end: {run.status}, {run.reason}"
     noted: dict[str, Any] = json.loads(notes[0])
-    return run, {**noted, "left": left}
+    return run, {**noted, "left": leftover}
 
 
 def _staged(prober: Prober, case: Case, *, live: bool, watched: bool) -> Run:
     """Run a prober of the kit in the prober's place, which calls it as told."""
     stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
     stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
-    told = json.dumps({"target": prober.target, "live": live, "watched": watched})
-    environ = {**case.machine.environ, VARIABLE: told}
+    orders = json.dumps({"target": prober.target, "live": live, "watched": watched})
+    environ = {**case.machine.environ, VARIABLE: orders}
     machine = Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
     return run_probers([stage], machine, case.bus, active=prober.active)[0]

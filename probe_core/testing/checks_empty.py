@@ -20,15 +20,15 @@ class Empty(Declared):
     def test_without_hardware_it_is_not_applicable(self, tmp_path: Path) -> None:
         """Also when its preconditions are wrong or missing, and it runs all the same."""
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        said = f"it answered {run.status} ({run.reason}) with {len(run.sightings)} devices"
+        answer = f"it answered {run.status} ({run.reason}) with {len(run.sightings)} devices"
         right = run.status == self.absent and not run.sightings
-        assert right, f"{said}; without its hardware it is {self.absent}"
+        assert right, f"{answer}; without its hardware it is {self.absent}"
 
     def test_it_says_why_not(self, tmp_path: Path) -> None:
         """People read it in `probe plugins why-not`."""
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        said = run.reason and run.reason != "it found no devices"
-        assert said, "return not_applicable(reason), and not an empty list"
+        reason = run.reason and run.reason != "it found no devices"
+        assert reason, "return not_applicable(reason), and not an empty list"
 
     def test_without_hardware_it_prints_nothing(self, tmp_path: Path) -> None:
         """A log line per node and start is too much."""
@@ -52,22 +52,22 @@ class Empty(Declared):
     def test_it_reads_the_machine_and_not_this_one(self, tmp_path: Path) -> None:
         """An empty folder that stands for / has no devices, whatever this computer has."""
         run = run_case(self.prober(), Case(self.empty(tmp_path)[0].machine))
-        found = [one.get("ids") for one in run.sightings]
-        assert not found, f"read files through request.machine; it found {found} in an empty folder"
+        ids = [sighting.get("ids") for sighting in run.sightings]
+        assert not ids, f"read files through request.machine; it found {ids} in an empty folder"
 
     def test_it_bears_an_empty_environment(self, tmp_path: Path) -> None:
         """No HOME, no PATH: how services start."""
         run = run_case(self.prober(), self.empty(tmp_path, {})[0])
-        found = f"without any variable it is {run.status}: {run.reason}"
-        assert run.status == self.absent, f"{found}; use request.machine.environ.get(NAME)"
+        answer = f"without any variable it is {run.status}: {run.reason}"
+        assert run.status == self.absent, f"{answer}; use request.machine.environ.get(NAME)"
 
     def test_it_bears_files_where_folders_should_be(self, tmp_path: Path) -> None:
         """Containers mount odd things over /sys and /proc."""
         for name in ("sys", "proc", "dev"):
             (tmp_path / name).write_text("a file\n")
         run = run_case(self.prober(), self.empty(tmp_path)[0])
-        found = f"where /sys is a file it is {run.status}: {run.reason}"
-        assert run.status in _ABSENT, f"{found}; machine.listdir bears it"
+        answer = f"where /sys is a file it is {run.status}: {run.reason}"
+        assert run.status in _ABSENT, f"{answer}; machine.listdir bears it"
 
 
 class Lacking(Declared):
@@ -79,15 +79,17 @@ class Lacking(Declared):
 
     def test_where_there_is_none_it_is_not_applicable(self, tmp_path: Path) -> None:
         """A driver without a device is no failure, and none of the user's concern."""
-        for what, case in self.lacking(tmp_path).items():
+        for description, case in self.lacking(tmp_path).items():
             run = run_case(self.prober(), case)
-            said = f"{what}: it answered {run.status} ({run.reason})"
+            answer = f"{description}: it answered {run.status} ({run.reason})"
             right = run.status == "not_applicable" and not run.sightings
-            assert right, f"{said}; say not_applicable(reason)"
+            assert right, f"{answer}; say not_applicable(reason)"
 
     def test_where_there_is_none_it_does_no_more_than_it_may(self, tmp_path: Path) -> None:
         """Most nodes with a driver's package have no such device."""
-        for what, case in self.lacking(tmp_path).items():
+        for description, case in self.lacking(tmp_path).items():
             run, noted = watch_case(self.prober(), case)
-            found = effects(noted["events"], self.may) + run.stderr_tail()
-            assert not found, f"{what}: look for hardware among files, print nothing: {found}"
+            traces = effects(noted["events"], self.may) + run.stderr_tail()
+            assert not traces, (
+                f"{description}: look for hardware among files, print nothing: {traces}"
+            )

@@ -47,10 +47,14 @@ class Hardware(WithHardware):
     def test_its_preconditions_let_it_run(self, tmp_path: Path) -> None:
         """Preconditions are necessary: wrong ones hide hardware without a trace."""
         case = self.hardware(tmp_path)
-        vendors = {one["pci"]["id"][:4] for one in case.bus if "id" in one.get("pci", {})}
+        vendors = {
+            sighting["pci"]["id"][:4] for sighting in case.bus if "id" in sighting.get("pci", {})
+        }
         with case.surroundings():
-            why = unmet(self.prober().when, case.machine, vendors)
-        assert why is None, f"`when` in the manifest keeps it from running on your machine: {why}"
+            condition = unmet(self.prober().when, case.machine, vendors)
+        assert condition is None, (
+            f"`when` in the manifest keeps it from running on your machine: {condition}"
+        )
 
     def test_every_value_can_be_believed(self, tmp_path: Path) -> None:
         """The core leaves out what cannot be true, and tells every user."""
@@ -81,11 +85,13 @@ class Hardware(WithHardware):
 
     def test_the_place_of_the_machine_does_not_show(self, tmp_path: Path) -> None:
         """A machine in another folder is the same machine: paths are those on the machine."""
-        _, here = self.found(tmp_path / "here")
-        _, there = self.found(tmp_path / "elsewhere")
-        assert here.sightings == there.sightings, "say machine.realpath(…), and not machine.path(…)"
-        told = str(tmp_path) in json.dumps(here.sightings)
-        assert not told, f"a path of this computer is in {here.sightings}"
+        _, first = self.found(tmp_path / "here")
+        _, second = self.found(tmp_path / "elsewhere")
+        assert first.sightings == second.sightings, (
+            "say machine.realpath(…), and not machine.path(…)"
+        )
+        shows = str(tmp_path) in json.dumps(first.sightings)
+        assert not shows, f"a path of this computer is in {first.sightings}"
 
     def test_answers_are_plain_data(self, tmp_path: Path) -> None:
         """No numpy numbers, no enums, no objects."""
@@ -97,7 +103,9 @@ class Hardware(WithHardware):
         for device in self.found(tmp_path)[1].sightings:
             empty = _empty(device)
             assert not empty, f"leave out what is not known, and say why in `unknown`: {empty}"
-            silent = [name for name, why in device.get("unknown", {}).items() if not why.strip()]
+            silent = [
+                name for name, reason in device.get("unknown", {}).items() if not reason.strip()
+            ]
             assert not silent, f"give reasons in `unknown` for {silent}"
 
     def test_with_hardware_it_takes_half_its_deadline(self, tmp_path: Path) -> None:
@@ -126,8 +134,10 @@ class Hardware(WithHardware):
     def test_it_only_reads(self, tmp_path: Path) -> None:
         """Through request.machine; no device, tool or library but what `may` declares."""
         _, noted = watch_case(self.prober(), self.hardware(tmp_path))
-        found = effects(noted["events"], self.may)
-        assert not found, f"only read files, or declare in `may` ({', '.join(EFFECTS)}): {found}"
+        actions = effects(noted["events"], self.may)
+        assert not actions, (
+            f"only read files, or declare in `may` ({', '.join(EFFECTS)}): {actions}"
+        )
         assert not noted["changed"], f"put back what the call changes: {noted['changed']}"
         assert not noted["left"], f"remove temporary files before you answer: {noted['left']}"
 
@@ -178,22 +188,24 @@ class Broken(Declared):
 
     def test_what_cannot_be_asked_is_unavailable(self, tmp_path: Path) -> None:
         """Not "no devices": the node would pass for one without."""
-        for what, case in self.broken(tmp_path).items():
+        for description, case in self.broken(tmp_path).items():
             run = run_case(self.prober(), case)
-            told = run.status == "unavailable" or run.findings
-            assert told, (
-                f"{what}: raise Unavailable(reason, code=…), or yield a finding; {_end(run)}"
+            reported = run.status == "unavailable" or run.findings
+            assert reported, (
+                f"{description}: raise Unavailable(reason, code=…), or yield a finding; {_end(run)}"
             )
 
     def test_what_is_unavailable_has_a_code_and_a_reason(self, tmp_path: Path) -> None:
         """A code for scripts: `driver-not-loaded`, and not just `unavailable`."""
-        for what, case in self.broken(tmp_path).items():
+        for description, case in self.broken(tmp_path).items():
             run = run_case(self.prober(), case)
             if run.status == "unavailable":
                 code = run.details.get("code", "")
                 good = re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", code)
-                assert good, f"{what}: give Unavailable a code such as driver-failed, not {code!r}"
-                assert run.reason != "no reason given", f"{what}: give Unavailable a reason"
+                assert good, (
+                    f"{description}: give Unavailable a code such as driver-failed, not {code!r}"
+                )
+                assert run.reason != "no reason given", f"{description}: give Unavailable a reason"
 
 
 def _empty(value: Any, path: str = "") -> list[str]:

@@ -66,8 +66,8 @@ class Importing(Declared):
     def test_it_has_no_effects_without_hardware(self, tmp_path: Path) -> None:
         """Nothing is written, no tool or library is loaded where nothing of its own is."""
         _, noted = watch_case(self.prober(), self.empty(tmp_path)[0])
-        found = effects(noted["events"], frozenset())
-        assert not found, f"look for your hardware among the machine's files first: {found}"
+        actions = effects(noted["events"], frozenset())
+        assert not actions, f"look for your hardware among the machine's files first: {actions}"
 
 
 EFFECTS = {
@@ -81,5 +81,5 @@ EFFECTS = {
 
 def effects(events: list[list[str]], may: frozenset[str]) -> list[str]:
     """Return the events that the prober did not declare, as text."""
-    allowed = {event for one in may for event in EFFECTS[one]}
-    return [f"{event} {what}" for event, what in events if event not in allowed]
+    allowed = {event for kind in may for event in EFFECTS[kind]}
+    return [f"{event} {argument}" for event, argument in events if event not in allowed]

@@ -47,10 +47,10 @@ class Declared:
     def empty(self, root: Path, environ: dict[str, str] | None = None) -> list[Case]:
         """Return empty machines of every system that the preconditions let it run on."""
         when = self.prober().when
-        wanted = {name for one in when for name in one.get("os", ())}
-        everywhere = not when or any("os" not in one for one in when)
+        systems = {name for condition in when for name in condition.get("os", ())}
+        everywhere = not when or any("os" not in condition for condition in when)
         machines = [Machine(str(root), environ, system, arch) for system, arch in SYSTEMS]
-        return [Case(one, []) for one in machines if everywhere or one.os in wanted]
+        return [Case(machine, []) for machine in machines if everywhere or machine.os in systems]
 
 
 SYSTEMS = (
@@ -93,9 +93,9 @@ class Packaging(Declared):
 
     def test_its_manifest_names_an_api_there_is(self) -> None:
         """The oldest that it works with."""
-        wanted = [int(part) for part in self.manifest()[1].get("api", "0.0").split(".")]
+        declared = [int(part) for part in self.manifest()[1].get("api", "0.0").split(".")]
         newest = [int(part) for part in API_VERSION.split(".")]
-        assert [1, 0] <= wanted <= newest, f'name an "api" from 1.0 to {API_VERSION}'
+        assert [1, 0] <= declared <= newest, f'name an "api" from 1.0 to {API_VERSION}'
 
     def test_its_deadline_is_bearable(self) -> None:
         """A host waits as long when the driver hangs."""
@@ -103,8 +103,8 @@ class Packaging(Declared):
 
     def test_its_manifest_says_whether_it_opens_devices(self) -> None:
         """What opens device nodes runs only for users who ask for it."""
-        said = self.prober().active or "device" not in self.may
-        assert said, 'who may open devices says "active": true in its manifest'
+        consistent = self.prober().active or "device" not in self.may
+        assert consistent, 'who may open devices says "active": true in its manifest'
 
     def test_its_project_declares_the_entry_point(self) -> None:
         """And depends on the core."""
@@ -112,9 +112,9 @@ class Packaging(Declared):
             return
         project = tomllib.loads((self.project / "pyproject.toml").read_text())["project"]
         entries = project.get("entry-points", {}).get("probe_core.probers.v1", {})
-        found = f"the entry point {self.name!r} is {entries.get(self.name)!r}"
-        assert entries.get(self.name) == self.target, f"{found} and should be {self.target!r}"
-        needed = [re.split(r"[^A-Za-z0-9._-]", one)[0] for one in project["dependencies"]]
+        entry = f"the entry point {self.name!r} is {entries.get(self.name)!r}"
+        assert entries.get(self.name) == self.target, f"{entry} and should be {self.target!r}"
+        needed = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in project["dependencies"]]
         assert "probe-core" in needed, "name probe-core among the dependencies"
 
     def test_its_wheel_holds_all_it_needs(self, tmp_path: Path) -> None:

@@ -28,14 +28,14 @@ def write(name: str, folder: str | os.PathLike[str] = ".") -> list[Path]:
         raise ValueError(problem)
     root = Path(folder) / f"probe-{name}"
     package = f"probe_{name.replace('-', '_')}"
-    words = {"name": name, "package": package, "class_name": name.title().replace("-", "")}
+    names = {"name": name, "package": package, "class_name": name.title().replace("-", "")}
     if root.exists():
         raise FileExistsError(f"{root} exists already")
     written = []
     for path, text in TEMPLATES.items():
-        target = root / Template(path).substitute(words)
+        target = root / Template(path).substitute(names)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(Template(text).substitute(words), encoding="utf-8")
+        target.write_text(Template(text).substitute(names), encoding="utf-8")
         written.append(target)
     written.append(_manifest(root / "src" / package / "prober.json", name))
     return written

@@ -81,10 +81,10 @@ class Notes:
         text = _text(path)
         writes = isinstance(flags, int) and bool(flags & _WRITES)
         cached = "__pycache__" in text or text.endswith(".pyc")
-        there = text.removeprefix(self._root)
-        if there.startswith("/dev/"):
-            if not there.startswith(_HARMLESS):
-                self.events.append(("device", there))
+        on_machine = text.removeprefix(self._root)
+        if on_machine.startswith("/dev/"):
+            if not on_machine.startswith(_HARMLESS):
+                self.events.append(("device", on_machine))
         elif writes and text and not cached:
             self.events.append(("temporary" if self._is_temporary(text) else "write", text))
         else:
@@ -107,7 +107,7 @@ def _text(path: Any) -> str:
 
 def _paths(arguments: tuple[Any, ...]) -> list[str]:
     """Return the paths of an event on files, which may be relative to an open folder."""
-    paths = [_text(one) for one in arguments if isinstance(one, (str, bytes))]
+    paths = [_text(argument) for argument in arguments if isinstance(argument, (str, bytes))]
     folder = arguments[-1]
     if isinstance(folder, int) and folder >= 0:
         return [os.path.join(_folder(folder), path) for path in paths]
@@ -157,14 +157,14 @@ def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, Not
     items: list[Any] = []
     answer = None
     try:
-        answer = _gather(load()(request), items)
+        answer = _collect(load()(request), items)
     except Exception as raised:
         error = raised
     notes.listening = False
     sys.stdout.flush()  # the process ends without, and what was printed would not be seen
     sys.stderr.flush()
     after = _state()
-    changed = [what for what, value in before.items() if after[what] != value]
+    changed = [part for part, value in before.items() if after[part] != value]
     noted = {"events": notes.events, "changed": changed}
     yield {"finding": {"code": "spy", "what": json.dumps(noted)}}
     yield from items
@@ -173,14 +173,14 @@ def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, Not
     return answer
 
 
-def _gather(answer: Any, items: list[Any]) -> NotApplicable | None:
+def _collect(answer: Any, items: list[Any]) -> NotApplicable | None:
     """Add all that a hook answers to `items`; returns what it says instead of devices."""
     if isinstance(answer, NotApplicable):
         return answer
-    rest = iter(answer)
+    iterator = iter(answer)
     while True:
         try:
-            items.append(next(rest))
-        except StopIteration as stop:
-            said: NotApplicable | None = stop.value
-            return said
+            items.append(next(iterator))
+        except StopIteration as stop:  # what a generator returns is an answer, too
+            verdict: NotApplicable | None = stop.value
+            return verdict

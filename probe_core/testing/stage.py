@@ -35,20 +35,20 @@ class Staged(Machine):
 @hookimpl
 def probe_devices(request: Request) -> Any:
     """Answer as the prober under test does on the staged machine."""
-    told, machine = _stage(request.machine)
-    asked = Request(machine, request.bus, active=request.active, deadline_s=request.deadline_s)
-    if told["watched"]:
+    orders, machine = _stage(request.machine)
+    staged = Request(machine, request.bus, active=request.active, deadline_s=request.deadline_s)
+    if orders["watched"]:
         from probe_core.testing.spy import watch
 
-        return watch(lambda: _hook(told["target"]), asked)
-    return _hook(told["target"])(asked)
+        return watch(lambda: _hook(orders["target"]), staged)
+    return _hook(orders["target"])(staged)
 
 
 def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:
     environ = dict(machine.environ)
-    told: dict[str, Any] = json.loads(environ.pop(VARIABLE))
+    orders: dict[str, Any] = json.loads(environ.pop(VARIABLE))
     plain = Machine(machine.root, environ, machine.os, machine.arch)
-    return told, Staged(plain) if told["live"] else plain
+    return orders, Staged(plain) if orders["live"] else plain
 
 
 def _hook(target: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -17,7 +18,7 @@ import sourcewords
 import typed
 
 import probe_core
-from probe_core import api, config, hookspecs, machine, model
+from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import answers, run
 from probe_core.model import fields, kinds, parts, values
@@ -186,6 +187,25 @@ def test_every_method_of_a_machine_is_documented() -> None:
     assert [n for n in methods if f"### `Machine.{n}`" not in page("machine")] == []
     slots = machine.Machine.__slots__
     assert [n for n in slots if f"`machine.{n}`" not in page("machine")] == []
+
+
+def test_everything_in_the_authors_toolkit_is_documented() -> None:
+    text, silent = page("sysfs"), []
+    for name in sysfs.__all__:
+        module = importlib.import_module(f"probe_core.sysfs.{name}")
+        assert f"## `probe_core.sysfs.{name}`" in text
+        for public in module.__all__:
+            thing = getattr(module, public)
+            if callable(thing) and not thing.__doc__:
+                silent.append(f"{name}.{public}")
+            named = f"`{public}`" in text or f"`{name}.{public}`" in text
+            assert named, f"probe_core.sysfs.{name}.{public} needs a docstring below it"
+            for method, value in vars(thing).items() if isinstance(thing, type) else ():
+                if method[0] != "_" and isinstance(value, property) and not value.__doc__:
+                    silent.append(f"{name}.{public}.{method}")
+    assert silent == []
+    files = {path.stem for path in Path(sysfs.__file__).parent.glob("*.py")}
+    assert files - {"__init__"} == set(sysfs.__all__)
 
 
 def test_every_command_is_documented() -> None:

@@ -111,7 +111,9 @@ def plugins(data: bytes) -> None:
     import_module("probe_exo.mac").parse_hardware(text)
     mac_links = import_module("probe_exo.mac_links")
     mac_links.parse_ports(text, mac_links.parse_interfaces(text))
-    import_module("probe_nvidia.procfs").pci_identity(text)
+    import_module("probe_core.sysfs.pci").normal_id(text)
+    import_module("probe_core.sysfs.uevent").parse(text)
+    import_module("probe_core.sysfs.fdinfo").parse(text)
 
 
 PARSERS: dict[str, Callable[[bytes], None]] = {

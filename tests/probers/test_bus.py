@@ -12,18 +12,8 @@ from probe_core.probers import bus
 from probe_core.probers.pci import DISPLAY_ONLY, VENDORS
 
 
-def pci(tree: Tree, address: str, ident: str, pci_class: str, **files: str) -> str:
-    folder = f"/sys/bus/pci/devices/{address}"
-    vendor, _, device = ident.partition(":")
-    for name, text in {
-        "vendor": f"0x{vendor}",
-        "device": f"0x{device}",
-        "class": f"0x{pci_class}",
-    }.items():
-        tree.file(f"{folder}/{name}", text + "\n")
-    for name, text in files.items():
-        tree.file(f"{folder}/{name}", text + "\n")
-    return folder
+def pci(tree: Tree, address: str, ids: str, pci_class: str, **files: str) -> str:
+    return tree.pci(address, ids, pci_class=pci_class, power=None, **files)
 
 
 def seen(tree: Tree) -> Any:
@@ -120,6 +110,14 @@ def test_all_fields_of_a_card(tree: Tree) -> None:
                     "max_gts": 16.0,
                     "width": 16,
                     "max_width": 16,
+                    "generation": 1,
+                    "bandwidth": 4_000_000_000,
+                    "local_gts": 2.5,
+                    "local_max_gts": 16.0,
+                    "local_width": 16,
+                    "local_max_width": 16,
+                    "local_generation": 1,
+                    "local_bandwidth": 4_000_000_000,
                 }
             ],
             "node_index": {"drm_card": 1, "drm_render": 129},

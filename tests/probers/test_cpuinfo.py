@@ -181,7 +181,7 @@ def test_cpuinfo_alone(tree: Tree) -> None:
     assert (device["name"], device["vendor"]) == ("AMD EPYC 9124 16-Core Processor", "amd")
     assert device["clocks"] == {"current_mhz": 1500.0}
     assert "units" not in device
-    assert device["unknown"]["units"] == "the kernel's files do not say which threads share a core"
+    assert device["unknown"]["units"] == "the kernel's files do not show which threads share a core"
     assert device["unknown"]["threads"] == "/sys/devices/system/cpu/online cannot be read"
 
 

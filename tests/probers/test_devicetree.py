@@ -9,20 +9,15 @@ from trees import Tree
 
 from probe_core.api import Request
 from probe_core.probers import bus
-from probe_core.probers.devicetree import compatibles, node_path
+from probe_core.sysfs.devicetree import compatibles, node_path
 
 BASE = "/sys/firmware/devicetree/base"
 
 
 def node(tree: Tree, path: str, *names: str, status: str | None = None, device: str = "") -> str:
     """Add a node and the platform device made of it; returns the device's folder."""
-    tree.file(f"{BASE}{path}/compatible", "".join(f"{name}\0" for name in names))
-    if status:
-        tree.file(f"{BASE}{path}/status", f"{status}\0")
-    folder = f"/sys/devices/platform/{device or path.rpartition('/')[2]}"
-    tree.link(f"{folder}/of_node", BASE + path)
-    tree.link(f"/sys/bus/platform/devices/{folder.rpartition('/')[2]}", folder)
-    return folder
+    tree.node(path, *names, status=status)
+    return tree.platform(device or path.rpartition("/")[2], path, power=None)
 
 
 def seen(tree: Tree) -> Any:

@@ -33,7 +33,7 @@ class TestAmd(ProberContract):
                 mem_info_vram_total=VRAM, mem_info_vram_used=GIB, mem_info_gtt_total=32 * GIB,
                 mem_info_vram_vendor="hynix", unique_id=f"7cf5f4d4a1b2c3{bus:02x}", **link,
             )  # fmt: skip
-            tree.node(
+            tree.kfd_node(
                 minor - 127, {"heap_type": 1, "size_in_bytes": VRAM, "width": 384,
                 "mem_clk_max": 1249}, simd_count=192, simd_per_cu=2, gfx_target_version=110000,
                 location_id=bus << 8, drm_render_minor=minor, max_engine_clk_fcompute=2482,
@@ -41,7 +41,7 @@ class TestAmd(ProberContract):
             tree.io_link(minor - 127, 0, type=2, node_to=0, max_bandwidth=32000)
         tree.card("0000:16:00.0", "0x164e", drm=(2, 130), mem_info_vram_total=512 << 20,
                   mem_info_gtt_total=31 * GIB, mem_info_vram_vendor="unknown")  # fmt: skip
-        tree.node(3, simd_count=4, simd_per_cu=2, gfx_target_version=100306, location_id=0x1600,
+        tree.kfd_node(3, simd_count=4, simd_per_cu=2, gfx_target_version=100306, location_id=0x1600,
                   max_engine_clk_fcompute=2200, drm_render_minor=130)  # fmt: skip
         tree.cpu_node(0)
         return Case(Machine(str(root)))

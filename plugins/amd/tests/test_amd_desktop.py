@@ -33,13 +33,13 @@ def devices(tree: Any) -> dict[str, dict[str, Any]]:
         mem_info_vram_vendor="unknown",
     )  # fmt: skip
     tree.cpu_node(0)
-    tree.node(
+    tree.kfd_node(
         1, {"heap_type": 1, "size_in_bytes": 25753026560, "width": 384, "mem_clk_max": 1249},
         simd_count=192, simd_per_cu=2, gfx_target_version=110000, vendor_id=4098, device_id=29772,
         location_id=768, domain=0, drm_render_minor=128, max_engine_clk_fcompute=2482,
         unique_id=9004149066219862957, num_xcc=1,
     )  # fmt: skip
-    tree.node(
+    tree.kfd_node(
         2, {"heap_type": 1, "size_in_bytes": 512 << 20, "width": 128, "mem_clk_max": 2400},
         simd_count=4, simd_per_cu=2, gfx_target_version=100306, location_id=0x1600,
         max_engine_clk_fcompute=2200, drm_render_minor=129,
@@ -85,6 +85,9 @@ def test_link_is_the_slowest_hop_not_the_cards_own_switch(devices: dict[str, Any
     assert link == {
         "kind": "pcie", "peer": None, "width": 8, "gts": 8.0, "generation": 3,
         "bandwidth": 7_876_923_076, "max_width": 16, "max_gts": 16.0,
+        "local_width": 16, "local_gts": 16.0, "local_generation": 4,
+        "local_bandwidth": 31_507_692_307, "local_max_width": 16, "local_max_gts": 16.0,
+        "limited_by": "0000:01:00.0",
     }  # fmt: skip
 
 
@@ -116,8 +119,20 @@ def test_free_memory_of_an_apu_never_exceeds_what_the_system_has(tree: Any) -> N
     tree.memory(16_000_000, 1_000_000)
     tree.card("0000:04:00.0", "0x163f", mem_info_vram_total=GIB, mem_info_vram_used=0,
               mem_info_gtt_total=8 * GIB, mem_info_gtt_used=0)  # fmt: skip
-    tree.node(1, simd_count=16, simd_per_cu=2, gfx_target_version=100303, location_id=0x400)
+    tree.kfd_node(1, simd_count=16, simd_per_cu=2, gfx_target_version=100303, location_id=0x400)
     (deck,) = tree.devices().values()  # a Steam Deck's Van Gogh
     assert (deck["gfx"], deck["units"]) == ("gfx1033", 8)
     assert deck["memory"]["free"] == GIB + 1_000_000 * 1024
     assert deck["memory"]["used"] == 0
+
+
+def test_a_switch_with_a_narrow_uplink_limits_the_card_behind_it(tree: Any) -> None:
+    tree.card("0000:03:00.0", "0x744c", under=tree.switch(uplink=(4, 8.0)), link=(16, 16.0),
+              max_link=(16, 16.0))  # fmt: skip
+    (card,) = tree.devices().values()
+    assert card["links"] == [{
+        "kind": "pcie", "peer": None, "width": 4, "gts": 8.0, "generation": 3,
+        "bandwidth": 3_938_461_538, "local_width": 16, "local_gts": 16.0, "local_generation": 4,
+        "local_bandwidth": 31_507_692_307, "local_max_width": 16, "local_max_gts": 16.0,
+        "limited_by": "0000:01:00.0",
+    }]  # fmt: skip

@@ -31,7 +31,7 @@ def build(tree: Any) -> dict[str, bytes]:
         tree.file(f"{apu}/ip_discovery/die/0/GC/0/{name}", number)
     tree.cpu_node()
     for number in (2, 3):
-        tree.node(
+        tree.kfd_node(
             number, BANK, simd_count=152, simd_per_cu=4, gfx_target_version=90402,
             location_id=0x500 + number - 2, unique_id=5, max_engine_clk_fcompute=2100,
         )  # fmt: skip

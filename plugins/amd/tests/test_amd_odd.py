@@ -23,9 +23,9 @@ def laptop(tree: Any) -> None:
                  "current_link_speed", "gpu_metrics", "mem_info_vram_vendor"):  # fmt: skip
         os.mkfifo(tree.root / "sys/devices/pci0000:00/0000:03:00.0" / trap)
     tree.card("0000:07:00.0", "0x1638", mem_info_vram_total=512 << 20, mem_info_gtt_total=7 * GIB)
-    tree.node(1, {"heap_type": 1, "size_in_bytes": 12 * GIB}, simd_count=80, simd_per_cu=2,
+    tree.kfd_node(1, {"heap_type": 1, "size_in_bytes": 12 * GIB}, simd_count=80, simd_per_cu=2,
               gfx_target_version=100301, location_id=0x300, unique_id=0xABC)  # fmt: skip
-    tree.node(2, simd_count=32, simd_per_cu=4, gfx_target_version=90012, location_id=0x700)
+    tree.kfd_node(2, simd_count=32, simd_per_cu=4, gfx_target_version=90012, location_id=0x700)
 
 
 def test_a_sleeping_card_is_known_from_kernel_memory_alone(tree: Any) -> None:
@@ -75,14 +75,14 @@ def test_garbled_files_cost_their_field_and_no_other_card(tree: Any) -> None:
               current_link_speed="Unknown", current_link_width=255, numa_node="?")  # fmt: skip
     tree.file("/sys/devices/pci0000:00/0000:03:00.0/power/runtime_status", "\x00\xff")
     tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
-    tree.node(1, simd_count=7, simd_per_cu=2, location_id=0x300, gfx_target_version=0)
+    tree.kfd_node(1, simd_count=7, simd_per_cu=2, location_id=0x300, gfx_target_version=0)
     tree.file(f"{kfd.NODES}/2/properties", "simd_count many\n\nlocation_id -1\n=;\x01")
     broken, whole = tree.devices().values()
     assert broken["ids"] == ["pci:0000:03:00.0"]
     assert broken["power_state"] == "unknown"
     assert broken["unknown"]["units"] == "KFD's SIMD counts are missing or do not fit"
     assert broken["unknown"]["memory.total"].startswith("mem_info_vram_total is missing or not")
-    assert broken["unknown"]["links"] == "the card's link files say nothing"
+    assert broken["unknown"]["links"] == "the card's link files give no link"
     assert whole["memory"]["total"] == 24 * GIB
 
 
@@ -126,7 +126,7 @@ def test_nodes_that_a_container_hides_are_told(tree: Any) -> None:
 @pytest.mark.parametrize(
     ("driver", "code"),
     [(None, "driver-not-loaded"), ("radeon", "driver-without-compute"),
-     ("vfio-pci", "device-set-aside")],
+     ("vfio-pci", "device-passthrough")],
 )  # fmt: skip
 def test_other_drivers_are_told(tree: Any, driver: str | None, code: str) -> None:
     tree.card("0000:04:00.0", "0x744c", driver=driver, mem_info_vram_total=24 * GIB)
@@ -163,7 +163,7 @@ def test_the_bus_probers_sightings_are_enough(tree: Any) -> None:
 def test_a_missing_or_closed_device_node_is_told(
     tree: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tree.node(1, simd_count=192, simd_per_cu=2, location_id=0x400)
+    tree.kfd_node(1, simd_count=192, simd_per_cu=2, location_id=0x400)
     topology = kfd.Topology(Machine(str(tree.root)))
     there = {"/dev/kfd": True, "/dev/dri/renderD128": True}
     monkeypatch.setattr(os.path, "exists", lambda path: path in there)
@@ -179,7 +179,7 @@ def test_a_missing_or_closed_device_node_is_told(
 
 def test_compute_processes_are_counted(tree: Any) -> None:
     tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
-    tree.node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x400)
+    tree.kfd_node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x400)
     tree.file(f"{kfd.NODES}/1/gpu_id", 43288)
     for pid, held in ((100, 4096), (200, 0), (300, 8192)):
         tree.file(f"/sys/class/kfd/kfd/proc/{pid}/vram_43288", held)
@@ -192,7 +192,7 @@ def test_files_that_may_not_be_read_cost_their_fields_alone(tree: Any) -> None:
     folder = tree.card("0000:04:00.0", "0x744c", mem_info_gtt_total=GIB)
     for name in ("mem_info_vram_total", "unique_id", "product_name", "current_link_speed"):
         (tree.root / folder.lstrip("/") / name).mkdir()
-    tree.node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x400)
+    tree.kfd_node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x400)
     (tree.root / kfd.NODES.lstrip("/") / "1/mem_banks/0/properties").mkdir(parents=True)
     (card,) = tree.devices().values()
     assert (card["gfx"], card["units"]) == ("gfx1100", 96)

@@ -25,7 +25,7 @@ def mi300x(tree: Any, bus: int, **files: object) -> None:
 
 
 def gfx942(tree: Any, number: int, location: int, simds: int, minor: int, **more: Any) -> None:
-    tree.node(
+    tree.kfd_node(
         number, more.pop("bank", HBM3), simd_count=simds, simd_per_cu=4, gfx_target_version=90402,
         location_id=location, domain=0, drm_render_minor=minor, max_engine_clk_fcompute=2100,
         **more,
@@ -129,7 +129,7 @@ def test_mi250x_is_two_devices_of_110_units(tree: Any) -> None:
     bank = {"heap_type": 1, "size_in_bytes": 64 * GIB, "width": 4096, "mem_clk_max": 1600}
     for number, bus in ((4, 0xC1), (5, 0xC6)):
         tree.card(f"0000:{bus:02x}:00.0", "0x7408", mem_info_vram_total=64 * GIB)
-        tree.node(number, bank, simd_count=440, simd_per_cu=4, gfx_target_version=90010,
+        tree.kfd_node(number, bank, simd_count=440, simd_per_cu=4, gfx_target_version=90010,
                   location_id=bus << 8, unique_id=bus)  # fmt: skip
         tree.io_link(number, 0, type=11, node_to=9 - number, min_bandwidth=50000,
                      max_bandwidth=200000)  # fmt: skip
@@ -154,8 +154,8 @@ def test_mi300a_counts_its_memory_once(tree: Any) -> None:
 def test_vega_10_in_another_domain(tree: Any) -> None:
     """Old kernels write no gfx target and no domain; the rest still counts."""
     tree.card("10000:19:00.0", "0x6860", mem_info_vram_total=17163091968)
-    tree.node(1, {"heap_type": 1, "size_in_bytes": 17163091968, "width": 2048, "mem_clk_max": 945},
-              simd_count=256, simd_per_cu=4, location_id=6400, domain=0x10000,
+    bank = {"heap_type": 1, "size_in_bytes": 17163091968, "width": 2048, "mem_clk_max": 945}
+    tree.kfd_node(1, bank, simd_count=256, simd_per_cu=4, location_id=6400, domain=0x10000,
               unique_id=14073402507705256556, max_engine_clk_fcompute=1500)  # fmt: skip
     (card,) = tree.devices().values()
     assert card["ids"] == ["pci:10000:19:00.0", "uuid:GPU-c34ec50444dd0a6c"]

@@ -49,7 +49,7 @@ def test_gpu_and_neural_engine_are_told_in_full(m3: Any) -> None:
         "driver": {"name": "com.apple.AGXG15X", "class": "AGXAcceleratorG15X", "macos": "26.1"},
         "memory": memory, "extra": {"metal": "metal3"},
         "unknown": {
-            "memory.parts.limit": "iogpu.wired_limit_mb is 0: macOS's own choice, which it tells"
+            "memory.parts.limit": "iogpu.wired_limit_mb is 0: macOS's own choice, which it gives"
             " to Metal programs alone",
         },
     }  # fmt: skip
@@ -57,7 +57,7 @@ def test_gpu_and_neural_engine_are_told_in_full(m3: Any) -> None:
         "ids": ["apple:ane0"], "kind": "npu", "vendor": "apple", "backends": ["coreml"],
         "name": "Apple M3 Max Neural Engine", "units": 16, "memory": memory,
         "driver": {"class": "H11ANEIn", "macos": "26.1"},
-        "unknown": {"clocks.max_mhz": "its driver tells no clock"},
+        "unknown": {"clocks.max_mhz": "its driver reports no clock"},
     }  # fmt: skip
 
 

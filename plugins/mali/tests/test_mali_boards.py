@@ -23,7 +23,7 @@ def test_arms_own_driver_tells_everything(board: Any) -> None:
         devfreq__fb000000gpu__available_frequencies="300000000 850000000 1000000000",
         devfreq__fb000000gpu__max_freq="1000000000",
     )  # fmt: skip
-    board.write("sys/module/mali_kbase/version", "r44p0-01eac0 (UK version 11.24)\n")
+    board.file("sys/module/mali_kbase/version", "r44p0-01eac0 (UK version 11.24)\n")
     (gpu,) = board.probe()
     assert gpu == {
         "ids": ["dt:/gpu@fb000000"], "kind": "gpu", "vendor": "arm",
@@ -45,13 +45,13 @@ def test_arms_own_driver_tells_everything(board: Any) -> None:
 @pytest.mark.parametrize("driver", ["panthor", "panfrost", "lima"])
 def test_mainline_drivers_leave_the_model_to_the_device_tree(board: Any, driver: str) -> None:
     rk3588(board, driver=driver, render=128)
-    board.write("sys/class/devfreq/fb000000.gpu/max_freq", "1000000000\n")
+    board.file("sys/class/devfreq/fb000000.gpu/max_freq", "1000000000\n")
     (gpu,) = board.probe()
     assert gpu["driver"] == {"name": driver, "version": "6.12.9", "version_of": "kernel"}
     assert gpu["node_index"] == {"drm_render": 128}
     assert gpu["clocks"] == {"max_mhz": 1000.0}
     assert "name" not in gpu
-    why = f"{driver} tells it only to programs that open the device"
+    why = f"{driver} gives it only to programs that open the device"
     assert {gpu["unknown"][field] for field in ("name", "units", "gpu_id")} == {why}
 
 
@@ -140,5 +140,5 @@ def test_a_garbled_gpuinfo_costs_only_what_it_would_say(board: Any) -> None:
     rk3588(board, driver="mali", misc=0, gpuinfo="\x01garbage 9 cores 0x1234")
     (gpu,) = board.probe()
     assert set(gpu["unknown"]) == {"name", "units", "gpu_id", "clocks.max_mhz"}
-    assert gpu["unknown"]["units"].startswith("gpuinfo does not say")
+    assert gpu["unknown"]["units"].startswith("gpuinfo does not report it")
     assert gpu["memory"]["total"] == 16_000_000 * KIB

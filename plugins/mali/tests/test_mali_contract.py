@@ -34,7 +34,7 @@ class TestMali(ProberContract):
             devfreq__fb000000gpu__available_frequencies="300000000 850000000 1000000000",
             devfreq__fb000000gpu__max_freq="1000000000",
         )  # fmt: skip
-        board.write("sys/module/mali_kbase/version", "r44p0-01eac0 (UK version 11.24)\n")
+        board.file("sys/module/mali_kbase/version", "r44p0-01eac0 (UK version 11.24)\n")
         board.node("/soc/gpu@1800000", "allwinner,sun50i-h6-mali", "arm,mali-t720")
         board.gpu("1800000.gpu", "/soc/gpu@1800000", "panfrost", render=128)
         return Case(Machine(str(root), arch="aarch64"))

@@ -86,7 +86,7 @@ def test_a_libudev_that_does_not_load_is_a_reason(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pyudev._ctypeslib.utils, "find_library", nothing)
     found, why_not = udev.folders()
     assert found == []
-    assert str(why_not).startswith("udev cannot be asked: ")
+    assert str(why_not).startswith("udev cannot be queried: ")
 
 
 def test_without_pyudev_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,11 +98,12 @@ def test_without_pyudev_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_closed_node_is_told(board: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from probe_core.api import Machine
-    from probe_mali.prober import _on_rights
+    from probe_core.sysfs import nodes
 
     monkeypatch.setattr(os.path, "exists", lambda path: path == "/dev/mali0")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    device = {"ids": ["dt:/gpu@1"], "node_index": {"mali": 0, "drm_render": 128}}
-    (said,) = _on_rights(Machine("/", {}), device)
-    assert said["finding"]["what"] == "/dev/mali0 cannot be opened"
-    assert list(_on_rights(Machine(str(board.root)), device)) == []
+    paths = nodes.paths({"mali": 0, "drm_render": 128})
+    (closed,) = nodes.closed(Machine("/", {}), paths, "dt:/gpu@1")
+    assert closed["finding"]["what"] == "/dev/mali0 cannot be opened"
+    assert closed["finding"]["device"] == "dt:/gpu@1"
+    assert list(nodes.closed(Machine(str(board.root)), paths)) == []

@@ -52,7 +52,7 @@ class TestNvidia(ProberContract):
         """Return a machine with eight GPUs on its bus, about which NVML answers by a profile."""
         tree = self.trees.Tree(root)
         tree.add_driver()
-        tree.add_meminfo(263_000_000, 250_000_000)
+        tree.memory(263_000_000, 250_000_000)
         for number in range(7):
             address = f"0000:{number + 1:02x}:00.0"
             tree.add_pci(address, "2330", subsystem="10de:16c1")

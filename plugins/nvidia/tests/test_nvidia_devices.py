@@ -7,6 +7,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from probe_core.api import Request
+from probe_core.probers import bus
+
 Ask = Callable[..., dict[str, Any]]
 
 CLOCK_BY = "NVML's maximum SM clock: an upper bound, not the boost clock"
@@ -100,14 +103,15 @@ def test_two_different_cards(ask: Ask) -> None:
         {
             "kind": "pcie",
             "peer": None,
-            "generation": 1,
-            "gts": 2.5,
-            "width": 16,
-            "max_generation": 4,
-            "max_gts": 16.0,
-            "max_width": 16,
+            "local_generation": 1,
+            "local_gts": 2.5,
+            "local_width": 16,
+            "local_bandwidth": 4_000_000_000,
+            "local_max_gts": 16.0,
+            "local_max_width": 16,
         }
     ]
+    assert "own PCIe hop" in new["unknown"]["links.bandwidth"]
     assert (old["name"], old["units"], old["bandwidth"]) == (
         "NVIDIA GeForce RTX 3090",
         82,
@@ -115,6 +119,40 @@ def test_two_different_cards(ask: Ask) -> None:
     )
     assert old["extra"]["nvlink"] == {"links": 4, "active": 0}
     assert [link["kind"] for link in old["links"]] == ["pcie"]
+
+
+def test_a_switch_with_a_narrow_uplink_limits_the_card_behind_it(
+    ask: Ask, trees: ModuleType, tmp_path: Path
+) -> None:
+    """NVML says x16 of the third generation; the way to the host has four lanes, and sysfs knows.
+
+    So the prober leaves the link to the bus prober's sighting, whose figures the report has.
+    """
+    tree = trees.Tree(tmp_path)
+    tree.add_driver()
+    tree.add_pci("0000:04:00.0", "1eb8", under=tree.switch(uplink=(4, 8.0)))
+    (gpu,) = ask("t4", tmp_path)["devices"]
+    assert "links" not in gpu
+    assert "links.bandwidth" not in gpu.get("unknown", {})
+    (seen,) = bus.probe_devices(Request(tree.machine()))
+    assert seen["ids"] == gpu["ids"][:1]
+    assert seen["links"] == [
+        {
+            "kind": "pcie",
+            "peer": None,
+            "width": 4,
+            "gts": 8.0,
+            "generation": 3,
+            "bandwidth": 3_938_461_538,
+            "local_width": 16,
+            "local_gts": 16.0,
+            "local_generation": 4,
+            "local_bandwidth": 31_507_692_307,
+            "local_max_width": 16,
+            "local_max_gts": 32.0,
+            "limited_by": "0000:01:00.0",
+        }
+    ]
 
 
 def test_bridge_between_two_cards(ask: Ask) -> None:
@@ -159,7 +197,7 @@ def test_virtual_gpu_says_that_it_is_a_share(ask: Ask) -> None:
     assert gpu["memory"]["total"] == 25769803776
     assert gpu["unknown"] == {
         "cores": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetNumGpuCores",
-        "units": "NVML tells neither SMs nor cores",
+        "units": "NVML gives neither SMs nor cores",
         "bus_width_bits": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetMemoryBusWidth",
         "bandwidth": "needs the memory clock and the bus width",
     }
@@ -196,7 +234,8 @@ def test_old_driver_answers_what_it_can(ask: Ask) -> None:
         "usable": 17066885120,
         "parts": {"vram": 17066885120},
     }
-    assert sorted(gpu["unknown"]) == ["bandwidth", "bus_width_bits", "cores", "processes", "units"]
+    fields = ["bandwidth", "bus_width_bits", "cores", "links.bandwidth", "processes", "units"]
+    assert sorted(gpu["unknown"]) == fields
 
 
 def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
@@ -211,9 +250,11 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
     (gpu,) = ask("t4", without=lacking)["devices"]
     assert gpu["unknown"] == {
         "cores": "this nvidia-ml-py has no nvmlDeviceGetNumGpuCores",
-        "units": "NVML tells neither SMs nor cores",
+        "units": "NVML gives neither SMs nor cores",
         "bus_width_bits": "this nvidia-ml-py has no nvmlDeviceGetMemoryBusWidth",
         "bandwidth": "needs the memory clock and the bus width",
+        "links.bandwidth": "NVML gives the GPU's own PCIe hop, not the bridges between it and the"
+        " host",
     }
     assert gpu["processes"] == 0
     assert gpu["memory"]["parts"] == {"vram": 16106127360, "reserved": 470810624}

@@ -10,6 +10,7 @@ import pytest
 
 import probe_nvidia
 from probe_core.api import Machine
+from probe_core.sysfs.pci import normal_id
 from probe_nvidia import procfs
 from probe_nvidia.device import CORES_PER_SM
 from probe_nvidia.memory import INTEGRATED
@@ -32,7 +33,7 @@ from probe_nvidia.tegra import COMPUTE_CAPABILITY
     ],
 )
 def test_pci_identity(address: str, identity: str | None) -> None:
-    assert procfs.pci_identity(address) == identity
+    assert normal_id(address) == identity
 
 
 def version_of(tmp_path: Path, text: str) -> str | None:
@@ -60,7 +61,7 @@ def test_unused_and_excluded_gpus(trees: ModuleType, tmp_path: Path) -> None:
     tree = trees.Tree(tmp_path)
     tree.add_information("0000:01:00.0", "Unknown", "GPU-????????-????-????-????-????????????")
     tree.add_information("0000:02:00.0", "Tesla T4", None, excluded=True)
-    tree.write("/proc/driver/nvidia/gpus/nonsense/information", "Model: x\n")
+    tree.file("/proc/driver/nvidia/gpus/nonsense/information", "Model: x\n")
     found = procfs.cards(Machine(str(tmp_path)))
     facts = {i: (card.model, card.uuid, card.excluded) for i, card in found.items()}
     assert facts == {

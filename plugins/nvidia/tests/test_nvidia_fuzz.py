@@ -11,8 +11,8 @@ from hypothesis import given
 
 from probe_core.api import Machine, Request
 from probe_core.probers import bus
+from probe_core.sysfs.pci import normal_id
 from probe_nvidia.prober import probe_devices
-from probe_nvidia.procfs import pci_identity
 
 TREE = "/sys/firmware/devicetree/base"
 _EXAMPLES: dict[Path, dict[str, bytes]] = {}
@@ -22,13 +22,13 @@ def build(trees: ModuleType, root: Path) -> dict[str, bytes]:
     """Two cards, one of which the driver does not know yet, and a Jetson's device tree."""
     tree = trees.Tree(root)
     tree.add_driver()
-    tree.add_meminfo(16_000_000, 12_000_000)
+    tree.memory(16_000_000, 12_000_000)
     tree.add_pci("0000:01:00.0", "28e0", power="suspended")
     tree.add_information("0000:01:00.0", "NVIDIA GeForce RTX 4060", "GPU-14060000")
     tree.add_pci("0000:02:00.0", "28e0", driver=None)
     tree.add_information("0000:02:00.0", "Unknown", "GPU-????", excluded=True)
-    tree.write(f"{TREE}/compatible", "nvidia,p3737-0000+p3701-0000\0nvidia,tegra234\0")
-    tree.write(f"{TREE}/model", "NVIDIA Jetson AGX Orin\0")
+    tree.file(f"{TREE}/compatible", "nvidia,p3737-0000+p3701-0000\0nvidia,tegra234\0")
+    tree.file(f"{TREE}/model", "NVIDIA Jetson AGX Orin\0")
     return files_of(root)
 
 
@@ -46,5 +46,5 @@ def test_files(trees: ModuleType, tmp_path: Path, chance: Chance) -> None:
 @given(CHANCES)
 def test_addresses(chance: Chance) -> None:
     text = chance.words(["0000", "00000000", "3B", "00", ":", ":", "."], "")
-    identity = pci_identity(text)
+    identity = normal_id(text)
     assert identity is None or re.fullmatch(r"pci:[0-9a-f]{4,8}:..:[01].\.[0-7]", identity)

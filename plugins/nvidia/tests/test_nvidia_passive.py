@@ -90,7 +90,7 @@ def test_recorded_machine_needs_no_library(laptop: Any, tmp_path: Path) -> None:
     assert not isinstance(answer, NotApplicable)
     (gpu,) = answer
     assert gpu["ids"] == [f"pci:{GPU}", f"uuid:{UUID}"]
-    assert gpu["unknown"]["units"] == "the machine is a recording, so its driver cannot be asked"
+    assert gpu["unknown"]["units"] == "the machine is a recording, so its driver cannot be queried"
 
 
 def test_recording_with_eight(trees: ModuleType, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_nothing_here(ask: Ask, tmp_path: Path) -> None:
 
 
 def test_another_vendors_gpu_in_wsl(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
-    trees.Tree(tmp_path).write("/dev/dxg", "")
+    trees.Tree(tmp_path).file("/dev/dxg", "")
     assert "libnvidia-ml.so.1" in ask(None, tmp_path)["not_applicable"]
 
 
@@ -118,7 +118,7 @@ def test_windows_without_the_driver(ask: Ask, tmp_path: Path) -> None:
 def test_wsl_keeps_its_library_apart(
     ask: Ask, library: Path, trees: ModuleType, tmp_path: Path
 ) -> None:
-    trees.Tree(tmp_path).write("/dev/dxg", "")
+    trees.Tree(tmp_path).file("/dev/dxg", "")
     there = tmp_path / "usr/lib/wsl/lib/libnvidia-ml.so.1"
     there.parent.mkdir(parents=True)
     there.symlink_to(library)

@@ -60,7 +60,7 @@ def test_library_that_is_not_one(tree: Any) -> None:
 def test_container_started_without_gpus(tree: Any) -> None:
     tree.add_pci("0000:01:00.0", "2684")
     tree.add_driver()
-    tree.write("/.dockerenv", "")
+    tree.file("/.dockerenv", "")
     error = reason(tree, 12, NO_FILE)
     assert error.code == "library-missing"
     assert error.reason.endswith("in the container, though the kernel driver is loaded")
@@ -88,7 +88,7 @@ def test_library_without_device_nodes(tree: Any) -> None:
         "device-nodes-missing",
         "as root: nvidia-modprobe -c 0 -u, or run nvidia-smi",
     )
-    tree.write("/run/.containerenv", "")
+    tree.file("/run/.containerenv", "")
     assert "CDI" in (reason(tree, 9).fix or "")
 
 
@@ -100,19 +100,19 @@ def test_driver_not_loaded(tree: Any) -> None:
 
 
 def test_jetson_without_its_driver(tree: Any) -> None:
-    tree.write("/sys/firmware/devicetree/base/compatible", "nvidia,tegra194\0")
+    tree.file("/sys/firmware/devicetree/base/compatible", "nvidia,tegra194\0")
     assert reason(tree, 9).reason.endswith("the nvgpu driver is not loaded")
 
 
 def test_mismatch_names_both_versions(tree: Any) -> None:
     tree.add_driver("580.95.05")
-    tree.write("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "")
+    tree.file("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.105.08", "")
     link = tree.root / "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
     link.symlink_to("libnvidia-ml.so.580.105.08")
     error = reason(tree, 18)
     assert error.reason.endswith("(kernel driver 580.95.05, library 580.105.08)")
     assert (error.fix or "").startswith("reboot")
-    tree.write("/.dockerenv", "")
+    tree.file("/.dockerenv", "")
     assert "image" in (reason(tree, 18).fix or "")
 
 

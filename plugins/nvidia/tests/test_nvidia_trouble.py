@@ -146,7 +146,7 @@ CODES = {
 @pytest.mark.parametrize("code", CODES)
 def test_each_code_of_init(ask: Ask, trees: ModuleType, tmp_path: Path, code: int) -> None:
     four_t4(trees.Tree(tmp_path))
-    trees.Tree(tmp_path).write("/dev/nvidiactl", "")
+    trees.Tree(tmp_path).file("/dev/nvidiactl", "")
     said = ask(f"on nvmlInit {code}\n", tmp_path)
     assert said["error"]["code"] == CODES[code]
     assert said["error"]["reason"].startswith("NVML cannot be used (NVML")

@@ -17,24 +17,19 @@ NAMES = ("nvidia,p3737-0000+p3701-0005", "nvidia,p3701-0005", "nvidia,tegra234")
 
 
 def jetson(tree: Any, power: str = "active") -> None:
-    tree.write(f"{BASE}/compatible", "\0".join([*NAMES, ""]))
-    tree.write(f"{BASE}/model", MODEL + "\0")
-    tree.write(f"{BASE}/bus@0/gpu@17000000/compatible", "nvidia,ga10b\0")
-    device = "/sys/bus/platform/devices/17000000.gpu"
-    tree.write(f"{device}/power/runtime_status", power + "\n")
-    node = tree.root / device.lstrip("/") / "of_node"
-    node.symlink_to(tree.root / f"{BASE}/bus@0/gpu@17000000".lstrip("/"))
-    (tree.root / "sys/bus/platform/drivers/gk20a").mkdir(parents=True)
-    (tree.root / device.lstrip("/") / "driver").symlink_to("../../drivers/gk20a")
-    tree.add_meminfo(64_349_316, 60_000_000)
-    tree.write("/dev/nvhost-gpu", "")
+    tree.node("", *NAMES)
+    tree.file(f"{BASE}/model", MODEL + "\0")
+    tree.node("/bus@0/gpu@17000000", "nvidia,ga10b")
+    tree.platform("17000000.gpu", "/bus@0/gpu@17000000", driver="gk20a", power=power)
+    tree.memory(64_349_316, 60_000_000)
+    tree.file("/dev/nvhost-gpu", "")
 
 
 def test_gb10_has_the_systems_memory(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     tree = trees.Tree(tmp_path)
     tree.add_driver()
     tree.add_pci("000f:01:00.0", "2e12")
-    tree.add_meminfo(127_600_748, 118_566_368)
+    tree.memory(127_600_748, 118_566_368)
     (gpu,) = ask("gb10", tmp_path)["devices"]
     assert gpu["ids"] == ["pci:000f:01:00.0", "uuid:GPU-f1000000-0000-4000-8000-000000000000"]
     assert gpu["memory"] == {
@@ -49,7 +44,7 @@ def test_gb10_has_the_systems_memory(ask: Ask, trees: ModuleType, tmp_path: Path
 
 
 def test_carve_out_is_a_part_not_the_whole(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
-    trees.Tree(tmp_path).add_meminfo(127_600_748, 118_566_368)
+    trees.Tree(tmp_path).memory(127_600_748, 118_566_368)
     trees.Tree(tmp_path).add_pci("0000:01:00.0", "2e2a")
     profile = "gpu\nname N1X\npci 00000000:01:00.0 0x2E2A10DE 0\ncc 12.1\nmemory 8522825728 0 1 1\n"
     (gpu,) = ask(profile, tmp_path)["devices"]
@@ -61,7 +56,7 @@ def test_carve_out_is_a_part_not_the_whole(ask: Ask, trees: ModuleType, tmp_path
 def test_discrete_card_never_gets_host_memory(
     ask: Ask, trees: ModuleType, tmp_path: Path, code: int
 ) -> None:
-    trees.Tree(tmp_path).add_meminfo(127_600_748, 118_566_368)
+    trees.Tree(tmp_path).memory(127_600_748, 118_566_368)
     trees.Tree(tmp_path).add_pci("0000:01:00.0", "1eb8")
     profile = "gpu\nname Tesla T4\npci 00000000:01:00.0 0x1EB810DE 0\ncc 7.5\ncores 2560\n"
     profile += f"on nvmlDeviceGetMemoryInfo_v2 {code}\n"
@@ -88,7 +83,7 @@ def test_orin_through_nvml(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     assert gpu["memory"]["kind"] == "unified"
     assert gpu["driver"] == {"name": "nvidia", "version": "540.4.0", "cuda": "12.6"}
     assert "memory.total" not in gpu["unknown"]
-    assert gpu["unknown"]["units"] == "NVML tells neither SMs nor cores"
+    assert gpu["unknown"]["units"] == "NVML gives neither SMs nor cores"
 
 
 def test_jetson_without_nvml_is_no_failure(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:

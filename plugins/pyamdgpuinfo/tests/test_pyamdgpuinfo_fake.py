@@ -29,7 +29,8 @@ class TestRealLibrary:
             "clocks": {"max_mhz": 2482, "memory_max_mhz": 1249},
             "extra": {"vram_used": GIB, "gtt_used": 4096},
             "unknown": {
-                "memory.total": "the library does not tell a card from an APU: see the parts",
+                "memory.total": "the library does not distinguish a card from an APU: see the"
+                " parts",
             },
         }  # fmt: skip
 
@@ -53,7 +54,7 @@ class TestRealLibrary:
         ("odd", "reason"),
         [
             ({"content": "not a device"}, "/dev/dri/renderD128 is not a DRM device"),
-            ({"accel": 0}, "/dev/dri/renderD128: the driver says it cannot compute"),
+            ({"accel": 0}, "/dev/dri/renderD128: the driver reports that it cannot compute"),
             ({"fail_query": 0}, "/dev/dri/renderD128: Input/output error"),
             ({"fail_query": 0, "errno": 19}, "/dev/dri/renderD128: No such device"),
             ({"major": 2}, "/dev/dri/renderD128 speaks interface 2, libdrm_amdgpu wants 3"),

@@ -29,7 +29,7 @@ NVKIface.gpus_info = [row(2), row(1), empty]
 def test_it_runs_only_when_asked() -> None:
     said = probe_devices(Request(Machine(), active=False))
     assert isinstance(said, NotApplicable)
-    assert said.reason == "tinygrad opens devices to find them: ask with --active"
+    assert said.reason == "tinygrad opens devices to find them: use --active"
 
 
 def test_a_recorded_machine_executes_nothing(tmp_path: Path) -> None:
@@ -82,14 +82,14 @@ def test_one_device_of_the_vendor_is_enough_where_no_address_is_told(fake: Any) 
 def test_two_devices_of_the_vendor_leave_it_unmatched(fake: Any) -> None:
     said = fake.install("HSA").probe(*({**one, "vendor": "amd"} for one in (GPU, OTHER_GPU)))
     assert said.devices == []
-    why = "HSA does not say which of 2 amd devices it uses"
+    why = "HSA does not report which of 2 amd devices it uses"
     assert said.finding("tinygrad-unmatched")["why"] == why
 
 
 def test_webgpu_may_be_anything_so_it_is_nothing(fake: Any) -> None:
     said = fake.install("WEBGPU").probe(GPU)
     assert said.devices == []
-    why = "WEBGPU does not say whose device it uses"
+    why = "WEBGPU does not report whose device it uses"
     assert said.finding("tinygrad-unmatched")["why"] == why
 
 

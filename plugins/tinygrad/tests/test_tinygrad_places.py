@@ -127,7 +127,7 @@ def test_an_address_without_a_domain_counts_only_if_the_bus_has_it() -> None:
 
 def test_a_vendor_without_a_device_is_said() -> None:
     (one,) = match("CL", [{"vendor_id": 0x8086}], [NVIDIA])
-    assert (one.id, one.why) == (None, "the bus shows no intel device that CL could use")
+    assert (one.id, one.reason) == (None, "the bus shows no intel device that CL could use")
 
 
 def test_several_indices_are_not_put_onto_one_device() -> None:

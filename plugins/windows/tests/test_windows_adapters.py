@@ -95,7 +95,7 @@ def test_size_in_eight_bytes_is_a_number_and_an_apus_is_not_the_whole() -> None:
     }  # fmt: skip
     assert (card["ids"], apu["ids"]) == (["pci:0000:03:00.0"], ["pci:0000:16:00.0"])
     assert apu["memory"] == {"parts": {"vram": 512 << 20}}
-    assert "does not tell a card" in apu["unknown"]["memory.kind"]
+    assert "does not distinguish a card" in apu["unknown"]["memory.kind"]
     assert card["driver"]["version"] == "32.0.21013.1000"
 
 

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from probe_core import testing
+
 NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (invented)\n"
 
 
-class Tree:
+class Tree(testing.Tree):
     """A machine's root folder that grows NVIDIA GPUs."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def write(self, path: str, text: str) -> None:
-        """Write a file at an absolute path of the machine."""
-        target = self.root / path.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
 
     def add_pci(
         self,
@@ -32,33 +25,25 @@ class Tree:
         power: str = "active",
         subsystem: str = "10de:0000",
         link: bool = True,
-    ) -> None:
+        under: str = "/sys/devices/pci0000:00",
+    ) -> str:
         """Add a PCI device of NVIDIA; `device` is the four hex digits, `address` dddd:bb:dd.f."""
-        folder = f"/sys/bus/pci/devices/{address}"
-        vendor, _, board = subsystem.partition(":")
-        facts = {
-            "class": "0x030000",
-            "vendor": "0x10de",
-            "device": f"0x{device}",
-            "subsystem_vendor": f"0x{vendor}",
-            "subsystem_device": f"0x{board}",
-            "revision": "0xa1",
-            "numa_node": "0",
-            "power/runtime_status": power,
-        }
-        if link:
-            facts |= {"current_link_speed": "16.0 GT/s PCIe", "current_link_width": "16"}
-            facts |= {"max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"}
-        for name, value in facts.items():
-            self.write(f"{folder}/{name}", value + "\n")
-        if driver:
-            home = self.root / "sys/bus/pci/drivers" / driver
-            home.mkdir(parents=True, exist_ok=True)
-            (self.root / folder.lstrip("/") / "driver").symlink_to(f"../../drivers/{driver}")
+        return self.pci(
+            address,
+            f"10de:{device}",
+            driver=driver,
+            power=power,
+            under=under,
+            subsystem=subsystem,
+            link=(16, 16.0) if link else None,
+            max_link=(16, 32.0) if link else None,
+            revision="0xa1",
+            numa_node=0,
+        )
 
     def add_driver(self, version: str = "580.95.05") -> None:
         """Add the loaded kernel driver's own version file."""
-        self.write("/proc/driver/nvidia/version", NVRM.format(version))
+        self.file("/proc/driver/nvidia/version", NVRM.format(version))
 
     def add_information(
         self, address: str, model: str, uuid: str | None, *, excluded: bool = False
@@ -71,12 +56,7 @@ class Tree:
             f"Bus Location: \t {address}",
             f"GPU Excluded:\t {'Yes' if excluded else 'No'}",
         ]
-        self.write(f"/proc/driver/nvidia/gpus/{address}/information", "\n".join([*lines, ""]))
-
-    def add_meminfo(self, total_kib: int, available_kib: int) -> None:
-        """Add the system's memory in KiB."""
-        text = f"MemTotal: {total_kib} kB\nMemFree: 1 kB\nMemAvailable: {available_kib} kB\n"
-        self.write("/proc/meminfo", text)
+        self.file(f"/proc/driver/nvidia/gpus/{address}/information", "\n".join([*lines, ""]))
 
 
 H100_ADDRESSES = tuple(f"0000:{bus}:00.0" for bus in "1b 43 52 61 9d c3 d1 df".split())

@@ -7,11 +7,19 @@ are listed but cannot be read. KFD's order is the order of ROCR_VISIBLE_DEVICES,
 
 from __future__ import annotations
 
+from probe_core.sysfs.numbered import entries
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.api import Machine
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
+LIMIT = 16_384
+"""Bytes of one properties file, which has some forty lines: room for ten times as many."""
+
+MAX_PROCESSES = 4096
+"""Processes that are counted: a bound on time, a tenth of a second."""
+
 FRAMEBUFFER_HEAPS = (1, 2)
 """heap_type of mem_banks that is the GPU's own: public and private frame buffer (hsakmttypes.h)."""
 
@@ -38,9 +46,9 @@ class Node:
     @property
     def address(self) -> str:
         """PCI address; on a partitioned MI300 the function number is the partition's number."""
-        place = self.properties.get("location_id", 0)
-        domain, devfn = self.properties.get("domain", 0), place & 0xFF
-        return f"{domain:04x}:{place >> 8 & 0xFF:02x}:{devfn >> 3:02x}.{devfn & 7}"
+        location, domain = self.properties.get("location_id", 0), self.properties.get("domain", 0)
+        bus, slot = location >> 8 & 0xFF, location & 0xFF
+        return f"{domain:04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
 
     @property
     def units(self) -> int | None:
@@ -58,20 +66,18 @@ class Node:
 class Topology:
     """What could be read: GPU nodes in KFD's order, and how many nodes could not be read."""
 
-    __slots__ = ("names", "nodes", "present", "unreadable")
+    __slots__ = ("nodes", "present", "unreadable")
 
     def __init__(self, machine: Machine) -> None:
-        numbers = [int(name) for name in machine.listdir(NODES) if name.isdecimal()]
-        self.present = bool(numbers) or machine.exists("/sys/class/kfd")
+        listed = entries(machine, NODES, "")
+        self.present = bool(listed) or machine.exists("/sys/class/kfd")
         self.unreadable: list[int] = []
         self.nodes: list[Node] = []
-        for number in sorted(numbers):
-            self._add(machine, number)
+        for number, folder in listed:
+            self._add(machine, number, folder)
 
-    def _add(self, machine: Machine, number: int) -> None:
-        folder = f"{NODES}/{number}"
-        text = machine.read(f"{folder}/properties")
-        properties = parse(text or "")
+    def _add(self, machine: Machine, number: int, folder: str) -> None:
+        properties = parse(machine.read(f"{folder}/properties", LIMIT) or "")
         if not properties:
             self.unreadable.append(number)
         elif properties.get("simd_count", 0) > 0:  # CPUs are nodes too, with simd_count 0
@@ -97,30 +103,29 @@ class Topology:
 
 def parse(text: str) -> dict[str, int]:
     """Return the "name number" lines of a properties file, 64 bits each; others are left out."""
-    found = {}
+    properties = {}
     for line in text.splitlines():
-        name, _, value = (word.strip() for word in line.partition(" "))
+        name, _, value = (part.strip() for part in line.partition(" "))
         if name and len(value) <= 20 and value.isdecimal():
-            found[name] = int(value)
-    return found
+            properties[name] = int(value)
+    return properties
 
 
 def banks(machine: Machine, node: Node) -> list[dict[str, int]]:
     """Return the memory banks of `node` that are the GPU's own (bytes, bits, MHz)."""
-    folder = f"{node.folder}/mem_banks"
-    found = (
-        parse(machine.read(f"{folder}/{name}/properties") or "") for name in machine.listdir(folder)
-    )
-    return [bank for bank in found if bank.get("heap_type") in FRAMEBUFFER_HEAPS]
+    tables = _tables(machine, f"{node.folder}/mem_banks")
+    return [bank for bank in tables if bank.get("heap_type") in FRAMEBUFFER_HEAPS]
 
 
 def io_links(machine: Machine, node: Node) -> list[dict[str, int]]:
     """Return the direct links of `node` to other nodes (bandwidths in MB/s)."""
-    folder = f"{node.folder}/io_links"
-    found = (
-        parse(machine.read(f"{folder}/{name}/properties") or "") for name in machine.listdir(folder)
-    )
-    return [link for link in found if link]
+    return [link for link in _tables(machine, f"{node.folder}/io_links") if link]
+
+
+def _tables(machine: Machine, folder: str) -> list[dict[str, int]]:
+    """Return the properties of each numbered entry of a node's folder."""
+    paths = (path for _, path in entries(machine, folder, ""))
+    return [parse(machine.read(f"{path}/properties", LIMIT) or "") for path in paths]
 
 
 def processes(machine: Machine, node: Node) -> int | None:
@@ -128,5 +133,5 @@ def processes(machine: Machine, node: Node) -> int | None:
     folder, gpu_id = "/sys/class/kfd/kfd/proc", machine.read_int(f"{node.folder}/gpu_id")
     if not gpu_id or not machine.exists(folder):
         return None
-    held = (machine.read_int(f"{folder}/{pid}/vram_{gpu_id}") for pid in machine.listdir(folder))
-    return sum(1 for bytes_held in held if bytes_held)
+    pids = machine.listdir(folder)[:MAX_PROCESSES]
+    return sum(1 for pid in pids if machine.read_int(f"{folder}/{pid}/vram_{gpu_id}"))

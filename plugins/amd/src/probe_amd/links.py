@@ -7,33 +7,38 @@ from probe_amd import kfd
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from probe_amd.kfd import Node
-    from probe_core.api import Machine
+    from probe_core.api import LinkDoc, Machine
 
 
-def xgmi(machine: Machine, node: Node, owners: Mapping[int, str]) -> list[dict[str, Any]]:
+def xgmi(machine: Machine, node: Node, owners: Mapping[int, str]) -> list[LinkDoc]:
     """Return one link per peer GPU of `node`; `owners` maps KFD node numbers to device ids.
 
     Bandwidths are KFD's, one direction: min_bandwidth is one link, max_bandwidth all of them
     together (amdkfd/kfd_crat.c). KFD writes 0 where it does not know.
     """
     own = owners.get(node.number)
-    best: dict[str, dict[str, Any]] = {}
-    for link in kfd.io_links(machine, node):
-        peer = owners.get(link.get("node_to", -1))
-        if link.get("type") == kfd.XGMI and peer and peer != own:
-            found = {"kind": "xgmi", "peer": peer} | _rates(link)
+    widest: dict[str, LinkDoc] = {}
+    for entry in kfd.io_links(machine, node):
+        peer = owners.get(entry.get("node_to", -1))
+        if entry.get("type") == kfd.XGMI and peer and peer != own:
+            link = _link(peer, entry)
             # A partitioned peer shows once per partition; its widest entry is the wire.
-            if found.get("bandwidth", 0) >= best.get(peer, {}).get("bandwidth", 0):
-                best[peer] = found
-    return [best[peer] for peer in sorted(best)]
+            if peer not in widest or _rate(link) >= _rate(widest[peer]):
+                widest[peer] = link
+    return [widest[peer] for peer in sorted(widest)]
 
 
-def _rates(link: Mapping[str, int]) -> dict[str, int]:
-    one, both = link.get("min_bandwidth", 0), link.get("max_bandwidth", 0)
-    rates = {"bandwidth": both * 1_000_000} if both else {}
-    if one and both and both % one == 0:
-        rates["count"] = both // one
-    return rates
+def _link(peer: str, entry: Mapping[str, int]) -> LinkDoc:
+    link: LinkDoc = {"kind": "xgmi", "peer": peer}
+    single, total = entry.get("min_bandwidth", 0), entry.get("max_bandwidth", 0)
+    if total:
+        link["bandwidth"] = total * 1_000_000
+    if single and total and total % single == 0:
+        link["count"] = total // single
+    return link
+
+
+def _rate(link: LinkDoc) -> float:
+    return link.get("bandwidth") or 0

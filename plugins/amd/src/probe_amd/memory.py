@@ -6,14 +6,13 @@ mem_info_* are bytes (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c); they answer from the
 from __future__ import annotations
 
 from probe_amd import kfd
+from probe_core.sysfs import meminfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from probe_amd.facts import Facts
     from probe_amd.kfd import Node
     from probe_core.api import Machine
+    from probe_core.sysfs.sighting import Draft
 
 # Transfers per cycle of the clock that the driver reports, by memory. HBM3 (gfx942) checked
 # against 5.3 TB/s of MI300X's datasheet (8192 bit, 1300 MHz), HBM2 against 483.8 GB/s of Vega 64
@@ -23,112 +22,102 @@ HBM_WIDTH = 1024
 """Bits of one HBM stack: no GDDR card is that wide."""
 
 
-def tell(
+class Sizes:
+    """Bytes by part (vram, gtt, system): in all, in use, and the file that gave the total."""
+
+    __slots__ = ("sources", "total", "used")
+
+    def __init__(self) -> None:
+        self.total: dict[str, int] = {}
+        self.used: dict[str, int] = {}
+        self.sources: dict[str, str] = {}
+
+    def fits(self, part: str) -> bool:
+        """Return whether the part's use is known, and no more than there is of it."""
+        return part in self.used and self.used[part] <= self.total[part]
+
+
+def describe(
     machine: Machine,
-    facts: Facts,
+    draft: Draft,
     folder: str,
     nodes: list[Node],
     shared: bool | None,
     asleep: bool,
 ) -> None:
-    """Put the memory of the GPU at sysfs `folder` into `facts`.
+    """Put the memory of the GPU at sysfs `folder` into `draft`.
 
     `shared` is whether it lives in the processor's memory (None: not known). A sleeping card's own
     files are not read; then KFD's tables still know the size.
     """
-    parts, used, sources = _sizes(machine, folder, nodes, asleep)
+    sizes = _sizes(machine, folder, nodes, asleep)
     if shared:
-        _unified(machine, facts, parts, used, sources)
+        _unified(machine, draft, sizes)
     else:
-        _dedicated(facts, parts, used, shared)
+        _dedicated(draft, sizes, shared)
     reason = (
         "asleep: KFD has no size, and the card was not woken for it"
         if asleep
         else "mem_info_vram_total is missing or not a number, and KFD has no size"
     )
-    facts.say("memory.parts", parts, reason)
-    if "total" not in facts.fields.get("memory", {}):
-        facts.say("memory.total", None, reason)
-    if sources:
-        facts.fields.setdefault("extra", {})["memory_sources"] = sources
-    if asleep and parts:
-        facts.say("memory.used", None, "asleep: not read, so that the card is not woken")
+    draft.put("memory.parts", sizes.total, reason)
+    if "total" not in draft.fields.get("memory", {}):
+        draft.put("memory.total", None, reason)
+    draft.put("extra.memory_sources", sizes.sources)
+    if asleep and sizes.total:
+        draft.put("memory.used", None, "asleep: not read, so that the card is not woken")
 
 
-def _sizes(
-    machine: Machine, folder: str, nodes: list[Node], asleep: bool
-) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
-    """Return bytes in all and in use by part, and the file that gave each part."""
-    parts: dict[str, int] = {}
-    used: dict[str, int] = {}
-    sources: dict[str, str] = {}
+def _sizes(machine: Machine, folder: str, nodes: list[Node], asleep: bool) -> Sizes:
+    sizes = Sizes()
     for part in () if asleep else ("vram", "gtt"):
-        for kind, into in (("total", parts), ("used", used)):
-            size = machine.read_int(f"{folder}/mem_info_{part}_{kind}")
-            if size is not None and size >= (kind == "total"):
-                into[part] = size
-        if part in parts:
-            sources[part] = f"mem_info_{part}_total"
-    if "vram" not in parts and (size := _bank_bytes(machine, nodes)):
-        parts["vram"], sources["vram"] = size, "KFD mem_banks"
-    return parts, used, sources
+        total = machine.read_int(f"{folder}/mem_info_{part}_total")
+        if total is not None and total > 0:
+            sizes.total[part] = total
+            sizes.sources[part] = f"mem_info_{part}_total"
+        used = machine.read_int(f"{folder}/mem_info_{part}_used")
+        if used is not None and used >= 0:
+            sizes.used[part] = used
+    if "vram" not in sizes.total and (size := _bank_bytes(machine, nodes)):
+        sizes.total["vram"], sizes.sources["vram"] = size, "KFD mem_banks"
+    return sizes
 
 
-def _dedicated(
-    facts: Facts, parts: dict[str, int], used: dict[str, int], shared: bool | None
-) -> None:
+def _dedicated(draft: Draft, sizes: Sizes, shared: bool | None) -> None:
     """VRAM is the memory; GTT is borrowed host memory across PCIe, and stays a part."""
-    why = "neither the gfx target nor the memory's vendor tells a card from an APU"
-    facts.say("memory.kind", None if shared is None else "dedicated", why)
-    vram = parts.get("vram")
+    reason = "neither the gfx target nor the memory's vendor distinguishes a card from an APU"
+    draft.put("memory.kind", None if shared is None else "dedicated", reason)
+    vram = sizes.total.get("vram")
     if not vram:
         return
-    facts.say("memory.total", vram, "")
-    if shared is None:
-        facts.say("memory.usable", None, why)
-    else:
-        facts.say("memory.usable", vram, "")
-    if "vram" in used and used["vram"] <= vram:
-        facts.say("memory.used", used["vram"], "")
-        facts.say("memory.free", vram - used["vram"], "")
+    draft.put("memory.total", vram)
+    draft.put("memory.usable", None if shared is None else vram, reason)
+    if sizes.fits("vram"):
+        draft.put("memory.used", sizes.used["vram"])
+        draft.put("memory.free", vram - sizes.used["vram"])
 
 
-def _unified(
-    machine: Machine,
-    facts: Facts,
-    parts: dict[str, int],
-    used: dict[str, int],
-    sources: dict[str, str],
-) -> None:
+def _unified(machine: Machine, draft: Draft, sizes: Sizes) -> None:
     """Of an APU a program can use the carve-out (VRAM) and what GTT may map of the system's."""
-    facts.say("memory.kind", "unified", "")
-    system, available = meminfo(machine, "MemTotal"), meminfo(machine, "MemAvailable")
+    draft.put("memory.kind", "unified")
+    lines = meminfo.sizes(machine)
+    system, available = lines.get("MemTotal"), lines.get("MemAvailable")
     if system:
-        parts["system"], sources["system"] = system, "/proc/meminfo"
-    reach = [part for part in ("vram", "gtt") if part in parts]
-    if reach == ["vram", "gtt"] and facts.fields.get("gfx") == "gfx942":
+        sizes.total["system"], sizes.sources["system"] = system, "/proc/meminfo"
+    reach = [part for part in ("vram", "gtt") if part in sizes.total]
+    if reach == ["vram", "gtt"] and draft.fields.get("gfx") == "gfx942":
         reach = ["vram"]  # MI300A: all memory is VRAM, GTT is the same memory once more
-    if not reach or (reach == ["gtt"]):
+    if not reach or reach == ["gtt"]:
         return
-    total = sum(parts[part] for part in reach)
-    facts.say("memory.total", total, "")
-    facts.say("memory.usable", total, "")
-    if all(part in used and used[part] <= parts[part] for part in reach):
-        spare = {part: parts[part] - used[part] for part in reach}
+    total = sum(sizes.total[part] for part in reach)
+    draft.put("memory.total", total)
+    draft.put("memory.usable", total)
+    if all(sizes.fits(part) for part in reach):
+        spare = {part: sizes.total[part] - sizes.used[part] for part in reach}
         if available is not None and "gtt" in spare:
             spare["gtt"] = min(spare["gtt"], available)
-        facts.say("memory.used", sum(used[part] for part in reach), "")
-        facts.say("memory.free", sum(spare.values()), "")
-
-
-def meminfo(machine: Machine, name: str) -> int | None:
-    """Return a line of /proc/meminfo in bytes."""
-    for line in (machine.read("/proc/meminfo") or "").splitlines():
-        words = line.split()
-        size = words[1] if words[:1] == [name + ":"] and len(words) > 1 else ""
-        if size.isdecimal() and len(size) <= 20:
-            return int(size) * 1024
-    return None
+        draft.put("memory.used", sum(sizes.used[part] for part in reach))
+        draft.put("memory.free", sum(spare.values()))
 
 
 def _bank_bytes(machine: Machine, nodes: list[Node]) -> int:
@@ -140,15 +129,15 @@ def has_stacks(machine: Machine, node: Node) -> bool:
     return any(bank.get("width", 0) >= HBM_WIDTH for bank in kfd.banks(machine, node))
 
 
-def tell_bandwidth(machine: Machine, facts: Facts, node: Node, shared: bool | None) -> None:
-    """Put bus width, memory clock and bandwidth into `facts`, from KFD's mem_banks."""
-    bank: dict[str, Any] = next(iter(kfd.banks(machine, node)), {})
+def describe_bandwidth(machine: Machine, draft: Draft, node: Node, shared: bool | None) -> None:
+    """Put bus width, memory clock and bandwidth into `draft`, from KFD's mem_banks."""
+    bank: dict[str, int] = next(iter(kfd.banks(machine, node)), {})
     width, clock = bank.get("width", 0), bank.get("mem_clk_max", 0)
-    facts.say("bus_width_bits", width or None, "KFD gives no width")
-    facts.say("clocks.memory_max_mhz", clock or None, "KFD gives no memory clock")
-    rate = None if shared else _transfers(str(facts.fields.get("gfx") or ""), width)
-    known = int(width * clock * 1_000_000 * rate // 8) if width and clock and rate else None
-    facts.say("bandwidth", known, _why_no_rate(width, clock, shared))
+    draft.put("bus_width_bits", width or None, "KFD gives no width")
+    draft.put("clocks.memory_max_mhz", clock or None, "KFD gives no memory clock")
+    rate = None if shared else _transfers(str(draft.fields.get("gfx") or ""), width)
+    bandwidth = width * clock * 1_000_000 * rate // 8 if width and clock and rate else None
+    draft.put("bandwidth", bandwidth, _why_no_rate(width, clock, shared))
 
 
 def _transfers(gfx: str, width: int) -> int | None:

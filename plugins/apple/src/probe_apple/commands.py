@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 class _Run:
-    """A command that runs, and what it wrote so far."""
+    """A command that runs, and what it has written until now."""
 
     __slots__ = ("child", "name", "output")
 
@@ -72,7 +72,7 @@ def ask(machine: Machine, names: Iterable[str], seconds: float) -> Answers:
         return answers
     end = time.monotonic() + seconds
     running = [run for name in names if (run := _start(machine, name, answers))]
-    _gather(running, end, answers)
+    _collect(running, end, answers)
     return answers
 
 
@@ -98,10 +98,10 @@ def _start(machine: Machine, name: str, answers: Answers) -> _Run | None:
     return _Run(name, child)
 
 
-def _gather(running: list[_Run], end: float, answers: Answers) -> None:
+def _collect(running: list[_Run], end: float, answers: Answers) -> None:
     """Take what the commands write, side by side, until `end`; then end those that go on."""
-    while running and (left := end - time.monotonic()) > 0:
-        for run in select.select(running, [], [], left)[0]:
+    while running and (remaining := end - time.monotonic()) > 0:
+        for run in select.select(running, [], [], remaining)[0]:
             piece = os.read(run.fileno(), 65536)
             run.output += piece
             if not piece or len(run.output) > LIMIT:
@@ -132,6 +132,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         child.stdout.close()
     if child.poll() is None:
         child.kill()
+    # A tenth of a second in all: whoever is stuck in the kernel is left to the prober's own end.
     for _ in range(20):
         if child.poll() is not None:
             return

@@ -6,10 +6,26 @@ of PCI are little-endian data (``vendor-id`` <86800000>), and so are texts of fi
 
 from __future__ import annotations
 
+from probe_core.sysfs.pci import identity_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from probe_core.api import PciDoc
+
+# The toolkit's names of the numbers that make up a PCI identity → IOPCIFamily's.
+_PCI_KEYS = {
+    "vendor": "vendor-id",
+    "device": "device-id",
+    "subsystem_vendor": "subsystem-vendor-id",
+    "subsystem_device": "subsystem-id",
+    "revision": "revision-id",
+    "class": "class-code",
+}
+MAX_COUNT = 1_000_000
+"""Above any count of cores or megabytes that a Mac has had; what is larger is garbage."""
 
 
 def entries(output: bytes | None) -> list[dict[str, Any]]:
@@ -19,11 +35,11 @@ def entries(output: bytes | None) -> list[dict[str, Any]]:
     import plistlib
 
     try:
-        found = plistlib.loads(output)
+        document = plistlib.loads(output)
     except Exception:  # plistlib raises what expat, struct or its own code raise
         return []
-    listed = found if isinstance(found, list) else [found]
-    return [one for one in listed if isinstance(one, dict)]
+    items = document if isinstance(document, list) else [document]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def number(value: object) -> int | None:
@@ -42,8 +58,8 @@ def text(value: object) -> str | None:
 
 def count(value: object) -> int | None:
     """Return a count, which is positive; None for all else."""
-    found = number(value)
-    return found if found is not None and 0 < found < 1_000_000 else None
+    whole = number(value)
+    return whole if whole is not None and 0 < whole < MAX_COUNT else None
 
 
 def address(entry: Mapping[str, Any]) -> str | None:
@@ -52,9 +68,9 @@ def address(entry: Mapping[str, Any]) -> str | None:
     IOPCIFamily writes bus, device and function in decimal, and a bridge's buses behind it:
     "0:1:0(1:4)". It has no domain: Macs have one.
     """
-    place = (text(entry.get("pcidebug")) or "").partition("(")[0]
+    location = (text(entry.get("pcidebug")) or "").partition("(")[0]
     try:
-        bus, device, function = (int(part) for part in place.split(":"))
+        bus, device, function = (int(part) for part in location.split(":"))
     except ValueError:
         return None
     if not (0 <= bus < 256 and 0 <= device < 32 and 0 <= function < 8):
@@ -62,17 +78,6 @@ def address(entry: Mapping[str, Any]) -> str | None:
     return f"0000:{bus:02x}:{device:02x}.{function}"
 
 
-def pci_ids(entry: Mapping[str, Any]) -> dict[str, str]:
+def pci_ids(entry: Mapping[str, Any]) -> PciDoc:
     """Return the PCI ids of an entry of IOPCIDevice; {} when it lacks them."""
-    found = {}
-    for key, names, digits in (
-        ("id", ("vendor-id", "device-id"), 4),
-        ("subsystem", ("subsystem-vendor-id", "subsystem-id"), 4),
-        ("revision", ("revision-id",), 2),
-        ("class", ("class-code",), 6),
-    ):
-        numbers = [number(entry.get(name)) for name in names]
-        known = [one for one in numbers if one is not None and 0 <= one < 1 << 4 * digits]
-        if len(known) == len(names) and (key != "subsystem" or any(known)):
-            found[key] = ":".join(f"{one:0{digits}x}" for one in known)
-    return found
+    return identity_of(lambda name: number(entry.get(_PCI_KEYS[name])))

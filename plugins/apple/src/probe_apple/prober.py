@@ -15,18 +15,21 @@ if TYPE_CHECKING:
 
 @hookimpl
 def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
-    """Answer with what the Mac says within four fifths of the deadline."""
+    """Answer with what the Mac reports within four fifths of the deadline.
+
+    The last fifth is for ending the commands that are late, and for the answer's way back.
+    """
     scene = Scene(request.machine, request.deadline_s * 0.8)
     if scene.silicon:
-        found = [silicon.gpu(scene), silicon.neural(scene)]
-        return [one for one in found if one]
+        devices = [silicon.gpu(scene), silicon.neural(scene)]
+        return [device for device in devices if device]
     gpus = list(intel_mac.gpus(scene))
     if gpus:
         return gpus
-    if why := scene.why("", PCI, PROFILER):
+    if reason := scene.reason("", PCI, PROFILER):
         raise Unavailable(
-            f"this Mac's GPUs cannot be read: {why}",
+            f"this Mac's GPUs cannot be read: {reason}",
             code="commands-failed",
-            fix="run /usr/sbin/system_profiler SPDisplaysDataType to see what it says",
+            fix="run /usr/sbin/system_profiler SPDisplaysDataType to see what it reports",
         )
     return not_applicable("neither ioreg nor system_profiler lists a GPU")

@@ -33,10 +33,10 @@ def _parse(output: bytes | None) -> dict[str, Any]:
 
 
 def _tables(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def word(table: Mapping[str, Any], *names: str) -> str | None:
+def first_text(table: Mapping[str, Any], *names: str) -> str | None:
     """Return the first of the named texts that is there and not empty."""
     for name in names:
         value = table.get(name)
@@ -59,13 +59,13 @@ def size(text: str | None) -> int | None:
 def hexadecimal(text: str | None) -> str | None:
     """Return "0x7340" as "7340"; None for what is no PCI device id."""
     digits = (text or "").lower().removeprefix("0x")
-    good = 0 < len(digits) <= 4 and set(digits) <= set("0123456789abcdef")
-    return digits.rjust(4, "0") if good else None
+    is_id = 0 < len(digits) <= 4 and set(digits) <= set("0123456789abcdef")
+    return digits.rjust(4, "0") if is_id else None
 
 
 def metal(table: Mapping[str, Any]) -> str | None:
     """Return the level of Metal: "metal3" of spdisplays_metal3, "mac2" of …mtlgpufamilymac2."""
-    told = word(table, "spdisplays_mtlgpufamilysupport", "spdisplays_metalfamily")
-    if not told:
+    level = first_text(table, "spdisplays_mtlgpufamilysupport", "spdisplays_metalfamily")
+    if not level:
         return None
-    return told.lower().removeprefix("spdisplays_").removeprefix("mtlgpufamily") or None
+    return level.lower().removeprefix("spdisplays_").removeprefix("mtlgpufamily") or None

@@ -1,9 +1,9 @@
-"""Gathers what a Mac says of itself, once, for the descriptions of its devices."""
+"""Collects what a Mac reports of itself, once, for the descriptions of its devices."""
 
 from __future__ import annotations
 
 from probe_apple import commands, ioreg
-from probe_apple.profiler import Profile, size, word
+from probe_apple.profiler import Profile, first_text, size
 from probe_apple.sysctl import Sysctl
 
 TYPE_CHECKING = False
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from probe_apple.facts import Facts
     from probe_core.api import Machine
+    from probe_core.sysfs.sighting import Draft
 
 ACCELERATORS, PCI = "ioreg-IOAccelerator.plist", "ioreg-IOPCIDevice.plist"
 NEURAL, POWER = "ioreg-H11ANEIn.plist", "ioreg-pmgr.plist"
@@ -45,36 +45,34 @@ class Scene:
     @property
     def chip(self) -> str | None:
         """The processor's name: "Apple M3 Max", "Apple M1 (Virtual)", "Intel(R) Core(TM) …"."""
-        told = word(self.profile.hardware, "chip_type")
-        return self.sysctl.text("machdep.cpu.brand_string") or told
+        brand = self.sysctl.text("machdep.cpu.brand_string")
+        return brand or first_text(self.profile.hardware, "chip_type")
 
     @property
     def memory(self) -> int | None:
         """Bytes of memory in all; system_profiler's "128 GB" where there is no hw.memsize."""
-        told = self.sysctl.number("hw.memsize")
-        return told or size(word(self.profile.hardware, "physical_memory"))
+        exact = self.sysctl.number("hw.memsize")
+        return exact or size(first_text(self.profile.hardware, "physical_memory"))
 
-    def why(self, otherwise: str, *outputs: str) -> str:
+    def reason(self, otherwise: str, *outputs: str) -> str:
         """Return why something is missing: those of `outputs` that failed, or `otherwise`."""
-        found = dict.fromkeys(self.failed[name] for name in outputs if name in self.failed)
-        return "; ".join(found) or otherwise
+        failures = dict.fromkeys(self.failed[name] for name in outputs if name in self.failed)
+        return "; ".join(failures) or otherwise
 
 
-def tell_memory(facts: Facts, scene: Scene) -> None:
+def put_memory(draft: Draft, scene: Scene) -> None:
     """Say that a device uses the Mac's memory."""
-    facts.say("memory.kind", "unified", "")
+    draft.put("memory.kind", "unified")
     total = scene.memory
-    facts.say("memory.total", total, "neither hw.memsize nor system_profiler gives it")
-    if total:
-        facts.say("memory.parts.system", total, "")
+    draft.put("memory.total", total, "neither hw.memsize nor system_profiler gives it")
+    draft.put("memory.parts.system", total)
 
 
-def tell_driver(facts: Facts, scene: Scene, entry: Mapping[str, Any]) -> None:
+def put_driver(draft: Draft, scene: Scene, entry: Mapping[str, Any]) -> None:
     """Say which kernel extension drives a device, and the version of macOS, whose part it is."""
     driver = {
         "name": ioreg.text(entry.get("CFBundleIdentifier")),
         "class": ioreg.text(entry.get("IOClass")),
         "macos": scene.sysctl.text("kern.osproductversion"),
     }
-    if known := {key: value for key, value in driver.items() if value}:
-        facts.fields["driver"] = known
+    draft.put("driver", {key: value for key, value in driver.items() if value})

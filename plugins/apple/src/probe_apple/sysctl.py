@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_core.api import Machine
 
 LIMIT = 4096
-"""Bytes of one value at most."""
+"""Bytes of one value at most: those that are read here are numbers and names."""
 
 
 class Sysctl:
@@ -32,8 +32,9 @@ class Sysctl:
         """Return an integer sysctl (hw.memsize has 8 bytes, iogpu.wired_limit_mb 4)."""
         if self._recorded is not None:
             value = self._recorded.get(name, "")
-            known = value.isascii() and value.isdecimal() and len(value) <= 20
-            return int(value) if known else None
+            # Twenty digits are what 64 bits have.
+            is_number = value.isascii() and value.isdecimal() and len(value) <= 20
+            return int(value) if is_number else None
         raw = _raw(name)
         return int.from_bytes(raw, "little") if raw and len(raw) in (4, 8) else None
 

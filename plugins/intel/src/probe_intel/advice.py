@@ -2,63 +2,39 @@
 
 from __future__ import annotations
 
-import os
-
 from probe_core.api import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import Machine
-    from probe_intel.pci import Function
+    from probe_core.sysfs.pci import Function
 
-_DRIVERS = {"gpu": ("xe", "i915"), "npu": ("intel_vpu",), "accelerator": ("habanalabs",)}
+DRIVERS = {"gpu": ("xe", "i915"), "npu": ("intel_vpu",), "accelerator": ("habanalabs",)}
+"""Kind of a device → the drivers that let programs compute on it, the newest first."""
 
 
-def on_driver(function: Function) -> dict[str, Any] | None:
-    """Return a finding when `function` has no driver, or one that sets it aside."""
-    wanted = _DRIVERS[function.kind]
-    if function.driver in wanted or function.owner:
+def on_driver(kind: str, function: Function) -> dict[str, Any] | None:
+    """Return a finding when a device of this `kind` has no driver, or one that reserves it."""
+    drivers = DRIVERS[kind]
+    if function.driver in drivers or function.owner:
         return None
     if not function.driver:
         return finding(
             "driver-not-loaded",
             device=function.id,
+            step="driver",
             what=f"{function.id} has no driver",
-            why=f"no kernel module is bound to this Intel {function.kind}",
-            fix=f"load {' or '.join(wanted)}; a new device may need a newer kernel",
+            why=f"no kernel module is bound to this Intel {kind}",
+            fix=f"load {' or '.join(drivers)}; a new device may need a newer kernel",
         )
     return finding(
-        "device-set-aside",
+        "device-passthrough",
         severity="info",
         device=function.id,
+        step="driver",
+        evidence=f"{function.folder}/driver: {function.driver}",
         what=f"{function.id} is bound to {function.driver}",
-        why="it is set aside, most often for a virtual machine, and cannot be used from here",
-        fix=f"bind it to {wanted[0]} to use it on this machine",
+        why="another driver has reserved it, most often for a virtual machine (passthrough)",
+        fix=f"bind it to {drivers[0]} to use it on this machine",
     )
-
-
-def on_nodes(machine: Machine, device: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield findings on nodes that this user may not open; asked of the live machine alone."""
-    index = device["node_index"]
-    nodes = [f"/dev/dri/renderD{index['drm_render']}"] if "drm_render" in index else []
-    nodes += [f"/dev/accel/accel{index['accel']}"] if "accel" in index else []
-    for node in nodes if machine.live else []:
-        if not os.path.exists(node):
-            yield finding(
-                "device-node-missing",
-                device=device["ids"][0],
-                what=f"{node} is missing",
-                why="the kernel has the device but this container was not given its node",
-                fix=f"start the container with --device={node}",
-            )
-        elif not os.access(node, os.R_OK | os.W_OK):
-            yield finding(
-                "no-permission",
-                device=device["ids"][0],
-                what=f"{node} cannot be opened",
-                why="this user is not in the group that owns it",
-                fix="add the user to the group render (or video), then log in again",
-            )

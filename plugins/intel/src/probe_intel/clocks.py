@@ -7,44 +7,44 @@ the device out of its sleep (xe_pm_runtime_get in xe_gt_freq.c): those are for a
 
 from __future__ import annotations
 
-from probe_intel.facts import ASLEEP
+from probe_core.sysfs.numbered import entries
+from probe_intel.functions import ASLEEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_core.api import Machine
-    from probe_intel.facts import Facts
-    from probe_intel.pci import Function
+    from probe_core.sysfs.pci import Function
+    from probe_core.sysfs.sighting import Draft
 
 
-def tell(machine: Machine, facts: Facts, function: Function) -> None:
-    """Put the driver's maximum, an administrator's lower limit and the memory's clock in `facts`.
+def describe(machine: Machine, draft: Draft, function: Function) -> None:
+    """Put the driver's maximum, an administrator's lower limit and the memory's clock in `draft`.
 
     The driver's maximum (RP0) is what the silicon may reach, not what a datasheet promises.
     """
     if function.driver == "xe" and function.asleep:
-        facts.say("clocks.max_mhz", None, ASLEEP)
+        draft.put("clocks.max_mhz", None, ASLEEP)
         return
     engines = list(_xe(machine, function.folder) or _i915(machine, function.folder))
     highest = max((rp0 for rp0, _ in engines if rp0 and rp0 > 0), default=None)
-    facts.say("clocks.max_mhz", highest, f"{function.driver} shows no RP0 frequency")
+    draft.put("clocks.max_mhz", highest, f"{function.driver} shows no RP0 frequency")
     limits = [limit for _, limit in engines if limit and limit > 0]
     if highest and limits and max(limits) < highest:
-        facts.say("clocks.limit_mhz", max(limits), "")
+        draft.put("clocks.limit_mhz", max(limits))
     if not function.asleep and (memory := _memory(machine, function.folder)) > 0:
-        facts.say("clocks.memory_max_mhz", memory, "")
+        draft.put("clocks.memory_max_mhz", memory)
 
 
 def _xe(machine: Machine, folder: str) -> list[tuple[int | None, int | None]]:
     """Return (RP0, limit) of each tile's first GT; the others are for media and run slower."""
-    found = []
-    for tile in _numbered(machine, folder, "tile"):
-        for gt in list(_numbered(machine, tile, "gt"))[:1]:
-            names = ("rp0_freq", "max_freq")
-            rp0, limit = (machine.read_int(f"{gt}/freq0/{name}") for name in names)
-            found.append((rp0, limit))
-    return found
+    engines = []
+    for _, tile in entries(machine, folder, "tile"):
+        for _, gt in entries(machine, tile, "gt")[:1]:
+            rp0 = machine.read_int(f"{gt}/freq0/rp0_freq")
+            engines.append((rp0, machine.read_int(f"{gt}/freq0/max_freq")))
+    return engines
 
 
 def _i915(machine: Machine, folder: str) -> Iterator[tuple[int | None, int | None]]:
@@ -52,7 +52,7 @@ def _i915(machine: Machine, folder: str) -> Iterator[tuple[int | None, int | Non
 
     The card's own files give the maximum over all GTs, media included.
     """
-    for card in _numbered(machine, f"{folder}/drm", "card"):
+    for _, card in entries(machine, f"{folder}/drm", "card"):
         for stem in (f"{card}/gt/gt0/rps_", f"{card}/gt_"):
             if rp0 := machine.read_int(f"{stem}RP0_freq_mhz"):
                 yield rp0, machine.read_int(f"{stem}max_freq_mhz")
@@ -61,18 +61,10 @@ def _i915(machine: Machine, folder: str) -> Iterator[tuple[int | None, int | Non
 
 def _memory(machine: Machine, folder: str) -> int:
     """Return the clock of stacked memory; Ponte Vecchio alone has these files (xe_vram_freq.c)."""
-    for tile in _numbered(machine, folder, "tile"):
+    for _, tile in entries(machine, folder, "tile"):
         if mhz := machine.read_int(f"{tile}/memory/freq0/max_freq"):
             return mhz
-    for card in _numbered(machine, f"{folder}/drm", "card"):
+    for _, card in entries(machine, f"{folder}/drm", "card"):
         if mhz := machine.read_int(f"{card}/gt/gt0/mem_RP0_freq_mhz"):
             return mhz
     return 0
-
-
-def _numbered(machine: Machine, folder: str, stem: str) -> Iterator[str]:
-    """Yield the folders stem0, stem1, … in the order of their numbers."""
-    names = [name for name in machine.listdir(folder) if name[len(stem) :].isdecimal()]
-    for name in sorted(names, key=lambda name: int(name[len(stem) :])):
-        if name.startswith(stem):
-            yield f"{folder}/{name}"

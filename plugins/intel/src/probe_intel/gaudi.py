@@ -16,31 +16,33 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import Machine
-    from probe_intel.pci import Function
+    from probe_core.sysfs.pci import Function
 
 
 def describe(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
     """Yield the sighting of a Gaudi, and a finding when it says that it does not work."""
-    facts = gpu.start(machine, function, "accelerator")
-    facts.say("memory.kind", "dedicated", "")
+    draft = gpu.start(machine, function, "accelerator")
+    draft.put("memory.kind", "dedicated")
     if function.driver != "habanalabs":
         for field in ("clocks.max_mhz", "memory.total"):
-            facts.say(field, None, gpu.not_driven(function, "habanalabs"))
-        yield facts.sighting()
+            draft.put(field, None, gpu.not_driven(function, ("habanalabs",)))
+        yield draft.sighting()
         return
-    facts.fields["backends"] = ["habana"]
-    facts.say("memory.total", None, "habanalabs tells it only to programs that open the device")
+    draft.fields["backends"] = ["habana"]
+    draft.put("memory.total", None, "habanalabs gives it only to programs that open the device")
     status = _text(machine, function, "status")
     working = (status or "").lower() == "operational"
     clock = _text(machine, function, "clk_max_freq_mhz") if working else None
-    known = int(clock) or None if clock and clock.isdecimal() and len(clock) <= 20 else None
-    why = "habanalabs gives no clock" if working else f"the card's status is {status or 'not told'}"
-    facts.say("clocks.max_mhz", known, why)
+    mhz = int(clock) or None if clock and clock.isdecimal() and len(clock) <= 20 else None
+    reason = "habanalabs gives no clock"
+    if not working:
+        reason = f"the card's status is {status or 'not reported'}"
+    draft.put("clocks.max_mhz", mhz, reason)
     for name in ("device_type", "status"):
-        facts.note(name, _text(machine, function, name))
+        draft.note(name, _text(machine, function, name))
     if firmware := _text(machine, function, "fw_os_ver"):
-        facts.fields["driver"]["firmware"] = firmware
-    yield facts.sighting()
+        draft.fields["driver"]["firmware"] = firmware
+    yield draft.sighting()
     if status and not working:
         yield _broken(function, status)
 
@@ -51,18 +53,22 @@ def _text(machine: Machine, function: Function, name: str) -> str | None:
     Which of them depends on the driver's age (ABI: sysfs-driver-habanalabs names both
     /sys/class/habanalabs/hl<n> and /sys/class/accel/accel<n>/device).
     """
-    places = [function.folder]
+    folders = [function.folder]
     for group in ("accel", "habanalabs"):
         below = f"{function.folder}/{group}"
-        places += [f"{below}/{one}" for one in machine.listdir(below) if "controlD" not in one]
-    return next((text for at in places if (text := machine.read(f"{at}/{name}", 256))), None)
+        # Beside each device the driver has a control device, which tells nothing.
+        folders += [f"{below}/{node}" for node in machine.listdir(below) if "controlD" not in node]
+    texts = (machine.read(f"{folder}/{name}", 256) for folder in folders)
+    return next((text for text in texts if text), None)
 
 
 def _broken(function: Function, status: str) -> dict[str, Any]:
     return finding(
         "device-not-operational",
         device=function.id,
+        step="responding",
+        evidence=f"status: {status}",
         what=f"{function.id} is not operational",
-        why=f"its driver habanalabs says: {status}",
+        why=f"its driver habanalabs reports: {status}",
         fix="read the kernel log; a card that stays so needs a reset by its administrator",
     )

@@ -11,11 +11,14 @@ source says that reading it wakes nothing, so it is read of an awake device alon
 
 from __future__ import annotations
 
+from probe_core.sysfs import meminfo
+from probe_core.sysfs.numbered import entries
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.api import Machine
-    from probe_intel.facts import Facts
-    from probe_intel.pci import Function
+    from probe_core.sysfs.pci import Function
+    from probe_core.sysfs.sighting import Draft
 
 DMEM = "/sys/fs/cgroup/dmem.capacity"
 
@@ -38,67 +41,62 @@ def is_discrete(function: Function, vram: int | None) -> bool | None:
     return False if function.address.partition(":")[2].startswith("00:02.") else None
 
 
-def tell(machine: Machine, facts: Facts, function: Function) -> bool | None:
-    """Put the memory of a GPU into `facts`; returns whether it is its own (None: not known)."""
+def describe(machine: Machine, draft: Draft, function: Function) -> bool | None:
+    """Put the memory of a GPU into `draft`; returns whether it is its own (None: not known)."""
     whole, source = _vram(machine, function)
     capacity = _capacity(machine, function.address)
     discrete = is_discrete(function, whole or capacity)
     if discrete is False:
-        tell_system(machine, facts)
+        describe_system(machine, draft)
     elif discrete:
-        _tell_own(machine, facts, function, whole, source, capacity)
+        _describe_own(machine, draft, function, whole, source, capacity)
     else:
-        why = "neither its id nor its place on the bus tells a card from an integrated GPU"
-        facts.say("memory.kind", None, why)
-        facts.say("memory.total", None, why)
+        reason = "neither its id nor its address distinguishes a card from an integrated GPU"
+        draft.put("memory.kind", None, reason)
+        draft.put("memory.total", None, reason)
     return discrete
 
 
-def _tell_own(
+def _describe_own(
     machine: Machine,
-    facts: Facts,
+    draft: Draft,
     function: Function,
     whole: int | None,
     source: str,
     capacity: int | None,
 ) -> None:
-    facts.say("memory.kind", "dedicated", "")
+    draft.put("memory.kind", "dedicated")
     total = whole or capacity
-    why = f"{function.driver or 'no driver'} tells it only to programs that open the device"
-    facts.say("memory.total", total, why)
-    facts.say("memory.usable", capacity, f"the part that firmware keeps is not in sysfs; {why}")
-    facts.say("memory.free", None, why)
+    reason = f"{function.driver or 'no driver'} gives it only to programs that open the device"
+    draft.put("memory.total", total, reason)
+    draft.put("memory.usable", capacity, f"the part that firmware keeps is not in sysfs; {reason}")
+    draft.put("memory.free", None, reason)
     if total:
-        facts.fields["memory"]["parts"] = {"vram": total}
-        facts.note("memory_source", source if whole else "dmem.capacity, without firmware's part")
-    facts.note("vram_bar_bytes", _bar(machine, function.folder))
+        draft.put("memory.parts.vram", total)
+        draft.note("memory_source", source if whole else "dmem.capacity, without firmware's part")
+    draft.note("vram_bar_bytes", _bar(machine, function.folder))
 
 
-def tell_system(machine: Machine, facts: Facts) -> None:
+def describe_system(machine: Machine, draft: Draft) -> None:
     """Say that the device uses the system's memory, all of it."""
-    facts.say("memory.kind", "unified", "")
-    total, free = _meminfo(machine, "MemTotal"), _meminfo(machine, "MemAvailable")
-    facts.say("memory.total", total, "/proc/meminfo gives no MemTotal")
-    if total:
-        facts.fields["memory"] |= {"usable": total, "parts": {"system": total}}
-    if free is not None:
-        facts.fields["memory"]["free"] = free
+    draft.fields["memory"] = meminfo.unified(machine)
+    if "total" not in draft.fields["memory"]:
+        draft.put("memory.total", None, "/proc/meminfo gives no MemTotal")
 
 
 def _vram(machine: Machine, function: Function) -> tuple[int | None, str]:
     """Return (bytes of VRAM in all, the file that says so)."""
-    sizes = [
-        machine.read_int(f"{function.folder}/{name}/physical_vram_size_bytes")
-        for name in machine.listdir(function.folder)
-        if name[:4] == "tile" and name[4:].isdecimal()
+    tiles = [
+        machine.read_int(f"{tile}/physical_vram_size_bytes")
+        for _, tile in entries(machine, function.folder, "tile")
     ]
-    known = [size for size in sizes if size and size > 0]
-    if known and len(known) == len(sizes):
-        return sum(known), "physical_vram_size_bytes"
+    sizes = [size for size in tiles if size and size > 0]
+    if sizes and len(sizes) == len(tiles):
+        return sum(sizes), "physical_vram_size_bytes"
     # An out-of-tree file of which no source says that it wakes nothing.
-    for name in () if function.asleep else machine.listdir(f"{function.folder}/drm"):
-        size = machine.read_int(f"{function.folder}/drm/{name}/lmem_total_bytes")
-        if name.startswith("card") and size and size > 0:
+    for _, card in () if function.asleep else entries(machine, f"{function.folder}/drm", "card"):
+        size = machine.read_int(f"{card}/lmem_total_bytes")
+        if size and size > 0:
             return size, "lmem_total_bytes"
     return None, ""
 
@@ -120,16 +118,7 @@ def _bar(machine: Machine, folder: str) -> int | None:
     """
     lines = (machine.read(f"{folder}/resource", 4096) or "").splitlines()
     try:
-        start, end = (int(word, 16) for word in lines[2].split()[:2])
+        start, end = (int(number, 16) for number in lines[2].split()[:2])
     except (IndexError, ValueError):
         return None
     return end - start + 1 if 0 < start < end else None
-
-
-def _meminfo(machine: Machine, name: str) -> int | None:
-    for line in (machine.read("/proc/meminfo") or "").splitlines():
-        words = line.split()
-        size = words[1] if words[:1] == [name + ":"] and len(words) > 1 else ""
-        if size.isdecimal() and len(size) <= 20:
-            return int(size) * 1024
-    return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import Machine
-    from probe_intel.pci import Function
+    from probe_core.sysfs.pci import Function
 
 # freq/hw_max_freq is newer, and the first name stays as its alias. Older kernels have neither.
 _MAXIMA = ("npu_max_frequency_mhz", "freq/hw_max_freq")
@@ -21,15 +21,15 @@ _MAXIMA = ("npu_max_frequency_mhz", "freq/hw_max_freq")
 
 def describe(machine: Machine, function: Function) -> dict[str, Any]:
     """Return the sighting of an NPU; its memory is the system's."""
-    facts = gpu.start(machine, function, "npu")
-    memory.tell_system(machine, facts)
+    draft = gpu.start(machine, function, "npu")
+    memory.describe_system(machine, draft)
     if function.driver != "intel_vpu":
-        facts.say("clocks.max_mhz", None, gpu.not_driven(function, "intel_vpu"))
-        return facts.sighting()
-    facts.fields["backends"] = ["level-zero"]
-    facts.say("name", None, "intel_vpu gives no product name")
-    found = (machine.read_int(f"{function.folder}/{name}") for name in _MAXIMA)
-    highest = next((mhz for mhz in found if mhz and mhz > 0), None)
-    facts.say("clocks.max_mhz", highest, "this intel_vpu shows no maximum frequency")
-    facts.note("resident_bytes", machine.read_int(f"{function.folder}/npu_memory_utilization"))
-    return facts.sighting()
+        draft.put("clocks.max_mhz", None, gpu.not_driven(function, ("intel_vpu",)))
+        return draft.sighting()
+    draft.fields["backends"] = ["level-zero"]
+    draft.put("name", None, "intel_vpu gives no product name")
+    maxima = (machine.read_int(f"{function.folder}/{name}") for name in _MAXIMA)
+    highest = next((mhz for mhz in maxima if mhz and mhz > 0), None)
+    draft.put("clocks.max_mhz", highest, "this intel_vpu shows no maximum frequency")
+    draft.note("resident_bytes", machine.read_int(f"{function.folder}/npu_memory_utilization"))
+    return draft.sighting()

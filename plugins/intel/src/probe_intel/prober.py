@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from probe_core.api import hookimpl, not_applicable
-from probe_intel import advice, gaudi, gpu, npu, pci
+from probe_core.sysfs import nodes
+from probe_intel import advice, functions, gaudi, gpu, npu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,35 +12,34 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import Machine, NotApplicable, Request
-    from probe_intel.pci import Function
-
-# A Gaudi's firmware may hang: its cards come last, so that what was seen before is kept.
-_ORDER = {"gpu": 0, "npu": 1, "accelerator": 2}
+    from probe_core.sysfs.pci import Function
 
 
 @hookimpl
 def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     """Answer with Intel's devices, and findings on those that cannot be used."""
-    found = pci.functions(request.machine, request.bus)
-    if not found:
+    kinds = functions.by_kind(request.machine, request.bus)
+    if not any(kinds.values()):
         return not_applicable("no Intel GPU, NPU or Gaudi on the PCI bus")
-    return _all(request.machine, sorted(found, key=lambda one: _ORDER[one.kind]))
+    return _all(request.machine, kinds)
 
 
-def _all(machine: Machine, functions: list[Function]) -> Iterator[dict[str, Any]]:
-    for function in functions:
-        for said in _device(machine, function):
-            yield said
-            if "ids" in said:
-                yield from advice.on_nodes(machine, said)
-        if advised := advice.on_driver(function):
-            yield advised
+def _all(machine: Machine, kinds: dict[str, list[Function]]) -> Iterator[dict[str, Any]]:
+    for kind, members in kinds.items():
+        for function in members:
+            for item in _device(machine, kind, function):
+                yield item
+                if "ids" in item:
+                    paths = nodes.paths(item["node_index"])
+                    yield from nodes.findings(machine, paths, function.id)
+            if finding := advice.on_driver(kind, function):
+                yield finding
 
 
-def _device(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
-    if function.kind == "gpu":
+def _device(machine: Machine, kind: str, function: Function) -> Iterator[dict[str, Any]]:
+    if kind == "gpu":
         yield gpu.describe(machine, function)
-    elif function.kind == "npu":
+    elif kind == "npu":
         yield npu.describe(machine, function)
     else:
         yield from gaudi.describe(machine, function)

@@ -7,6 +7,9 @@ and lima are DRM drivers, with a render node.
 
 from __future__ import annotations
 
+from probe_core.sysfs import devicetree
+from probe_core.sysfs.numbered import entries
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.api import Machine
 
-PLATFORM = "/sys/bus/platform"
-TREE = "/sys/firmware/devicetree/base"
+DRIVER_FOLDER = "/sys/bus/platform/drivers"
 DRIVERS = ("mali", "panfrost", "panthor", "lima")
 STEM = "arm,mali"
 """Beginning of a compatible that every Mali node of a device tree has, beside the SoC's own."""
@@ -27,42 +29,33 @@ def folders(machine: Machine, bus: Iterable[Mapping[str, Any]]) -> list[str]:
     Those without a driver are found through the bus prober's sightings, or where it saw nothing
     at all, through the device tree links of all platform devices.
     """
-    found = dict.fromkeys([*_misc(machine), *_driven(machine)])
+    gpus = dict.fromkeys([*_misc(machine), *_driven(machine)])
     sightings = list(bus)
-    known = {node_path(machine, folder) for folder in found}
-    missing = {path for one in sightings for path in _mali_paths(one)} - known
+    paths = {devicetree.node_path(machine, folder) for folder in gpus}
+    missing = {path for sighting in sightings for path in _mali_paths(sighting)} - paths
     if missing or not sightings:
-        for folder in _platform(machine):
-            if (path := node_path(machine, folder)) and path not in known:
-                mine = any(name.startswith(STEM) for name in compatibles(machine, path))
-                if path in missing or (not sightings and mine and _enabled(machine, path)):
-                    found[folder] = None
-    return sorted(found)
+        for path, folder in devicetree.platform_devices(machine):
+            if path in missing or (
+                not sightings and path not in paths and _is_mali(machine, path, folder)
+            ):
+                gpus[machine.realpath(folder)] = None
+    return sorted(gpus)
 
 
 def _misc(machine: Machine) -> Iterator[str]:
-    for name in machine.listdir("/sys/class/misc"):
-        if name[:4] == "mali" and name[4:].isdecimal():
-            device = machine.realpath(f"/sys/class/misc/{name}/device")
-            if machine.exists(device or "/nowhere"):
-                yield device
+    for _, path in entries(machine, "/sys/class/misc", "mali"):
+        device = machine.realpath(f"{path}/device")
+        if device and machine.exists(device):
+            yield device
 
 
 def _driven(machine: Machine) -> Iterator[str]:
     for driver in DRIVERS:
-        folder = f"{PLATFORM}/drivers/{driver}"
+        folder = f"{DRIVER_FOLDER}/{driver}"
         for name in machine.listdir(folder):
-            device = machine.realpath(f"{folder}/{name}")
             # Beside its devices a driver's folder holds "module" and files such as "bind".
             if name != "module" and machine.exists(f"{folder}/{name}/driver"):
-                yield device
-
-
-def _platform(machine: Machine) -> Iterator[str]:
-    for name in machine.listdir(f"{PLATFORM}/devices"):
-        folder = f"{PLATFORM}/devices/{name}"
-        if machine.exists(f"{folder}/of_node"):
-            yield machine.realpath(folder)
+                yield machine.realpath(f"{folder}/{name}")
 
 
 def _mali_paths(sighting: Mapping[str, Any]) -> Iterator[str]:
@@ -70,18 +63,6 @@ def _mali_paths(sighting: Mapping[str, Any]) -> Iterator[str]:
         yield from (name[3:] for name in sighting.get("ids", ()) if name.startswith("dt:"))
 
 
-def _enabled(machine: Machine, path: str) -> bool:
-    return machine.read(f"{TREE}{path}/status") in (None, "okay", "ok")
-
-
-def node_path(machine: Machine, folder: str) -> str | None:
-    """Return the device-tree path of the device at `folder`: "/gpu@fb000000"."""
-    link = f"{folder}/of_node"
-    real = machine.realpath(link) if machine.exists(link) else ""
-    return real.removeprefix(TREE) if real.startswith(TREE + "/") else None
-
-
-def compatibles(machine: Machine, path: str) -> list[str]:
-    """Return a node's compatibles, most specific first; the file holds them NUL-separated."""
-    text = machine.read(f"{TREE}{path}/compatible", 4096) or ""
-    return [name for name in text.split("\0") if name]
+def _is_mali(machine: Machine, path: str, folder: str) -> bool:
+    names = devicetree.compatibles(machine, path, folder)
+    return any(name.startswith(STEM) for name in names) and devicetree.enabled(machine, path)

@@ -18,27 +18,31 @@ class GpuInfo:
     __slots__ = ("cores", "model", "product", "revision")
 
     def __init__(self, text: str) -> None:
-        known = not text.startswith(UNKNOWN)
-        words = text.removeprefix(UNKNOWN).split()
-        self.model: str | None = words.pop(0) if known and words else None
+        tokens = text.removeprefix(UNKNOWN).split()
+        named = bool(tokens) and not text.startswith(UNKNOWN)
+        self.model: str | None = tokens.pop(0) if named else None
         self.cores: int | None = None
         self.revision: str | None = None
         self.product: int | None = None
-        if any(len(word) > 80 for word in words) or not (self.model or "Mali").startswith("Mali"):
-            self.model = None  # the file is not what it should be: believe none of it
+        # A line that is not what it should be is not believed at all; the driver's own tokens have
+        # at most a dozen characters.
+        if any(len(token) > 80 for token in tokens) or not (self.model or "Mali").startswith(
+            "Mali"
+        ):
+            self.model = None
             return
-        for place, word in enumerate(words):
-            self._take(word, words[place + 1 : place + 2])
+        for place, token in enumerate(tokens):
+            self._take(token, tokens[place + 1 : place + 2])
 
-    def _take(self, word: str, following: list[str]) -> None:
-        if word.startswith("MP") and word[2:].isdecimal():
-            self.cores = int(word[2:]) or None
-        elif word.isdecimal() and following and following[0] in ("core", "cores"):
-            self.cores = int(word) or None
-        elif word[:1] == "r" and word[1:].replace("p", "", 1).isdecimal():
-            self.revision = word
-        elif word[:2].lower() == "0x":
-            self.product = _hexadecimal(word)
+    def _take(self, token: str, following: list[str]) -> None:
+        if token.startswith("MP") and token[2:].isdecimal():
+            self.cores = int(token[2:]) or None
+        elif token.isdecimal() and following and following[0] in ("core", "cores"):
+            self.cores = int(token) or None
+        elif token[:1] == "r" and token[1:].replace("p", "", 1).isdecimal():
+            self.revision = token
+        elif token[:2].lower() == "0x":
+            self.product = _hexadecimal(token)
 
     @property
     def gpu_id(self) -> str | None:
@@ -46,8 +50,8 @@ class GpuInfo:
         return f"arm:{self.product:#06x}" if self.product else None
 
 
-def _hexadecimal(word: str) -> int | None:
+def _hexadecimal(digits: str) -> int | None:
     try:
-        return int(word, 16)
+        return int(digits, 16)
     except ValueError:
         return None

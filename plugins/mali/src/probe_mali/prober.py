@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from probe_core.api import finding, hookimpl, not_applicable
+from probe_core.sysfs import nodes
 from probe_mali import describe, find
 
 TYPE_CHECKING = False
@@ -19,48 +18,32 @@ if TYPE_CHECKING:
 def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     """Answer with the Mali GPUs that sysfs, the bus prober's device tree or udev know."""
     machine = request.machine
-    found, why_not = find.folders(machine, request.bus), None
-    seen: list[str] = []
-    if machine.live and (request.active or not found):
+    listed, failure = find.folders(machine, request.bus), None
+    by_udev: list[str] = []
+    if machine.live and (request.active or not listed):
         from probe_mali import udev
 
-        seen, why_not = udev.folders()
-    every = sorted({*found, *seen})
-    if not every:
-        return not_applicable("no Mali GPU" + (f" ({why_not})" if why_not else ""))
-    return _all(machine, every, found, seen)
+        by_udev, failure = udev.folders()
+    sources = {"sysfs": frozenset(listed), "udev": frozenset(by_udev)}
+    if not (listed or by_udev):
+        return not_applicable("no Mali GPU" + (f" ({failure})" if failure else ""))
+    return _all(machine, sources)
 
 
-def _all(
-    machine: Machine, every: list[str], found: list[str], seen: list[str]
-) -> Iterator[dict[str, Any]]:
-    for folder in every:
+def _all(machine: Machine, sources: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
+    for folder in sorted(frozenset().union(*sources.values())):
         device = describe.device(machine, folder)
-        sources = {"sysfs": folder in found, "udev": folder in seen}
-        device.setdefault("extra", {})["found_by"] = [name for name, yes in sources.items() if yes]
+        identity = device["ids"][0]
+        finders = [name for name, folders in sources.items() if folder in folders]
+        device.setdefault("extra", {})["found_by"] = finders
         yield device
         if "driver" not in device:
             yield finding(
                 "driver-not-loaded",
-                device=device["ids"][0],
-                what=f"{device['ids'][0]} has no driver",
+                device=identity,
+                step="driver",
+                what=f"{identity} has no driver",
                 why="no kernel driver is bound to this Mali GPU",
                 fix="load panthor, panfrost or lima (mainline) or the vendor's mali_kbase",
             )
-        yield from _on_rights(machine, device)
-
-
-def _on_rights(machine: Machine, device: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a finding when this user may not open the node; asked of the live machine alone."""
-    index = device["node_index"]
-    nodes = [f"/dev/mali{index['mali']}"] if "mali" in index else []
-    nodes += [f"/dev/dri/renderD{index['drm_render']}"] if "drm_render" in index else []
-    for node in nodes if machine.live else []:
-        if os.path.exists(node) and not os.access(node, os.R_OK | os.W_OK):
-            yield finding(
-                "no-permission",
-                device=device["ids"][0],
-                what=f"{node} cannot be opened",
-                why="this user is not in the group that owns it",
-                fix="add the user to the group that owns the node (render or video)",
-            )
+        yield from nodes.closed(machine, nodes.paths(device["node_index"]), identity)

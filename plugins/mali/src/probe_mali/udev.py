@@ -22,19 +22,19 @@ def folders() -> tuple[list[str], str | None]:
 
         context = pyudev.Context()
     except Exception as error:  # ImportError, OSError, and whatever ctypes makes of a bad library
-        return [], f"udev cannot be asked: {error}"
+        return [], f"udev cannot be queried: {error}"
     try:
-        return sorted(_seen(context)), None
+        return sorted(_listed(context)), None
     except (OSError, ValueError) as error:
         return [], f"udev failed: {error}"
 
 
-def _seen(context: Any) -> set[str]:
-    found = set()
+def _listed(context: Any) -> set[str]:
+    paths = set()
     for device in context.list_devices(subsystem="misc", sys_name="mali*"):
         if device.sys_number and device.parent is not None:
-            found.add(str(device.parent.sys_path))
+            paths.add(str(device.parent.sys_path))
     for device in context.list_devices(subsystem="platform"):
         if device.driver in DRIVERS:
-            found.add(str(device.sys_path))
-    return found
+            paths.add(str(device.sys_path))
+    return paths

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from probe_core.sysfs.pci import normal_id
 from probe_nvidia import links
 from probe_nvidia.ask import Asker, text
 from probe_nvidia.memory import memory_of
-from probe_nvidia.procfs import pci_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def describe(asker: Asker, scene: Scene, index: int, identity: str | None) -> Si
     }
     _identify(asker, sighting)
     capability = capability_of(asker)
-    numbers = {field: asker.number(field, call, *rest) for field, call, rest in NUMBERS}
-    found = {
+    numbers = {field: asker.number(field, call, *arguments) for field, call, arguments in NUMBERS}
+    fields = {
         "compute_capability": capability,
         "cores": numbers["cores"],
         "units": units_of(asker, capability, numbers["cores"]),
@@ -69,7 +69,7 @@ def describe(asker: Asker, scene: Scene, index: int, identity: str | None) -> Si
         "memory": memory_of(asker, scene.machine, capability),
         "processes": _processes(asker),
     }
-    sighting |= {field: value for field, value in found.items() if value is not None}
+    sighting |= {field: value for field, value in fields.items() if value is not None}
     _clocks(asker, sighting, numbers)
     _modes(asker, sighting)
     links.connect(asker, sighting, scene.cards.get(identity or "", {}))
@@ -85,9 +85,9 @@ def pci_facts(asker: Asker) -> tuple[str | None, dict[str, str]]:
     info = asker.get("pci", "nvmlDeviceGetPciInfo")
     if info is None:
         return None, {}
-    identity = pci_identity(str(getattr(info, "busId", "")))
+    identity = normal_id(str(getattr(info, "busId", "")))
     if identity is None:
-        identity = pci_identity(f"{info.domain:x}:{info.bus:x}:{info.device:x}.0")
+        identity = normal_id(f"{info.domain:x}:{info.bus:x}:{info.device:x}.0")
     facts = {"id": _pair(info.pciDeviceId)}
     if info.pciSubSystemId:
         facts["subsystem"] = _pair(info.pciSubSystemId)
@@ -105,10 +105,12 @@ def units_of(asker: Asker, capability: str | None, cores: int | None) -> int | N
     per_sm = CORES_PER_SM.get(capability or "")
     if cores and per_sm and cores % per_sm == 0:
         return cores // per_sm
-    why = "NVML tells neither SMs nor cores"
+    reason = "NVML gives neither SMs nor cores"
     if cores:
-        why = f"NVML tells no SMs, and cores per SM of compute capability {capability} are unknown"
-    asker.unknown["units"] = asker.lost or why
+        reason = (
+            f"NVML gives no SMs, and cores per SM of compute capability {capability} are unknown"
+        )
+    asker.unknown["units"] = asker.lost or reason
     return None
 
 

@@ -51,10 +51,12 @@ def of_device(asker: Asker, sighting: dict[str, Any]) -> Iterator[Finding]:
         )
 
 
-def failed(index: int, why: str, device: str | None) -> Finding:
+def failed(index: int, reason: str, device: str | None) -> Finding:
     """Return the finding about a GPU that NVML counts but gives no handle for."""
     which = device or f"number {index} of NVML"
-    return _broken("gpu-lost" if _LOST in why else "gpu-errors", f"GPU {which} fails", why, device)
+    return _broken(
+        "gpu-lost" if _LOST in reason else "gpu-errors", f"GPU {which} fails", reason, device
+    )
 
 
 def not_listed(ids: list[str]) -> Finding:
@@ -79,5 +81,9 @@ def _fabric(state: str, name: str, device: str) -> Finding:
     )
 
 
-def _broken(code: str, what: str, why: str, device: str | None) -> Finding:
-    return finding(code, severity="error", what=what, why=why, fix=_RESET, device=device)
+def _broken(
+    code: str, sentence: str, reason: str, device: str | None, step: str = "responding"
+) -> Finding:
+    return finding(
+        code, severity="error", what=sentence, why=reason, fix=_RESET, device=device, step=step
+    )

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import ctypes
 
+from probe_core.sysfs.pci import normal_id
+from probe_core.sysfs.pcie import GENERATIONS, Hop
 from probe_nvidia.memory import INTEGRATED
-from probe_nvidia.procfs import pci_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from probe_core.api import LinkDoc
     from probe_nvidia.ask import Asker
-
-    Link = dict[str, Any]
 
 __all__ = ["connect"]
 
 _SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
 _MAX_LINKS = 36
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
-_GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0, 7: 128.0}  # of a PCIe generation
+_GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
+
+_ONE_HOP = "NVML gives the GPU's own PCIe hop, not the bridges between it and the host"
 
 _FABRIC = {1: "not-started", 2: "in-progress", 3: "completed"}  # nvmlGpuFabricState_t
-
-_PCIE = (
-    ("generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
-    ("width", "nvmlDeviceGetCurrPcieLinkWidth"),
-    ("max_generation", "nvmlDeviceGetMaxPcieLinkGeneration"),
-    ("max_width", "nvmlDeviceGetMaxPcieLinkWidth"),
-)
 
 
 class _FabricInfo(ctypes.Structure):
@@ -45,33 +40,48 @@ class _FabricInfo(ctypes.Structure):
 
 
 def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> None:
-    """Add ``links`` to the sighting.
+    """Add ``links`` to the sighting; `bus` is what the bus prober saw of the GPU.
 
-    Where the bus prober read the PCIe link from sysfs it is not asked again (four calls a GPU).
-    What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
+    Where it read the PCIe link from sysfs NVML is not asked (four calls a GPU). Both read the same
+    register of the GPU (its link status), so they can differ in time alone: an idle link runs at
+    2.5 GT/s, and NVML has woken it. But a sighting's link is the slowest hop to the host, and NVML
+    knows the GPU's own hop only. So sysfs decides, and NVML's answer is a ``local_…`` hop.
     """
-    told = any(one.get("kind") == "pcie" for one in bus.get("links", ()))
+    has_pcie = any(link.get("kind") == "pcie" for link in bus.get("links", ()))
+    # What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
     integrated = sighting.get("compute_capability") in INTEGRATED
-    found = [] if told or integrated else _pcie(asker)
+    links = [] if has_pcie or integrated else _own_hop(asker)
     count, speed = _nvlink_facts(asker)
     if count:
         active = _active(asker, count)
-        found += _nvlinks(asker, active, speed)
+        links += _nvlinks(asker, active, speed)
         sighting["extra"]["nvlink"] = {"links": count, "active": len(active)}
         fabric = _fabric(asker)
         if fabric:
             sighting["extra"]["fabric"] = fabric
-    if found:
-        sighting["links"] = found
+    if links:
+        sighting["links"] = links
 
 
-def _pcie(asker: Asker) -> list[Link]:
-    answers = {name: asker.get(None, call) for name, call in _PCIE}
-    link: Link = {name: value for name, value in answers.items() if value}
-    for generation, rate in (("generation", "gts"), ("max_generation", "max_gts")):
-        if link.get(generation) in _GTS:
-            link[rate] = _GTS[link[generation]]
-    return [{"kind": "pcie", "peer": None, **link}] if link else []
+def _own_hop(asker: Asker) -> list[LinkDoc]:
+    """Return the GPU's own PCIe hop; each figure stands alone, as elsewhere in NVML."""
+    link: LinkDoc = {"kind": "pcie", "peer": None}
+    width = asker.get(None, "nvmlDeviceGetCurrPcieLinkWidth")
+    gts = _GTS.get(asker.get(None, "nvmlDeviceGetCurrPcieLinkGeneration") or 0)
+    if width:
+        link["local_width"] = width
+    if gts:
+        link |= {"local_gts": gts, "local_generation": GENERATIONS[gts][0]}
+    if width and gts:
+        link["local_bandwidth"] = Hop("", width, gts).bandwidth
+    if max_width := asker.get(None, "nvmlDeviceGetMaxPcieLinkWidth"):
+        link["local_max_width"] = max_width
+    if max_gts := _GTS.get(asker.get(None, "nvmlDeviceGetMaxPcieLinkGeneration") or 0):
+        link["local_max_gts"] = max_gts
+    if len(link) == 2:
+        return []
+    asker.unknown["links.bandwidth"] = _ONE_HOP
+    return [link]
 
 
 def _nvlink_facts(asker: Asker) -> tuple[int, int | None]:
@@ -105,7 +115,7 @@ def _fabric(asker: Asker) -> str | None:
     return _FABRIC.get(info.state)
 
 
-def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[Link]:
+def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[LinkDoc]:
     """Return one entry per peer, with the number of links to it."""
     peers: dict[str | None, list[int]] = {}
     for link in active:
@@ -114,8 +124,8 @@ def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[Link]:
     return [_nvlink(asker, peer, links, speed) for peer, links in peers.items()]
 
 
-def _nvlink(asker: Asker, peer: str | None, links: list[int], speed: int | None) -> Link:
-    entry: Link = {"kind": "nvlink", "peer": peer, "count": len(links)}
+def _nvlink(asker: Asker, peer: str | None, links: list[int], speed: int | None) -> LinkDoc:
+    entry: LinkDoc = {"kind": "nvlink", "peer": peer, "count": len(links)}
     kind = asker.get(None, "nvmlDeviceGetNvLinkRemoteDeviceType", links[0])
     if kind in _PEERS:
         entry["to"] = _PEERS[kind]
@@ -125,4 +135,4 @@ def _nvlink(asker: Asker, peer: str | None, links: list[int], speed: int | None)
 
 
 def _peer(info: Any) -> str | None:
-    return None if info is None else pci_identity(str(getattr(info, "busId", "")))
+    return None if info is None else normal_id(str(getattr(info, "busId", "")))

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_core.api import Machine
+    from probe_core.api import Machine, SightingMemory
     from probe_nvidia.ask import Asker
 
 __all__ = ["INTEGRATED", "memory_of"]
@@ -25,7 +25,7 @@ _VERSION_2 = 0x0200_0028
 """Version 2 of the memory structure: its size (40 bytes) and number, as NVML wants them."""
 
 
-def memory_of(asker: Asker, machine: Machine, capability: str | None) -> dict[str, Any] | None:
+def memory_of(asker: Asker, machine: Machine, capability: str | None) -> SightingMemory | None:
     """Return the ``memory`` of a sighting (bytes), or None with the reason in the asker."""
     if capability in INTEGRATED:
         return _unified(asker, machine)
@@ -36,15 +36,20 @@ def memory_of(asker: Asker, machine: Machine, capability: str | None) -> dict[st
     if not total:
         asker.unknown["memory.total"] = "NVML answered 0 bytes"
         return None
-    memory = {"kind": "dedicated", "total": total, "free": int(info.free), "used": int(info.used)}
     reserved = int(getattr(info, "reserved", 0))
-    # The total includes what the driver keeps for itself; the memory bar of a 24564 MiB card
-    # never reaches it.
-    parts = {"vram": total} | ({"reserved": reserved} if reserved else {})
-    return memory | {"usable": total - reserved, "parts": parts}
+    return {
+        "kind": "dedicated",
+        "total": total,
+        "free": int(info.free),
+        "used": int(info.used),
+        # The total includes what the driver keeps for itself; the memory bar of a 24564 MiB card
+        # never reaches it.
+        "usable": total - reserved,
+        "parts": {"vram": total} | ({"reserved": reserved} if reserved else {}),
+    }
 
 
-def _unified(asker: Asker, machine: Machine) -> dict[str, Any]:
+def _unified(asker: Asker, machine: Machine) -> SightingMemory:
     """Return the system's memory; a carve-out that the driver calls its own is a part of it."""
     memory = unified_memory(machine)
     info = _info(asker, None)

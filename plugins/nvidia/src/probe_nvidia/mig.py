@@ -31,13 +31,13 @@ def instances(asker: Asker, scene: Scene, parent: Sighting) -> Iterator[Sighting
     Indexes are sparse: an instance keeps its place when its neighbours are destroyed.
     """
     count = asker.get("extra.mig", "nvmlDeviceGetMaxMigDeviceCount") or 0
-    found = False
+    has_instance = False
     for index in range(count):
         handle = asker.get(None, "nvmlDeviceGetMigDeviceHandleByIndex", index)
         if handle is not None:
-            found = True
+            has_instance = True
             yield _instance(Asker(asker.nvml, handle), scene, parent, index)
-    if not found and not asker.lost:
+    if not has_instance and not asker.lost:
         yield finding(
             "mig-without-instances",
             what=f"{parent.get('name', 'the GPU')} is in MIG mode and has no instance",

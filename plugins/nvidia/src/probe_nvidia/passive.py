@@ -23,8 +23,8 @@ _UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks
 
 def recorded(scene: Scene) -> Iterator[Sighting]:
     """Report what a recorded machine's files say; no library can be asked about it."""
-    why = "the machine is a recording, so its driver cannot be asked"
-    yield from map(_with_cuda, _all(scene, why))
+    reason = "the machine is a recording, so its driver cannot be queried"
+    yield from map(_with_cuda, _all(scene, reason))
 
 
 def asleep(scene: Scene) -> Iterator[Sighting]:
@@ -33,14 +33,14 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
     One sleeping GPU keeps all from being asked: nvmlInit attaches to every GPU of the driver.
     """
     names = ", ".join(scene.asleep)
-    why = f"{names} sleeps, and asking the driver would wake it"
-    yield from map(_with_cuda, _all(scene, why))
+    reason = f"{names} sleeps, and asking the driver would wake it"
+    yield from map(_with_cuda, _all(scene, reason))
     yield finding(
         "gpu-asleep",
         severity="info",
         what=f"memory and clocks of the NVIDIA GPUs were not read: {names} sleeps",
         why="initialising NVIDIA's library wakes every GPU: 2 s to resume, 15 s awake (btop#1831)",
-        fix="run `probe --active` to wake and ask them",
+        fix="run `probe --active` to wake and query them",
         device=scene.asleep[0],
     )
 
@@ -57,22 +57,22 @@ def unavailable(scene: Scene, error: Unavailable) -> Iterator[Sighting]:
     raise error
 
 
-def card(scene: Scene, identity: str, unread: Iterable[str], why: str) -> Sighting:
+def card(scene: Scene, identity: str, unread: Iterable[str], reason: str) -> Sighting:
     """Return the GPU `identity` (a PCI id) as files alone know it, `unread` fields with `why`."""
-    known, seen = scene.known.get(identity), scene.cards.get(identity, {})
+    file, seen = scene.proc.get(identity), scene.cards.get(identity, {})
     ids, named = [identity], {}
-    if known and known.uuid:
-        ids.append(f"uuid:{known.uuid}")
-    if known and known.model:
-        named["name"] = known.model
+    if file and file.uuid:
+        ids.append(f"uuid:{file.uuid}")
+    if file and file.model:
+        named["name"] = file.model
     driver = {"name": "nvidia", "version": scene.version} if scene.version else None
     if driver and driver_of(seen) in (None, "nvidia"):
         named["driver"] = driver  # type: ignore[assignment]
     facts = {"ids": ids, "kind": "gpu", "vendor": "nvidia", **named}
-    return facts | {"unknown": dict.fromkeys(unread, why)}
+    return facts | {"unknown": dict.fromkeys(unread, reason)}
 
 
-def soc_sighting(scene: Scene, soc: Soc, why: str) -> Sighting:
+def soc_sighting(scene: Scene, soc: Soc, reason: str) -> Sighting:
     """Return a Jetson module's GPU; its memory is the system's."""
     sighting: Sighting = {
         "ids": soc.ids,
@@ -82,7 +82,7 @@ def soc_sighting(scene: Scene, soc: Soc, why: str) -> Sighting:
         "compute_capability": soc.compute_capability,
         "backends": ["cuda"],
         "memory": unified_memory(scene.machine) or {"kind": "unified"},
-        "unknown": {"units": why, "clocks.max_mhz": why},
+        "unknown": {"units": reason, "clocks.max_mhz": reason},
     }
     if "total" not in sighting["memory"]:
         sighting["unknown"]["memory.total"] = "there is no MemTotal in /proc/meminfo"
@@ -95,8 +95,8 @@ def _with_cuda(sighting: Sighting) -> Sighting:
     return {**sighting, "backends": ["cuda"]} if held else sighting
 
 
-def _all(scene: Scene, why: str) -> Iterator[Sighting]:
+def _all(scene: Scene, reason: str) -> Iterator[Sighting]:
     if scene.soc:
-        yield soc_sighting(scene, scene.soc, why)
-    for identity in scene.known or [i for i in scene.cards if i.startswith("pci:")]:
-        yield card(scene, identity, _UNREAD, why)
+        yield soc_sighting(scene, scene.soc, reason)
+    for identity in scene.proc or [i for i in scene.cards if i.startswith("pci:")]:
+        yield card(scene, identity, _UNREAD, reason)

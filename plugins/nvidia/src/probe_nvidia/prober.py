@@ -52,7 +52,7 @@ def _without_library(scene: Scene, error: Unavailable) -> Answer:
     if scene.only_suspected and error.code in ("library-missing", "driver-not-installed"):
         # Windows, or WSL with another vendor's GPU: nothing says that NVIDIA hardware is here.
         return not_applicable(error.reason)
-    on_pci = any(one.startswith("pci:") for one in scene.cards)
+    on_pci = any(name.startswith("pci:") for name in scene.cards)
     if scene.soc and not on_pci and error.code in ("library-missing", "driver-not-loaded"):
         return passive.soc_alone(scene)  # Jetson modules before JetPack 6 have no NVML at all
     return passive.unavailable(scene, error)

@@ -67,6 +67,9 @@ PLAIN = {
 }
 """NVML code of nvmlInit → (code, why, fix), where the rest of the machine does not matter."""
 
+_PASSTHROUGH = ("vfio-pci", "pci-stub", "pciback")
+"""Drivers that keep a device for a guest; Xen's module xen-pciback names its driver pciback."""
+
 _RESTART = "nvidia-container-toolkit#251"
 _GPUS = "start the container with the GPUs: --gpus all, or --device nvidia.com/gpu=all (CDI)"
 _LIBRARIES = (
@@ -89,16 +92,16 @@ def no_client(error: Exception) -> Unavailable:
 def why_not(code: int, scene: Scene, detail: str | None = None) -> Unavailable:
     """Return the reason for nvmlInit's `code`; `detail` is what the loader said."""
     if code in (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED):
-        word, why, fix = _not_there(code, scene, detail)
+        short, cause, fix = _not_there(code, scene, detail)
     elif code == VERSION_MISMATCH:
-        word, why, fix = _mismatch(scene)
+        short, cause, fix = _mismatch(scene)
     elif code == UNKNOWN:
-        word, why, fix = _unknown(scene)
+        short, cause, fix = _unknown(scene)
     else:
-        word, why, fix = PLAIN.get(
+        short, cause, fix = PLAIN.get(
             code, (f"nvml-error-{code}", "nvmlInit failed", "run nvidia-smi and look into dmesg")
         )
-    return Unavailable(f"NVML cannot be used ({name_of(code)}): {why}", code=word, fix=fix)
+    return Unavailable(f"NVML cannot be used ({name_of(code)}): {cause}", code=short, fix=fix)
 
 
 def in_container(scene: Scene) -> bool:
@@ -112,15 +115,15 @@ def in_container(scene: Scene) -> bool:
 def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, str]:
     """Library or driver missing: what else is there tells which of many causes it is."""
     library = code == LIBRARY_NOT_FOUND
-    foreign = scene.foreign_drivers()
+    other_drivers = scene.other_drivers()
     if detail and "No such file" not in detail:
         return (
             "library-broken",
             f"the library is there and cannot be loaded: {detail}",
             "reinstall the driver's libraries: for this processor, of the kernel driver's version",
         )
-    if foreign and not scene.served:
-        return _foreign(", ".join(foreign))
+    if other_drivers and not scene.served:
+        return _other_driver(", ".join(other_drivers))
     if scene.served or in_container(scene):
         return _inside(library, scene)
     if scene.soc and not library:
@@ -138,32 +141,36 @@ def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, s
     )
 
 
-def _foreign(names: str) -> tuple[str, str, str]:
-    if "vfio-pci" in names or "pci-stub" in names:
-        why = f"the kernel driver {names} reserves the GPU for virtual machines"
-        return "reserved-for-vm", why, "use it in the virtual machine, or bind it to nvidia again"
-    why = f"the kernel driver {names} holds the GPU, and NVIDIA's library needs NVIDIA's driver"
-    return "other-driver", why, f"install NVIDIA's driver and keep {names} from loading (blacklist)"
+def _other_driver(names: str) -> tuple[str, str, str]:
+    if any(driver in names for driver in _PASSTHROUGH):
+        cause = f"the kernel driver {names} reserves the GPU for virtual machines"
+        return "reserved-for-vm", cause, "use it in the virtual machine, or bind it to nvidia again"
+    cause = f"the kernel driver {names} holds the GPU, and NVIDIA's library needs NVIDIA's driver"
+    return (
+        "other-driver",
+        cause,
+        f"install NVIDIA's driver and keep {names} from loading (blacklist)",
+    )
 
 
 def _inside(library: bool, scene: Scene) -> tuple[str, str, str]:
-    """The kernel driver is loaded, or this is a container: something was not passed in."""
+    """Say what was not passed in: the kernel driver is loaded, or this is a container."""
     machine, inside = scene.machine, in_container(scene)
     visible = machine.environ.get("NVIDIA_VISIBLE_DEVICES")
     if visible in ("none", "void", "") and inside:
         # CDI sets "void" too, but then library and device nodes are there.
-        said = f"NVIDIA_VISIBLE_DEVICES={visible or '(empty)'}"
-        return "hidden-by-container", f"the container was started without GPUs ({said})", _GPUS
+        setting = f"NVIDIA_VISIBLE_DEVICES={visible or '(empty)'}"
+        return "hidden-by-container", f"the container was started without GPUs ({setting})", _GPUS
     if library:
-        why = "there is no libnvidia-ml.so.1 in " + ("the container" if inside else "this system")
-        why += ", though the kernel driver is loaded" if scene.served else ""
+        cause = "there is no libnvidia-ml.so.1 in " + ("the container" if inside else "this system")
+        cause += ", though the kernel driver is loaded" if scene.served else ""
         install = "install the driver's libraries (on Debian the package libnvidia-ml1)"
-        return "library-missing", why, _GPUS if inside else install
+        return "library-missing", cause, _GPUS if inside else install
     if not machine.exists("/dev/nvidiactl"):
         fix = _GPUS if inside else "as root: nvidia-modprobe -c 0 -u, or run nvidia-smi"
         return "device-nodes-missing", "the device node /dev/nvidiactl is missing", fix
-    why = "the library cannot reach the kernel driver, though its traces are here"
-    return "driver-not-loaded", why, _GPUS if inside else "modprobe nvidia; see dmesg"
+    cause = "the library cannot reach the kernel driver, though its traces are here"
+    return "driver-not-loaded", cause, _GPUS if inside else "modprobe nvidia; see dmesg"
 
 
 def _mismatch(scene: Scene) -> tuple[str, str, str]:
@@ -187,8 +194,8 @@ def _library_version(scene: Scene) -> str | None:
 
 def _unknown(scene: Scene) -> tuple[str, str, str]:
     if in_container(scene):
-        why = "the container seems cut off from its GPUs' nodes, as after systemctl daemon-reload"
+        cause = "the container seems cut off from its GPUs' nodes, as after systemctl daemon-reload"
         fix = f"restart the container; CDI or the cgroupfs driver prevents it ({_RESTART})"
-        return "unknown-error", why, fix
-    why = "the driver gives no cause"
-    return "unknown-error", why, "look for NVRM and Xid in dmesg; check who may open /dev/nvidia*"
+        return "unknown-error", cause, fix
+    cause = "the driver gives no cause"
+    return "unknown-error", cause, "look for NVRM and Xid in dmesg; check who may open /dev/nvidia*"

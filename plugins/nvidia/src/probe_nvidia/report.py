@@ -70,9 +70,9 @@ def _complete(scene: Scene, sighting: Sighting, identity: str | None) -> None:
     """Fill in what files know where NVML does not answer."""
     soc = scene.soc
     if soc and (identity is None or sighting.get("compute_capability") in INTEGRATED):
-        base = passive.soc_sighting(scene, soc, "NVML does not tell it")
+        base = passive.soc_sighting(scene, soc, "NVML does not report it")
         if identity:  # Thor: on the PCI bus as well
-            base["ids"] = [one for one in soc.ids if one.startswith("dt:")]
+            base["ids"] = [name for name in soc.ids if name.startswith("dt:")]
         _fill(sighting, base)
         if soc.model:
             sighting["extra"]["model"] = soc.model
@@ -87,13 +87,15 @@ def _fill(sighting: Sighting, base: Sighting) -> None:
         if field != "unknown" and not sighting.get(field):
             sighting[field] = value
     sighting["ids"] = ids
-    known = {field for field in sighting["unknown"] if _is_known(sighting, field)}
-    sighting["unknown"] = {f: why for f, why in sighting["unknown"].items() if f not in known}
+    filled = {field for field in sighting["unknown"] if _is_known(sighting, field)}
+    sighting["unknown"] = {
+        f: reason for f, reason in sighting["unknown"].items() if f not in filled
+    }
 
 
 def _is_known(sighting: Sighting, field: str) -> bool:
     if field == "uuid":
-        return any(one.startswith("uuid:") for one in sighting["ids"])
+        return any(name.startswith("uuid:") for name in sighting["ids"])
     table, _, name = field.partition(".")
     value = sighting.get(table)
     return value is not None if not name else isinstance(value, dict) and name in value
@@ -106,13 +108,13 @@ def _unseen(scene: Scene, seen: set[str], failed: dict[int, str]) -> Iterator[Si
     """
     unseen = [identity for identity in scene.reachable() if identity not in seen]
     if failed and len(failed) == len(unseen):
-        for (index, why), identity in zip(failed.items(), unseen, strict=True):
-            sighting = passive.card(scene, identity, _ALL, why)
+        for (index, reason), identity in zip(failed.items(), unseen, strict=True):
+            sighting = passive.card(scene, identity, _ALL, reason)
             yield sighting | {"node_index": {"nvml": index}, "power_state": "unknown"}
-            yield findings.failed(index, why, identity)
+            yield findings.failed(index, reason, identity)
     elif failed:
-        for index, why in failed.items():
-            yield findings.failed(index, why, None)
+        for index, reason in failed.items():
+            yield findings.failed(index, reason, None)
     elif unseen:
         yield findings.not_listed(unseen)
 
@@ -121,8 +123,8 @@ def _count(nvml: Any, scene: Scene) -> int:
     try:
         count = int(nvml.nvmlDeviceGetCount())
     except Exception as error:
-        why = _reason(error, "nvmlDeviceGetCount")
-        raise Unavailable(f"NVML does not say how many GPUs there are: {why}") from None
+        reason = _reason(error, "nvmlDeviceGetCount")
+        raise Unavailable(f"NVML does not report how many GPUs there are: {reason}") from None
     if count == 0 and scene.reachable():
         raise Unavailable(
             f"NVML shows no GPU, but the driver serves {', '.join(scene.reachable())}",

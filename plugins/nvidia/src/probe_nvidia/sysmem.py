@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from probe_core.sysfs import meminfo
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from probe_core.api import Machine
+    from probe_core.api import Machine, SightingMemory
 
 __all__ = ["unified_memory"]
 
 
-def unified_memory(machine: Machine) -> dict[str, Any] | None:
-    """Return the memory (bytes) that CPU and GPU share, from /proc/meminfo; None without it."""
-    total, available = _kib(machine, "MemTotal"), _kib(machine, "MemAvailable")
-    if total is None:
+def unified_memory(machine: Machine) -> SightingMemory | None:
+    """Return the memory (bytes) that CPU and GPU share, from /proc/meminfo; None without it.
+
+    How much of it CUDA can have is not said: NVML and the kernel do not tell.
+    """
+    memory = meminfo.unified(machine)
+    if "total" not in memory:
         return None
-    memory: dict[str, Any] = {"kind": "unified", "total": total, "parts": {"system": total}}
-    return memory if available is None else memory | {"free": available}
-
-
-def _kib(machine: Machine, field: str) -> int | None:
-    for line in (machine.read("/proc/meminfo", 8192) or "").splitlines():
-        name, _, value = line.partition(":")
-        if name == field:
-            number = value.split()[0] if value.split() else ""
-            return int(number) * 1024 if number.isdecimal() and len(number) <= 20 else None
-    return None
+    del memory["usable"]
+    return memory

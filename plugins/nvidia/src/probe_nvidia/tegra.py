@@ -6,6 +6,8 @@ every Orin "Orin (nvgpu)" (nvitop#168).
 
 from __future__ import annotations
 
+from probe_core.sysfs import devicetree
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from probe_core.api import Machine
 
 __all__ = ["COMPUTE_CAPABILITY", "Soc", "identify"]
-
-TREES = ("/sys/firmware/devicetree/base", "/proc/device-tree")
 
 COMPUTE_CAPABILITY = {
     "nvidia,tegra210": "5.3",
@@ -45,21 +45,16 @@ def identify(machine: Machine, cards: Sequence[Mapping[str, Any]]) -> Soc | None
 
     `cards` are the bus prober's NVIDIA GPUs: the one with a device-tree id is the module's.
     """
-    for tree in TREES:
-        names = _strings(machine, f"{tree}/compatible")
-        capability = next((COMPUTE_CAPABILITY[n] for n in names if n in COMPUTE_CAPABILITY), None)
-        if capability:
-            node = _gpu_node(cards)
-            dt = list(dict.fromkeys([*node.get("dt", ()), *names]))
-            ids = [i for i in node.get("ids", ()) if i.startswith("dt:")] or ["nvidia:soc"]
-            return Soc(ids, machine.read(f"{tree}/model", 256) or None, dt, capability)
-    return None
+    names = devicetree.board(machine)
+    capability = next((COMPUTE_CAPABILITY[n] for n in names if n in COMPUTE_CAPABILITY), None)
+    if capability is None:
+        return None
+    node = _gpu_node(cards)
+    dt = list(dict.fromkeys([*node.get("dt", ()), *names]))
+    ids = [name for name in node.get("ids", ()) if name.startswith("dt:")] or ["nvidia:soc"]
+    return Soc(ids, devicetree.model(machine), dt, capability)
 
 
 def _gpu_node(cards: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    nodes = [card for card in cards if any(i.startswith("dt:") for i in card["ids"])]
-    return nodes[0] if nodes else {}
-
-
-def _strings(machine: Machine, path: str) -> list[str]:
-    return [part for part in (machine.read(path, 4096) or "").split("\0") if part]
+    nodes = (card for card in cards if any(name.startswith("dt:") for name in card["ids"]))
+    return next(nodes, {})

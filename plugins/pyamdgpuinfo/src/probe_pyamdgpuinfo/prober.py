@@ -27,16 +27,16 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     machine = request.machine
     if not machine.live:
         return not_applicable("a recorded machine has no device to open")
-    found = list(nodes.render_nodes(machine))
-    if not found:
+    cards = list(nodes.render_nodes(machine))
+    if not cards:
         return not_applicable("no render node of the amdgpu driver")
-    return _sightings(found, [nodes.why_not(machine, node) for node in found])
+    return _sightings(cards, [nodes.why_not(machine, node) for node in cards])
 
 
-def _sightings(found: list[Node], reasons: list[str | None]) -> Iterator[dict[str, Any]]:
+def _sightings(cards: list[Node], reasons: list[str | None]) -> Iterator[dict[str, Any]]:
     """Yield one by one, so that a crash of the library costs only what was not yet asked."""
     make = _library() if None in reasons else None
-    for index, (node, reason) in enumerate(zip(found, reasons, strict=True)):
+    for index, (node, reason) in enumerate(zip(cards, reasons, strict=True)):
         fields: dict[str, Any] = {
             "ids": [f"pci:{node.address}"],
             "kind": "gpu",
@@ -73,23 +73,23 @@ def _ask(make: Callable[[str, int], Any], node: Node, index: int) -> dict[str, A
     except (OSError, RuntimeError, ValueError) as error:  # ValueError: a name that is not UTF-8
         reason = f"pyamdgpuinfo failed on {node.path}: {error}"
         return {"unknown": dict.fromkeys(("name", "memory.parts", "clocks"), reason)}
-    unknown = {"memory.total": "the library does not tell a card from an APU: see the parts"}
-    said: dict[str, Any] = {"unknown": unknown}
+    unknown = {"memory.total": "the library does not distinguish a card from an APU: see the parts"}
+    sighting: dict[str, Any] = {"unknown": unknown}
     if card.name and card.name != PLACEHOLDER:
-        said["name"] = card.name
+        sighting["name"] = card.name
     else:
         unknown["name"] = "the library's amdgpu.ids has no name for the card"
-    _add_memory(said, unknown, card)
-    _add_clocks(said, unknown, clocks)
-    return said
+    _add_memory(sighting, unknown, card)
+    _add_clocks(sighting, unknown, clocks)
+    return sighting
 
 
-def _add_memory(said: dict[str, Any], unknown: dict[str, str], card: Any) -> None:
+def _add_memory(sighting: dict[str, Any], unknown: dict[str, str], card: Any) -> None:
     """VRAM and GTT in bytes; what is in use goes to `extra`, being a moment's figure."""
     sizes = {part: card.memory_info.get(f"{part}_size") for part in ("vram", "gtt")}
     parts = {part: size for part, size in sizes.items() if size}
     if parts:
-        said["memory"] = {"parts": parts}
+        sighting["memory"] = {"parts": parts}
     else:
         unknown["memory.parts"] = "the driver did not answer AMDGPU_INFO_VRAM_GTT"
     used = {}
@@ -99,13 +99,13 @@ def _add_memory(said: dict[str, Any], unknown: dict[str, str], card: Any) -> Non
         except RuntimeError:
             unknown[f"extra.{part}_used"] = "the driver did not answer"
     if used:
-        said["extra"] = used
+        sighting["extra"] = used
 
 
-def _add_clocks(said: dict[str, Any], unknown: dict[str, str], clocks: dict[str, int]) -> None:
+def _add_clocks(sighting: dict[str, Any], unknown: dict[str, str], clocks: dict[str, int]) -> None:
     """Maximum clocks: the library gives Hz, and 0 where the driver does not know."""
     for name, key in (("max_mhz", "sclk_max"), ("memory_max_mhz", "mclk_max")):
         if clocks.get(key, 0) >= MHZ:
-            said.setdefault("clocks", {})[name] = clocks[key] // MHZ
+            sighting.setdefault("clocks", {})[name] = clocks[key] // MHZ
         else:
             unknown[f"clocks.{name}"] = "the driver gives no maximum"

@@ -67,9 +67,9 @@ def _daemon() -> None:
 
 
 def _memory() -> None:
-    kept = []
+    pages = []
     while True:
-        kept.append(b"x" * (16 << 20))
+        pages.append(b"x" * (16 << 20))
 
 
 def _out_of_memory() -> None:

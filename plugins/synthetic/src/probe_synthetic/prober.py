@@ -48,8 +48,8 @@ def load(machine: Machine, path: str) -> dict[str, Any]:
     try:
         content = json.loads(machine.read_bytes(path))
     except OSError as error:
-        why = error.strerror or str(error)
-        raise Unavailable(f"{path} cannot be read: {why}", code="file-missing") from None
+        cause = error.strerror or str(error)
+        raise Unavailable(f"{path} cannot be read: {cause}", code="file-missing") from None
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"{path} is no JSON: {error}", code="file-broken") from None
     try:

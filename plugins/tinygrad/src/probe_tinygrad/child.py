@@ -80,7 +80,7 @@ def _try(tinygrad: Any, backend: str) -> dict[str, Any]:
 def message(error: BaseException) -> str:
     """Return one line about an error; of a group, its members."""
     if isinstance(error, BaseExceptionGroup):
-        text = "; ".join(dict.fromkeys(message(one) for one in error.exceptions))
+        text = "; ".join(dict.fromkeys(message(member) for member in error.exceptions))
     else:
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return " ".join(text.split())[:_MESSAGE_LIMIT]

@@ -52,7 +52,7 @@ class Choice:
 def named(environ: Mapping[str, str]) -> list[str]:
     """Return the backend that ``DEV`` names, as a list; it may be one tinygrad never tries."""
     try:
-        names = [one.device for one in parse(environ.get("DEV", ""))[:1]]
+        names = [target.device for target in parse(environ.get("DEV", ""))[:1]]
     except ValueError:
         return []
     return [name for name in names if name and name not in NOT_HARDWARE]
@@ -69,12 +69,12 @@ def choose(
     if style == "targets":
         return _by_target(environ, first, flags, breaks)
     dev = environ.get("DEV", "").upper() if style == "names" else ""
-    wanted = list(dict.fromkeys([*([dev] if dev else []), *flags]))
-    if style == "names" and len(wanted) > 1:
-        return Choice(None, None, breaks or f"it refuses several devices: {', '.join(wanted)}")
-    if wanted:
-        variable = f"DEV={dev}" if dev else f"{wanted[0]}=1"
-        return Choice(wanted[0], variable, breaks)
+    chosen = list(dict.fromkeys([*([dev] if dev else []), *flags]))
+    if style == "names" and len(chosen) > 1:
+        return Choice(None, None, breaks or f"it refuses several devices: {', '.join(chosen)}")
+    if chosen:
+        variable = f"DEV={dev}" if dev else f"{chosen[0]}=1"
+        return Choice(chosen[0], variable, breaks)
     return Choice(first, None, breaks)
 
 
@@ -102,16 +102,16 @@ def _flags(names: Iterable[str], environ: Mapping[str, str]) -> tuple[list[str],
 
     ``CPU=1`` means CPU; tinygrad reads ``CPU=true`` with ``int`` and fails.
     """
-    found = []
+    flags = []
     for name in names:
         if name in ("DISK", "NPY", "TINYFS") or name not in environ:
             continue
         try:
             if int(environ[name]) == 1:
-                found.append(name)
+                flags.append(name)
         except ValueError:
             return [], f"{name}={environ[name]!r} is no number, and tinygrad reads it as one"
-    return found, None
+    return flags, None
 
 
 def _not_a_number(numbers: Iterable[str], environ: Mapping[str, str]) -> str | None:

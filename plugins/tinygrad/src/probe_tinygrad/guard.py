@@ -60,8 +60,8 @@ def _opening(path: str, flags: object) -> str | None:
 
 def _starting(arguments: tuple[Any, ...]) -> str | None:
     command = arguments[1] if len(arguments) > 1 else ()
-    words = [command] if isinstance(command, (str, bytes)) else list(command or ())
-    names = [_text(word) for word in (arguments[0], *words[:3]) if word]
+    parts = [command] if isinstance(command, (str, bytes)) else list(command or ())
+    names = [_text(part) for part in (arguments[0], *parts[:3]) if part]
     for name in names:
         program = os.path.basename(name.split(" ")[0])
         if program in _PROGRAMS:

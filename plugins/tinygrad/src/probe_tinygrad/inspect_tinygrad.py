@@ -39,10 +39,10 @@ def order(tinygrad: Any) -> list[str]:
     """
     from tinygrad import device
 
-    known = getattr(device, "ALL_DEVICES", None)
-    if known is None:
-        known = next(_tuples(type(tinygrad.Device)), ())
-    return [name for name in known if name in tinygrad.Device._devices]
+    names = getattr(device, "ALL_DEVICES", None)
+    if names is None:
+        names = next(_tuples(type(tinygrad.Device)), ())
+    return [name for name in names if name in tinygrad.Device._devices]
 
 
 def _tuples(kind: type) -> Iterator[tuple[str, ...]]:
@@ -74,8 +74,10 @@ def _numeric_variables() -> list[str]:
     """Return the variables that it reads as whole numbers on import, and dies of otherwise."""
     from tinygrad import helpers
 
-    known = getattr(helpers.ContextVar, "_cache", {})
-    return sorted(name for name, one in known.items() if type(getattr(one, "value", 0)) is int)
+    variables = getattr(helpers.ContextVar, "_cache", {})
+    return sorted(
+        name for name, variable in variables.items() if type(getattr(variable, "value", 0)) is int
+    )
 
 
 def _version(package: str) -> str | None:

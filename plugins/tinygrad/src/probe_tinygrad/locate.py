@@ -52,21 +52,21 @@ def _class(device: Any, name: str) -> Any:
 
 
 def _amd(device: Any) -> list[Place]:
-    found = []
+    places = []
     for node in _class(device, "KFDIface").gpus:
         number = str(node).rstrip("/").rpartition("/")[2]
         with open(f"{_KFD}/{number}/properties", encoding="ascii") as file:
             pairs = dict(line.split()[:2] for line in file if len(line.split()) > 1)
         domain, place = int(pairs.get("domain", 0)), int(pairs["location_id"])
-        found.append({"pci": _address(domain, place >> 8 & 255, place >> 3 & 31, place & 7)})
-    return found
+        places.append({"pci": _address(domain, place >> 8 & 255, place >> 3 & 31, place & 7)})
+    return places
 
 
 def _nv(device: Any) -> list[Place]:
     # Up to 0.12 the list is the driver's whole table, with empty rows.
     rows = [row for row in _class(device, "NVKIface").gpus_info if row.valid]
     infos = [row.pci_info for row in rows]
-    return [{"pci": _address(one.domain, one.bus, one.slot, one.function)} for one in infos]
+    return [{"pci": _address(info.domain, info.bus, info.slot, info.function)} for info in infos]
 
 
 def _cuda(device: Any) -> list[Place]:
@@ -83,41 +83,41 @@ def _by_bus_id(library: Any, count_name: str, bus_id_name: str) -> list[Place]:
     count = ctypes.c_int(0)
     if getattr(library, count_name)(ctypes.byref(count)) != 0:
         return []
-    found: list[Place] = []
+    places: list[Place] = []
     for index in range(min(count.value, _MAX)):
         text = ctypes.create_string_buffer(32)
         status = getattr(library, bus_id_name)(text, 32, index)
-        found.append({"pci": text.value.decode("ascii").lower()} if status == 0 else {})
-    return found
+        places.append({"pci": text.value.decode("ascii").lower()} if status == 0 else {})
+    return places
 
 
 def _cl(device: Any) -> list[Place]:
     ask = _ClQuestions(sys.modules[type(device).__module__].cl)
-    return [_cl_place(ask, one) for one in type(device).device_ids]
+    return [_cl_place(ask, handle) for handle in type(device).device_ids]
 
 
-def _cl_place(ask: _ClQuestions, one: Any) -> Place:
-    place: Place = {"name": ask.text(one, _CL_DEVICE_NAME)}
-    if (ask.number(one, _CL_DEVICE_TYPE, 8) or 0) & _CL_TYPE_CPU:
+def _cl_place(ask: _ClQuestions, device: Any) -> Place:
+    place: Place = {"name": ask.text(device, _CL_DEVICE_NAME)}
+    if (ask.number(device, _CL_DEVICE_TYPE, 8) or 0) & _CL_TYPE_CPU:
         return place | {"cpu": True}
-    place["vendor_id"] = ask.number(one, _CL_DEVICE_VENDOR_ID, 4)
-    address = _cl_address(ask, one)
+    place["vendor_id"] = ask.number(device, _CL_DEVICE_VENDOR_ID, 4)
+    address = _cl_address(ask, device)
     if address:
         return place | {"pci": address}
-    raw = ask.raw(one, _CL_TOPOLOGY_AMD, 24)
+    raw = ask.raw(device, _CL_TOPOLOGY_AMD, 24)
     # There is no domain in it: true only when the bus has a device at that address.
     return place | ({"pci_guess": _address(0, *raw[21:24])} if raw else {})
 
 
-def _cl_address(ask: _ClQuestions, one: Any) -> str | None:
-    raw = ask.raw(one, _CL_PCI_BUS_INFO_KHR, 16)
+def _cl_address(ask: _ClQuestions, device: Any) -> str | None:
+    raw = ask.raw(device, _CL_PCI_BUS_INFO_KHR, 16)
     if raw is not None:
         numbers = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in (0, 4, 8, 12)]
         return _address(*numbers)
-    bus, slot = ask.number(one, _CL_PCI_BUS_NV, 4), ask.number(one, _CL_PCI_SLOT_NV, 4)
+    bus, slot = ask.number(device, _CL_PCI_BUS_NV, 4), ask.number(device, _CL_PCI_SLOT_NV, 4)
     if bus is not None and slot is not None:
         # The slot is device and function as PCI packs them.
-        domain = ask.number(one, _CL_PCI_DOMAIN_NV, 4) or 0
+        domain = ask.number(device, _CL_PCI_DOMAIN_NV, 4) or 0
         return _address(domain, bus, slot >> 3, slot & 7)
     return None
 
@@ -130,18 +130,18 @@ class _ClQuestions:
     def __init__(self, cl: Any) -> None:
         self._cl = cl
 
-    def raw(self, device: Any, what: int, size: int) -> bytes | None:
+    def raw(self, device: Any, query: int, size: int) -> bytes | None:
         """Return the answer's bytes; None when the question is unknown to the driver."""
         buffer = ctypes.create_string_buffer(size)
-        status = self._cl.clGetDeviceInfo(device, what, size, buffer, None)
+        status = self._cl.clGetDeviceInfo(device, query, size, buffer, None)
         return buffer.raw if status == 0 else None
 
-    def number(self, device: Any, what: int, size: int) -> int | None:
-        raw = self.raw(device, what, size)
+    def number(self, device: Any, query: int, size: int) -> int | None:
+        raw = self.raw(device, query, size)
         return int.from_bytes(raw, sys.byteorder) if raw is not None else None
 
-    def text(self, device: Any, what: int) -> str | None:
-        raw = self.raw(device, what, 256)
+    def text(self, device: Any, query: int) -> str | None:
+        raw = self.raw(device, query, 256)
         return raw.split(b"\0")[0].decode("utf-8", "replace") if raw else None
 
 

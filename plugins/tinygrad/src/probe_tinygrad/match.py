@@ -28,19 +28,21 @@ _PCI_VENDORS = {
 class Matched:
     """Where one index of one backend is: the device's id and kind, or why it is unknown."""
 
-    __slots__ = ("backend", "id", "index", "kind", "why")
+    __slots__ = ("backend", "id", "index", "kind", "reason")
 
-    def __init__(self, backend: str, index: int, id: str | None, kind: str, why: str = "") -> None:
+    def __init__(
+        self, backend: str, index: int, id: str | None, kind: str, reason: str = ""
+    ) -> None:
         self.backend = backend
         self.index = index
         self.id = id
         self.kind = kind
-        self.why = why
+        self.reason = reason
 
 
 def accelerators(bus: Sequence[Device]) -> list[Device]:
     """Return the devices of the bus that can compute."""
-    return [one for one in bus if one.get("kind") in ("gpu", "npu", "accelerator")]
+    return [device for device in bus if device.get("kind") in ("gpu", "npu", "accelerator")]
 
 
 def match(
@@ -58,11 +60,11 @@ def _match(
 ) -> Matched:
     if canonical(backend) == CPU or place.get("cpu"):
         return Matched(backend, index, CPU_ID, "cpu")
-    known = {identity: one for one in bus for identity in one["ids"]}
+    devices = {identity: device for device in bus for identity in device["ids"]}
     guess = f"pci:{place.get('pci_guess')}"
-    identity = f"pci:{place['pci']}" if place.get("pci") else guess if guess in known else None
+    identity = f"pci:{place['pci']}" if place.get("pci") else guess if guess in devices else None
     if identity is not None:
-        return Matched(backend, index, identity, known.get(identity, {}).get("kind", "gpu"))
+        return Matched(backend, index, identity, devices.get(identity, {}).get("kind", "gpu"))
     return _by_vendor(backend, index, place, bus, alone=alone)
 
 
@@ -71,11 +73,13 @@ def _by_vendor(
 ) -> Matched:
     vendor = VENDORS.get(backend) or _PCI_VENDORS.get(place.get("vendor_id") or 0)
     if vendor is None:
-        return Matched(backend, index, None, "gpu", f"{backend} does not say whose device it uses")
-    candidates = [one for one in accelerators(bus) if one.get("vendor") == vendor]
+        return Matched(
+            backend, index, None, "gpu", f"{backend} does not report whose device it uses"
+        )
+    candidates = [device for device in accelerators(bus) if device.get("vendor") == vendor]
     if len(candidates) == 1 and alone:
         return Matched(backend, index, candidates[0]["ids"][0], candidates[0]["kind"])
-    why = f"{backend} does not say which of {len(candidates)} {vendor} devices it uses"
+    reason = f"{backend} does not report which of {len(candidates)} {vendor} devices it uses"
     if not candidates:
-        why = f"the bus shows no {vendor} device that {backend} could use"
-    return Matched(backend, index, None, "gpu", why)
+        reason = f"the bus shows no {vendor} device that {backend} could use"
+    return Matched(backend, index, None, "gpu", reason)

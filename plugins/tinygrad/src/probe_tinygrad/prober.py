@@ -29,7 +29,7 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     if not request.machine.live:
         return not_applicable("a recorded machine cannot execute anything")
     if not request.active:
-        return not_applicable("tinygrad opens devices to find them: ask with --active")
+        return not_applicable("tinygrad opens devices to find them: use --active")
     if getattr(sys, "frozen", False):
         raise Unavailable(
             "tinygrad needs a Python process of its own, which a frozen application cannot start",
@@ -72,10 +72,12 @@ def _ask(request: Request, start: float) -> Answers:
             code="no-temporary-folder",
             fix="set TMPDIR to a folder that this user may write to",
         ) from None
-    with folder as place:
-        safe = settings.child_environ(environ, place, dev if targets_style else None)
-        left = max(0.2, request.deadline_s - _MARGIN_S - (monotonic() - start))
-        return session.ask(safe, choice.named(environ), refused if targets_style else {}, left)
+    with folder as path:
+        safe = settings.child_environ(environ, path, dev if targets_style else None)
+        remaining_s = max(0.2, request.deadline_s - _MARGIN_S - (monotonic() - start))
+        return session.ask(
+            safe, choice.named(environ), refused if targets_style else {}, remaining_s
+        )
 
 
 def _reads_targets() -> bool:

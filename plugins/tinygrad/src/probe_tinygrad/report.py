@@ -28,10 +28,10 @@ def lines(answers: Answers, request: Request) -> Iterator[dict[str, Any]]:
     backends = {n: a for n, a in answers.backends.items() if n not in NOT_HARDWARE}
     choice = choose(answers.about, backends, request.machine.environ)
     matched = [
-        one
+        place
         for name, answer in backends.items()
         if answer.get("executes")
-        for one in match(name, answer.get("places", ()), request.bus)
+        for place in match(name, answer.get("places", ()), request.bus)
     ]
     yield from _sightings(matched, choice, answers.about["version"])
     yield from choice.findings()
@@ -45,21 +45,23 @@ def lines(answers: Answers, request: Request) -> Iterator[dict[str, Any]]:
 def _sightings(
     matched: Sequence[Matched], choice: Choice, version: str | None
 ) -> Iterator[dict[str, Any]]:
-    for identity in dict.fromkeys(one.id for one in matched if one.id is not None):
-        here = [one for one in matched if one.id == identity]
-        names = list(dict.fromkeys(canonical(one.backend) for one in here))
-        default = any(choice.takes(one.backend, one.index) for one in here)
+    for identity in dict.fromkeys(member.id for member in matched if member.id is not None):
+        members = [member for member in matched if member.id == identity]
+        names = list(dict.fromkeys(canonical(member.backend) for member in members))
+        default = any(choice.takes(member.backend, member.index) for member in members)
         yield {
             "ids": [identity],
-            "kind": here[0].kind,
+            "kind": members[0].kind,
             "backends": [f"tinygrad:{name.lower()}" for name in names],
-            "node_index": {f"tinygrad_{canonical(one.backend).lower()}": one.index for one in here},
+            "node_index": {
+                f"tinygrad_{canonical(member.backend).lower()}": member.index for member in members
+            },
             "extra": {
                 "tinygrad": {
                     "version": version,
                     "default": default and not choice.breaks,
                     # Only the first device of a backend is opened and computed on.
-                    "executed": [one.backend for one in here if one.index == 0],
+                    "executed": [member.backend for member in members if member.index == 0],
                 }
             },
         }
@@ -103,42 +105,42 @@ def _on_choice(
     if not backends.get(name, {}).get("executes"):
         yield _choice_fails(choice, backends)
         return
-    home = next((one.id for one in matched if choice.takes(one.backend, one.index)), None)
-    unused = accelerators(request.bus) if home == CPU_ID else []
+    device = next((place.id for place in matched if choice.takes(place.backend, place.index)), None)
+    unused = accelerators(request.bus) if device == CPU_ID else []
     if unused and not choice.variable:
         yield _on_cpu(unused, backends)
     else:
-        yield _default(name, home, choice)
+        yield _default(name, device, choice)
 
 
-def _default(name: str, home: str | None, choice: Choice) -> dict[str, Any]:
-    where = f", {home}" if home else ", which is no hardware" if name in NOT_HARDWARE else ""
+def _default(name: str, device: str | None, choice: Choice) -> dict[str, Any]:
+    where = f", {device}" if device else ", which is no hardware" if name in NOT_HARDWARE else ""
     return finding(
         "tinygrad-default",
         what=f"tinygrad executes on {name}{where}",
         why=f"{choice.variable} names it" if choice.variable else "it is the first that opens",
         fix="set DEV to choose another backend",
         severity="info",
-        device=home,
+        device=device,
     )
 
 
 def _choice_fails(choice: Choice, backends: Backends) -> dict[str, Any]:
     name = str(choice.backend)
     works = [other for other, answer in backends.items() if answer.get("executes")]
-    why = _error(backends[name]) if name in backends else "it has no backend of that name"
-    taken = f"{choice.variable} names it" if choice.variable else "it opens first"
+    reason = _error(backends[name]) if name in backends else "it has no backend of that name"
+    chosen = f"{choice.variable} names it" if choice.variable else "it opens first"
     return finding(
         "tinygrad-default-fails",
-        what=f"tinygrad would take {name} ({taken}), which does not execute",
-        why=why,
+        what=f"tinygrad would take {name} ({chosen}), which does not execute",
+        why=reason,
         fix=f"set DEV to one that does: {', '.join(works)}",
         severity="error",
     )
 
 
 def _on_cpu(unused: Sequence[Mapping[str, Any]], backends: Backends) -> dict[str, Any]:
-    vendors = {one.get("vendor") for one in unused}
+    vendors = {device.get("vendor") for device in unused}
     reasons = [
         f"{name}: {_error(answer)}"
         for name, answer in backends.items()
@@ -156,12 +158,13 @@ def _on_cpu(unused: Sequence[Mapping[str, Any]], backends: Backends) -> dict[str
 
 
 def _unmatched(matched: Sequence[Matched]) -> Iterator[dict[str, Any]]:
-    for one in matched:
-        if one.id is None:
+    for place in matched:
+        if place.id is None:
+            backend = f"{place.backend}:{place.index}"
             yield finding(
                 "tinygrad-unmatched",
-                what=f"tinygrad's {one.backend}:{one.index} executes, on a device nobody can name",
-                why=one.why,
+                what=f"tinygrad's {backend} executes, on a device nobody can name",
+                why=place.reason,
                 fix="nothing is wrong; the backend is left out of the devices",
                 severity="info",
             )

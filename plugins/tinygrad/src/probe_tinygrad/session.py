@@ -78,7 +78,7 @@ def _broken(answers: Answers, trying: str | None, error: str, end: float) -> boo
         return True
     answers.backends[trying] = {"opens": False, "broke": True, "error": error}
     if end - monotonic() < 1.0:
-        answers.problem = "the deadline left no time to ask its other backends"
+        answers.problem = "the deadline left no time to query its other backends"
         return True
     return False
 

@@ -20,7 +20,7 @@ their constructors write to ``driver/unbind`` (tinygrad/runtime/support/system.p
 class Target:
     """One target of a ``DEV`` value."""
 
-    __slots__ = ("device", "front", "indices", "interface", "rest")
+    __slots__ = ("device", "front", "indices", "interface", "renderer")
 
     def __init__(self, text: str) -> None:
         front, plus, back = text.rpartition("+")
@@ -28,7 +28,7 @@ class Target:
         self.front = front if plus else ""
         self.interface = (interface if colon else front).upper()
         self.indices = indices if colon else ""
-        device, _, self.rest = back.partition(":")
+        device, _, self.renderer = back.partition(":")
         self.device = device.upper()
 
 
@@ -48,17 +48,17 @@ def safe(targets: Sequence[Target]) -> tuple[str, dict[str, str]]:
     """
     parts, refused = [], {}
     for device, interface in KERNEL_INTERFACES.items():
-        own = next((one for one in targets if one.device in ("", device)), None)
+        own = next((target for target in targets if target.device in ("", device)), None)
         indices = f":{own.indices}" if own and own.indices else ""
-        rest = f":{own.rest}" if own and own.rest else ""
-        parts.append(f"{interface}{indices}+{device}{rest}")
+        renderer = f":{own.renderer}" if own and own.renderer else ""
+        parts.append(f"{interface}{indices}+{device}{renderer}")
         if own and own.interface not in ("", interface):
             refused[device] = (
                 f"DEV asks for its interface {own.interface}, and a probe opens {interface} alone"
             )
     parts += [
-        f"{one.device}:{one.rest}" if one.rest else one.device
-        for one in targets
-        if one.device not in ("", *KERNEL_INTERFACES)
+        f"{target.device}:{target.renderer}" if target.renderer else target.device
+        for target in targets
+        if target.device not in ("", *KERNEL_INTERFACES)
     ]
     return ";".join(parts), refused

@@ -55,9 +55,9 @@ def present(registry: Registry) -> Iterator[Adapter]:
         bus = (text(driver.get("matchingdeviceid")) or "").partition("\\")[0].upper()
         if bus and bus not in devices:
             devices[bus] = dict(_devices(registry, bus))
-        found = devices.get(bus, {}).get(f"{CLASS}\\{name}")
-        if found:
-            adapter = Adapter(int(name), found[0], driver, found[1])
+        device = devices.get(bus, {}).get(f"{CLASS}\\{name}")
+        if device:
+            adapter = Adapter(int(name), device[0], driver, device[1])
             if _is_listed(registry, adapter):
                 yield adapter
 
@@ -65,8 +65,8 @@ def present(registry: Registry) -> Iterator[Adapter]:
 def _devices(registry: Registry, bus: str) -> Iterator[tuple[str, tuple[str, Mapping[str, Any]]]]:
     """Yield (class key, (instance path, values)) of each display adapter on a bus, ever seen."""
     for hardware in registry.keys(f"Enum\\{bus}"):
-        for one in registry.keys(f"Enum\\{bus}\\{hardware}"):
-            instance = f"{bus}\\{hardware}\\{one}"
+        for place in registry.keys(f"Enum\\{bus}\\{hardware}"):
+            instance = f"{bus}\\{hardware}\\{place}"
             device = registry.values(f"Enum\\{instance}")
             owner = (text(device.get("driver")) or "").lower()
             if owner.startswith(CLASS):
@@ -77,5 +77,5 @@ def _is_listed(registry: Registry, adapter: Adapter) -> bool:
     if not adapter.service:
         return False
     listed = registry.values(f"Services\\{adapter.service}\\Enum")
-    wanted = adapter.instance.lower()
-    return any(name.isdecimal() and str(at).lower() == wanted for name, at in listed.items())
+    instance = adapter.instance.lower()
+    return any(name.isdecimal() and str(path).lower() == instance for name, path in listed.items())

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from probe_core.sysfs.pci import identity_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from probe_core.api import PciDoc
+
+# Part of an instance path → how many hexadecimal digits it has.
 _PARTS = {"VEN": 4, "DEV": 4, "SUBSYS": 8, "REV": 2}
 
 
-def pci(instance: str, device: Mapping[str, Any]) -> dict[str, str]:
+def pci(instance: str, device: Mapping[str, Any]) -> PciDoc:
     """Return the PCI ids of ``PCI\\VEN_10DE&DEV_2684&SUBSYS_889A1043&REV_A1\\…``; {} of others.
 
     Windows writes the subsystem's device before its vendor; the class is in the compatible ids
@@ -18,32 +23,31 @@ def pci(instance: str, device: Mapping[str, Any]) -> dict[str, str]:
     """
     if not instance.upper().startswith("PCI\\"):
         return {}
-    found = _fields(instance.split("\\")[1])
-    if "VEN" not in found or "DEV" not in found:
+    fields = _fields(instance.split("\\")[1])
+    if "VEN" not in fields or "DEV" not in fields:
         return {}
-    ids = {"id": f"{found['VEN']}:{found['DEV']}"}
-    subsystem = found.get("SUBSYS", "00000000")
-    if subsystem != "00000000":
-        ids["subsystem"] = f"{subsystem[4:]}:{subsystem[:4]}"
-    if "REV" in found:
-        ids["revision"] = found["REV"]
+    numbers = {"vendor": fields["VEN"], "device": fields["DEV"]}
+    if board := fields.get("SUBSYS"):
+        numbers |= {"subsystem_vendor": board[4:], "subsystem_device": board[:4]}
+    if revision := fields.get("REV"):
+        numbers["revision"] = revision
     if code := _class(device.get("compatibleids")):
-        ids["class"] = code
-    return ids
+        numbers["class"] = code
+    return identity_of(lambda name: int(numbers[name], 16) if name in numbers else None)
 
 
 def _fields(hardware: str) -> dict[str, str]:
-    found = {}
+    fields = {}
     for part in hardware.split("&"):
         name, _, digits = part.partition("_")
         if _PARTS.get(name.upper()) == len(digits) and _is_hex(digits):
-            found[name.upper()] = digits.lower()
-    return found
+            fields[name.upper()] = digits.lower()
+    return fields
 
 
 def _class(compatible: object) -> str | None:
-    for one in compatible if isinstance(compatible, list) else []:
-        code = str(one).upper().partition("CC_")[2].partition("&")[0]
+    for name in compatible if isinstance(compatible, list) else []:
+        code = str(name).upper().partition("CC_")[2].partition("&")[0]
         if len(code) == 6 and _is_hex(code):
             return code.lower()
     return None
@@ -60,8 +64,8 @@ def address(device: Mapping[str, Any]) -> tuple[int, int, int] | None:
     %2, function %3;(1,0,0)``. Numbers are decimal. It has no PCI segment, so a bus beyond 255, as
     machines with several segments number them, is no address that other probers would share.
     """
-    place = str(device.get("locationinformation") or "")
-    inner = place.rpartition("(")[2].rpartition(")")[0].split(",")
+    location = str(device.get("locationinformation") or "")
+    inner = location.rpartition("(")[2].rpartition(")")[0].split(",")
     try:
         bus, slot, function = (int(part) for part in inner)
     except ValueError:

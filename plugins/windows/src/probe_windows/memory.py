@@ -19,10 +19,11 @@ SIZE = "hardwareinformation.qwmemorysize"
 ADRENO = "ACPI\\QCOM"
 """How the instance path of a Qualcomm GPU begins: it is part of the processor, not on PCI."""
 
+# A smaller total is no size: the core takes none below it either.
 _MIB = 1 << 20
 
 
-def tell(
+def describe(
     sighting: dict[str, Any], adapter: Adapter, place: tuple[int, int, int] | None, arch: str
 ) -> None:
     """Put the memory into `sighting`.
@@ -31,18 +32,18 @@ def tell(
     """
     unknown: dict[str, str] = sighting["unknown"]
     size = number(adapter.driver.get(SIZE))
-    known = size if size and size >= _MIB else None
+    vram = size if size and size >= _MIB else None
     own = False if adapter.instance.startswith(ADRENO) else _is_own(sighting, place, arch)
-    memory: dict[str, Any] = {"parts": {"vram": known}} if known else {}
+    memory: dict[str, Any] = {"parts": {"vram": vram}} if vram else {}
     if own is not None:
         memory["kind"] = "dedicated" if own else "unified"
     else:
-        unknown["memory.kind"] = "the registry does not tell a card from an integrated GPU"
-    if own and known:
-        memory["total"] = known
+        unknown["memory.kind"] = "the registry does not distinguish a card from an integrated GPU"
+    if own and vram:
+        memory["total"] = vram
     elif own is not False:
-        why = "its size is known, but not whether a program can use more" if known else "no size"
-        unknown["memory.total"] = f"HardwareInformation.qwMemorySize: {why}"
+        reason = "its size is known, but not whether a program can use more" if vram else "no size"
+        unknown["memory.total"] = f"HardwareInformation.qwMemorySize: {reason}"
     if memory:
         sighting["memory"] = memory
 
@@ -61,6 +62,6 @@ def _is_own(sighting: dict[str, Any], place: tuple[int, int, int] | None, arch: 
         return True if arch == "x86_64" else None
     if vendor == "intel":
         return False if place[:2] == (0, 2) else (True if place[0] else None)
-    words = str(sighting.get("name") or "").split()
-    is_card = vendor == "amd" and "RX" in words and words[-1] != "Graphics"
+    name = str(sighting.get("name") or "").split()
+    is_card = vendor == "amd" and "RX" in name and name[-1] != "Graphics"
     return True if is_card else None

@@ -28,14 +28,14 @@ def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
         registry = Registry()
     except ImportError as error:
         raise Unavailable(f"the registry cannot be read: {error}", code="no-registry") from None
-    found = list(adapters.present(registry))
-    if not found:
+    present = list(adapters.present(registry))
+    if not present:
         return not_applicable("the registry lists no display adapter that is there now")
-    said = [_sighting(adapter, request.machine.arch) for adapter in found]
-    return said + [
-        _no_driver(one["ids"][0])
-        for one, adapter in zip(said, found, strict=True)
-        if adapter.basic and one["kind"] == "gpu"
+    sightings = [_sighting(adapter, request.machine.arch) for adapter in present]
+    return sightings + [
+        _no_driver(sighting["ids"][0])
+        for sighting, adapter in zip(sightings, present, strict=True)
+        if adapter.basic and sighting["kind"] == "gpu"
     ]
 
 
@@ -43,9 +43,10 @@ def _no_driver(device: str) -> dict[str, Any]:
     return finding(
         "driver-not-loaded",
         device=device,
+        step="driver",
         what=f"{device} runs with the Microsoft Basic Display Adapter",
         why="no driver of its vendor is installed, or Windows turned it off after an error",
-        fix="install the vendor's driver; Device Manager tells why one does not start",
+        fix="install the vendor's driver; Device Manager shows why one does not start",
     )
 
 
@@ -73,7 +74,7 @@ def _sighting(adapter: Adapter, arch: str) -> dict[str, Any]:
         sighting["unknown"]["name"] = "the basic driver names itself, not the GPU"
     sighting["driver"] = _driver(adapter)
     if sighting["kind"] == "gpu":
-        memory.tell(sighting, adapter, place, arch)
+        memory.describe(sighting, adapter, place, arch)
     return sighting
 
 
@@ -91,14 +92,14 @@ def _driver(adapter: Adapter) -> dict[str, str]:
 
     31.0.15.3598 is 535.98 (NVIDIA's release notes name both).
     """
-    found = {"name": adapter.service or ""}
+    driver = {"name": adapter.service or ""}
     version = text(adapter.driver.get("driverversion"))
     digits = (version or "").replace(".", "")
-    ours = found["name"].lower() == "nvlddmkm"
+    ours = driver["name"].lower() == "nvlddmkm"
     if version and ours and len(digits) > 5 and digits.isdecimal():
-        found |= {"version": f"{digits[-5:-2]}.{digits[-2:]}", "windows_version": version}
+        driver |= {"version": f"{digits[-5:-2]}.{digits[-2:]}", "windows_version": version}
     elif version:
-        found["version"] = version
+        driver["version"] = version
     if date := text(adapter.driver.get("driverdate")):
-        found["date"] = date
-    return found
+        driver["date"] = date
+    return driver

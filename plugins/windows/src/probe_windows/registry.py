@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 ROOT = r"SYSTEM\CurrentControlSet"
 LIMIT = 4096
-"""Subkeys or values read of one key at most."""
+"""Subkeys or values read of one key at most: a bound alone, drivers write some hundred values."""
 
 
 class Registry:
@@ -34,18 +34,18 @@ class Registry:
 
         The registry does not tell "DriverDesc" from "driverdesc".
         """
-        found = self._all(path, "EnumValue")
-        return {str(name).lower(): value for name, value, _kind in found}
+        triples = self._all(path, "EnumValue")
+        return {str(name).lower(): value for name, value, _kind in triples}
 
     def _all(self, path: str, function: str) -> list[Any]:
-        found: list[Any] = []
+        entries: list[Any] = []
         try:
             with self._winreg.OpenKey(self._winreg.HKEY_LOCAL_MACHINE, f"{ROOT}\\{path}") as key:
-                while len(found) < LIMIT:
-                    found.append(getattr(self._winreg, function)(key, len(found)))
+                while len(entries) < LIMIT:
+                    entries.append(getattr(self._winreg, function)(key, len(entries)))
         except OSError:  # no such key, no right to read it, or the end of the list
             pass
-        return found
+        return entries
 
 
 def text(value: object) -> str | None:

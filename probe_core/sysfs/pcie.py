@@ -1,0 +1,223 @@
+"""Reads a device's PCIe link: the slowest hop between it and the host, and its own hop beside it.
+
+A device's own link files tell the hop to the bridge above it. That hop is no answer where a switch
+lies between: cards since AMD's Navi 10 and Intel's Arc carry one themselves, whose inner side shows
+another rate than the slot, and a server's switch may have a narrow uplink. What data can reach the
+device at is the slowest hop's rate; pcie_bandwidth_available() of the kernel walks up the same way.
+"""
+
+from __future__ import annotations
+
+from probe_core.sysfs import power
+from probe_core.sysfs.pci import hexadecimal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probe_core.machine import Machine
+    from probe_core.model.document import LinkDoc
+
+__all__ = ["GENERATIONS", "Hop", "document", "hops", "links", "local_document", "route"]
+
+# Per lane and second: raw rate (GT/s) → generation, and what the line code leaves of the rate.
+# PCIe base specification: 8b/10b to generation 2, 128b/130b to 5, 242 of 256 flit bytes from 6 on.
+GENERATIONS = {
+    2.5: (1, 8 / 10),
+    5.0: (2, 8 / 10),
+    8.0: (3, 128 / 130),
+    16.0: (4, 128 / 130),
+    32.0: (5, 128 / 130),
+    64.0: (6, 242 / 256),
+    128.0: (7, 242 / 256),
+}
+"""Gigatransfers per second and lane → (PCIe generation, share of the transfers that is data)."""
+
+MAX_WIDTH = 32
+"""Lanes at most: 63 is what a function that fell off the bus answers, 255 one without a link."""
+
+MAX_DEPTH = 32
+"""Bridges looked at above a device: a bound alone, chains of docks and switches stay far below."""
+
+_INTEL, _DISPLAY, _BRIDGE = 0x8086, 0x03, 0x0604
+
+
+class Hop:
+    """One link between a device and the host, as the end nearer to the device reports it.
+
+    `address` is that end's PCI address, `width` lanes and `gts` gigatransfers per second and lane
+    in use now, `max_width` and `max_gts` what this end can do (None when it does not tell).
+    """
+
+    __slots__ = ("address", "gts", "max_gts", "max_width", "width")
+
+    def __init__(
+        self,
+        address: str,
+        width: int,
+        gts: float,
+        max_width: int | None = None,
+        max_gts: float | None = None,
+    ) -> None:
+        self.address = address
+        self.width = width
+        self.gts = gts
+        self.max_width = max_width
+        self.max_gts = max_gts
+
+    @property
+    def generation(self) -> int:
+        """The PCIe generation of the rate in use."""
+        return GENERATIONS[self.gts][0]
+
+    @property
+    def bandwidth(self) -> int:
+        """Bytes per second in one direction, line code taken off; packets cost some more."""
+        return int(self.gts * 1e9 * self.width * GENERATIONS[self.gts][1] / 8)
+
+    def fields(self) -> LinkDoc:
+        """Return the figures as a sighting's link has them."""
+        figures: LinkDoc = {
+            "kind": "pcie",
+            "peer": None,
+            "width": self.width,
+            "gts": self.gts,
+            "generation": self.generation,
+            "bandwidth": self.bandwidth,
+        }
+        if self.max_width is not None:
+            figures["max_width"] = self.max_width
+        if self.max_gts is not None:
+            figures["max_gts"] = self.max_gts
+        return figures
+
+
+def links(machine: Machine, folder: str) -> list[LinkDoc]:
+    """Return a sighting's ``links``: the PCIe link of the device at `folder`, or nothing.
+
+    Nothing is returned for an integrated device, for one that sleeps (its files are not read), and
+    where the files cannot be believed.
+    """
+    link = document(hops(machine, folder))
+    return [link] if link else []
+
+
+def document(chain: Sequence[Hop]) -> LinkDoc | None:
+    """Return a sighting's link of the hops from a device up to the host.
+
+    ``width``, ``gts``, ``generation``, ``bandwidth``, ``max_width`` and ``max_gts`` are the slowest
+    hop's, ``local_…`` the device's own; ``limited_by`` is the address of the bridge whose link is
+    the slowest, where that is not the device's own.
+    """
+    if not chain:
+        return None
+    # Of hops that are equally slow the nearest to the device counts.
+    slowest = min(chain, key=lambda hop: hop.bandwidth)
+    link = slowest.fields() | local_document(chain[0])
+    if slowest is not chain[0]:
+        link["limited_by"] = slowest.address
+    return link
+
+
+def local_document(hop: Hop) -> LinkDoc:
+    """Return a sighting's link of which nothing but the device's own hop is known."""
+    link: LinkDoc = {
+        "kind": "pcie",
+        "peer": None,
+        "local_width": hop.width,
+        "local_gts": hop.gts,
+        "local_generation": hop.generation,
+        "local_bandwidth": hop.bandwidth,
+    }
+    if hop.max_width is not None:
+        link["local_max_width"] = hop.max_width
+    if hop.max_gts is not None:
+        link["local_max_gts"] = hop.max_gts
+    return link
+
+
+def hops(machine: Machine, folder: str) -> list[Hop]:
+    """Return the links from the device at `folder` up to the host, its own first.
+
+    A link has two ends that agree on width and rate, so one is read, the nearer to the device: in
+    a virtual machine the other end may be an emulated bridge with figures of its own. Hops that
+    tell nothing are left out; without the device's own there are none.
+    """
+    # First of all the device itself: while it sleeps, so may the bridges above it.
+    if power.asleep(power.status(machine, folder)):
+        return []
+    ends = route(machine, folder)[::2]
+    own = _hop(machine, ends[0]) if ends else None
+    if own is None or _is_inside_a_card(machine, ends[0], own):
+        return []
+    awake = (end for end in ends[1:] if not power.asleep(power.status(machine, end)))
+    return [own, *(hop for end in awake if (hop := _hop(machine, end)))]
+
+
+def route(machine: Machine, folder: str) -> list[str]:
+    """Return the real folders in /sys from the device at `folder` up to its root port.
+
+    Below PCIe every second one is the lower end of a link: device, bridge, bridge, root port are
+    two links. The bridges on an Intel card are left out with the GPU's own function: the figures
+    inside the card are constants (2.5 GT/s x1), and Intel's Level Zero driver reads the card's
+    upstream port instead (compute-runtime, LinuxSysmanImp::getPciCardBusDirectoryPath).
+    """
+    folders: list[str] = []
+    path = machine.realpath(folder)
+    # The folder of a root bus is "pci0000:00": one colon where an address has two.
+    while (name := path.rpartition("/")[2]).count(":") == 2 and len(folders) < MAX_DEPTH:
+        folders.append(path)
+        path = path[: -len(name) - 1]
+    return folders[2:] if _has_switch_of_its_own(machine, folders) else folders
+
+
+def _has_switch_of_its_own(machine: Machine, folders: Sequence[str]) -> bool:
+    """Return whether it is an Intel GPU below two bridges of Intel's and a port above them."""
+    return (
+        len(folders) > 3
+        and _is_intel_display(machine, folders[0])
+        and all(
+            hexadecimal(machine, f"{bridge}/vendor") == _INTEL
+            and (hexadecimal(machine, f"{bridge}/class") or 0) >> 8 == _BRIDGE
+            for bridge in folders[1:3]
+        )
+    )
+
+
+def _is_inside_a_card(machine: Machine, folder: str, hop: Hop) -> bool:
+    """Return whether the hop is the constant inside an Intel card whose switch is not to be seen.
+
+    A guest gets the GPU's function without the switch above it.
+    """
+    return (hop.gts, hop.width) == (2.5, 1) and _is_intel_display(machine, folder)
+
+
+def _is_intel_display(machine: Machine, folder: str) -> bool:
+    return (
+        hexadecimal(machine, f"{folder}/vendor") == _INTEL
+        and (hexadecimal(machine, f"{folder}/class") or 0) >> 16 == _DISPLAY
+    )
+
+
+def _hop(machine: Machine, folder: str) -> Hop | None:
+    """Read one end of a link, which must be awake; None when its figures are none."""
+    width, gts = _width(machine, folder, "current"), _gts(machine, folder, "current")
+    if not width or gts not in GENERATIONS:
+        return None
+    maxima = _width(machine, folder, "max"), _gts(machine, folder, "max")
+    return Hop(folder.rpartition("/")[2], width, gts, *maxima)
+
+
+def _gts(machine: Machine, folder: str, which: str) -> float | None:
+    """Return "16.0 GT/s PCIe" as 16.0; "Unknown", which kernels also write, as None."""
+    parts = (machine.read(f"{folder}/{which}_link_speed", 64) or "").split()
+    try:
+        rate = float(parts[0]) if parts[1:2] == ["GT/s"] else None
+    except ValueError:
+        return None
+    return rate if rate in GENERATIONS else None
+
+
+def _width(machine: Machine, folder: str, which: str) -> int | None:
+    width = machine.read_int(f"{folder}/{which}_link_width")
+    return width if width and 0 < width <= MAX_WIDTH else None
