@@ -1,8 +1,7 @@
 """Joins what a chip's counts give with what its vendor publishes and what the data overrides."""
 
-from probe_chipdb.columns import CHIP
 from probe_chipdb.peaks import Peak, from_rates
-from probe_chipdb.text import parts
+from probe_chipdb.row import CHIP, parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,12 +3,24 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from probe_chipdb import columns
 from probe_chipdb.brand import brand_key
 from probe_chipdb.entry.judge import Data
+from probe_chipdb.row import (
+    ARCH,
+    BRAND,
+    CHIP,
+    CLOCK,
+    CPUID,
+    MEMORY,
+    MIDR,
+    OVERRIDE,
+    PUBLISHED,
+    SOURCE,
+    escape,
+    scalar,
+)
 from probe_chipdb.spelling import normalise, with_die
 from probe_chipdb.table import Table
-from probe_chipdb.text import escape, scalar
 
 Row = list[str]
 _LISTS = frozenset((
@@ -16,11 +28,11 @@ _LISTS = frozenset((
     "metal_family", "prefix", "suffix", "exact",
 ))  # fmt: skip
 _INNER = {
-    "published": columns.PUBLISHED,
-    "override": columns.OVERRIDE,
-    "cpuid": columns.CPUID,
-    "midr": columns.MIDR,
-    "brand": columns.BRAND,
+    "published": PUBLISHED,
+    "override": OVERRIDE,
+    "cpuid": CPUID,
+    "midr": MIDR,
+    "brand": BRAND,
 }
 
 
@@ -34,7 +46,7 @@ def texts(data: Data) -> dict[str, str]:
     chips = [_chip(chip) for chip in data.chips.values()]
     archs = [_arch(name, arch) for name, arch in data.archs.items()]
     sources = [
-        [key, *(scalar(source.get(column)) for column in columns.SOURCE[1:])]
+        [key, *(scalar(source.get(column)) for column in SOURCE[1:])]
         for key, source in data.sources.items()
     ]
     return {
@@ -54,12 +66,12 @@ def _lines(rows: Iterable[Row]) -> str:
 
 def _chip(chip: Mapping[str, Any]) -> Row:
     row = []
-    for column in columns.CHIP:
+    for column in CHIP:
         value = chip.get(column)
         if column == "clock":
-            row.append(_parts(value, columns.CLOCK))
+            row.append(_parts(value, CLOCK))
         elif column == "memory":
-            row.append(_parts(value, columns.MEMORY))
+            row.append(_parts(value, MEMORY))
         elif column == "explain":
             row.append("|".join(f"{key};{escape(why)}" for key, why in (value or {}).items()))
         else:
@@ -70,7 +82,7 @@ def _chip(chip: Mapping[str, Any]) -> Row:
 def _arch(name: str, arch: Mapping[str, Any]) -> Row:
     match = arch.get("match", {})
     row = [name]
-    for column in columns.ARCH[1:]:
+    for column in ARCH[1:]:
         if column == "rates":
             row.append(_rates(arch.get("rates", {}), "|"))
         elif column == "sparse":

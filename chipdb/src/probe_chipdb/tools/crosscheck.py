@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe_chipdb.chip_peaks import TOLERANCE
-from probe_chipdb.columns import CHIP
 from probe_chipdb.database import Database
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.peaks import Peak, find
-from probe_chipdb.text import parts
+from probe_chipdb.row import CHIP, parts
 
 
 class Figure:

@@ -7,8 +7,8 @@ from probe_chipdb.database import Database
 from probe_chipdb.entry.judge import Data
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.entry.rows import chip_keys
+from probe_chipdb.exclusions import exclusion
 from probe_chipdb.spelling import is_generic, normalise
-from probe_chipdb.veto import why_no_chip
 
 
 def problems(data: Data, db: Database) -> Iterator[Problem]:
@@ -51,7 +51,7 @@ def _rates(file: str, shown: str, arch: dict[str, Any]) -> Iterator[Problem]:
 def _names(db: Database, file: str, shown: str, chip: dict[str, Any]) -> Iterator[Problem]:
     for name in (chip["name"], *chip.get("aliases", ())):
         key = normalise(name)
-        if why := why_no_chip(name, None):
+        if why := exclusion(name, None):
             yield Problem(file, shown, "aliases", f"{name!r} can never match: {why}", "remove it")
         elif is_generic(key) and len(db.ids(f"n:{key}")) == 1:
             yield Problem(
@@ -61,7 +61,7 @@ def _names(db: Database, file: str, shown: str, chip: dict[str, Any]) -> Iterato
                 f"{name!r} names no product, yet only this chip has it",
                 "remove it, or give it to every chip that it may mean",
             )
-    if why := why_no_chip(None, next(iter(chip.get("pci", ())), None)):
+    if why := exclusion(None, next(iter(chip.get("pci", ())), None)):
         yield Problem(file, shown, "pci", why, "remove the chip")
 
 
