@@ -29,8 +29,8 @@ print((time.perf_counter() - start) * 1000, match.chip is not None)
 def synthetic(count: int, into: Path) -> Path:
     """A table of `count` chips with six keys each; the path that `table.py` would have there."""
     sys.path.insert(0, str(SRC))
-    from probe_chipdb.entry.judge import Data
-    from probe_chipdb.entry.rows import texts
+    from probe_chipdb.entry.pack import texts
+    from probe_chipdb.entry.validate import Data
     from probe_chipdb.tools.build import rendered
 
     data = Data()

@@ -28,13 +28,16 @@ class Peak:
     clock, mhz: which clock ("boost", "matrix", "base", "max" ...), and its MHz where known.
     low: the figure at the lowest boost clock that the vendor allows (laptops), else None.
     published: the vendor's own figure for the same key, where one is recorded.
-    source: how the number came about, and from which documents.
+    basis: "derived" from units, rate and clock; "published" where the vendor's figure is all there
+        is; "override" where the data replaces the formula.
+    source: how the number came about, and from which documents, for people.
     confidence: "vendor" (published, or confirmed by the published figure), "derived",
         "measured" or "community".
     """
 
     __slots__ = (
         "accumulate",
+        "basis",
         "clock",
         "confidence",
         "dtype",
@@ -60,6 +63,7 @@ class Peak:
         mhz: float | None = None,
         low: float | None = None,
         published: float | None = None,
+        basis: str = "derived",
     ) -> None:
         dtype, path, accumulate, *variant = rate.split(".")
         self.dtype = dtype
@@ -72,6 +76,7 @@ class Peak:
         self.mhz = mhz
         self.low = low
         self.published = published
+        self.basis = basis
         self.source = source
         self.confidence = confidence
 
@@ -133,15 +138,18 @@ def from_rates(
 ) -> list[Peak]:
     """Every dense and sparse peak of `units` of an architecture.
 
-    clocks maps "vector" and "matrix" to (label, MHz); source tells where units and clock came
+    clocks maps "vector" and "matrix" to (label, MHz); source says where units and clock came
     from; low_mhz is the bottom of a laptop's range.
     """
+    # The vendor vouches for the rates, not for the product of three numbers.
+    confidence = "derived" if arch.confidence == "vendor" else arch.confidence
     peaks = []
     for rate, ops in arch.rates.items():
         label, mhz = clocks["matrix" if ".matrix." in rate else "vector"]
         for sparsity in SPARSITIES if rate in arch.sparse_keys else SPARSITIES[:1]:
-            factor = arch.sparse_factor if sparsity == "sparse" else 1
-            per_mhz = units * ops * factor / 1e6
+            per_clock = ops * arch.sparse_factor if sparsity == "sparse" else ops
+            per_mhz = units * per_clock / 1e6
+            formula = f"{_plain(units)} {arch.unit} x {_plain(per_clock)} op/clk"
             peaks.append(
                 Peak(
                     rate,
@@ -150,9 +158,8 @@ def from_rates(
                     clock=label,
                     mhz=mhz,
                     low=per_mhz * low_mhz if low_mhz else None,
-                    source=f"{_plain(units)} {arch.unit} x {_plain(ops * factor)} op/clk"
-                    f" x {_plain(mhz)} MHz {label}; {source}",
-                    confidence=arch.confidence if arch.confidence != "vendor" else "derived",
+                    source=f"{formula} x {_plain(mhz)} MHz {label}; {source}",
+                    confidence=confidence,
                 )
             )
     return peaks

@@ -8,7 +8,7 @@ from probe_chipdb.arch import Arch
 from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
-from probe_chipdb.entry.rows import to_table
+from probe_chipdb.entry.pack import to_table
 from probe_chipdb.row import CHIP, CLOCK, MEMORY, unescape
 
 _SKIPPED = ("id", "published", "override", "explain")  # they show in the peaks
