@@ -79,31 +79,31 @@ def rates_of(text: str) -> dict[str, float]:
 
 def shared(archs: list[Arch]) -> Arch:
     """What all of these have in common: the rates on which they agree, under a joint id."""
-    first, *others = archs
-    if not others:
+    first, *siblings = archs
+    if not siblings:
         return first
-    joint = first.with_rates(_agreed_rates(first, others))
+    joint = first.with_rates(_agreed_rates(first, siblings))
     joint.id = "+".join(arch.id for arch in archs)
     joint.name = " or ".join(arch.name for arch in archs)
-    if any(arch.family != first.family for arch in others):
+    if any(arch.family != first.family for arch in siblings):
         joint.family = ""
-    joint.sparse_keys = _agreed_sparse_keys(first, others)
+    joint.sparse_keys = _agreed_sparse_keys(first, siblings)
     joint.sources = tuple(dict.fromkeys(key for arch in archs for key in arch.sources))
     joint.confidence = "derived"
     joint.note = "only the rates that all of them share"
     return joint
 
 
-def _agreed_rates(first: Arch, others: list[Arch]) -> dict[str, float]:
+def _agreed_rates(first: Arch, siblings: list[Arch]) -> dict[str, float]:
     return {
         key: ops
         for key, ops in first.rates.items()
-        if all(arch.rates.get(key) == ops for arch in others)
+        if all(arch.rates.get(key) == ops for arch in siblings)
     }
 
 
-def _agreed_sparse_keys(first: Arch, others: list[Arch]) -> frozenset[str]:
+def _agreed_sparse_keys(first: Arch, siblings: list[Arch]) -> frozenset[str]:
     """The rates that sparsity multiplies in all of them, if it does so by the same factor."""
-    if any(arch.sparse_factor != first.sparse_factor for arch in others):
+    if any(arch.sparse_factor != first.sparse_factor for arch in siblings):
         return frozenset()
-    return first.sparse_keys.intersection(*(arch.sparse_keys for arch in others))
+    return first.sparse_keys.intersection(*(arch.sparse_keys for arch in siblings))

@@ -27,10 +27,10 @@ def near(db: "Database", query: str, n: int) -> tuple[Chip, ...]:
 
 def _score(typed: str, name: str) -> float:
     """0 (nothing alike) to 3: twice the share of common words, and the share of common letters."""
-    tokens, others = set(typed.split()), set(name.split())
-    common = len(tokens & others)
+    tokens, name_tokens = set(typed.split()), set(name.split())
+    common = len(tokens & name_tokens)
     # Letters alone count only from a common beginning: comparing all of a big table takes seconds.
     if not common and typed[:4] not in name:
         return 0.0
-    share = 2 * common / (len(tokens) + len(others))
+    share = 2 * common / (len(tokens) + len(name_tokens))
     return share + SequenceMatcher(None, typed, name).ratio()

@@ -5,8 +5,7 @@ compatible, architecture with unit count, name. A lower key may narrow what a hi
 open; where it disagrees, the higher wins with less confidence, and the conflict is kept.
 """
 
-from probe_chipdb import candidates
-from probe_chipdb.candidates import Candidates
+from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.query import Query
 
@@ -81,28 +80,28 @@ def match(db: "Database", arguments: "Arguments") -> Match:
 def _match(db: "Database", query: Query) -> Match:
     if reason := exclusion(query.name, query.pci):
         return Match(reason=f"no chip of the table: {reason}")
-    named = candidates.by_name(db, query)
-    strongest = candidates.by_hardware_id(db, query) or candidates.by_units(db, query, named)
-    if strongest:
-        _compare_with_name(strongest, named, query)
+    named = by_name(db, query)
+    candidates = by_hardware_id(db, query) or by_units(db, query, named)
+    if candidates:
+        _compare_with_name(candidates, named, query)
     elif named:
-        strongest = _by_name_alone(named, query)
+        candidates = _by_name_alone(named, query)
     else:
         from probe_chipdb.reasons import unknown
 
         return Match(reason=unknown(db, query))
-    return _decide(db, query, strongest)
+    return _decide(db, query, candidates)
 
 
-def _compare_with_name(found: Candidates, named: "list[Chip]", query: Query) -> None:
+def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
     """Let the name narrow what a stronger key left open, or note that it disagrees."""
-    both = [chip for chip in found.chips if chip in named]
-    if both:
-        found.chips = both
-    elif named and not query.generic_name and not _holds_design(found.chips, named):
-        ids = [", ".join(chip.id for chip in chips[:4]) for chips in (found.chips, named)]
-        found.conflicts.append(
-            f"{found.by} says {ids[0]}, but the name {query.name!r} says {ids[1]}"
+    common = [chip for chip in candidates.chips if chip in named]
+    if common:
+        candidates.chips = common
+    elif named and not query.generic_name and not _holds_design(candidates.chips, named):
+        ids = [", ".join(chip.id for chip in chips[:4]) for chips in (candidates.chips, named)]
+        candidates.conflicts.append(
+            f"{candidates.by} says {ids[0]}, but the name {query.name!r} says {ids[1]}"
         )
 
 
@@ -114,44 +113,48 @@ def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:
 
 
 def _by_name_alone(named: "list[Chip]", query: Query) -> Candidates:
-    found = Candidates("name", named)
+    candidates = Candidates("name", named)
     if query.pci and all(chip.pci for chip in named):
-        found.conflicts.append(
+        candidates.conflicts.append(
             f"the name is known, but its PCI id {query.pci} is not: a newer variant?"
         )
     if query.revision and not query.pci:
-        # A line of lspci gives the revision also where it gives no ids.
-        revision = f"@{query.revision}"
-        of_revision = [c for c in named if any(pci.endswith(revision) for pci in c.pci)]
-        found.chips = of_revision or named
-    return found
+        candidates.chips = [chip for chip in named if _has_revision(chip, query.revision)] or named
+    return candidates
 
 
-def _decide(db: "Database", query: Query, found: Candidates) -> Match:
+def _has_revision(chip: "Chip", revision: str) -> bool:
+    return any(pci.endswith(f"@{revision}") for pci in chip.pci)
+
+
+def _decide(db: "Database", query: Query, candidates: Candidates) -> Match:
     """One chip, if the live facts leave one; else what it may be."""
-    fitting = [chip for chip in found.chips if not misfit(chip, query)]
-    if len(found.chips) > 1 and len(fitting) != 1:
-        return _ambiguous(found, fitting, query)
-    chip = (fitting or found.chips)[0]
+    fitting = [chip for chip in candidates.chips if not misfit(chip, query)]
+    if len(candidates.chips) > 1 and len(fitting) != 1:
+        return _ambiguous(candidates, fitting, query)
+    chip = (fitting or candidates.chips)[0]
     if not fitting:
-        found.conflicts.append(f"{chip.id}: {misfit(chip, query)}")
+        candidates.conflicts.append(f"{chip.id}: {misfit(chip, query)}")
     level = 1
-    if found.by in _HARDWARE:
-        if reported := candidates.other_arch(db, chip, query):
-            found.conflicts.append(f"{chip.id} is {chip.arch}, but the driver says {reported}")
-        level = 1 if found.shared else 2
-    confidence = _CONFIDENCE[max(level - len(found.conflicts), 0)]
-    return Match(chip, found.by, confidence, (), tuple(found.conflicts))
+    if candidates.by in _HARDWARE:
+        if reported := other_arch(db, chip, query):
+            conflict = f"{chip.id} is {chip.arch}, but the driver reports {reported}"
+            candidates.conflicts.append(conflict)
+        level = 1 if candidates.shared else 2
+    confidence = _CONFIDENCE[max(level - len(candidates.conflicts), 0)]
+    return Match(chip, candidates.by, confidence, (), tuple(candidates.conflicts))
 
 
-def _ambiguous(found: Candidates, fitting: "list[Chip]", query: Query) -> Match:
+def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> Match:
     from probe_chipdb.reasons import ambiguous
 
     if not fitting:
-        found.conflicts.append("no candidate has the unit count and memory that the driver reports")
-    chips = fitting or found.chips
-    reason = ambiguous(found.by, chips, query)
-    return Match(None, found.by, None, tuple(chips), tuple(found.conflicts), reason)
+        candidates.conflicts.append(
+            "no candidate has the unit count and memory that the driver reports"
+        )
+    chips = fitting or candidates.chips
+    reason = ambiguous(candidates.by, chips, query)
+    return Match(None, candidates.by, None, tuple(chips), tuple(candidates.conflicts), reason)
 
 
 def misfit(chip: "Chip", query: Query) -> str | None:

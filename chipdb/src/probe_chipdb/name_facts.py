@@ -1,7 +1,7 @@
 """Reads what a device's name holds: ids, counts and a vendor, beside the product."""
 
 from probe_chipdb.decoration import MALI
-from probe_chipdb.pci_text import NONE, ids_in, is_hex, revision_in
+from probe_chipdb.pci_text import NONE, Ids, ids_in, is_hex, revision_in
 from probe_chipdb.spelling import MAX_LENGTH, claimed_vendor, is_generic, normalise, with_die
 
 TYPE_CHECKING = False
@@ -15,10 +15,8 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
     may_hold_ids: whether PCI ids in the name count; not where the device's own are known.
     Raises ValueError for an unknown kind.
     """
-    pci, subsystem, revision = ids_in(name, kind == "pci") if may_hold_ids else NONE
-    query.pci = query.pci or pci
-    query.subsystem = query.subsystem or subsystem
-    query.revision = query.revision or revision or revision_in(name)
+    ids = ids_in(name, kind == "pci") if may_hold_ids else NONE
+    _add_ids(query, name, ids)
     # "Intel GeForce" is no product of NVIDIA: what a name claims rules out as a vendor does.
     query.vendor = query.vendor or claimed_vendor(name)
     if name[:5].lower() in ("mali-", "immor", "apple"):
@@ -26,8 +24,16 @@ def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) 
         query.gpu_id = query.gpu_id or register_in(name)
     if kind == "dt":
         _add_compatibles(query, name)
-    elif not pci or "[" in name or "(0x" in name:
+    elif not ids[0] or "[" in name or "(0x" in name:
         _add_keys(query, name, kind)  # otherwise the text is an id, and no name
+
+
+def _add_ids(query: "Query", name: str, ids: Ids) -> None:
+    pci, subsystem, revision = ids
+    query.pci = query.pci or pci
+    query.subsystem = query.subsystem or subsystem
+    # A line of lspci gives the revision also where it gives no ids.
+    query.revision = query.revision or revision or revision_in(name)
 
 
 def _add_compatibles(query: "Query", text: str) -> None:

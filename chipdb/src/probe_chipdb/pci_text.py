@@ -32,9 +32,7 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
         return _machine_readable(lower)
     if "[" in lower and (ids := _bracketed(lower))[0]:
         return ids
-    if " device " in lower or "(0x" in lower:
-        return _with_vendor(lower)
-    return _plain(lower, only_ids)
+    return _unmarked(lower, only_ids)
 
 
 def revision_in(text: str | None) -> str:
@@ -58,6 +56,12 @@ def _bracketed(text: str) -> Ids:
         return NONE
     subsystem = pairs[1] if len(pairs) > 1 and "subsystem" in text else ""
     return pairs[0], subsystem, revision_in(text)
+
+
+def _unmarked(text: str, only_ids: bool) -> Ids:
+    if " device " in text or "(0x" in text:
+        return _with_vendor(text)
+    return _plain(text, only_ids)
 
 
 def _with_vendor(text: str) -> Ids:

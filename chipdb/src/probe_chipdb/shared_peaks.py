@@ -14,9 +14,9 @@ def shared_peaks(chips: "tuple[Chip, ...]", units: int | None) -> tuple[Peak, ..
     """The peaks on which all chips agree; a product without a figure agrees with none."""
     if not chips:
         return ()
-    first, *others = (chip.peaks(units=units) for chip in chips)
-    agreed = tuple(peak for peak in first if all(_in(peak, peaks) for peaks in others))
-    if others:
+    first, *rivals = (chip.peaks(units=units) for chip in chips)
+    agreed = tuple(peak for peak in first if all(_in(peak, peaks) for peaks in rivals))
+    if rivals:
         names = ", ".join(chip.id for chip in chips[:4]) + (" ..." if len(chips) > 4 else "")
         for peak in agreed:
             peak.source = f"the same for all of {names}: {peak.source}"

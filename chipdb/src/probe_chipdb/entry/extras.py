@@ -110,9 +110,9 @@ def _drop_built_keys(data: Data, id_: str, chip: "ChipEntry", built: "Table") ->
 def _report_shared_keys(data: Data, id_: str, chip: "ChipEntry", packages: "list[Table]") -> None:
     """Two packages with one key: neither is better, so the key answers "one of", and says so."""
     for key in _keys(chip):
-        others = [other for table in packages for other in table.ids(key)]
-        if others:
-            fault = f"it means {', '.join(others)} too"
+        owners = [owner for table in packages for owner in table.ids(key)]
+        if owners:
+            fault = f"it means {', '.join(owners)} too"
             fix = "agree with the other vendor; until then it is ambiguous"
             _report_chip(data, id_, key, fault, fix)
 

@@ -149,12 +149,12 @@ def _top(field: str) -> str:
 
 def _good_part(value: object, spec: Spec | None) -> object:
     """What is still good of a table or list that holds something bad; None of anything else."""
-    if isinstance(value, dict) and isinstance(spec, Table):
-        good = {key: item for key, item in value.items() if _is_good(item, spec.keys.get(key))}
-        return good if all(key in good for key in spec.need) else None
     if isinstance(value, list) and isinstance(spec, ListOf):
         return [item for item in value if _is_good(item, spec.each)]
-    return None
+    if not (isinstance(value, dict) and isinstance(spec, Table)):
+        return None
+    good = {key: item for key, item in value.items() if _is_good(item, spec.keys.get(key))}
+    return good if all(key in good for key in spec.need) else None
 
 
 def _is_good(value: object, spec: Spec | None) -> bool:

@@ -30,8 +30,8 @@ def diff(old: Database, new: Database) -> Iterator[str]:
     after = {chip.id: chip for chip in new.chips()}
     yield from _section("Added", [_named(after[id_]) for id_ in after.keys() - before.keys()])
     yield from _section("Removed", [_named(before[id_]) for id_ in before.keys() - after.keys()])
-    both = sorted(before.keys() & after.keys())
-    changed = [(id_, list(_changes(before[id_], after[id_]))) for id_ in both]
+    ids = sorted(before.keys() & after.keys())
+    changed = [(id_, list(_changes(before[id_], after[id_]))) for id_ in ids]
     yield from _section(
         "Changed", [f"{id_}: {'; '.join(lines)}" for id_, lines in changed if lines]
     )

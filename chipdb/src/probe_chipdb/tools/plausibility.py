@@ -26,10 +26,10 @@ def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
     for id_, chip in data.chips.items():
         for fault in _faults(chip, db.chip(id_)):
             yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
-    for first, *others in indistinct(data.chips.values()):
+    for first, *twins in indistinct(data.chips.values()):
         fault = (
             "id",
-            f"nothing tells it from {', '.join(others)}",
+            f"nothing tells it from {', '.join(twins)}",
             "add units, memory or keys, or merge them",
         )
         yield Problem(data.where[f"chip:{first}"], f"chip {first!r}", *fault, level="warning")
