@@ -34,7 +34,10 @@ def test_found(db: Database, said: dict[str, str], id_: str, reason: str) -> Non
     "said", [{}, {"compute_capability": "1.0"}, {"gfx": "gfx1"}, {"name": "Fast 7"}]
 )
 def test_not_found(db: Database, said: dict[str, str]) -> None:
-    assert db.arch_for(**said) == (None, "no architecture of the table has what the driver says")
+    assert db.arch_for(**said) == (
+        None,
+        "no architecture of the table matches what the driver reports",
+    )
 
 
 def test_shared_rates(db: Database) -> None:

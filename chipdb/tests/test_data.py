@@ -91,12 +91,12 @@ def test_known_names(real: Database, kind: str, name: str, live: dict[str, int],
         ("metal", "Apple M3 Max", 2),
     ],
 )
-def test_shared_names_are_one_of(real: Database, kind: str, name: str, least: int) -> None:
+def test_shared_names_are_ambiguous(real: Database, kind: str, name: str, least: int) -> None:
     match = real.match(name=name, name_kind=kind)
     assert match.chip is None
     assert len(match.candidates) >= least
     assert match.reason is not None
-    assert match.reason.startswith("one of ")
+    assert match.reason.startswith("ambiguous: ")
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,14 @@ def test_one_chip(db: Database, asked: dict[str, object], answer: tuple[object, 
 @pytest.mark.parametrize(
     ("asked", "ids", "reason"),
     [
-        ({"name": "Acme Fast 1"}, ["acme/fast-1", "acme/fast-1-8gb"], "memory size would tell"),
-        ({"name": "Beta B Max"}, ["beta/b-30", "beta/b-40"], "unit count would tell"),
-        ({"name": "Beta Graphics"}, ["beta/b-30", "beta/b-40"], "unit count would tell"),
-        ({"pci": "aaaa:0009"}, ["acme/fast-1", "acme/fast-1-laptop"], "PCI id aaaa:0009 is shared"),
+        ({"name": "Acme Fast 1"}, ["acme/fast-1", "acme/fast-1-8gb"], "memory size would decide"),
+        ({"name": "Beta B Max"}, ["beta/b-30", "beta/b-40"], "unit count would decide"),
+        ({"name": "Beta Graphics"}, ["beta/b-30", "beta/b-40"], "unit count would decide"),
+        ({"pci": "aaaa:0009"}, ["acme/fast-1", "acme/fast-1-laptop"], "share the PCI id aaaa:0009"),
         (
             {"compute_capability": "8.9", "units": 100},
             ["acme/fast-1", "acme/fast-1-8gb"],
-            "architecture and unit count is shared; the memory size would tell",
+            "share the architecture and unit count; the memory size would decide",
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_pci_and_name_disagree(db: Database) -> None:
     match = db.match(pci="aaaa:0001", name="Acme Fast OEM")
     assert found(match) == ("acme/fast-1", "pci", "medium")
     assert match.conflicts == (
-        "pci says acme/fast-1, but the name 'Acme Fast OEM' says acme/fast-oem",
+        "the PCI id aaaa:0001 means acme/fast-1, but the name 'Acme Fast OEM' means acme/fast-oem",
     )
 
 
@@ -130,7 +130,7 @@ def test_memory_bounds(db: Database) -> None:
 def test_pci_and_driver_architecture_disagree(db: Database) -> None:
     match = db.match(pci="aaaa:0001", compute_capability="9.0")
     assert found(match) == ("acme/fast-1", "pci", "medium")
-    assert match.conflicts == ("acme/fast-1 is one, but the driver says compute capability 9.0",)
+    assert match.conflicts == ("acme/fast-1 is one, but the driver reports compute capability 9.0",)
 
 
 def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:

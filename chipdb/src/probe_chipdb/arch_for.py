@@ -58,7 +58,7 @@ def arch_for(db: "Database", facts: DriverFacts, name: str | None) -> "tuple[Arc
         archs = [arch for id_ in db.ids(key) if (arch := db.arch(id_))]
         if archs:
             return _choose(db, archs, normalise(name or ""), description)
-    return None, "no architecture of the table has what the driver says"
+    return None, "no architecture of the table matches what the driver reports"
 
 
 def _choose(
@@ -71,9 +71,7 @@ def _choose(
         return fitting[0], f"{description}, and the product class of {name!r}"
     joint = db.arch("+".join(arch.id for arch in archs))
     ids = ", ".join(arch.id for arch in archs)
-    reason = (
-        f"{description} covers {ids}, and the name does not tell which: only shared rates count"
-    )
+    reason = f"{description} covers {ids}, and the name does not decide: only shared rates count"
     return joint, reason
 
 

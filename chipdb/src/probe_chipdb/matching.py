@@ -99,10 +99,10 @@ def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query
     if common:
         candidates.chips = common
     elif named and not query.generic_name and not _holds_design(candidates.chips, named):
-        ids = [", ".join(chip.id for chip in chips[:4]) for chips in (candidates.chips, named)]
-        candidates.conflicts.append(
-            f"{candidates.by} says {ids[0]}, but the name {query.name!r} says {ids[1]}"
-        )
+        from probe_chipdb.reasons import disagreement
+
+        conflict = disagreement(candidates.by, candidates.chips, named, query)
+        candidates.conflicts.append(conflict)
 
 
 def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:

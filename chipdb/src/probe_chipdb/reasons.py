@@ -10,12 +10,18 @@ _MOST_NAMED = 8  # ids in one sentence; "Intel Graphics" alone is the name of 69
 
 
 def ambiguous(by: str, chips: "list[Chip]", query: "Query") -> str:
-    """The products that it may be, what they share, and what would choose among them."""
+    """The products that it may be, what they share, and what would decide among them."""
     ids = ", ".join(sorted({chip.id for chip in chips})[:_MOST_NAMED])
     uncounted = f" and {len(chips) - _MOST_NAMED} more" if len(chips) > _MOST_NAMED else ""
-    reason = f"one of {ids}{uncounted}: the {_key(by, query)} is shared"
+    reason = f"ambiguous: {ids}{uncounted} share the {_key(by, query)}"
     missing = " or ".join(_deciding_facts(chips, query))
-    return f"{reason}; the {missing} would tell" if missing else reason
+    return f"{reason}; the {missing} would decide" if missing else reason
+
+
+def disagreement(by: str, chips: "list[Chip]", named: "list[Chip]", query: "Query") -> str:
+    """Which products the stronger key and the name mean, where they mean different ones."""
+    by_key, by_name = (", ".join(chip.id for chip in several[:4]) for several in (chips, named))
+    return f"the {_key(by, query)} means {by_key}, but the name {query.name!r} means {by_name}"
 
 
 def _key(by: str, query: "Query") -> str:
@@ -47,7 +53,7 @@ def unknown(db: "Database", query: "Query") -> str:
     if query.dt:
         failures.append(f"no chip is compatible with {', '.join(query.dt)}")
     if query.gfx and not query.name_key:
-        failures.append(f"{query.gfx} is an architecture, not a product: the unit count would tell")
+        failures.append(f"{query.gfx} is an architecture, not a product: the unit count decides")
     if query.name_key:
         failures += _unknown_name(db, query)
     return "; ".join(failures) or "nothing that identifies a chip was given"
@@ -59,6 +65,6 @@ def _unknown_name(db: "Database", query: "Query") -> list[str]:
     failures = [f"no chip is named {query.name!r}{other}"]
     if query.generic_name:
         failures.append(
-            "the name names no product: a PCI id, or architecture and units, would tell"
+            "the name names no product: a PCI id, or architecture and units, would decide"
         )
     return failures
