@@ -34,7 +34,7 @@ SCHEMA = 1
 """The report's schema number: raised only when a field changes meaning, never for additions."""
 
 
-def with_cpu(devices: list[dict[str, Any]], machine: Machine) -> list[dict[str, Any]]:
+def with_cpu(devices: list[Any], machine: Machine) -> list[Any]:
     """Add the last resort when no prober reported a processor."""
     if any(device["kind"] == "cpu" for device in devices):
         return devices

@@ -152,7 +152,7 @@ def _rehearse(seen: Gathered, chips: _Chips) -> None:
     _see(devices, seen.machine)
 
 
-def _merge(said: Sequence[Said]) -> tuple[list[dict[str, Any]], list[FindingDoc]]:
+def _merge(said: Sequence[Said]) -> tuple[list[Any], list[FindingDoc]]:
     """Merge; should that ever raise, leave out the probers whose sightings it cannot bear."""
     try:
         return merge(said)

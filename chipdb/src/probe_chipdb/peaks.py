@@ -7,8 +7,25 @@ fp16" circulates as 82.6, 165.2, 330.3 and 660.6), so no number leaves here with
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NotRequired, TypedDict
 
     from probe_chipdb.arch import Arch
+
+    class PeakJson(TypedDict):
+        """A peak as plain JSON data; figures in TFLOPS (TOPS for integers) and MHz."""
+
+        dtype: str
+        path: str
+        accumulate: str
+        sparsity: str
+        clock: str
+        tflops: float
+        source: str
+        confidence: str
+        variant: NotRequired[str]
+        mhz: NotRequired[float | None]
+        low: NotRequired[float | None]
+        published: NotRequired[float | None]
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
 PATHS = ("vector", "matrix")
@@ -86,9 +103,9 @@ class Peak:
         key = f"{self.dtype}.{self.path}.{self.accumulate}"
         return f"{key}.{self.variant}" if self.variant else key
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "PeakJson":
         """The peak as plain JSON data; optional members are left out where they say nothing."""
-        out: dict[str, object] = {
+        out: PeakJson = {
             "dtype": self.dtype,
             "path": self.path,
             "accumulate": self.accumulate,
@@ -98,10 +115,14 @@ class Peak:
             "source": self.source,
             "confidence": self.confidence,
         }
-        for key in ("variant", "mhz", "low", "published"):
-            value = getattr(self, key)
-            if value is not None:
-                out[key] = round(value, 4) if isinstance(value, float) else value
+        if self.variant is not None:
+            out["variant"] = self.variant
+        if self.mhz is not None:
+            out["mhz"] = round(self.mhz, 4)
+        if self.low is not None:
+            out["low"] = round(self.low, 4)
+        if self.published is not None:
+            out["published"] = round(self.published, 4)
         return out
 
     def __repr__(self) -> str:
