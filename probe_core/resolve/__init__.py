@@ -28,15 +28,21 @@ def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]
     """
     try:
         import probe_chipdb
-        from probe_core.machine.trust import untrusted
 
-        return probe_chipdb.load(extra=extra, accept=lambda path: untrusted([path])), []
+        return probe_chipdb.load(extra=extra, accept=_untrusted), []
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         reason = _NO_CHIPDB if isinstance(error, ImportError) else text
         fix = "install probe-chipdb, so that chips get names, FLOPS and bandwidth"
         missing = finding("chipdb-missing", "chips cannot be named", reason, fix, evidence=text)
         return None, [missing]
+
+
+def _untrusted(path: str) -> str | None:
+    """Return why a vendor's chip file must not be read; asked only where a package has one."""
+    from probe_core.machine.trust import untrusted
+
+    return untrusted([path])
 
 
 def resolve(
