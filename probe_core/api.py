@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
+    # What authors annotate with; for type checkers alone: `typing` would cost a prober's start.
+    from probe_core.model.document import FindingDoc as FindingDoc
+    from probe_core.model.document import LinkDoc as LinkDoc
+    from probe_core.model.document import PciDoc as PciDoc
+    from probe_core.model.document import Sighting as Sighting
+    from probe_core.model.document import SightingMemory as SightingMemory
+
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 __all__ = [

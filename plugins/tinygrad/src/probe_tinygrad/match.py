@@ -1,7 +1,7 @@
 """Puts tinygrad's backends onto the devices that the bus shows; they never make a device.
 
-By PCI address where the backend tells it, by vendor where the bus has one device of that vendor,
-the CPU's onto the CPU. Anything else is said to be unmatched.
+By PCI address where the backend gives it, by vendor where the bus has one device of that vendor,
+the CPU's onto the CPU. Anything else stays unmatched, with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from probe_tinygrad.messages import Kind, Place
+
     Device = Mapping[str, Any]
+    """A sighting of the built-in bus prober, as `Request.bus` has them."""
 
 __all__ = ["CPU_ID", "Matched", "accelerators", "match"]
 
@@ -28,54 +31,54 @@ _PCI_VENDORS = {
 class Matched:
     """Where one index of one backend is: the device's id and kind, or why it is unknown."""
 
-    __slots__ = ("backend", "id", "index", "kind", "why")
+    __slots__ = ("backend", "id", "index", "kind", "reason")
 
-    def __init__(self, backend: str, index: int, id: str | None, kind: str, why: str = "") -> None:
+    def __init__(
+        self, backend: str, index: int, id: str | None, kind: Kind, reason: str = ""
+    ) -> None:
         self.backend = backend
         self.index = index
         self.id = id
         self.kind = kind
-        self.why = why
+        self.reason = reason
 
 
 def accelerators(bus: Sequence[Device]) -> list[Device]:
     """Return the devices of the bus that can compute."""
-    return [one for one in bus if one.get("kind") in ("gpu", "npu", "accelerator")]
+    return [device for device in bus if device.get("kind") in ("gpu", "npu", "accelerator")]
 
 
-def match(
-    backend: str, places: Sequence[Mapping[str, Any]], bus: Sequence[Device]
-) -> list[Matched]:
+def match(backend: str, places: Sequence[Place], bus: Sequence[Device]) -> list[Matched]:
     """Return where each index of `backend` is; `places` as `locate.places` returns them."""
+    nowhere: list[Place] = [{}]
     return [
         _match(backend, index, place, bus, alone=len(places) == 1)
-        for index, place in enumerate(places or [{}])
+        for index, place in enumerate(places or nowhere)
     ]
 
 
 def _match(
-    backend: str, index: int, place: Mapping[str, Any], bus: Sequence[Device], *, alone: bool
+    backend: str, index: int, place: Place, bus: Sequence[Device], *, alone: bool
 ) -> Matched:
     if canonical(backend) == CPU or place.get("cpu"):
         return Matched(backend, index, CPU_ID, "cpu")
-    known = {identity: one for one in bus for identity in one["ids"]}
-    guess = f"pci:{place.get('pci_guess')}"
-    identity = f"pci:{place['pci']}" if place.get("pci") else guess if guess in known else None
-    if identity is not None:
-        return Matched(backend, index, identity, known.get(identity, {}).get("kind", "gpu"))
+    devices = {identity: device for device in bus for identity in device["ids"]}
+    identity = f"pci:{place.get('pci')}" if place.get("pci") else f"pci:{place.get('pci_guess')}"
+    if place.get("pci") or identity in devices:
+        return Matched(backend, index, identity, devices.get(identity, {}).get("kind", "gpu"))
     return _by_vendor(backend, index, place, bus, alone=alone)
 
 
 def _by_vendor(
-    backend: str, index: int, place: Mapping[str, Any], bus: Sequence[Device], *, alone: bool
+    backend: str, index: int, place: Place, bus: Sequence[Device], *, alone: bool
 ) -> Matched:
     vendor = VENDORS.get(backend) or _PCI_VENDORS.get(place.get("vendor_id") or 0)
     if vendor is None:
-        return Matched(backend, index, None, "gpu", f"{backend} does not say whose device it uses")
-    candidates = [one for one in accelerators(bus) if one.get("vendor") == vendor]
+        return Matched(backend, index, None, "gpu", f"{backend} does not report a vendor")
+    candidates = [device for device in accelerators(bus) if device.get("vendor") == vendor]
     if len(candidates) == 1 and alone:
         return Matched(backend, index, candidates[0]["ids"][0], candidates[0]["kind"])
-    why = f"{backend} does not say which of {len(candidates)} {vendor} devices it uses"
+    reason = f"{backend} does not report which of {len(candidates)} {vendor} devices it uses"
     if not candidates:
-        why = f"the bus shows no {vendor} device that {backend} could use"
-    return Matched(backend, index, None, "gpu", why)
+        reason = f"the bus shows no {vendor} device that {backend} could use"
+    return Matched(backend, index, None, "gpu", reason)
