@@ -7,7 +7,7 @@ from probe_chipdb.exclusions import exclusion
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
+    ("name", "text"),
     [
         ("GRID V100D-8Q", "profile 8Q"),
         ("GRID A100-7-40C", "profile 40C"),
@@ -29,8 +29,8 @@ from probe_chipdb.exclusions import exclusion
         ("TU102 USB 3.1 Host Controller", "another function"),
     ],
 )
-def test_no_chip(name: str, word: str) -> None:
-    assert word in (exclusion(name, None) or "")
+def test_no_chip(name: str, text: str) -> None:
+    assert text in (exclusion(name, None) or "")
 
 
 @pytest.mark.parametrize(

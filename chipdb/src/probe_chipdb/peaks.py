@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         low: NotRequired[float | None]
         published: NotRequired[float | None]
 
+
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
 PATHS = ("vector", "matrix")
 ACCUMULATORS = ("fp64", "fp32", "bf16", "fp16", "int32")

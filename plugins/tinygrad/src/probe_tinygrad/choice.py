@@ -90,20 +90,24 @@ def choose(about: About, backends: Mapping[str, Answer], environ: Mapping[str, s
     broken = broken or _not_a_number(about["numbers"], environ)
     if about["style"] == "targets":
         return _by_target(environ, first, flags, broken)
-    names = flags
     if about["style"] == "names":
-        dev = environ.get("DEV", "").upper()
-        names = list(dict.fromkeys([dev, *flags] if dev else flags))
-        if len(names) > 1:
-            reason = f"it refuses several devices: {', '.join(names)}"
-            return Choice(None, None, broken or Broken("DEV" if dev else names[0], reason))
-        if dev:
-            return Choice(dev, f"DEV={dev}", broken)
-    return Choice(names[0], f"{names[0]}=1", broken) if names else Choice(first, None, broken)
+        return _by_name(environ.get("DEV", "").upper(), first, flags, broken)
+    return Choice(flags[0], f"{flags[0]}=1", broken) if flags else Choice(first, None, broken)
 
 
 def _opens(backends: Mapping[str, Answer], name: str) -> bool:
     return name in backends and bool(backends[name]["opens"])
+
+
+def _by_name(dev: str, first: str | None, flags: Sequence[str], broken: Broken | None) -> Choice:
+    """Choose as tinygrad 0.10 to 0.12: ``DEV`` is a name, and so is a flag such as ``CUDA=1``."""
+    names = list(dict.fromkeys([dev, *flags] if dev else flags))
+    if len(names) > 1:
+        reason = f"it refuses several devices: {', '.join(names)}"
+        return Choice(None, None, broken or Broken("DEV" if dev else names[0], reason))
+    if not names:
+        return Choice(first, None, broken)
+    return Choice(names[0], f"DEV={dev}" if dev else f"{names[0]}=1", broken)
 
 
 def _by_target(

@@ -31,21 +31,28 @@ def lines(answers: Answers, about: About, request: Request) -> Iterator[Sighting
     """
     backends = {n: a for n, a in answers.backends.items() if n not in NOT_HARDWARE}
     choice = choose(about, backends, request.machine.environ)
-    matches = [
-        matched
-        for name, answer in backends.items()
-        if answer.get("executes")
-        for matched in match(name, answer.get("places", ()), request.bus)
-    ]
-    for identity in dict.fromkeys(matched.id for matched in matches if matched.id is not None):
-        own = [matched for matched in matches if matched.id == identity]
-        yield _sighting(identity, own, choice, about["version"])
+    matches = list(_matches(backends, request))
+    yield from _sightings(matches, choice, about["version"])
     yield from choice.findings()
     yield from _broken(backends)
     if not matches:
         raise _nothing_works(backends, answers)
     yield from _on_choice(choice, backends, matches, request)
     yield from _unmatched(matches)
+
+
+def _matches(backends: Backends, request: Request) -> Iterator[Matched]:
+    for name, answer in backends.items():
+        if answer.get("executes"):
+            yield from match(name, answer.get("places", ()), request.bus)
+
+
+def _sightings(
+    matches: Sequence[Matched], choice: Choice, version: str | None
+) -> Iterator[Sighting]:
+    for identity in dict.fromkeys(matched.id for matched in matches if matched.id is not None):
+        own = [matched for matched in matches if matched.id == identity]
+        yield _sighting(identity, own, choice, version)
 
 
 def _sighting(
