@@ -86,9 +86,9 @@ def test_good_data_passes(data: Path) -> None:
     ],
 )  # fmt: skip
 def test_bad_input(data: Path, old: str, new: str, sentence: str) -> None:
-    found = errors(change(data, old, new))
-    assert any(sentence in text for text in found), found
-    assert all(text.startswith(("chips/acme/fast.toml: ", "chips\\acme")) for text in found)
+    sentences = errors(change(data, old, new))
+    assert any(sentence in text for text in sentences), sentences
+    assert all(text.startswith(("chips/acme/fast.toml: ", "chips\\acme")) for text in sentences)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_bad_input(data: Path, old: str, new: str, sentence: str) -> None:
     ],
 )
 def test_bad_architecture(data: Path, old: str, new: str, sentence: str) -> None:
-    found = errors(change(data, old, new, "arch/a.toml"))
-    assert any(sentence in text for text in found), found
+    sentences = errors(change(data, old, new, "arch/a.toml"))
+    assert any(sentence in text for text in sentences), sentences
 
 
 def test_an_explained_difference_passes(data: Path) -> None:

@@ -1,6 +1,7 @@
 """Names what is no whole chip: slices, virtual GPUs, software renderers, plain displays.
 
-These must never be matched to the product whose name or id they borrow.
+These must never be matched to the product whose name or id they borrow. Seen in other tools: a
+server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
 """
 
 _SOFTWARE = (
@@ -14,7 +15,8 @@ _DISPLAYS = (
     "microsoft basic display", "parallels", "remote display", "displaylink", "citrix",
     "microsoft remote", "usb mobile monitor", "meta virtual monitor", "rage xl", "efifb",
 )  # fmt: skip
-_FUNCTIONS = (  # of the same card or board: they bear its name without being it
+# PCI functions of the same card or board: they bear its name without being it.
+_FUNCTIONS = (
     "hdmi audio", "audio controller", "audio device", "usb controller", "usb 3.", "ucsi",
     "nvswitch", "pci bridge", "host bridge", "isa bridge", "serial bus controller",
 )  # fmt: skip
@@ -33,48 +35,55 @@ DISPLAY_VENDORS = {
 }
 
 
-def why_no_chip(name: str | None, pci: str | None) -> str | None:
+def exclusion(name: str | None, pci: str | None) -> str | None:
     """Why this can be no chip of the table, in a clause, or None.
 
-    >>> why_no_chip("GRID V100D-8Q", None)
+    >>> exclusion("GRID V100D-8Q", None)
     'it is a virtual GPU (profile 8Q): a share of a card, not the card'
     """
     if pci and (display := DISPLAY_VENDORS.get(pci[:4])):
         return f"PCI vendor {pci[:4]} is {display}: a display, not an accelerator"
+    if not name:
+        return None
     # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
-    return _why_by_name(name.lower(), () if pci else _DISPLAYS) if name else None
+    return _excluded_word(name.lower(), () if pci else _DISPLAYS) or _share_of_card(name.lower())
 
 
-def _why_by_name(name: str, displays: tuple[str, ...]) -> str | None:
-    for word in _SOFTWARE:
-        if word in name:
-            return f"{word!r} is a renderer in software or a remote one, not a chip"
-    for word in displays:
-        if word in name:
-            return f"{word!r} is a plain or virtual display, not an accelerator"
-    for word in _FUNCTIONS:
-        if word in name:
-            return f"{word!r} is another function of a card or board, not the chip"
+def _excluded_word(name: str, displays: tuple[str, ...]) -> str | None:
+    for renderer in _SOFTWARE:
+        if renderer in name:
+            return f"{renderer!r} is a renderer in software or a remote one, not a chip"
+    for display in displays:
+        if display in name:
+            return f"{display!r} is a plain or virtual display, not an accelerator"
+    for function in _FUNCTIONS:
+        if function in name:
+            return f"{function!r} is another function of a card or board, not the chip"
+    return None
+
+
+def _share_of_card(name: str) -> str | None:
     if " mig " in f" {name} ":
         return "it is a MIG slice: a share of a card, not the card"
     profile = _vgpu_profile(name)
-    return (
-        f"it is a virtual GPU (profile {profile}): a share of a card, not the card"
-        if profile
-        else None
-    )
+    if profile:
+        return f"it is a virtual GPU (profile {profile}): a share of a card, not the card"
+    return None
 
 
 def _vgpu_profile(name: str) -> str | None:
     """`8Q` of "GRID V100D-8Q": digits and one of Q, C, B, A after the last hyphen (or `2B4`)."""
-    head, hyphen, tail = name.rpartition("-")
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    letter, rest = tail[digits : digits + 1], tail[digits + 1 :]
-    if not (
-        hyphen and digits and letter in ("q", "c", "b", "a") and (not rest or rest.isdecimal())
-    ):
+    model, hyphen, profile = name.rpartition("-")
+    digits = len(profile) - len(profile.lstrip("0123456789"))
+    letter, version = profile[digits : digits + 1], profile[digits + 1 :]
+    well_formed = hyphen and digits and letter in ("q", "c", "b", "a")
+    if not well_formed or not (version.isdecimal() or not version):
         return None
-    # Habana's HL-225B ends alike: only after an NVIDIA model ("A40", "RTX6000-Ada", "A100-7").
-    model = head.rpartition(" ")[2]
-    known = any(word in head for word in ("grid", "nvidia", "tesla", "quadro", "rtx"))
-    return tail.upper() if known or model[1:2].isdecimal() else None
+    return profile.upper() if _is_nvidia(model) else None
+
+
+def _is_nvidia(name: str) -> bool:
+    """Habana's HL-225B ends like a profile: only an NVIDIA name or model may ("A40", "A100-7")."""
+    brands = ("grid", "nvidia", "tesla", "quadro", "rtx")
+    model = name.rpartition(" ")[2]
+    return any(brand in name for brand in brands) or model[1:2].isdecimal()

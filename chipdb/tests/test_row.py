@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_chipdb import text
+from probe_chipdb import row
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85"))
 
 
 @given(plain)
 def test_escape_comes_back_and_holds_no_separator(value: str) -> None:
-    written = text.escape(value)
-    assert text.unescape(written) == value
+    written = row.escape(value)
+    assert row.unescape(written) == value
     assert not set(written) & set("\t\n|;")
 
 
 @given(st.lists(st.lists(plain, min_size=2, max_size=4), min_size=1, max_size=4))
 def test_parts_come_back(rows: list[list[str]]) -> None:
-    written = "|".join(";".join(map(text.escape, row)) for row in rows)
-    assert text.parts(written) == rows
+    written = "|".join(";".join(map(row.escape, values)) for values in rows)
+    assert row.parts(written) == rows
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_parts_come_back(rows: list[list[str]]) -> None:
     ],
 )
 def test_scalar(value: object, written: str) -> None:
-    assert text.scalar(value) == written
+    assert row.scalar(value) == written
 
 
 def test_numbers() -> None:
-    assert text.number("") is None
-    assert text.number("1.25") == 1.25
-    assert text.whole("") is None
-    assert text.whole("12") == 12
-    assert text.items("") == []
+    assert row.number("") is None
+    assert row.number("1.25") == 1.25
+    assert row.whole("") is None
+    assert row.whole("12") == 12
+    assert row.items("") == []

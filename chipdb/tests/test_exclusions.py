@@ -3,11 +3,11 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.veto import why_no_chip
+from probe_chipdb.exclusions import exclusion
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
+    ("name", "text"),
     [
         ("GRID V100D-8Q", "profile 8Q"),
         ("GRID A100-7-40C", "profile 40C"),
@@ -29,8 +29,8 @@ from probe_chipdb.veto import why_no_chip
         ("TU102 USB 3.1 Host Controller", "another function"),
     ],
 )
-def test_no_chip(name: str, word: str) -> None:
-    assert word in (why_no_chip(name, None) or "")
+def test_no_chip(name: str, text: str) -> None:
+    assert text in (exclusion(name, None) or "")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_no_chip(name: str, word: str) -> None:
      "GeForce RTX 2080 with Max-Q Design", "NVIDIA L4", "GRID K520", "AMD Radeon R9 M375 (Venus)"],
 )  # fmt: skip
 def test_real_products_pass(name: str) -> None:
-    assert why_no_chip(name, None) is None
+    assert exclusion(name, None) is None
 
 
 def test_a_share_of_a_card_is_not_found_by_the_cards_pci_id(db: Database) -> None:
