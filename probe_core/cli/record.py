@@ -6,26 +6,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from probe_core.cli.context import Context
+    from probe_core.commands import Context
     from probe_core.machine import Machine
     from probe_core.recording.gather import Gathered
 
-NAME = "record"
 HELP = (
-    "Write this machine as a recording: the files that probers read, as readable JSON, which"
+    "Write this machine as a recording: the files that plugins read, as readable JSON, which"
     " --machine takes anywhere. No device is opened or woken. Serial numbers, UUIDs, host and user"
     " names are left out or replaced; look the file through before you share it."
 )
 DEFAULT = "recorded-machine.json"
-_LEFT_OUT = (
+_PRIVATE = (
     "Left out: serial numbers, MAC addresses, host and user names, names of control groups, and the"
     " environment but for the variables that hide devices. UUIDs of GPUs are replaced."
 )
+_MAX_NAMES = 8
+"""Sleeping devices named at most: those of one server of eight GPUs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe record`."""
-    from probe_core.cli.options import MACHINE_HELP
+    from probe_core.commands.options import RECORDING_HELP
 
     parser.add_argument(
         "file",
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine",
         dest="source",
         metavar="PATH",
-        help=MACHINE_HELP.replace("probe a", "record another", 1),
+        help=f"record another recorded machine: {RECORDING_HELP}",
     )
 
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.source is None:
         gathered = _gathered(Machine(environ=context.environ))
     else:
-        from probe_core.cli.recorded import opened
+        from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
             gathered = _gathered(machine)
@@ -60,56 +61,59 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.out(text.rstrip("\n"))
     else:
         _save(args.file, text, args.force)
-    for line in _told(args.file, gathered):
+    for line in _summary(args.file, gathered):
         context.err(line)
     return 0
 
 
 def _gathered(machine: Machine) -> Gathered:
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
 
     if machine.os != "linux":
-        raise CommandError(f"record: on {machine.os} probers read no files that could be recorded")
+        raise CommandError(f"record: on {machine.os} plugins read no files that could be recorded")
     try:
         return gather(machine, _origin(machine))
-    except BadRecording as error:  # what changed while it was read, say a GPU that was taken away
+    except BadRecording as error:
+        # Something changed while it was read, such as a GPU that was unplugged.
         raise CommandError(f"record: {error}; try again", 1) from None
 
 
 def _origin(machine: Machine) -> str:
     from probe_core import __version__
 
-    if not machine.live:  # what was invented stays invented
+    if not machine.live:  # a synthetic recording stays marked as one
         from probe_core.recording.folder import about
 
-        if (said := about(machine.root).origin) is not None:
-            return said
+        origin = about(machine.root).origin
+        if origin is not None:
+            return origin
     return f"recorded by `probe record` of probe-core {__version__}"
 
 
 def _save(path: str, text: str, force: bool) -> None:
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
 
     try:
         with open(path, "w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise CommandError(f"record: {path} is there already; --force overwrites it") from None
+        raise CommandError(f"record: {path} exists already; --force overwrites it") from None
     except OSError as error:
         raise CommandError(f"record: {path}: {error.strerror or error}", 1) from None
 
 
-def _told(path: str, gathered: Gathered) -> list[str]:
-    kept = gathered.recording
-    where = "standard output" if path == "-" else path
+def _summary(path: str, gathered: Gathered) -> list[str]:
+    recording = gathered.recording
+    target = "standard output" if path == "-" else path
     lines = [
-        f"{len(kept.files)} files and {len(kept.links)} links were written to {where}.",
-        _LEFT_OUT,
+        f"{len(recording.files)} files and {len(recording.links)} links were written to {target}.",
+        _PRIVATE,
     ]
     if gathered.asleep:
-        names = ", ".join(gathered.asleep[:8]) + (" …" if gathered.asleep[8:] else "")
+        names = ", ".join(gathered.asleep[:_MAX_NAMES])
+        names += " …" if gathered.asleep[_MAX_NAMES:] else ""
         lines.append(f"Left out, so as not to wake them: most files of {names}.")
     if gathered.unreadable:
         lines.append(f"Left out, for they cannot be read: {len(gathered.unreadable)} files.")

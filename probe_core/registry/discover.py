@@ -94,4 +94,5 @@ def _manifest_findings(prober: Prober) -> Iterable[FindingDoc]:
             f"{prober.owner}: the manifest of prober {prober.name!r} has a mistake",
             clean_text(problem, 400),
             "correct prober.json; until then the default is used",
+            prober=prober.name,
         )

@@ -25,15 +25,15 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["--machine", "/no/such/folder"],
         "probe: --machine /no/such/folder: there is no such folder or file",
     ),
-    (["--only", "no-such-prober"], "--only to a prober 'no-such-prober': known: |did you mean"),
-    (["--disable", "buss"], "--disable to a prober 'buss': did you mean 'bus'?"),
+    (["--only", "no-such-prober"], "--only names a plugin 'no-such-prober' that is not installed: known: |did you mean"),
+    (["--disable", "buss"], "--disable names a plugin 'buss' that is not installed: did you mean 'bus'?"),
     (["explain", "pci:ffff"], "no device has an id with 'pci:ffff' in it; there are: "),
     (["explain", "--jsno"], "probe explain: unknown option --jsno: did you mean '--json'?"),
     (["plugins", "lst"], "argument action: invalid choice: 'lst'"),
-    (["plugins", "why-not"], "probe: probe plugins why-not needs a prober's name"),
-    (["plugins", "why-not", "buss"], "no prober 'buss' is installed: did you mean 'bus'?"),
+    (["plugins", "why-not"], "probe: probe plugins why-not needs a plugin's name"),
+    (["plugins", "why-not", "buss"], "no plugin 'buss' is installed: did you mean 'bus'?"),
     (["plugins", "why-not", "fallback"], "the fallback is the core's own: it always runs"),
-    (["plugins", "new"], "probe: probe plugins new needs a prober's name"),
+    (["plugins", "new"], "probe: probe plugins new needs a plugin's name"),
     (["chip"], "probe chip: the following arguments are required: query"),
     (["chip", "x", "--kind", "brand"], "argument --kind: invalid choice: 'brand'"),
     (["chip", "x", "--memory", "lots"], "'lots' is no memory size; write 24GiB, 24576MiB or"),
@@ -82,7 +82,7 @@ def test_help_of_every_command(command: str | None, capsys: pytest.CaptureFixtur
     assert err == ""
     assert out.startswith("usage: probe")
     if command is None:
-        for name, (_, text) in COMMANDS.items():
+        for name, (_, _, text) in COMMANDS.items():
             assert f"  {name:<12}{text}" in out
 
 

@@ -36,7 +36,7 @@ def node_identity(machine: Machine | None = None) -> NodeIdentity:
     if here.os == "darwin" and here.live:
         return _mac()
     report = document_of(node_document(machine=machine))
-    from probe_core.cluster.capacities import capacity
+    from probe_cluster.capacities import capacity
 
     return NodeIdentity(
         model=report["node"].get("model") or UNKNOWN_MODEL,

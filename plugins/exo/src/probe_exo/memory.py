@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe_core.cluster.capacities import Capacity, capacity
+from probe_cluster.capacities import Capacity, capacity
 from probe_core.machine import Machine, decimal
 from probe_core.pipeline.node import memory as system_memory
 from probe_exo.override import overridden

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from probe_core.cluster.capacities import capacity
+from probe_cluster.capacities import capacity
 from probe_core.model.runtimes import native_runtime
 from probe_core.selection.candidates import document_of
 from probe_exo.plain import no_reasons, rows, table
@@ -79,7 +79,7 @@ def _no_cuda(document: Mapping[str, Any]) -> str | None:
 def node_compute(report: Any = None, devices: str = "all") -> NodeCompute:
     """Return what this node, or the node of a `report`, computes and moves at best.
 
-    `devices` chooses as `probe_core.cluster.capacity` says; raises its `ClusterError` for an id
+    `devices` chooses as `probe_cluster.capacity` says; raises its `ClusterError` for an id
     that is not there. Blocks for the first probe.
     """
     document = document_of(node_document() if report is None else report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from probe_core.cluster.links import KINDS, Link
+from probe_cluster.links import KINDS, Link
 from probe_core.machine import Machine
 from probe_exo import mac_links
 
@@ -108,7 +108,7 @@ def _linux_rdma(machine: Machine) -> tuple[RdmaPort, ...]:
 
 
 def neighbours(links: Mapping[str, NodeLinks]) -> dict[tuple[str, str], Link]:
-    """Return the Thunderbolt links between nodes, for `probe_core.cluster.Links`.
+    """Return the Thunderbolt links between nodes, for `probe_cluster.Links`.
 
     `links` is what each node says of itself. With RDMA switched on at both ends the link counts as
     RDMA. A peer that no node knows is left out.

@@ -1,0 +1,85 @@
+"""The plan with the least time per token of one request, links included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from probe_cluster.errors import ClusterError
+from probe_cluster.predict import Plan
+from probe_cluster.setting import Setting
+from probe_cluster.share import fastest
+from probe_cluster.stages import token_seconds
+
+__all__ = ["quickest"]
+
+_THRESHOLDS = 6
+"""So many speeds of link are tried as the slowest that a ring may have."""
+
+
+def quickest(setting: Setting, others: Sequence[Callable[[Setting], Plan]]) -> Plan:
+    """Return the fastest plan found. Exact where all links are alike.
+
+    Where they differ, each group of nodes that links of at least some speed connect is planned by
+    itself, as if all its hops took that long, and judged by the hops that its ring really has.
+    The `others` are candidates too, so this is never slower than any of them that fits.
+    """
+    steps = [token_seconds(member, setting.model) for member in setting.members]
+    usable, notes = setting.known(steps, "bandwidth", "memory bandwidth")
+    seconds = [float("inf") if step is None else step for step in steps]
+    found: Plan | None = None
+    for hop, group in _groups(setting):
+        caps = [cap if at in group else 0 for at, cap in enumerate(usable)]
+        if sum(caps) < setting.model.layers:
+            continue
+        counts = fastest(seconds, caps, setting.model.layers, hop)
+        plan = setting.in_best_order("fastest", list(enumerate(counts)), notes)
+        found = _faster(found, plan)
+    for other in others:
+        found = _faster(found, _renamed(other, setting))
+    assert found is not None  # the last group is every node, and `known` found room there
+    return found
+
+
+def _faster(old: Plan | None, new: Plan | None) -> Plan | None:
+    if new is None or not new.fits or new.seconds_per_token is None:
+        return old
+    if old is None or old.seconds_per_token is None:
+        return new
+    return new if new.seconds_per_token < old.seconds_per_token else old
+
+
+def _renamed(other: Callable[[Setting], Plan], setting: Setting) -> Plan | None:
+    from dataclasses import replace
+
+    try:
+        return replace(other(setting), strategy="fastest")
+    except ClusterError:
+        return None
+
+
+def _groups(setting: Setting) -> Iterator[tuple[float, set[int]]]:
+    """Give (hop seconds, nodes that hops of at most so long connect), the whole cluster last."""
+    size = setting.model.hop_bytes
+    place = {member.id: at for at, member in enumerate(setting.members)}
+    slow = setting.links.default.seconds(size)
+    edges = [
+        (link.seconds(size), place[left], place[right])
+        for (left, right), link in setting.links.named().items()
+    ]
+    faster = sorted({seconds for seconds, _, _ in edges if seconds < slow})
+    for limit in faster[:: max(1, -(-len(faster) // _THRESHOLDS))]:
+        near = [(left, right) for seconds, left, right in edges if seconds <= limit]
+        for group in _connected(near):
+            yield limit, group
+    everyone = set(range(len(setting.members)))
+    for hop in sorted({slow, *faster[:1]}):
+        yield hop, everyone
+
+
+def _connected(pairs: Sequence[tuple[int, int]]) -> list[set[int]]:
+    groups: list[set[int]] = []
+    for left, right in pairs:
+        touched = [group for group in groups if left in group or right in group]
+        groups = [group for group in groups if group not in touched]
+        groups.append({left, right}.union(*touched))
+    return groups

@@ -1,0 +1,104 @@
+"""Share whole layers among nodes: in proportion, evenly by time, or for the fewest seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heapreplace
+
+from probe_cluster.errors import ClusterError
+
+__all__ = ["balanced", "fastest", "proportional"]
+
+_NEVER = float("inf")
+
+
+def proportional(weights: Sequence[float], layers: int) -> list[int]:
+    """Return layers in proportion to `weights` by largest remainder, at least one each.
+
+    Equal remainders go to the earlier node; a node that came out with none takes one of the node
+    with most. Raises `ClusterError` when there are fewer layers than nodes, or all weights are 0.
+    """
+    count, total = len(weights), sum(weights)
+    if count > layers:
+        raise ClusterError(
+            f"{layers} layers cannot go to {count} nodes, one each; give at most {layers} nodes"
+        )
+    if not total > 0:
+        raise ClusterError("the total memory of all nodes is 0, so it gives no shares")
+    exact = [weight / total * layers for weight in weights]
+    found = [int(share) for share in exact]
+    by_rest = sorted(range(count), key=lambda at: found[at] - exact[at])
+    for at in by_rest[: layers - sum(found)]:
+        found[at] += 1
+    for at in range(count):
+        if found[at] == 0:
+            found[max(range(count), key=found.__getitem__)] -= 1
+            found[at] = 1
+    return found
+
+
+def balanced(seconds: Sequence[float], caps: Sequence[int], layers: int) -> list[int]:
+    """Return layers such that the slowest node takes the least time: exact, by whole layers.
+
+    `seconds` is each node's time per layer, `caps` how many layers its memory holds. Each layer
+    goes where it ends first; among equals to the earlier node.
+    """
+    found = [0] * len(seconds)
+    heap = [(step, at) for at, step in enumerate(seconds) if caps[at] > 0 and step < _NEVER]
+    heapify(heap)
+    for _ in range(layers):
+        _, at = heap[0]
+        found[at] += 1
+        after = seconds[at] * (found[at] + 1) if found[at] < caps[at] else _NEVER
+        heapreplace(heap, (after, at))
+    return found
+
+
+def fastest(seconds: Sequence[float], caps: Sequence[int], layers: int, hop: float) -> list[int]:
+    """Return layers such that one token takes the least time over all nodes together.
+
+    A token visits the nodes one after another, so times add up, and every node that is used costs
+    a hop of `hop` seconds (one node alone costs none). Exact for equal hops: in a best plan at
+    most one node is neither full nor empty, and it is the slowest that is used; so the nodes are
+    taken by speed, and a table holds the least time for each number of layers on full nodes.
+    """
+    order = sorted(
+        (at for at in range(len(seconds)) if caps[at] > 0 and seconds[at] < _NEVER),
+        key=lambda at: (seconds[at], -caps[at], at),
+    )
+    full = [0.0] + [_NEVER] * layers
+    history = [full]
+    best, best_at, best_rest = _NEVER, -1, 0
+    for place, at in enumerate(order):
+        step, cap = seconds[at], min(caps[at], layers)
+        # This node takes the last `rest` layers, the ones before it lie on full nodes.
+        for rest in range(1, cap + 1):
+            cost = full[layers - rest] + rest * step + (hop if rest < layers else 0.0)
+            if cost < best:
+                best, best_at, best_rest = cost, place, rest
+        if place + 1 < len(order):
+            added = cap * step + hop
+            moved = [_NEVER] * cap + [cost + added for cost in full[: layers + 1 - cap]]
+            full = list(map(min, full, moved))
+            history.append(full)
+    return _traced(history, order, caps, layers, best_at, best_rest)
+
+
+def _traced(
+    history: Sequence[Sequence[float]],
+    order: Sequence[int],
+    caps: Sequence[int],
+    layers: int,
+    last: int,
+    rest: int,
+) -> list[int]:
+    """Walk the tables back: a node was taken where adding it made the time less."""
+    found = [0] * len(caps)
+    found[order[last]] = rest
+    left = layers - rest
+    for place in range(last, 0, -1):
+        if history[place][left] < history[place - 1][left]:
+            cap = min(caps[order[place - 1]], layers)
+            found[order[place - 1]] = cap
+            left -= cap
+    return found
