@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.reports import document_of as document_of
     from probe_core.commands.reports import probe_document as probe_document
+    from probe_core.commands.reports import read_report as read_report
     from probe_core.commands.reports import system_memory as system_memory
     from probe_core.commands.text import bandwidth as bandwidth
     from probe_core.commands.text import columns as columns
@@ -33,6 +34,7 @@ _MODULES = {
     "paint": "commands.text",
     "probe_document": "commands.reports",
     "rate": "commands.text",
+    "read_report": "commands.reports",
     "shorthand": "resolve.shorthands",
     "size": "commands.text",
     "system_memory": "commands.reports",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import NodeMemoryDoc, ReportDoc
 
-__all__ = ["document_of", "probe_document", "system_memory"]
+__all__ = ["document_of", "probe_document", "read_report", "system_memory"]
 
 
 def document_of(report: Any) -> Mapping[str, Any]:
@@ -42,6 +42,19 @@ def probe_document(
     config, ignored = load_config({}, machine.environ if environ is None else environ)
     report: Any = document(config, ignored, machine=machine)
     typed: ReportDoc = report
+    return typed
+
+
+def read_report(path: str) -> ReportDoc:
+    """Return the document of a file that `probe --json` wrote, checked and complete.
+
+    Its text is fit for a terminal. Raises `OSError` for a file that cannot be read, `ValueError`
+    with the reason for one that is no report, and `RecursionError` for one nested too deep.
+    """
+    from probe_core.pipeline.static import read_document
+
+    document: Any = read_document(path)
+    typed: ReportDoc = document
     return typed
 
 

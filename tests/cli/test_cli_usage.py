@@ -25,8 +25,14 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["--machine", "/no/such/folder"],
         "probe: --machine /no/such/folder: there is no such folder or file",
     ),
-    (["--only", "no-such-prober"], "--only names a plugin 'no-such-prober' that is not installed: known: |did you mean"),
-    (["--disable", "buss"], "--disable names a plugin 'buss' that is not installed: did you mean 'bus'?"),
+    (
+        ["--only", "no-such-prober"],
+        "--only names a plugin 'no-such-prober' that is not installed: known: |did you mean",
+    ),
+    (
+        ["--disable", "buss"],
+        "--disable names a plugin 'buss' that is not installed: did you mean 'bus'?",
+    ),
     (["explain", "pci:ffff"], "no device has an id with 'pci:ffff' in it; there are: "),
     (["explain", "--jsno"], "probe explain: unknown option --jsno: did you mean '--json'?"),
     (["plugins", "lst"], "argument action: invalid choice: 'lst'"),

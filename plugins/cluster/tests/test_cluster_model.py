@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from probe_cluster import ClusterError, Model
-from probe_cluster.asking import asked_model
-from probe_cluster.known_models import KNOWN
 from probe_cluster.model import parse_count, shape_from_config
+from probe_cluster.model_spec import parse_model
+from probe_cluster.shapes import SHAPES
 
 # vocabulary, intermediate size, heads, tied embeddings, biases of q/k/v: of each config.json
 SHAPES = {
@@ -29,7 +29,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_known_parameter_counts_follow_from_the_shape(name: str) -> None:
-    params, active, layers, hidden, kv_heads, head_dim = KNOWN[name]
+    params, active, layers, hidden, kv_heads, head_dim = SHAPES[name]
     vocabulary, wide, heads, tied, biased = SHAPES[name]
     query, key = heads * head_dim, kv_heads * head_dim
     layer = 2 * hidden * query + 2 * hidden * key + 3 * hidden * wide + 2 * hidden
@@ -40,7 +40,7 @@ def test_known_parameter_counts_follow_from_the_shape(name: str) -> None:
 
 
 def test_a_mixture_of_experts_follows_from_its_shape() -> None:
-    params, _, layers, hidden, kv_heads, head_dim = KNOWN["qwen3-30b-a3b"]
+    params, _, layers, hidden, kv_heads, head_dim = SHAPES["qwen3-30b-a3b"]
     heads, experts, wide, vocabulary = 32, 128, 768, 151936
     layer = 2 * hidden * heads * head_dim + 2 * hidden * kv_heads * head_dim + 2 * head_dim
     layer += experts * 3 * hidden * wide + hidden * experts + 2 * hidden
@@ -48,7 +48,7 @@ def test_a_mixture_of_experts_follows_from_its_shape() -> None:
 
 
 def test_bytes_of_a_70b_at_four_and_a_half_bits() -> None:
-    model = asked_model({"model": "llama-3.1-70b", "bits": 4.5, "context": 8192})
+    model = parse_model({"model": "llama-3.1-70b", "bits": 4.5, "context": 8192})
     assert model.weight_bytes == 39_686_459_904
     # 2 (keys, values) x 8 heads x 128 x 8192 tokens x 2 bytes
     assert model.kv_bytes_per_layer == 33_554_432
@@ -89,10 +89,10 @@ def test_a_config_json_gives_the_shape(tmp_path: Path) -> None:
     assert shape_from_config({"text_config": config})["layers"] == 80
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
-    model = asked_model({"model": str(path), "params": "70b"})
+    model = parse_model({"model": str(path), "params": "70b"})
     assert (model.params, model.layers, model.head_dim) == (70_000_000_000, 80, 128)
     with pytest.raises(ClusterError, match=r"the params of .*json' are not known; .*--params"):
-        asked_model({"model": str(path)})
+        parse_model({"model": str(path)})
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_config_json_gives_the_shape(tmp_path: Path) -> None:
 )
 def test_what_is_missing_or_senseless_is_told(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(ClusterError, match=said):
-        asked_model(asked)
+        parse_model(asked)
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "[" * 100_000])
@@ -119,4 +119,4 @@ def test_a_broken_config_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config.json"
     path.write_text(text)
     with pytest.raises(ClusterError, match=r"is no config.json"):
-        asked_model({"model": str(path), "params": "1b"})
+        parse_model({"model": str(path), "params": "1b"})

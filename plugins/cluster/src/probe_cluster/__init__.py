@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from probe_cluster.topology import Topology as Topology
     from probe_cluster.views import merge_views as merge_views
 
-_HOMES = {
+_MODULES = {
     "Capacity": "capacities",
     "capacity": "capacities",
     "ClusterError": "errors",
@@ -57,15 +57,15 @@ _HOMES = {
     "merge_views": "views",
 }
 
-__all__ = [*_HOMES]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'probe_cluster' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"probe_cluster.{home}"), name)
+    value: object = getattr(import_module(f"probe_cluster.{module}"), name)
     globals()[name] = value
     return value

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from probe_cluster.counted import Device, counted
+from probe_cluster.counted import Device, counted_devices
 from probe_cluster.figures import amount, rate, text
-from probe_core.selection.candidates import document_of
+from probe_core.commands import document_of
 
 __all__ = ["Capacity", "capacity"]
 
@@ -69,42 +69,59 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
     Raises `ClusterError` for an id that is not, and never for what a report lacks.
     """
     document = document_of(report)
-    chosen, reasons = counted(document, devices)
+    chosen, reasons = counted_devices(document, devices)
     node = _table(document.get("node"))
     ram_total, ram_available = _system(node)
-    own = [one for one in chosen if _kind(one) == "dedicated"]
-    if own:
-        vram_total = _sum(own, "total", reasons, "vram_total")
-        vram_available = _sum(own, "usable", reasons, "vram_available")
-        pools = tuple(_usable(one) or 0 for one in own)
-        total, available = vram_total, vram_available
-    else:
-        vram_total = vram_available = None
-        total, available = _unified(chosen, node, ram_total, ram_available)
-        pools = (available,) if available is not None else ()
-    for name, value in (("memory_total", total), ("memory_available", available)):
-        if value is None:
-            why = reasons.get(name.replace("memory", "vram"))
-            reasons.setdefault(name, why or "the report has no memory of this node")
+    memory = _model_memory(chosen, node, (ram_total, ram_available), reasons)
     rates = {name: _flops(chosen, name, reasons) for name in ("fp32", "fp16", "int8")}
     first = chosen[0] if chosen else {}
     return Capacity(
         chip=text(first.get("name")),
         kind=text(first.get("kind")) or "cpu",
         vendor=text(first.get("vendor")),
-        devices=tuple(str(one["id"]) for one in chosen),
-        memory_total=total,
-        memory_available=available,
-        pools=pools,
+        devices=tuple(str(device["id"]) for device in chosen),
+        memory_total=memory.total,
+        memory_available=memory.available,
+        pools=memory.pools,
         ram_total=ram_total,
         ram_available=ram_available,
-        vram_total=vram_total,
-        vram_available=vram_available,
-        unified=not own,
+        vram_total=None if memory.unified else memory.total,
+        vram_available=None if memory.unified else memory.available,
+        unified=memory.unified,
         bandwidth=_bandwidth(chosen, reasons),
         reasons=reasons,
         **rates,
     )
+
+
+class _ModelMemory(NamedTuple):
+    """The memory that a model can lie in, in bytes."""
+
+    total: int | None
+    available: int | None
+    pools: tuple[int, ...]
+    unified: bool
+
+
+def _model_memory(
+    chosen: list[Device],
+    node: Mapping[str, Any],
+    ram: tuple[int | None, int | None],
+    reasons: dict[str, str],
+) -> _ModelMemory:
+    own = [device for device in chosen if _kind(device) == "dedicated"]
+    if own:
+        total = _sum(own, "total", reasons, "vram_total")
+        available = _sum(own, "usable", reasons, "vram_available")
+        pools = tuple(_usable(device) or 0 for device in own)
+    else:
+        total, available = _unified(chosen, node, *ram)
+        pools = (available,) if available is not None else ()
+    for name, value in (("total", total), ("available", available)):
+        if value is None:
+            reason = reasons.get(f"vram_{name}", "the report has no memory of this node")
+            reasons.setdefault(f"memory_{name}", reason)
+    return _ModelMemory(total, available, pools, unified=not own)
 
 
 def _kind(device: Device) -> str | None:
@@ -126,10 +143,11 @@ def _usable(device: Device) -> int | None:
 
 def _sum(devices: list[Device], name: str, reasons: dict[str, str], field_: str) -> int | None:
     values = []
-    for one in devices:
-        value = _usable(one) if name == "usable" else _memory(one, name)
+    for device in devices:
+        value = _usable(device) if name == "usable" else _memory(device, name)
         if value is None:
-            reasons[field_] = f"the memory of {one['id']} is unknown{_because(one, 'memory.total')}"
+            because = _because(device, "memory.total")
+            reasons[field_] = f"the memory of {device['id']} is unknown{because}"
         else:
             values.append(value)
     return sum(values) if values else None
@@ -155,12 +173,12 @@ def _unified(
     the system's total; and a limit binds (macOS wires at most a share, a control group less).
     """
     total, available = ram_total, ram_available
-    integrated = [one for one in chosen if one.get("kind") != "cpu"]
-    reach = [said for one in integrated if (said := _memory(one, "total")) is not None]
-    free = [said for one in integrated if (said := _usable(one)) is not None]
+    integrated = [device for device in chosen if device.get("kind") != "cpu"]
+    reach = [value for device in integrated if (value := _memory(device, "total")) is not None]
+    free = [value for device in integrated if (value := _usable(device)) is not None]
     if reach:
         total, available = max(reach), max(free)
-    limits = [said for one in integrated if (said := _limit(one)) is not None]
+    limits = [value for device in integrated if (value := _limit(device)) is not None]
     if amount(_table(node.get("memory")).get("limit")) is not None:
         limits += [ram_total or 0]
         available = min(filter(None, (available, ram_available)), default=None)
@@ -180,10 +198,10 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 def _flops(chosen: list[Device], name: str, reasons: dict[str, str]) -> float | None:
     values = []
-    for one in chosen:
-        value = rate(one.get(name))
+    for device in chosen:
+        value = rate(device.get(name))
         if value is None:
-            reasons[name] = f"{name} of {one['id']} is unknown{_because(one, name)}"
+            reasons[name] = f"{name} of {device['id']} is unknown{_because(device, name)}"
         else:
             values.append(value)
     if not chosen:
@@ -193,13 +211,13 @@ def _flops(chosen: list[Device], name: str, reasons: dict[str, str]) -> float | 
 
 def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:
     size = seconds = 0.0
-    for one in chosen:
-        value = rate(one.get("bandwidth"))
+    for device in chosen:
+        value = rate(device.get("bandwidth"))
         if value is None:
-            because = _because(one, "bandwidth")
-            reasons["bandwidth"] = f"the memory bandwidth of {one['id']} is unknown{because}"
+            because = _because(device, "bandwidth")
+            reasons["bandwidth"] = f"the memory bandwidth of {device['id']} is unknown{because}"
             return None
-        own = float(_memory(one, "total") or 1)
+        own = float(_memory(device, "total") or 1)
         size, seconds = size + own, seconds + own / value
     if not chosen:
         reasons["bandwidth"] = "the report has no device that counts"
@@ -207,5 +225,5 @@ def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:
 
 
 def _because(device: Device, field_: str) -> str:
-    why = text(_table(device.get("unknown")).get(field_))
-    return f": {why}" if why else ""
+    reason = text(_table(device.get("unknown")).get(field_))
+    return f": {reason}" if reason else ""

@@ -9,74 +9,78 @@ from probe_cluster.errors import ClusterError
 from probe_cluster.figures import amount
 from probe_core.model.runtimes import native_runtime
 
-__all__ = ["Device", "counted"]
+__all__ = ["Device", "counted_devices"]
 
 Device = Mapping[str, Any]
 
+# No NPU: the engines that are planned for (MLX, CUDA, vLLM, tinygrad) place no layers on one.
 _COUNT = ("gpu", "accelerator")
 
 
-def counted(
+def counted_devices(
     document: Mapping[str, Any], devices: str | tuple[str, ...]
 ) -> tuple[list[Device], dict[str, str]]:
     """Return the devices of `devices` (see `capacity`), and reasons for what was left out."""
-    every = [one for one in document.get("devices") or () if _is_device(one)]
+    present = [device for device in document.get("devices") or () if _is_device(device)]
     if not isinstance(devices, str):
-        return [_named(every, identity) for identity in devices], {}
+        return [_named(present, identity) for identity in devices], {}
     if devices == "cpu":
-        return _cpus(every), {}
+        return _cpus(present), {}
     if devices == "primary":
-        primary = [one for one in every if one.get("id") == document.get("primary")]
-        return primary or _cpus(every), {}
+        primary = [device for device in present if device.get("id") == document.get("primary")]
+        return primary or _cpus(present), {}
     if devices != "all":
-        return [_named(every, devices)], {}
-    return _all(every)
+        return [_named(present, devices)], {}
+    return _all(present)
 
 
-def _is_device(one: Any) -> bool:
-    return isinstance(one, Mapping) and isinstance(one.get("id"), str)
+def _is_device(device: Any) -> bool:
+    return isinstance(device, Mapping) and isinstance(device.get("id"), str)
 
 
-def _cpus(every: list[Device]) -> list[Device]:
-    return [one for one in every if one.get("kind") == "cpu"]
+def _cpus(devices: list[Device]) -> list[Device]:
+    return [device for device in devices if device.get("kind") == "cpu"]
 
 
-def _named(every: list[Device], identity: str) -> Device:
-    for one in every:
-        if identity == one["id"] or identity in (one.get("ids") or ()):
-            return one
-    known = ", ".join(str(one["id"]) for one in every) or "none"
-    raise ClusterError(f"the report has no device {identity!r}; it has {known}")
+def _named(devices: list[Device], identity: str) -> Device:
+    for device in devices:
+        if identity == device["id"] or identity in (device.get("ids") or ()):
+            return device
+    ids = ", ".join(str(device["id"]) for device in devices) or "none"
+    raise ClusterError(f"the report has no device {identity!r}; it has {ids}")
 
 
-def _all(every: list[Device]) -> tuple[list[Device], dict[str, str]]:
+def _all(devices: list[Device]) -> tuple[list[Device], dict[str, str]]:
     left_out: dict[str, str] = {}
-    seen = [one for one in every if one.get("kind") in _COUNT and _visible(one, left_out)]
-    parents = {one.get("parent") for one in seen}
-    whole = [one for one in seen if one["id"] not in parents]
-    found = [one for one in whole if _has_memory(one, left_out)]
-    own = [one for one in found if _dedicated(one)]
+    visible = [
+        device for device in devices if device.get("kind") in _COUNT and _visible(device, left_out)
+    ]
+    # A GPU that is split into parts (MIG) has no memory besides theirs.
+    parents = {device.get("parent") for device in visible}
+    whole = [device for device in visible if device["id"] not in parents]
+    usable = [device for device in whole if _has_memory(device, left_out)]
+    own = [device for device in usable if _dedicated(device)]
     if own:
-        for one in found:
-            if not _dedicated(one):
-                left_out[str(one["id"])] = "it uses the system's memory, others have their own"
-        found = own
+        for device in usable:
+            if not _dedicated(device):
+                left_out[str(device["id"])] = "it uses the system's memory, others have their own"
+        usable = own
     reasons = {}
     if left_out:
-        said = [f"{identity}: {why}" for identity, why in left_out.items()]
-        reasons["devices"] = "not counted: " + "; ".join(said)
-    if not found:
-        found = _cpus(every)
-        more = reasons.get("devices")
-        reasons["devices"] = "no GPU counts, so the CPU does" + (f"; {more}" if more else "")
-    return found, reasons
+        parts = [f"{identity}: {reason}" for identity, reason in left_out.items()]
+        reasons["devices"] = "not counted: " + "; ".join(parts)
+    if not usable:
+        usable = _cpus(devices)
+        note = reasons.get("devices")
+        reasons["devices"] = "no GPU counts, so the CPU does" + (f"; {note}" if note else "")
+    return usable, reasons
 
 
 def _visible(device: Device, left_out: dict[str, str]) -> bool:
-    said = (device.get("visibility") or {}).get(native_runtime(device))
-    if not isinstance(said, Mapping) or said.get("visible") is True:
+    entry = (device.get("visibility") or {}).get(native_runtime(device))
+    if not isinstance(entry, Mapping) or entry.get("visible") is True:
         return True
-    left_out[str(device["id"])] = str(said.get("reason") or "whether it is visible is not known")
+    left_out[str(device["id"])] = str(entry.get("reason") or "whether it is visible is not known")
     return False
 
 
@@ -85,8 +89,8 @@ def _has_memory(device: Device, left_out: dict[str, str]) -> bool:
     memory = device.get("memory")
     if isinstance(memory, Mapping) and memory.get("kind") and amount(memory.get("total")):
         return True
-    why = (device.get("unknown") or {}).get("memory.total", "its report does not tell")
-    left_out[str(device["id"])] = f"its memory is unknown: {why}"
+    reason = (device.get("unknown") or {}).get("memory.total", "its report does not tell")
+    left_out[str(device["id"])] = f"its memory is unknown: {reason}"
     return False
 
 

@@ -14,7 +14,7 @@ __all__ = ["comparison_document", "plan_document"]
 SCHEMA = 1
 
 
-def comparison_document(model: Model, answer: Fit, found: Comparison) -> dict[str, Any]:
+def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> dict[str, Any]:
     """Return the document of `probe partition --json`. Bytes and seconds; null is unknown."""
     return {
         "schema": SCHEMA,
@@ -37,9 +37,9 @@ def comparison_document(model: Model, answer: Fit, found: Comparison) -> dict[st
             "params": answer.params,
             "sentence": answer.sentence,
         },
-        "best": found.best.strategy if found.best else None,
-        "plans": [plan_document(plan) for plan in found.plans],
-        "refused": [{"strategy": name, "reason": why} for name, why in found.refused],
+        "best": comparison.best.strategy if comparison.best else None,
+        "plans": [plan_document(plan) for plan in comparison.plans],
+        "refused": [{"strategy": name, "reason": reason} for name, reason in comparison.refused],
     }
 
 

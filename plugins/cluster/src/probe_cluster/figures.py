@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = ["amount", "rate", "text"]
 
+# An exbibyte, sixteen thousand times the largest memory that a report may have (64 TiB).
 _MOST_BYTES = 1 << 60
 
 

@@ -20,7 +20,10 @@ POLICIES = {
 }
 """Policy → when a model fits by it."""
 
+# A rule of thumb: the other half is for the KV cache, activations and all that else runs there.
 HOME_FACTOR = 2
+
+# What quantised models are published in, without the scales of a group.
 _BITS = (16.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0)
 
 
@@ -49,12 +52,12 @@ class Fit:
         need, have = gib(self.required), gib(self.have)
         if self.ok:
             return f"the model needs {need} and the nodes have {have} for it"
-        what = f"the model needs {need} and the nodes have {have} for it"
+        amounts = f"the model needs {need} and the nodes have {have} for it"
         if self.bits:
-            return f"{what}; at {self.bits:g} bits it would fit"
+            return f"{amounts}; at {self.bits:g} bits it would fit"
         if self.params:
-            return f"{what}; a model of {self.params / 1e9:.3g} billion parameters would fit"
-        return f"{what}; no model of as many layers would fit"
+            return f"{amounts}; a model of {self.params / 1e9:.3g} billion parameters would fit"
+        return f"{amounts}; no model of as many layers would fit"
 
 
 def fit(
@@ -101,6 +104,7 @@ def _judge(
 def _largest(members: Sequence[Member], model: Model, policy: str, reserve: float) -> int:
     """Return the most parameters that fit, by halving; 0 when not even one per layer does."""
     low, high = 0, model.params
+    # To a millionth: the sentence shows three digits.
     while high - low > max(1, model.params >> 20):
         middle = (low + high) // 2
         smaller = replace(model, params=max(1, middle), active_params=None)

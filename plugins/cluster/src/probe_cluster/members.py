@@ -8,7 +8,7 @@ from typing import Any
 
 from probe_cluster.capacities import capacity
 from probe_cluster.errors import ClusterError
-from probe_core.selection.candidates import document_of
+from probe_core.commands import document_of
 
 __all__ = ["Member", "member"]
 
@@ -56,8 +56,8 @@ class Member:
             return self.pools
         size = self.memory if use == "total" or self.available is None else self.available
         if size is None:
-            why = self.reasons.get("memory_total", "its report does not tell")
-            raise ClusterError(f"the memory of node {self.id!r} is unknown: {why}", node=self.id)
+            reason = self.reasons.get("memory_total", "its report does not tell")
+            raise ClusterError(f"the memory of node {self.id!r} is unknown: {reason}", node=self.id)
         return (size,)
 
 

@@ -104,10 +104,10 @@ def parse_count(text: str) -> int:
 
     Raises `ClusterError` for anything else.
     """
-    word = text.strip().lower()
-    scale = _UNITS.get(word[-1:], 1.0)
+    digits = text.strip().lower()
+    scale = _UNITS.get(digits[-1:], 1.0)
     try:
-        value = float(word[:-1] if scale != 1.0 else word) * scale
+        value = float(digits[:-1] if scale != 1.0 else digits) * scale
     except ValueError:
         raise ClusterError(f"{text!r} is no number of parameters, such as 70b") from None
     if not 1 <= value < 1e18:
@@ -123,15 +123,15 @@ def shape_from_config(config: Mapping[str, Any]) -> dict[str, int]:
     inner = config.get("text_config")
     table = inner if isinstance(inner, Mapping) else config
     heads = _whole(table.get("num_attention_heads"))
-    found = {
+    shape = {
         "layers": _whole(table.get("num_hidden_layers")),
         "hidden": _whole(table.get("hidden_size")),
         "kv_heads": _whole(table.get("num_key_value_heads")) or heads,
         "head_dim": _whole(table.get("head_dim")),
     }
-    if found["head_dim"] is None and heads and found["hidden"]:
-        found["head_dim"] = found["hidden"] // heads
-    return {name: value for name, value in found.items() if value}
+    if shape["head_dim"] is None and heads and shape["hidden"]:
+        shape["head_dim"] = shape["hidden"] // heads
+    return {name: value for name, value in shape.items() if value}
 
 
 def _whole(value: Any) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands.context import CommandError
+from probe_core.commands import CommandError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from probe_cluster import Links, Member
 
-__all__ = ["add_cluster_options", "given_links", "given_members"]
+__all__ = ["add_cluster_options", "links_of", "members_of"]
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
-def given_links(args: argparse.Namespace) -> Links:
+def links_of(args: argparse.Namespace) -> Links:
     """Return the links of the options; raises `CommandError`."""
     from probe_cluster.errors import ClusterError
     from probe_cluster.links import Links, parse_kind, parse_link
@@ -55,7 +55,7 @@ def given_links(args: argparse.Namespace) -> Links:
     return links
 
 
-def given_members(args: argparse.Namespace, links: Links) -> list[Member]:
+def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
     """Return the members that the files describe; raises `CommandError`."""
     from probe_cluster.errors import ClusterError
     from probe_cluster.reading import read_members
@@ -74,14 +74,14 @@ def given_members(args: argparse.Namespace, links: Links) -> list[Member]:
     return members
 
 
-def _bandwidths(given: Iterable[str]) -> dict[str, float]:
-    found = {}
-    for text in given:
+def _bandwidths(texts: Iterable[str]) -> dict[str, float]:
+    bandwidths = {}
+    for text in texts:
         id_, equals, speed = text.rpartition("=")
         if not equals or not id_:
             raise CommandError(f"--bandwidth {text}: write it as pi=17GB/s")
-        found[id_] = _speed(speed)
-    return found
+        bandwidths[id_] = _speed(speed)
+    return bandwidths
 
 
 def _speed(text: str) -> float:

@@ -8,10 +8,13 @@ from probe_cluster.links import Links
 
 __all__ = ["pairs", "ring_order", "ring_seconds"]
 
+# Time and memory of the exact answer more than double with each node.
 _EXACT = 9
 """Up to this many nodes every ring is compared, by dynamic programming."""
+
+# Each round of improvement compares all pairs of hops, and there may be many rounds.
 _IMPROVED = 64
-"""Up to this many nodes a found ring is improved by turning stretches around."""
+"""Up to this many nodes a ring is improved by turning stretches around."""
 
 Cost = Callable[[int, int], float]
 
@@ -26,21 +29,21 @@ def ring_order(ids: Sequence[str], links: Links, size: int) -> list[str]:
     if len(names) < 4:  # every ring of three is the same
         return names
 
-    def cost(left: int, right: int) -> float:
-        return links.between(names[left], names[right]).seconds(size)
+    def cost(first: int, second: int) -> float:
+        return links.between(names[first], names[second]).seconds(size)
 
     if len(names) <= _EXACT:
-        found = _exact(len(names), cost)
+        ring = _exact(len(names), cost)
     else:
-        found = _joined(names, links, size)
+        ring = _joined(names, links, size)
         if len(names) <= _IMPROVED:
-            found = _improved(found, cost)
-    return [names[at] for at in found]
+            ring = _improved(ring, cost)
+    return [names[at] for at in ring]
 
 
 def ring_seconds(ids: Sequence[str], links: Links, size: int) -> list[float]:
     """Return the time of each hop of the ring, the last one leading to the first node."""
-    return [links.between(left, right).seconds(size) for left, right in pairs(ids)]
+    return [links.between(first, second).seconds(size) for first, second in pairs(ids)]
 
 
 def pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
@@ -50,26 +53,26 @@ def pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
 
 def _exact(count: int, cost: Cost) -> list[int]:
     """Held and Karp's dynamic programming: the best way through each set of nodes, by its end."""
-    ways: dict[tuple[int, int], tuple[float, int]] = {}
+    best: dict[tuple[int, int], tuple[float, int]] = {}
     for end in range(1, count):
-        ways[1 << end, end] = (cost(0, end), 0)
+        best[1 << end, end] = (cost(0, end), 0)
     for visited in range(2, 1 << count, 2):
         for end in range(1, count):
             before = visited ^ (1 << end)
             if not visited >> end & 1 or not before:
                 continue
-            ways[visited, end] = min(
-                (ways[before, via][0] + cost(via, end), via)
+            best[visited, end] = min(
+                (best[before, via][0] + cost(via, end), via)
                 for via in range(1, count)
                 if before >> via & 1
             )
     visited = (1 << count) - 2
-    end = min(range(1, count), key=lambda at: (ways[visited, at][0] + cost(at, 0), at))
-    found = []
+    end = min(range(1, count), key=lambda at: (best[visited, at][0] + cost(at, 0), at))
+    ring = []
     while visited:
-        found.append(end)
-        visited, end = visited ^ (1 << end), ways[visited, end][1]
-    return [0, *reversed(found)]
+        ring.append(end)
+        visited, end = visited ^ (1 << end), best[visited, end][1]
+    return [0, *reversed(ring)]
 
 
 def _joined(names: Sequence[str], links: Links, size: int) -> list[int]:
@@ -77,18 +80,18 @@ def _joined(names: Sequence[str], links: Links, size: int) -> list[int]:
     place = {name: at for at, name in enumerate(names)}
     slow = links.default.seconds(size)
     edges = sorted(
-        (link.seconds(size), place[left], place[right])
-        for (left, right), link in links.named().items()
-        if left in place and right in place
+        (link.seconds(size), place[first], place[second])
+        for (first, second), link in links.named().items()
+        if first in place and second in place
     )
     neighbours: dict[int, list[int]] = {at: [] for at in range(len(names))}
     group = list(range(len(names)))
-    for seconds, left, right in edges:
-        ends = len(neighbours[left]) < 2 and len(neighbours[right]) < 2
-        if seconds < slow and ends and _root(group, left) != _root(group, right):
-            neighbours[left].append(right)
-            neighbours[right].append(left)
-            group[_root(group, left)] = _root(group, right)
+    for seconds, first, second in edges:
+        ends = len(neighbours[first]) < 2 and len(neighbours[second]) < 2
+        if seconds < slow and ends and _root(group, first) != _root(group, second):
+            neighbours[first].append(second)
+            neighbours[second].append(first)
+            group[_root(group, first)] = _root(group, second)
     return _walked(neighbours)
 
 
@@ -100,30 +103,31 @@ def _root(group: list[int], at: int) -> int:
 
 
 def _walked(neighbours: Mapping[int, Sequence[int]]) -> list[int]:
-    found: list[int] = []
+    ring: list[int] = []
     done: set[int] = set()
     for start in neighbours:
         at: int | None = start if len(neighbours[start]) < 2 and start not in done else None
         while at is not None:
-            found.append(at)
+            ring.append(at)
             done.add(at)
             at = next((near for near in neighbours[at] if near not in done), None)
-    return found
+    return ring
 
 
-def _improved(found: list[int], cost: Cost) -> list[int]:
+def _improved(ring: list[int], cost: Cost) -> list[int]:
     """Turn a stretch around wherever the two hops at its ends get faster by it."""
-    count, better = len(found), True
+    count, better = len(ring), True
     while better:
         better = False
         for first in range(count - 1):
             for last in range(first + 2, count):
-                ahead = found[(last + 1) % count]
-                if ahead == found[first]:
+                ahead = ring[(last + 1) % count]
+                if ahead == ring[first]:
                     continue
-                now = cost(found[first], found[first + 1]) + cost(found[last], ahead)
-                new = cost(found[first], found[last]) + cost(found[first + 1], ahead)
+                now = cost(ring[first], ring[first + 1]) + cost(ring[last], ahead)
+                new = cost(ring[first], ring[last]) + cost(ring[first + 1], ahead)
+                # The margin keeps rounding errors from turning a stretch back and forth for ever.
                 if new < now - 1e-15:
-                    found[first + 1 : last + 1] = found[first + 1 : last + 1][::-1]
+                    ring[first + 1 : last + 1] = ring[first + 1 : last + 1][::-1]
                     better = True
-    return found
+    return ring

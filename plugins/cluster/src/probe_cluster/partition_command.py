@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from probe_cluster.options import add_cluster_options, given_links, given_members
-from probe_core.commands import text
-from probe_core.commands.context import CommandError
+from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_core.commands import CommandError, columns, size, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
 
-    from probe_cluster import Links, Member, Model, Plan
+    from probe_cluster import Fit, Links, Member, Model, Plan
     from probe_cluster.planning import Comparison
-    from probe_core.commands.context import Context
+    from probe_core.commands import Context
 
-NAME = "partition"
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
 
 
@@ -28,17 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="M",
-        help="parameters (70b), a known name (llama-3.1-70b), or the path of a config.json",
+        help="parameters (70b), a built-in name (llama-3.1-70b), or the path of a config.json",
     )
-    for flag, metavar, words in (
-        ("params", "N", "parameters, such as 70b, where M does not tell"),
+    for flag, metavar, meaning in (
+        ("params", "N", "parameters, such as 70b, where M lacks them"),
         ("active-params", "N", "parameters that one token touches (mixture of experts)"),
-        ("layers", "N", "layers, where M does not tell"),
+        ("layers", "N", "layers, where M lacks them"),
         ("bits", "N", "bits per parameter as stored (16)"),
         ("context", "TOKENS", "count the KV cache of so many tokens (0)"),
         ("kv-bits", "N", "bits per value of the KV cache (16)"),
     ):
-        group.add_argument(f"--{flag}", metavar=metavar, help=words)
+        group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
     group = parser.add_argument_group("planning")
     group.add_argument("--strategy", metavar="S", help="plan by this one alone")
     group.add_argument(
@@ -53,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NODE=SPEED",
-        help="memory bandwidth of a node that does not tell it: pi=17GB/s",
+        help="memory bandwidth of a node whose report lacks it: pi=17GB/s",
     )
     group.add_argument("--assume-bandwidth", metavar="SPEED", help="… of all such nodes")
 
@@ -62,8 +59,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the plans; exit with 1 when the model does not fit."""
     from probe_cluster.errors import ClusterError
 
-    links = given_links(args)
-    members = given_members(args, links)
+    links = links_of(args)
+    members = members_of(args, links)
     try:
         return _run(args, context, members, links)
     except ClusterError as error:
@@ -73,54 +70,54 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _run(
     args: argparse.Namespace, context: Context, members: Sequence[Member], links: Links
 ) -> int:
-    from probe_cluster.asking import asked_model
     from probe_cluster.documents import comparison_document
     from probe_cluster.fitting import fit
+    from probe_cluster.model_spec import parse_model
     from probe_cluster.planning import STRATEGIES, compare
     from probe_cluster.stages import RESERVE
 
-    model = asked_model(vars(args))
+    model = parse_model(vars(args))
     reserve = RESERVE if args.reserve is None else args.reserve
     strategies = _strategies(args.strategy, STRATEGIES)
     answer = fit(members, model, args.fit, reserve=reserve)
-    found = compare(
+    comparison = compare(
         members, model, links=links, use=args.use, reserve=reserve, strategies=strategies
     )
     if args.json:
-        context.json(comparison_document(model, answer, found))
+        context.json(comparison_document(model, answer, comparison))
     else:
-        for line in _lines(model, answer, found, context):
+        for line in _lines(model, answer, comparison, context):
             context.out(line)
-    return 0 if answer.ok and found.best is not None else 1
+    return 0 if answer.ok and comparison.best is not None else 1
 
 
-def _strategies(asked: str | None, known: Any) -> tuple[str, ...]:
-    if asked is None:
-        return tuple(known)
-    if asked not in known:
-        from probe_core.wording import did_you_mean
+def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
+    if name is None:
+        return tuple(names)
+    if name not in names:
+        from probe_core.commands import did_you_mean
 
-        raise CommandError(f"{asked!r} is no strategy: {did_you_mean(asked, known)}")
-    return (asked,)
+        raise CommandError(f"{name!r} is no strategy: {did_you_mean(name, names)}")
+    return (name,)
 
 
-def _lines(model: Model, answer: Any, found: Comparison, context: Context) -> list[str]:
+def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) -> list[str]:
     name = model.name or f"{model.params / 1e9:.3g}b"
-    lines = text.wrapped(f"{name}, {model.layers} layers: {answer.sentence}", context.width)
+    lines = wrapped(f"{name}, {model.layers} layers: {answer.sentence}", context.width)
     rows: list[tuple[str, ...]] = [
         ("", "STRATEGY", "TOKENS/S", "SLOWEST", "HOPS", "NODES", "WHERE")
     ]
-    rows += [_row(plan, plan is found.best) for plan in found.plans]
-    lines += ["", *text.columns(rows, context.width, right=(2, 3, 4, 5), flexible=6)]
-    for strategy, why in found.refused:
-        lines += text.wrapped(f"{strategy}: no plan: {why}", context.width)
-    if found.best is not None:
-        lines += ["", *_stages(found.best, context)]
-    notes = [found.best] if found.best is not None else found.plans
+    rows += [_row(plan, plan is comparison.best) for plan in comparison.plans]
+    lines += ["", *columns(rows, context.width, right=(2, 3, 4, 5), flexible=6)]
+    for strategy, reason in comparison.refused:
+        lines += wrapped(f"{strategy}: no plan: {reason}", context.width)
+    if comparison.best is not None:
+        lines += ["", *_stages(comparison.best, context)]
+    notes = [comparison.best] if comparison.best is not None else comparison.plans
     for note in dict.fromkeys(note for plan in notes for note in plan.notes):
-        lines += text.wrapped(note, context.width)
+        lines += wrapped(note, context.width)
     rule = "* least time per token · times are lower bounds, from theoretical peaks"
-    return [*lines, "", *text.wrapped(rule, context.width)]
+    return [*lines, "", *wrapped(rule, context.width)]
 
 
 def _row(plan: Plan, best: bool) -> tuple[str, ...]:
@@ -143,15 +140,15 @@ def _stages(plan: Plan, context: Context) -> list[str]:
         (
             stage.node,
             f"{stage.start_layer}–{stage.end_layer}",
-            text.size(stage.memory),
-            text.size(stage.room),
+            size(stage.memory),
+            size(stage.room),
             _time(stage.seconds),
             stage.link or "",
             _time(stage.hop_seconds) if stage.link else "",
         )
         for stage in plan.stages
     ]
-    return text.columns(rows, context.width, right=(1, 2, 3, 4, 6))
+    return columns(rows, context.width, right=(1, 2, 3, 4, 6))
 
 
 def _time(seconds: float | None) -> str:

@@ -106,13 +106,15 @@ def best(
 
     Raises `ClusterError` with what would fit when there is none.
     """
-    found = compare(members, model, links=links, use=use, reserve=reserve)
-    if found.best is not None:
-        return found.best
+    comparison = compare(members, model, links=links, use=use, reserve=reserve)
+    if comparison.best is not None:
+        return comparison.best
     answer = fit(members, model, use, reserve=reserve)
     if not answer.ok:
         raise ClusterError(answer.sentence)
-    raise ClusterError("no strategy gives a plan: " + "; ".join(why for _, why in found.refused))
+    raise ClusterError(
+        "no strategy gives a plan: " + "; ".join(reason for _, reason in comparison.refused)
+    )
 
 
 def _plan(strategy: str, setting: Setting) -> Plan:
@@ -130,8 +132,8 @@ def _plan(strategy: str, setting: Setting) -> Plan:
 def _ring(setting: Setting) -> Plan:
     memory = [(member.id, member.memory_mib) for member in setting.members]
     by_id = {member.id: at for at, member in enumerate(setting.members)}
-    found = shards(ring_memory_weighted(memory), setting.model.layers)
-    counts = [(by_id[one.node_id], one.end_layer - one.start_layer + 1) for one in found]
+    ring = shards(ring_memory_weighted(memory), setting.model.layers)
+    counts = [(by_id[shard.node_id], shard.end_layer - shard.start_layer + 1) for shard in ring]
     return setting.planned("memory", counts)
 
 
@@ -145,12 +147,12 @@ def _proportional(setting: Setting) -> Plan:
     return setting.planned("proportional", list(zip(order, counts, strict=True)))
 
 
-def _balanced(setting: Setting, strategy: str, field: str, what: str) -> Plan:
+def _balanced(setting: Setting, strategy: str, field: str, quantity: str) -> Plan:
     """Share such that the slowest node, by arithmetic or by memory bandwidth, is fastest."""
     measure = prompt_seconds if strategy == "flops" else token_seconds
     steps = [measure(member, setting.model) for member in setting.members]
-    usable, notes = setting.known(steps, field, what)
+    usable, notes = setting.usable_layers(steps, field, quantity)
     seconds = [float("inf") if step is None else step for step in steps]
-    found = balanced(seconds, usable, setting.model.layers)
-    counts = [(at, layers) for at, layers in enumerate(found) if layers]
+    layers_of = balanced(seconds, usable, setting.model.layers)
+    counts = [(at, layers) for at, layers in enumerate(layers_of) if layers]
     return setting.in_best_order(strategy, counts, notes)

@@ -91,26 +91,26 @@ def predicted(
     """Return the plan in which each of `parts` follows the one before."""
     ids = [part.member.id for part in parts]
     hops = ring_seconds(ids, links, model.hop_bytes)
-    kinds = [links.between(left, right).kind for left, right in pairs(ids)]
-    stages, start, told = [], 0, list(notes)
+    kinds = [links.between(first, second).kind for first, second in pairs(ids)]
+    stages, start, sentences = [], 0, list(notes)
     for at, part in enumerate(parts):
         hop = (kinds[at], hops[at]) if hops else (None, 0.0)
         stages.append(_stage(part, start, model, *hop))
         start += part.layers
-    told += [note for stage in stages if (note := _too_big(stage))]
-    told += [_no_bandwidth(part.member) for part in parts if part.member.bandwidth is None]
+    sentences += [note for stage in stages if (note := _too_big(stage))]
+    sentences += [_no_bandwidth(part.member) for part in parts if part.member.bandwidth is None]
     own = [stage.seconds for stage in stages]
-    known = [seconds for seconds in own if seconds is not None]
-    whole = len(known) == len(own)
+    spent = [seconds for seconds in own if seconds is not None]
+    whole = len(spent) == len(own)
     return Plan(
         strategy=strategy,
         stages=tuple(stages),
-        seconds_per_token=sum(known) + sum(hops) if whole else None,
-        slowest_stage=max(known) if whole else None,
+        seconds_per_token=sum(spent) + sum(hops) if whole else None,
+        slowest_stage=max(spent) if whole else None,
         seconds_per_prompt_token=_prompt(parts, model),
         hop_seconds=sum(hops),
         fits=all(stage.layers <= stage.most for stage in stages),
-        notes=tuple(told),
+        notes=tuple(sentences),
     )
 
 
@@ -140,8 +140,8 @@ def _too_big(stage: Stage) -> str | None:
 
 
 def _no_bandwidth(member: Member) -> str:
-    why = member.reasons.get("bandwidth", "its report does not tell")
-    return f"the time of node {member.id!r} is unknown: {why}"
+    reason = member.reasons.get("bandwidth", "its report does not tell")
+    return f"the time of node {member.id!r} is unknown: {reason}"
 
 
 def _prompt(parts: Sequence[Part], model: Model) -> float | None:

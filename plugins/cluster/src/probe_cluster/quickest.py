@@ -12,11 +12,13 @@ from probe_cluster.stages import token_seconds
 
 __all__ = ["quickest"]
 
+# A judgement: clusters have few kinds of cable, and each speed costs a plan of every group that
+# it connects. tests/bench holds a plan for 1,000 nodes below 50 ms.
 _THRESHOLDS = 6
 """So many speeds of link are tried as the slowest that a ring may have."""
 
 
-def quickest(setting: Setting, others: Sequence[Callable[[Setting], Plan]]) -> Plan:
+def quickest(setting: Setting, alternatives: Sequence[Callable[[Setting], Plan]]) -> Plan:
     """Return the fastest plan found. Exact where all links are alike.
 
     Where they differ, each group of nodes that links of at least some speed connect is planned by
@@ -24,20 +26,20 @@ def quickest(setting: Setting, others: Sequence[Callable[[Setting], Plan]]) -> P
     The `others` are candidates too, so this is never slower than any of them that fits.
     """
     steps = [token_seconds(member, setting.model) for member in setting.members]
-    usable, notes = setting.known(steps, "bandwidth", "memory bandwidth")
+    usable, notes = setting.usable_layers(steps, "bandwidth", "memory bandwidth")
     seconds = [float("inf") if step is None else step for step in steps]
-    found: Plan | None = None
+    best: Plan | None = None
     for hop, group in _groups(setting):
         caps = [cap if at in group else 0 for at, cap in enumerate(usable)]
         if sum(caps) < setting.model.layers:
             continue
         counts = fastest(seconds, caps, setting.model.layers, hop)
         plan = setting.in_best_order("fastest", list(enumerate(counts)), notes)
-        found = _faster(found, plan)
-    for other in others:
-        found = _faster(found, _renamed(other, setting))
-    assert found is not None  # the last group is every node, and `known` found room there
-    return found
+        best = _faster(best, plan)
+    for other in alternatives:
+        best = _faster(best, _renamed(other, setting))
+    assert best is not None  # the last group is every node, and `usable_layers` found room there
+    return best
 
 
 def _faster(old: Plan | None, new: Plan | None) -> Plan | None:
@@ -63,12 +65,12 @@ def _groups(setting: Setting) -> Iterator[tuple[float, set[int]]]:
     place = {member.id: at for at, member in enumerate(setting.members)}
     slow = setting.links.default.seconds(size)
     edges = [
-        (link.seconds(size), place[left], place[right])
-        for (left, right), link in setting.links.named().items()
+        (link.seconds(size), place[first], place[second])
+        for (first, second), link in setting.links.named().items()
     ]
     faster = sorted({seconds for seconds, _, _ in edges if seconds < slow})
     for limit in faster[:: max(1, -(-len(faster) // _THRESHOLDS))]:
-        near = [(left, right) for seconds, left, right in edges if seconds <= limit]
+        near = [(first, second) for seconds, first, second in edges if seconds <= limit]
         for group in _connected(near):
             yield limit, group
     everyone = set(range(len(setting.members)))
@@ -78,8 +80,8 @@ def _groups(setting: Setting) -> Iterator[tuple[float, set[int]]]:
 
 def _connected(pairs: Sequence[tuple[int, int]]) -> list[set[int]]:
     groups: list[set[int]] = []
-    for left, right in pairs:
-        touched = [group for group in groups if left in group or right in group]
+    for first, second in pairs:
+        touched = [group for group in groups if first in group or second in group]
         groups = [group for group in groups if group not in touched]
-        groups.append({left, right}.union(*touched))
+        groups.append({first, second}.union(*touched))
     return groups

@@ -70,12 +70,12 @@ def shards(partitions: Sequence[Partition], n_layers: int) -> list[Shard]:
     """Return the layers of each partition; a node whose share holds none is left out."""
     if n_layers < 1:
         raise ClusterError(f"a model has at least 1 layer, not {n_layers}")
-    found = []
+    result = []
     for at, partition in enumerate(partitions):
         start = int(partition.start * n_layers)
         end = int(partition.end * n_layers) - 1
         if at == len(partitions) - 1:
             end = n_layers - 1
         if start <= end:
-            found.append(Shard(partition.node_id, start, end, n_layers))
-    return found
+            result.append(Shard(partition.node_id, start, end, n_layers))
+    return result

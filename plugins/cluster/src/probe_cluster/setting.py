@@ -41,8 +41,8 @@ class Setting:
         self.caps = [layer_cap(member, model, use, reserve) for member in members]
         self.rooms = [sum(int(p * (1 - reserve)) for p in m.usable(use)) for m in members]
 
-    def known(
-        self, steps: Sequence[float | None], field: str, what: str
+    def usable_layers(
+        self, steps: Sequence[float | None], field: str, quantity: str
     ) -> tuple[list[int], list[str]]:
         """Return the layers that each node may get, none where its step is unknown, and why.
 
@@ -52,8 +52,8 @@ class Setting:
         for member, cap, step in zip(self.members, self.caps, steps, strict=True):
             usable.append(0 if step is None else cap)
             if step is None:
-                why = member.reasons.get(field, "its report does not tell")
-                notes.append(f"node {member.id!r} is not used, its {what} is unknown: {why}")
+                reason = member.reasons.get(field, "its report does not tell")
+                notes.append(f"node {member.id!r} is not used, its {quantity} is unknown: {reason}")
         if sum(usable) < self.model.layers:
             answer = fit(self.members, self.model, self.use, reserve=self.reserve)
             if not answer.ok:
@@ -83,6 +83,6 @@ def _distinct(members: Sequence[Member]) -> None:
     seen = set()
     for member in members:
         if member.id in seen:
-            what = f"node {member.id!r} is there twice; give each an id"
-            raise ClusterError(what, node=member.id)
+            problem = f"node {member.id!r} is there twice; give each an id"
+            raise ClusterError(problem, node=member.id)
         seen.add(member.id)

@@ -26,15 +26,15 @@ def proportional(weights: Sequence[float], layers: int) -> list[int]:
     if not total > 0:
         raise ClusterError("the total memory of all nodes is 0, so it gives no shares")
     exact = [weight / total * layers for weight in weights]
-    found = [int(share) for share in exact]
-    by_rest = sorted(range(count), key=lambda at: found[at] - exact[at])
-    for at in by_rest[: layers - sum(found)]:
-        found[at] += 1
+    counts = [int(share) for share in exact]
+    by_rest = sorted(range(count), key=lambda at: counts[at] - exact[at])
+    for at in by_rest[: layers - sum(counts)]:
+        counts[at] += 1
     for at in range(count):
-        if found[at] == 0:
-            found[max(range(count), key=found.__getitem__)] -= 1
-            found[at] = 1
-    return found
+        if counts[at] == 0:
+            counts[max(range(count), key=counts.__getitem__)] -= 1
+            counts[at] = 1
+    return counts
 
 
 def balanced(seconds: Sequence[float], caps: Sequence[int], layers: int) -> list[int]:
@@ -43,15 +43,15 @@ def balanced(seconds: Sequence[float], caps: Sequence[int], layers: int) -> list
     `seconds` is each node's time per layer, `caps` how many layers its memory holds. Each layer
     goes where it ends first; among equals to the earlier node.
     """
-    found = [0] * len(seconds)
+    counts = [0] * len(seconds)
     heap = [(step, at) for at, step in enumerate(seconds) if caps[at] > 0 and step < _NEVER]
     heapify(heap)
     for _ in range(layers):
         _, at = heap[0]
-        found[at] += 1
-        after = seconds[at] * (found[at] + 1) if found[at] < caps[at] else _NEVER
+        counts[at] += 1
+        after = seconds[at] * (counts[at] + 1) if counts[at] < caps[at] else _NEVER
         heapreplace(heap, (after, at))
-    return found
+    return counts
 
 
 def fastest(seconds: Sequence[float], caps: Sequence[int], layers: int, hop: float) -> list[int]:
@@ -72,10 +72,10 @@ def fastest(seconds: Sequence[float], caps: Sequence[int], layers: int, hop: flo
     for place, at in enumerate(order):
         step, cap = seconds[at], min(caps[at], layers)
         # This node takes the last `rest` layers, the ones before it lie on full nodes.
-        for rest in range(1, cap + 1):
-            cost = full[layers - rest] + rest * step + (hop if rest < layers else 0.0)
+        for count in range(1, cap + 1):
+            cost = full[layers - count] + count * step + (hop if count < layers else 0.0)
             if cost < best:
-                best, best_at, best_rest = cost, place, rest
+                best, best_at, best_rest = cost, place, count
         if place + 1 < len(order):
             added = cap * step + hop
             moved = [_NEVER] * cap + [cost + added for cost in full[: layers + 1 - cap]]
@@ -90,15 +90,15 @@ def _traced(
     caps: Sequence[int],
     layers: int,
     last: int,
-    rest: int,
+    last_layers: int,
 ) -> list[int]:
     """Walk the tables back: a node was taken where adding it made the time less."""
-    found = [0] * len(caps)
-    found[order[last]] = rest
-    left = layers - rest
+    counts = [0] * len(caps)
+    counts[order[last]] = last_layers
+    remaining = layers - last_layers
     for place in range(last, 0, -1):
-        if history[place][left] < history[place - 1][left]:
+        if history[place][remaining] < history[place - 1][remaining]:
             cap = min(caps[order[place - 1]], layers)
-            found[order[place - 1]] = cap
-            left -= cap
-    return found
+            counts[order[place - 1]] = cap
+            remaining -= cap
+    return counts

@@ -7,6 +7,7 @@ from probe_cluster.model import Model
 
 __all__ = ["RESERVE", "layer_cap", "prompt_seconds", "token_seconds"]
 
+# Activations and buffers grow with the batch, which a plan does not know: a judgement.
 RESERVE = 0.05
 """Share of each memory left for activations and the runtime's own buffers: our declared default."""
 

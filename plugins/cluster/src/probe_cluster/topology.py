@@ -93,27 +93,28 @@ class Topology:
         """Return the topology of a document; raises `ClusterError` naming what is wrong in it."""
         if not isinstance(document, Mapping) or not isinstance(document.get("nodes"), Mapping):
             raise ClusterError("it is no topology: it has no 'nodes'")
-        nodes = {str(id_): _checked(str(id_), one) for id_, one in document["nodes"].items()}
+        nodes = {str(id_): _checked(str(id_), node) for id_, node in document["nodes"].items()}
         graph = document.get("peer_graph")
         graph = {} if graph is None else graph
         if not isinstance(graph, Mapping):
             raise ClusterError("its 'peer_graph' is no table")
-        edges = frozenset(edge for id_, said in graph.items() for edge in _edges(str(id_), said))
+        edges = frozenset(edge for id_, peers in graph.items() for edge in _edges(str(id_), peers))
         active = document.get("active_node_id")
         return cls(nodes, edges, active if isinstance(active, str) else None)
 
 
-def _checked(id_: str, said: Any) -> Capabilities:
-    if not isinstance(said, Mapping):
+def _checked(id_: str, capabilities: Any) -> Capabilities:
+    if not isinstance(capabilities, Mapping):
         raise ClusterError(f"node {id_!r} has no capabilities", node=id_)
-    memory: Any = said.get("memory")
+    memory: Any = capabilities.get("memory")
+    # 2^40 MiB are an exbibyte: no node has that, and a sum of such numbers stays exact.
     if type(memory) not in (int, float) or not 0 <= memory < 1 << 40:
         raise ClusterError(f"node {id_!r} has {memory!r} MiB of memory", node=id_)
-    flops = said.get("flops")
+    flops = capabilities.get("flops")
     table = flops if isinstance(flops, Mapping) else {}
     return {
-        "model": str(said.get("model") or _UNKNOWN_MODEL),
-        "chip": str(said.get("chip") or _UNKNOWN_CHIP),
+        "model": str(capabilities.get("model") or _UNKNOWN_MODEL),
+        "chip": str(capabilities.get("chip") or _UNKNOWN_CHIP),
         "memory": int(memory),
         "flops": {name: _flop(id_, name, table.get(name)) for name in ("fp32", "fp16", "int8")},
     }
@@ -127,14 +128,15 @@ def _flop(id_: str, name: str, value: Any) -> float:
     return float(value)
 
 
-def _edges(id_: str, said: Any) -> list[Edge]:
-    if not isinstance(said, list):
+def _edges(id_: str, peers: Any) -> list[Edge]:
+    if not isinstance(peers, list):
         raise ClusterError(f"the peers of node {id_!r} are no list", node=id_)
-    found = []
-    for one in said:
-        if not isinstance(one, Mapping) or not isinstance(one.get("to_id"), str):
+    edges = []
+    for peer in peers:
+        if not isinstance(peer, Mapping) or not isinstance(peer.get("to_id"), str):
             raise ClusterError(f"a peer of node {id_!r} has no 'to_id'", node=id_)
-        start = one.get("from_id")
-        words = one.get("description")
-        found.append(Edge(start if isinstance(start, str) else id_, one["to_id"], str(words or "")))
-    return found
+        start = peer.get("from_id")
+        description = peer.get("description")
+        from_id = start if isinstance(start, str) else id_
+        edges.append(Edge(from_id, peer["to_id"], str(description or "")))
+    return edges

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probe_cluster.options import add_cluster_options, given_links, given_members
-from probe_core.commands import text
+from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_core.commands import bandwidth, columns, paint, rate, size, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from probe_cluster import Links, Member
-    from probe_core.commands.context import Context
+    from probe_core.commands import Context
 
-NAME = "topology"
 HELP = "Show many nodes' reports as one view: what each offers, and how they are connected."
 
 _HEAD = ("NODE", "CHIP", "MEMORY", "AVAILABLE", "FP32", "FP16", "INT8", "BANDWIDTH", "MODEL")
@@ -28,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the view."""
-    links = given_links(args)
-    members = given_members(args, links)
+    links = links_of(args)
+    members = members_of(args, links)
     if args.json:
         from probe_cluster.topology import Topology
 
@@ -42,12 +41,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _lines(members: Sequence[Member], links: Links, context: Context) -> list[str]:
     rows = [_HEAD, *(_row(member) for member in members)]
-    head, *body = text.columns(rows, context.width, right=_RIGHT, flexible=1)
-    lines = [text.paint(head, "dim", context.colour), *body, "", _total(members)]
+    head, *body = columns(rows, context.width, right=_RIGHT, flexible=1)
+    lines = [paint(head, "dim", context.colour), *body, "", _total(members)]
     lines += _connections(links)
     for member in members:
-        for name, why in member.reasons.items():
-            lines += text.wrapped(f"{member.id}: {name}: {why}", context.width)
+        for name, reason in member.reasons.items():
+            lines += wrapped(f"{member.id}: {name}: {reason}", context.width)
     return lines
 
 
@@ -55,22 +54,22 @@ def _row(member: Member) -> tuple[str, ...]:
     return (
         member.id,
         member.chip or "unknown",
-        text.size(member.memory),
-        text.size(member.available),
-        text.rate(member.fp32),
-        text.rate(member.fp16),
-        text.rate(member.int8),
-        text.bandwidth(member.bandwidth),
+        size(member.memory),
+        size(member.available),
+        rate(member.fp32),
+        rate(member.fp16),
+        rate(member.int8),
+        bandwidth(member.bandwidth),
         member.model or "",
     )
 
 
 def _total(members: Sequence[Member]) -> str:
-    known = [member.memory for member in members if member.memory is not None]
-    more = "" if len(known) == len(members) else ", that is known"
-    return f"{len(members)} nodes, {text.size(sum(known))} of memory{more}"
+    amounts = [member.memory for member in members if member.memory is not None]
+    note = "" if len(amounts) == len(members) else ", that is known"
+    return f"{len(members)} nodes, {size(sum(amounts))} of memory{note}"
 
 
 def _connections(links: Links) -> list[str]:
-    lines = [f"{left} – {right}: {link.kind}" for (left, right), link in links.named().items()]
+    lines = [f"{first} – {second}: {link.kind}" for (first, second), link in links.named().items()]
     return [*sorted(lines), f"all other connections: {links.default.kind} (assumed)"]

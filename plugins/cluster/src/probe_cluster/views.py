@@ -31,8 +31,8 @@ def merge_views(views: Mapping[str, View], origin: str, depth: int = 4) -> Topol
     out. Raises `ClusterError` when `origin` gave no view.
     """
     if origin not in views:
-        known = ", ".join(sorted(views)) or "none"
-        raise ClusterError(f"there is no view of node {origin!r}; there are {known}", node=origin)
+        ids = ", ".join(sorted(views)) or "none"
+        raise ClusterError(f"there is no view of node {origin!r}; there are {ids}", node=origin)
     if depth < 0:
         raise ClusterError(f"the depth is 0 or more, not {depth}")
     distance = _reached(views, origin, depth)
@@ -41,13 +41,13 @@ def merge_views(views: Mapping[str, View], origin: str, depth: int = 4) -> Topol
     heard: dict[str, float] = {}
     for teller in order:
         view = views.get(teller)
-        for id_, said in view.topology.nodes.items() if view else ():
+        for id_, capabilities in view.topology.nodes.items() if view else ():
             when = view.seen.get(id_, float("-inf")) if view else float("-inf")
             if id_ in distance and (id_ not in nodes or when > heard[id_]):
-                nodes[id_], heard[id_] = said, when
+                nodes[id_], heard[id_] = capabilities, when
     edges = {edge for id_ in order for edge in _edges_of(id_, order, views)}
-    kept = frozenset(e for e in edges if e.from_id in nodes and e.to_id in nodes)
-    return Topology(nodes, kept, views[origin].topology.active_node_id)
+    inside = frozenset(e for e in edges if e.from_id in nodes and e.to_id in nodes)
+    return Topology(nodes, inside, views[origin].topology.active_node_id)
 
 
 def _reached(views: Mapping[str, View], origin: str, depth: int) -> dict[str, int]:
@@ -68,7 +68,7 @@ def _reached(views: Mapping[str, View], origin: str, depth: int) -> dict[str, in
 def _edges_of(id_: str, order: list[str], views: Mapping[str, View]) -> set[Edge]:
     for teller in (id_, *order):
         if teller in views:
-            found = {edge for edge in views[teller].topology.edges if edge.from_id == id_}
-            if found or teller == id_:
-                return found
+            edges = {edge for edge in views[teller].topology.edges if edge.from_id == id_}
+            if edges or teller == id_:
+                return edges
     return set()

@@ -5,10 +5,10 @@ Parameter counts are those of the model cards (safetensors metadata).
 
 from __future__ import annotations
 
-__all__ = ["KNOWN"]
+__all__ = ["SHAPES"]
 
 # name: (params, active params or None, layers, hidden, kv heads, head dim)
-KNOWN: dict[str, tuple[int, int | None, int, int, int, int]] = {
+SHAPES: dict[str, tuple[int, int | None, int, int, int, int]] = {
     "llama-3.2-1b": (1_235_814_400, None, 16, 2048, 8, 64),
     "llama-3.2-3b": (3_212_749_824, None, 28, 3072, 8, 128),
     "llama-3.1-8b": (8_030_261_248, None, 32, 4096, 8, 128),

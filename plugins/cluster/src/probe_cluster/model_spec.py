@@ -8,43 +8,44 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe_cluster.errors import ClusterError
-from probe_cluster.known_models import KNOWN
 from probe_cluster.model import Model, parse_count, shape_from_config
+from probe_cluster.shapes import SHAPES
 
-__all__ = ["asked_model"]
+__all__ = ["parse_model"]
 
+# Bytes; a config.json of an open model takes some KiB. A judgement.
 _CONFIG_LIMIT = 1 << 20
 
 
-def asked_model(asked: Mapping[str, Any]) -> Model:
+def parse_model(options: Mapping[str, Any]) -> Model:
     """Return the model of `asked`: ``model``, and what overrides it.
 
-    ``model`` is a number of parameters, a name of `KNOWN`, or a file. ``params``,
+    ``model`` is a number of parameters, a name of `SHAPES`, or a file. ``params``,
     ``active_params``, ``layers``, ``bits``, ``context`` and ``kv_bits`` are texts or numbers.
     Raises `ClusterError` that says what is missing.
     """
-    said = str(asked["model"])
-    fields: dict[str, Any] = {"name": said}
-    if said.lower() in KNOWN:
-        fields |= _known(said.lower())
-    elif os.path.isfile(said):
-        fields |= _from_file(said)
+    text = str(options["model"])
+    fields: dict[str, Any] = {"name": text}
+    if text.lower() in SHAPES:
+        fields |= _shape(text.lower())
+    elif os.path.isfile(text):
+        fields |= _from_file(text)
     else:
-        fields |= _from_count(said)
+        fields |= _from_count(text)
     for name in ("params", "active_params"):
-        if asked.get(name) is not None:
-            fields[name] = parse_count(str(asked[name]))
+        if options.get(name) is not None:
+            fields[name] = parse_count(str(options[name]))
     for name, whole in (("layers", True), ("context", True), ("bits", False), ("kv_bits", False)):
-        if asked.get(name) is not None:
-            fields[name] = _number(name, asked[name], whole)
+        if options.get(name) is not None:
+            fields[name] = _number(name, options[name], whole)
     for name, option in (("params", "--params 70b"), ("layers", "--layers 80")):
         if name not in fields:
-            raise ClusterError(f"the {name} of {said!r} are not known; give them: {option}")
+            raise ClusterError(f"the {name} of {text!r} are not known; give them: {option}")
     return Model(**fields)
 
 
-def _known(name: str) -> dict[str, Any]:
-    params, active, layers, hidden, kv_heads, head_dim = KNOWN[name]
+def _shape(name: str) -> dict[str, Any]:
+    params, active, layers, hidden, kv_heads, head_dim = SHAPES[name]
     return {
         "name": name,
         "params": params,
@@ -56,12 +57,12 @@ def _known(name: str) -> dict[str, Any]:
     }
 
 
-def _from_count(said: str) -> dict[str, Any]:
+def _from_count(text: str) -> dict[str, Any]:
     try:
-        return {"params": parse_count(said), "name": None}
+        return {"params": parse_count(text), "name": None}
     except ClusterError:
         raise ClusterError(
-            f"{said!r} is no size (70b), no file, and none of {', '.join(KNOWN)}"
+            f"{text!r} is no size (70b), no file, and none of {', '.join(SHAPES)}"
         ) from None
 
 
@@ -76,11 +77,11 @@ def _from_file(path: str) -> dict[str, Any]:
     return dict(shape_from_config(config))
 
 
-def _number(name: str, said: Any, whole: bool) -> int | float:
+def _number(name: str, text: Any, whole: bool) -> int | float:
     try:
-        value = float(said)
+        value = float(text)
     except (TypeError, ValueError):
-        raise ClusterError(f"{name} is {said!r}, which is no number") from None
+        raise ClusterError(f"{name} is {text!r}, which is no number") from None
     if value != value or abs(value) > 1e15 or (whole and value != int(value)):
-        raise ClusterError(f"{name} is {said!r}; it must be a {'whole ' if whole else ''}number")
+        raise ClusterError(f"{name} is {text!r}; it must be a {'whole ' if whole else ''}number")
     return int(value) if whole else value
