@@ -14,7 +14,7 @@ from probe_cluster.model_spec import parse_model
 from probe_cluster.shapes import SHAPES
 
 # vocabulary, intermediate size, heads, tied embeddings, biases of q/k/v: of each config.json
-SHAPES = {
+DETAILS = {
     "llama-3.2-1b": (128256, 8192, 32, True, False),
     "llama-3.2-3b": (128256, 8192, 24, True, False),
     "llama-3.1-8b": (128256, 14336, 32, False, False),
@@ -27,10 +27,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", DETAILS)
 def test_known_parameter_counts_follow_from_the_shape(name: str) -> None:
     params, active, layers, hidden, kv_heads, head_dim = SHAPES[name]
-    vocabulary, wide, heads, tied, biased = SHAPES[name]
+    vocabulary, wide, heads, tied, biased = DETAILS[name]
     query, key = heads * head_dim, kv_heads * head_dim
     layer = 2 * hidden * query + 2 * hidden * key + 3 * hidden * wide + 2 * hidden
     layer += query + 2 * key if biased else 0

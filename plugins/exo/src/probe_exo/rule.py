@@ -21,6 +21,7 @@ NAMES = ("fp32", "fp16", "int8")
 MIB = 1 << 20
 UNKNOWN_MODEL, UNKNOWN_CHIP = "Unknown Model", "Unknown Chip"
 
+# What old exo calls nodes of these systems; peers show it as it is.
 _BOXES = {"linux": "Linux Box", "windows": "Windows Box"}
 
 
