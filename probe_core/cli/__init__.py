@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-__all__ = ["COMMANDS", "GROUPS", "OTHER", "entry", "flush_stdout", "main"]
+__all__ = ["COMMANDS", "GROUPS", "OTHER", "entry", "main"]
 
 OTHER = "Other"
 GROUPS = ("Look", "Fix", "Use", "Clusters", OTHER)
@@ -99,7 +99,7 @@ def _run(arguments: list[str]) -> int:
             from probe_core.cli.running import run_installed
 
             status = run_installed(name, arguments)
-        flush_stdout()
+        _flush()
         return status
     except CommandError as error:
         from probe_core.commands.context import write_error
@@ -135,8 +135,7 @@ def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
     return parser
 
 
-def flush_stdout() -> None:
-    """Write what standard output holds back; raises `OSError` where it cannot be written."""
+def _flush() -> None:
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from probe_core.cli import COMMANDS, USAGE, flush_stdout
+from probe_core.cli import COMMANDS, USAGE
 from probe_core.cli.installed import BROUGHT_BY, installed_commands
 from probe_core.commands.context import CommandError, Context
 from probe_core.wording import did_you_mean, error_text
@@ -65,14 +65,25 @@ def _run(command: InstalledCommand, arguments: list[str]) -> int:
     module = _attempt(command, "import", lambda: _imported(command))
     _check(command, module)
     args = _attempt(command, "parse options", lambda: _parsed(command, module, arguments))
-    status = _attempt(command, "run", lambda: module.run(args, Context(args)))
+    context = Context(args)
+    status = _attempt(command, "run", lambda: module.run(args, context), context)
     # True and False are ints, but they answer another question.
     if type(status) is not int or not 0 <= status <= 255:
-        raise _broken(command, f"returned {ascii(status)[:80]} for an exit status (0 to 255)")
+        raise _broken(command, f"returned {_shown(status)} for an exit status (0 to 255)")
     return status
 
 
-def _attempt(command: InstalledCommand, step: str, action: Callable[[], Any]) -> Any:
+def _shown(value: object) -> str:
+    """Return a value for a sentence; not by the `repr` of a stranger's class."""
+    return repr(value) if type(value) in (bool, int, float, type(None)) else type(value).__name__
+
+
+def _attempt(
+    command: InstalledCommand,
+    step: str,
+    action: Callable[[], Any],
+    context: Context | None = None,
+) -> Any:
     """Return what `action` returns; what it raises by mistake becomes a `CommandError`."""
     streams = sys.stdout, sys.stderr
     try:
@@ -80,14 +91,29 @@ def _attempt(command: InstalledCommand, step: str, action: Callable[[], Any]) ->
     except (CommandError, SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
+        if context is not None and (error is context.output_error or _reader_gone(error)):
+            raise  # no mistake of the plugin: `main` knows what to do
         sys.stdout, sys.stderr = streams
-        if isinstance(error, OSError):
-            # A closed pipe or a full disk behind standard output is no mistake of the plugin:
-            # the data is still in the buffer, so that another flush raises it again.
-            flush_stdout()
         raise _broken(command, f"cannot {step}: {error_text(error)}{_place(error)}") from None
     finally:
         sys.stdout, sys.stderr = streams
+
+
+def _reader_gone(error: BaseException) -> bool:
+    """Return whether `print` met a standard output that nobody reads any more.
+
+    A command may have pipes of its own, so that the type of the error is not enough; the kernel
+    reports POLLERR for a pipe without a reader.
+    """
+    if not isinstance(error, BrokenPipeError):
+        return False
+    import select
+
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _place(error: BaseException) -> str:

@@ -36,7 +36,8 @@ class Context:
     """One run of one command.
 
     `args` are the parsed arguments, `environ` the environment variables, `width` the columns to
-    fill, and `colour` tells whether standard output shows colours.
+    fill, and `colour` tells whether standard output shows colours. `output_error` is what a write
+    to standard output raised: a closed pipe or a full disk.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Context:
         self._stdout = sys.stdout if stdout is None else stdout
         self.colour = _colour(self.environ, self._stdout)
         self.width = terminal_width(self.environ, self._stdout)
+        self.output_error: OSError | None = None
 
     def out(self, text: str) -> None:
         """Write a line of data to standard output."""
@@ -58,7 +60,11 @@ class Context:
             return
         encoding = self._stdout.encoding or "ascii"
         # A terminal that cannot show "·" gets "?", not a traceback.
-        self._stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        try:
+            self._stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        except OSError as error:
+            self.output_error = error
+            raise
 
     def err(self, text: str) -> None:
         """Write a line of words to standard error."""

@@ -13,7 +13,7 @@ from typing import Any
 from measure import Figure
 from place import ROOT, Place
 
-sys.path.insert(0, str(ROOT / "tests" / "cluster"))
+sys.path.insert(0, str(ROOT / "plugins" / "cluster" / "tests"))
 
 MODELS = {"8b": (8_030_261_248, 32, 4096), "70b": (70_553_706_496, 80, 8192)}
 LAYERS = 128
