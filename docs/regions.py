@@ -133,6 +133,22 @@ def cluster() -> str:
     return "\n\n".join(_command(f"probe {n}", f"probe_cluster.{n}_command") for n in names)
 
 
+def contract() -> str:
+    """What a command may import from `probe_core.commands`, classes first."""
+    from probe_core import commands
+
+    parts = []
+    for name in sorted(commands.__all__):
+        public = getattr(commands, name)
+        path = _home(public)
+        if isinstance(public, type):
+            methods = [_function(m, f"{name}.", 4) for m in source.functions(path, name)]
+            parts.append("\n\n".join([_class(path, name), *methods]))
+        else:
+            parts += [_function(one) for one in source.functions(path) if one.name == name]
+    return "\n\n".join(parts)
+
+
 def _command(title: str, module: str) -> str:
     from probe_core.commands import add_probe_options
 
@@ -250,7 +266,20 @@ def kept() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
-        *(settings, statuses, hooks, author, calls, machine, report, cli, cluster, kit, checks),
+        *(
+            settings,
+            statuses,
+            hooks,
+            author,
+            calls,
+            machine,
+            report,
+            cli,
+            cluster,
+            contract,
+            kit,
+            checks,
+        ),
         *(recordings, limits, kept),
     )
 }

@@ -86,7 +86,7 @@ def _parsed(text: str) -> Any:
         if end == len(stripped):
             return value
     # Up to 3.12 the scanner sets no exception while json.decoder is not imported: a SystemError.
-    except (ImportError, StopIteration, SystemError):
+    except (ImportError, StopIteration, SystemError, ValueError):
         pass
     import json
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -134,6 +135,31 @@ def test_plugins_check_judges_what_ran(env: dict[str, str]) -> None:
     assert "ok, 1 device in " in probe("plugins", "check", "good", env=env).stdout
     judged = json.loads(probe("plugins", "check", "bad", "--json", env=env).stdout)
     assert (judged["sound"], judged["outcomes"][0]["status"]) == (False, "call_error")
+
+
+def test_a_prober_answers_for_its_own_mistakes_alone(tmp_path: Path) -> None:
+    """Two probers of one distribution: the sound one is sound whatever the other one does."""
+    for name, body in (("fine", GOOD), ("sloppy", GOOD.replace('"kind": "gpu"', '"kind": 7'))):
+        (tmp_path / f"pair_{name}.py").write_text(dedent(body))
+    (tmp_path / "pair_sloppy.prober.json").write_text('{"schema": 1, "probers": {"sloppy": []}}')
+    info = tmp_path / "probe_pair-1.2.dist-info"
+    info.mkdir()
+    entries = "[probe_core.probers.v1]\nfine = pair_fine\nsloppy = pair_sloppy\n"
+    (info / "entry_points.txt").write_text(entries)
+    broken = tmp_path / "probe_unreadable-1.dist-info"
+    broken.mkdir()
+    (broken / "entry_points.txt").write_text("[probe_core.probers.v1]\nno equals sign\n")
+    env = environment(tmp_path, PROBE_ONLY="fine,sloppy")
+    done = probe("plugins", "check", "fine", env=env)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stdout.startswith("ok   fine (probe-pair 1.2) ok, 1 device in ")
+    judged = json.loads(probe("plugins", "check", "sloppy", "--json", env=env).stdout)
+    assert judged["sound"] is False
+    assert {finding["prober"] for finding in judged["findings"]} == {"sloppy"}
+    assert {finding["code"] for finding in judged["findings"]} >= {"manifest-problem"}
+    everything = probe("plugins", "check", env=env)
+    assert everything.returncode == 1
+    assert "FAIL the distribution probe-unreadable" in everything.stdout
 
 
 @pytest.mark.parametrize(

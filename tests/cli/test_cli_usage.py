@@ -111,6 +111,20 @@ def test_variable_with_an_unknown_name_is_a_finding(
     assert "PROBE_DISABLE set 'disable' to a prober 'nvidai'" in out
 
 
+def test_an_option_is_refused_and_a_variable_is_not(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the setting that the finding names, whatever its sentence says."""
+    monkeypatch.setenv("PROBE_DISABLE", "the arguments set nvidai")
+    arguments = ["--machine", str(tmp_path), "--only", "cpu"]
+    assert outcome(arguments) == 0
+    capsys.readouterr()
+    assert outcome([*arguments, "--priority", "nvidai=3"]) == 2
+    err = capsys.readouterr().err
+    assert "--priority names a plugin 'nvidai' that is not installed: " in err
+    assert outcome([*arguments, "--disable", "cpu"]) == 0  # the option replaces the variable
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [("timeot = 3\n", "did you mean 'timeout'?"), ("= =\n", "is not valid TOML")],
