@@ -173,6 +173,7 @@ def _unified(
     the system's total; and a limit binds (macOS wires at most a share, a control group less).
     """
     total, available = ram_total, ram_available
+    # All of them share one memory, so the largest reach counts and no sum.
     integrated = [device for device in chosen if device.get("kind") != "cpu"]
     reach = [value for device in integrated if (value := _memory(device, "total")) is not None]
     free = [value for device in integrated if (value := _usable(device)) is not None]

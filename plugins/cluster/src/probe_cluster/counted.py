@@ -52,28 +52,28 @@ def _named(devices: list[Device], identity: str) -> Device:
 
 def _all(devices: list[Device]) -> tuple[list[Device], dict[str, str]]:
     left_out: dict[str, str] = {}
-    visible = [
-        device for device in devices if device.get("kind") in _COUNT and _visible(device, left_out)
-    ]
-    # A GPU that is split into parts (MIG) has no memory besides theirs.
-    parents = {device.get("parent") for device in visible}
-    whole = [device for device in visible if device["id"] not in parents]
-    usable = [device for device in whole if _has_memory(device, left_out)]
-    own = [device for device in usable if _dedicated(device)]
-    if own:
+    usable = _usable(devices, left_out)
+    if any(_dedicated(device) for device in usable):
         for device in usable:
             if not _dedicated(device):
                 left_out[str(device["id"])] = "it uses the system's memory, others have their own"
-        usable = own
-    reasons = {}
-    if left_out:
-        parts = [f"{identity}: {reason}" for identity, reason in left_out.items()]
-        reasons["devices"] = "not counted: " + "; ".join(parts)
+        usable = [device for device in usable if _dedicated(device)]
+    notes = [f"{id_}: {reason}" for id_, reason in left_out.items()]
+    reason = f"not counted: {'; '.join(notes)}" if notes else ""
     if not usable:
         usable = _cpus(devices)
-        note = reasons.get("devices")
-        reasons["devices"] = "no GPU counts, so the CPU does" + (f"; {note}" if note else "")
-    return usable, reasons
+        reason = "; ".join(filter(None, ["no GPU counts, so the CPU does", reason]))
+    return usable, {"devices": reason} if reason else {}
+
+
+def _usable(devices: list[Device], left_out: dict[str, str]) -> list[Device]:
+    """Return the visible accelerators with memory; the others' reasons go into `left_out`."""
+    kinds = [device for device in devices if device.get("kind") in _COUNT]
+    visible = [device for device in kinds if _visible(device, left_out)]
+    # A GPU that is split into parts (MIG) has no memory besides theirs.
+    parents = {device.get("parent") for device in visible}
+    whole = [device for device in visible if device["id"] not in parents]
+    return [device for device in whole if _has_memory(device, left_out)]
 
 
 def _visible(device: Device, left_out: dict[str, str]) -> bool:

@@ -38,7 +38,7 @@ def ring_order(ids: Sequence[str], links: Links, size: int) -> list[str]:
         ring = _joined(names, links, size)
         if len(names) <= _IMPROVED:
             ring = _improved(ring, cost)
-    return [names[at] for at in ring]
+    return [names[node] for node in ring]
 
 
 def ring_seconds(ids: Sequence[str], links: Links, size: int) -> list[float]:
@@ -52,10 +52,15 @@ def pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _exact(count: int, cost: Cost) -> list[int]:
-    """Held and Karp's dynamic programming: the best way through each set of nodes, by its end."""
+    """Return the cheapest ring of all, by Held and Karp's dynamic programming.
+
+    `best` holds for each set of nodes (a bit mask) and each node of it that a path from node 0 may
+    end at: the least cost of such a path, and the node before its end.
+    """
     best: dict[tuple[int, int], tuple[float, int]] = {}
     for end in range(1, count):
         best[1 << end, end] = (cost(0, end), 0)
+    # Only even masks: node 0 is where every path starts. Smaller sets have smaller masks.
     for visited in range(2, 1 << count, 2):
         for end in range(1, count):
             before = visited ^ (1 << end)
@@ -67,55 +72,59 @@ def _exact(count: int, cost: Cost) -> list[int]:
                 if before >> via & 1
             )
     visited = (1 << count) - 2
-    end = min(range(1, count), key=lambda at: (best[visited, at][0] + cost(at, 0), at))
-    ring = []
-    while visited:
-        ring.append(end)
+    end = min(range(1, count), key=lambda node: (best[visited, node][0] + cost(node, 0), node))
+    path = []
+    while visited:  # from the end back to the start
+        path.append(end)
         visited, end = visited ^ (1 << end), best[visited, end][1]
-    return [0, *reversed(ring)]
+    return [0, *reversed(path)]
 
 
 def _joined(names: Sequence[str], links: Links, size: int) -> list[int]:
     """Join the fastest named links to paths, then the paths to one, in the order of the ids."""
-    place = {name: at for at, name in enumerate(names)}
+    place = {name: index for index, name in enumerate(names)}
     slow = links.default.seconds(size)
     edges = sorted(
         (link.seconds(size), place[first], place[second])
         for (first, second), link in links.named().items()
         if first in place and second in place
     )
-    neighbours: dict[int, list[int]] = {at: [] for at in range(len(names))}
-    group = list(range(len(names)))
+    neighbours: dict[int, list[int]] = {node: [] for node in range(len(names))}
+    parents = list(range(len(names)))
     for seconds, first, second in edges:
-        ends = len(neighbours[first]) < 2 and len(neighbours[second]) < 2
-        if seconds < slow and ends and _root(group, first) != _root(group, second):
+        both_are_ends = len(neighbours[first]) < 2 and len(neighbours[second]) < 2
+        # A link within one path would close a ring that leaves out the other nodes.
+        apart = _root(parents, first) != _root(parents, second)
+        if seconds < slow and both_are_ends and apart:
             neighbours[first].append(second)
             neighbours[second].append(first)
-            group[_root(group, first)] = _root(group, second)
+            parents[_root(parents, first)] = _root(parents, second)
     return _walked(neighbours)
 
 
-def _root(group: list[int], at: int) -> int:
-    while group[at] != at:
-        group[at] = group[group[at]]
-        at = group[at]
-    return at
+def _root(parents: list[int], node: int) -> int:
+    """Return what stands for a node's path (union-find, with halving of the way there)."""
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
 
 
 def _walked(neighbours: Mapping[int, Sequence[int]]) -> list[int]:
+    """Return the nodes path by path, each from the end that comes first."""
     ring: list[int] = []
     done: set[int] = set()
     for start in neighbours:
-        at: int | None = start if len(neighbours[start]) < 2 and start not in done else None
-        while at is not None:
-            ring.append(at)
-            done.add(at)
-            at = next((near for near in neighbours[at] if near not in done), None)
+        node: int | None = start if len(neighbours[start]) < 2 and start not in done else None
+        while node is not None:
+            ring.append(node)
+            done.add(node)
+            node = next((near for near in neighbours[node] if near not in done), None)
     return ring
 
 
 def _improved(ring: list[int], cost: Cost) -> list[int]:
-    """Turn a stretch around wherever the two hops at its ends get faster by it."""
+    """Turn a stretch around wherever the two hops at its ends get faster by it (2-opt)."""
     count, better = len(ring), True
     while better:
         better = False

@@ -89,29 +89,35 @@ def predicted(
     notes: Sequence[str] = (),
 ) -> Plan:
     """Return the plan in which each of `parts` follows the one before."""
-    ids = [part.member.id for part in parts]
-    hops = ring_seconds(ids, links, model.hop_bytes)
-    kinds = [links.between(first, second).kind for first, second in pairs(ids)]
-    stages, start, sentences = [], 0, list(notes)
-    for at, part in enumerate(parts):
-        hop = (kinds[at], hops[at]) if hops else (None, 0.0)
-        stages.append(_stage(part, start, model, *hop))
-        start += part.layers
-    sentences += [note for stage in stages if (note := _too_big(stage))]
+    hops = ring_seconds([part.member.id for part in parts], links, model.hop_bytes)
+    stages = _stages(parts, model, links, hops)
+    sentences = [*notes, *filter(None, map(_too_big, stages))]
     sentences += [_no_bandwidth(part.member) for part in parts if part.member.bandwidth is None]
-    own = [stage.seconds for stage in stages]
-    spent = [seconds for seconds in own if seconds is not None]
-    whole = len(spent) == len(own)
+    seconds = [stage.seconds for stage in stages if stage.seconds is not None]
+    complete = len(seconds) == len(stages)
     return Plan(
         strategy=strategy,
         stages=tuple(stages),
-        seconds_per_token=sum(spent) + sum(hops) if whole else None,
-        slowest_stage=max(spent) if whole else None,
+        seconds_per_token=sum(seconds) + sum(hops) if complete else None,
+        slowest_stage=max(seconds) if complete else None,
         seconds_per_prompt_token=_prompt(parts, model),
         hop_seconds=sum(hops),
         fits=all(stage.layers <= stage.most for stage in stages),
         notes=tuple(sentences),
     )
+
+
+def _stages(
+    parts: Sequence[Part], model: Model, links: Links, hops: Sequence[float]
+) -> list[Stage]:
+    """Return a stage per part; `hops` are the seconds to each next one, none for a node alone."""
+    kinds = [links.between(a, b).kind for a, b in pairs([part.member.id for part in parts])]
+    stages, start = [], 0
+    for index, part in enumerate(parts):
+        link, hop = (kinds[index], hops[index]) if hops else (None, 0.0)
+        stages.append(_stage(part, start, model, link, hop))
+        start += part.layers
+    return stages
 
 
 def _stage(part: Part, start: int, model: Model, link: str | None, hop: float) -> Stage:

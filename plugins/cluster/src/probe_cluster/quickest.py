@@ -62,20 +62,23 @@ def _renamed(other: Callable[[Setting], Plan], setting: Setting) -> Plan | None:
 def _groups(setting: Setting) -> Iterator[tuple[float, set[int]]]:
     """Give (hop seconds, nodes that hops of at most so long connect), the whole cluster last."""
     size = setting.model.hop_bytes
-    place = {member.id: at for at, member in enumerate(setting.members)}
+    place = {member.id: index for index, member in enumerate(setting.members)}
     slow = setting.links.default.seconds(size)
     edges = [
         (link.seconds(size), place[first], place[second])
         for (first, second), link in setting.links.named().items()
     ]
     faster = sorted({seconds for seconds, _, _ in edges if seconds < slow})
-    for limit in faster[:: max(1, -(-len(faster) // _THRESHOLDS))]:
+    step = max(1, -(-len(faster) // _THRESHOLDS))  # rounded up, so that no more are tried
+    for limit in faster[::step]:
         near = [(first, second) for seconds, first, second in edges if seconds <= limit]
         for group in _connected(near):
             yield limit, group
-    everyone = set(range(len(setting.members)))
+    # The whole cluster as if all its hops were slow, and as if all were as fast as the fastest:
+    # the second finds the plan of nodes that are joined by that kind of link alone.
+    cluster = set(range(len(setting.members)))
     for hop in sorted({slow, *faster[:1]}):
-        yield hop, everyone
+        yield hop, cluster
 
 
 def _connected(pairs: Sequence[tuple[int, int]]) -> list[set[int]]:

@@ -63,25 +63,26 @@ def fastest(seconds: Sequence[float], caps: Sequence[int], layers: int, hop: flo
     taken by speed, and a table holds the least time for each number of layers on full nodes.
     """
     order = sorted(
-        (at for at in range(len(seconds)) if caps[at] > 0 and seconds[at] < _NEVER),
-        key=lambda at: (seconds[at], -caps[at], at),
+        (node for node in range(len(seconds)) if caps[node] > 0 and seconds[node] < _NEVER),
+        key=lambda node: (seconds[node], -caps[node], node),
     )
+    # full[n]: the least time of n layers on nodes that are all full, among those looked at so far.
     full = [0.0] + [_NEVER] * layers
     history = [full]
-    best, best_at, best_rest = _NEVER, -1, 0
-    for place, at in enumerate(order):
-        step, cap = seconds[at], min(caps[at], layers)
-        # This node takes the last `rest` layers, the ones before it lie on full nodes.
+    best, best_place, best_count = _NEVER, -1, 0
+    for place, node in enumerate(order):
+        step, cap = seconds[node], min(caps[node], layers)
+        # This node takes the last `count` layers, the ones before it lie on full nodes.
         for count in range(1, cap + 1):
-            cost = full[layers - count] + count * step + (hop if count < layers else 0.0)
-            if cost < best:
-                best, best_at, best_rest = cost, place, count
+            time = full[layers - count] + count * step + (hop if count < layers else 0.0)
+            if time < best:
+                best, best_place, best_count = time, place, count
         if place + 1 < len(order):
             added = cap * step + hop
-            moved = [_NEVER] * cap + [cost + added for cost in full[: layers + 1 - cap]]
-            full = list(map(min, full, moved))
+            with_it = [_NEVER] * cap + [time + added for time in full[: layers + 1 - cap]]
+            full = list(map(min, full, with_it))
             history.append(full)
-    return _traced(history, order, caps, layers, best_at, best_rest)
+    return _traced(history, order, caps, layers, best_place, best_count)
 
 
 def _traced(
@@ -92,7 +93,10 @@ def _traced(
     last: int,
     last_layers: int,
 ) -> list[int]:
-    """Walk the tables back: a node was taken where adding it made the time less."""
+    """Return the layers of each node: `last_layers` on the `last` one, the others on full ones.
+
+    Walks the tables back: a node was taken where adding it made the time less.
+    """
     counts = [0] * len(caps)
     counts[order[last]] = last_layers
     remaining = layers - last_layers

@@ -37,17 +37,26 @@ def merge_views(views: Mapping[str, View], origin: str, depth: int = 4) -> Topol
         raise ClusterError(f"the depth is 0 or more, not {depth}")
     distance = _reached(views, origin, depth)
     order = sorted(distance, key=lambda id_: (distance[id_], id_))
-    nodes: dict[str, Capabilities] = {}
-    heard: dict[str, float] = {}
-    for teller in order:
-        view = views.get(teller)
-        for id_, capabilities in view.topology.nodes.items() if view else ():
-            when = view.seen.get(id_, float("-inf")) if view else float("-inf")
-            if id_ in distance and (id_ not in nodes or when > heard[id_]):
-                nodes[id_], heard[id_] = capabilities, when
+    nodes = _newest(views, order)
     edges = {edge for id_ in order for edge in _edges_of(id_, order, views)}
     inside = frozenset(e for e in edges if e.from_id in nodes and e.to_id in nodes)
     return Topology(nodes, inside, views[origin].topology.active_node_id)
+
+
+def _newest(views: Mapping[str, View], order: list[str]) -> dict[str, Capabilities]:
+    """Return each node's capabilities from the view that heard last of it; ties to the earlier."""
+    nodes: dict[str, Capabilities] = {}
+    times: dict[str, float] = {}
+    reached = set(order)
+    for teller in order:
+        if teller not in views:
+            continue  # a neighbour that gave no view of its own
+        view = views[teller]
+        for id_, capabilities in view.topology.nodes.items():
+            time = view.seen.get(id_, float("-inf"))
+            if id_ in reached and (id_ not in nodes or time > times[id_]):
+                nodes[id_], times[id_] = capabilities, time
+    return nodes
 
 
 def _reached(views: Mapping[str, View], origin: str, depth: int) -> dict[str, int]:
