@@ -61,6 +61,7 @@ def _units(value: str | None) -> int | None:
 
     if value is None:
         return None
+    # A million units: fifty times the largest chip's cores. Python refuses thousands of digits.
     if not value.isdecimal() or len(value) > 7 or not 1 <= int(value) <= 1_000_000:
         raise CommandError(f"--units {value}: expected a whole number from 1 to 1000000")
     return int(value)

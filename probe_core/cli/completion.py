@@ -47,6 +47,7 @@ def _entries() -> dict[str, _Entry]:
     for name, (module, _, summary) in COMMANDS.items():
         parser = Parser(allow_abbrev=False)
         import_module(f"probe_core.cli.{module}").add_arguments(parser)
+        # argparse has no public list of its options.
         options = [option for action in parser._actions for option in action.option_strings]
         long_options = [option for option in options if option.startswith("--")]
         entries[name] = _Entry(summary, long_options)

@@ -74,7 +74,7 @@ def _state(entry: dict[str, Any]) -> str:
 def _user(uid: int | None) -> str:
     if uid is None:
         return "?"
-    import pwd
+    import pwd  # not on Windows
 
     try:
         return pwd.getpwuid(uid).pw_name

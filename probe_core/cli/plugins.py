@@ -156,6 +156,7 @@ def _devices(outcome: OutcomeDoc) -> str:
 def _refuse_unknown(name: str, report: ReportDoc) -> None:
     from probe_core.commands import CommandError, did_you_mean
 
+    # A static report names the probers of the machine that it was made on.
     names = {outcome["prober"] for outcome in report["outcomes"]} | {"fallback"}
     if name not in names:
         raise CommandError(f"no plugin {name!r} is installed: {did_you_mean(name, names)}")

@@ -218,6 +218,7 @@ def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:
             because = _because(device, "bandwidth")
             reasons["bandwidth"] = f"the memory bandwidth of {device['id']} is unknown{because}"
             return None
+        # Weighted by memory, as layers are shared; where no memory is known all weigh the same.
         own = float(_memory(device, "total") or 1)
         size, seconds = size + own, seconds + own / value
     if not chosen:

@@ -78,6 +78,7 @@ def _usable(devices: list[Device], left_out: dict[str, str]) -> list[Device]:
 
 def _visible(device: Device, left_out: dict[str, str]) -> bool:
     entry = (device.get("visibility") or {}).get(native_runtime(device))
+    # Without an entry there is no variable that could hide it.
     if not isinstance(entry, Mapping) or entry.get("visible") is True:
         return True
     left_out[str(device["id"])] = str(entry.get("reason") or "whether it is visible is not known")

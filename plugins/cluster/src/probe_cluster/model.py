@@ -96,6 +96,7 @@ class Model:
     @property
     def hop_bytes(self) -> int:
         """Bytes that one node hands to the next per token; 0 when `hidden` is not known."""
+        # Activations travel in two bytes each, fp16 or bf16, whatever the weights are stored in.
         return 2 * (self.hidden or 0)
 
 
@@ -129,6 +130,7 @@ def shape_from_config(config: Mapping[str, Any]) -> dict[str, int]:
         "kv_heads": _whole(table.get("num_key_value_heads")) or heads,
         "head_dim": _whole(table.get("head_dim")),
     }
+    # Configurations from before grouped queries leave both out: one KV head per head, equal parts.
     if shape["head_dim"] is None and heads and shape["hidden"]:
         shape["head_dim"] = shape["hidden"] // heads
     return {name: value for name, value in shape.items() if value}

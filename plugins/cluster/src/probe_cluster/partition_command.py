@@ -113,6 +113,7 @@ def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) 
         lines += wrapped(f"{strategy}: no plan: {reason}", context.width)
     if comparison.best is not None:
         lines += ["", *_stages(comparison.best, context)]
+    # Where a plan is chosen, what is wrong with the others is of no use.
     notes = [comparison.best] if comparison.best is not None else comparison.plans
     for note in dict.fromkeys(note for plan in notes for note in plan.notes):
         lines += wrapped(note, context.width)

@@ -40,6 +40,7 @@ def read_reports(files: Iterable[str]) -> dict[str, ReportDoc]:
 
 def _split(argument: str) -> tuple[str, str]:
     id_, equals, path = argument.partition("=")
+    # A path with a folder, or a file whose own name has "=" in it, gives no id.
     if equals and id_ and path and "/" not in id_ and not os.path.exists(argument):
         return id_, path
     return os.path.basename(argument).rpartition(".")[0] or os.path.basename(argument), argument

@@ -42,6 +42,7 @@ def ring_memory_weighted(memory: Iterable[tuple[str, int]]) -> list[Partition]:
     total = sum(size for _, size in nodes)
     partitions, start = [], 0.0
     for node_id, size in nodes:
+        # As old exo's nodes round: one of them that rounds otherwise loads other layers.
         end = round(start + size / total, 5)
         partitions.append(Partition(node_id, start, end))
         start = end
@@ -74,6 +75,7 @@ def shards(partitions: Sequence[Partition], n_layers: int) -> list[Shard]:
     for at, partition in enumerate(partitions):
         start = int(partition.start * n_layers)
         end = int(partition.end * n_layers) - 1
+        # Rounded ends may stop short of 1; the last node takes what would have none.
         if at == len(partitions) - 1:
             end = n_layers - 1
         if start <= end:

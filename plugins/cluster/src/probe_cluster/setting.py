@@ -48,6 +48,7 @@ class Setting:
 
         Raises `ClusterError` when the model does not fit on the nodes that are left.
         """
+        # A node of unknown speed could be the slowest of all, so it gets nothing.
         usable, notes = [], []
         for member, cap, step in zip(self.members, self.caps, steps, strict=True):
             usable.append(0 if step is None else cap)

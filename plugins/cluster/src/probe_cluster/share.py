@@ -27,6 +27,7 @@ def proportional(weights: Sequence[float], layers: int) -> list[int]:
         raise ClusterError("the total memory of all nodes is 0, so it gives no shares")
     exact = [weight / total * layers for weight in weights]
     counts = [int(share) for share in exact]
+    # Largest remainder first; a stable sort keeps equal ones in the order of the nodes.
     by_rest = sorted(range(count), key=lambda at: counts[at] - exact[at])
     for at in by_rest[: layers - sum(counts)]:
         counts[at] += 1
@@ -49,6 +50,7 @@ def balanced(seconds: Sequence[float], caps: Sequence[int], layers: int) -> list
     for _ in range(layers):
         _, at = heap[0]
         counts[at] += 1
+        # When this node would end one more layer; a full node is never the first again.
         after = seconds[at] * (counts[at] + 1) if counts[at] < caps[at] else _NEVER
         heapreplace(heap, (after, at))
     return counts

@@ -65,6 +65,7 @@ def _reached(views: Mapping[str, View], origin: str, depth: int) -> dict[str, in
     queue = deque([origin])
     while queue:
         at = queue.popleft()
+        # Beyond lies what is too far, or a node that gave no view.
         if distance[at] == depth or at not in views:
             continue
         for id_ in views[at].topology.neighbours(at):

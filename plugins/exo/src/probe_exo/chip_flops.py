@@ -29,6 +29,7 @@ class ChipFlops(Mapping[str, DeviceFlops]):
         return DeviceFlops(fp32=fp32, fp16=fp16, int8=int8)
 
     def __iter__(self) -> Iterator[str]:
+        # No engine of exo runs on an NPU.
         names = (chip.name for chip in database().chips() if chip.kind != "npu")
         return iter(dict.fromkeys(names))
 

@@ -39,6 +39,7 @@ def node_document(refresh: bool = False, machine: Machine | None = None) -> Mapp
     report = _reports.get(key)
     if report is not None and not refresh:
         return report
+    # Whoever waited for the lock while another thread refreshed takes that thread's report.
     before = report
     with _lock:
         report = _reports.get(key)

@@ -20,6 +20,7 @@ async def bounded(call: Callable[[], Result], seconds: float) -> Result:
     the loop's executor, whose threads a stuck driver would fill and whose exit waits for them.
     Works under asyncio, and under trio where anyio runs on it.
     """
+    # Not imported to find out: where trio runs, it is there.
     if "trio" in sys.modules and _under_trio():
         return await _in_trio(call, seconds)
     loop = asyncio.get_running_loop()
