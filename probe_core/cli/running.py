@@ -11,7 +11,7 @@ import sys
 
 from probe_core.cli import COMMANDS, USAGE
 from probe_core.cli.installed import BROUGHT_BY, installed_commands
-from probe_core.commands.context import CommandError, Context
+from probe_core.commands.context import CommandError, Context, write_error
 from probe_core.wording import did_you_mean, error_text
 
 TYPE_CHECKING = False
@@ -40,7 +40,11 @@ def run_installed(name: str, arguments: list[str]) -> int:
     for command, sentence in problems:
         if command == name:
             raise CommandError(sentence, BROKEN)
-    raise CommandError(_unknown(name, installed_commands(os.environ)[0]), USAGE)
+    commands, problems = installed_commands(os.environ)
+    for command, sentence in problems:
+        if not command:  # a distribution that cannot be read may be the one that brings it
+            write_error(f"probe: {sentence}")
+    raise CommandError(_unknown(name, commands), USAGE)
 
 
 def _unknown(name: str, installed: Collection[str]) -> str:

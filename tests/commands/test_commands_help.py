@@ -166,7 +166,7 @@ def test_a_name_that_is_none(name: str, site: Site, capsys: Any) -> None:
     assert "\x1b" not in err
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *RESERVED])
+@pytest.mark.parametrize("name", [*COMMANDS, *sorted(RESERVED)])
 def test_a_built_in_name_stays_built_in(name: str, site: Site, capsys: Any) -> None:
     site.install(name, EXPLODES, manifest={"group": "Look", "summary": "taken over"})
     groups, err = shown(capsys)

@@ -258,6 +258,16 @@ def test_a_command_of_ours_that_is_missing_is_named_with_what_installs_it(
     assert "topology" not in capsys.readouterr().err
 
 
+def test_a_distribution_that_cannot_be_read_may_be_the_one_that_is_missed(
+    site: Site, capsys: Any
+) -> None:
+    site.register("probe-many", "1", {f"fry{number}": "x_fry" for number in range(65)})
+    assert main(["fry7"]) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert err[0].startswith("probe: probe-many: its commands are left out: entry_points.txt: more")
+    assert err[1].startswith("probe: 'fry7' is no command: ")
+
+
 def test_ours_that_are_named_are_there() -> None:
     for name, distribution in installed.BROUGHT_BY.items():
         commands, problems = installed.installed_commands({}, name)
