@@ -85,7 +85,7 @@ def installed_commands(
     first on the path that can be used counts. `environ` holds the allowlist.
     """
     entries, broken = scan(paths, _GROUP_STEM)
-    problems = [_left_out_distribution(problem.what, problem.why) for problem in broken]
+    problems = [_left_out_distribution(problem.distribution, problem.reason) for problem in broken]
     candidates: list[InstalledCommand] = []
     for entry in entries[:MAX_COMMANDS]:
         if name is None or entry.name == name:
@@ -145,12 +145,9 @@ def _trust(candidates: list[InstalledCommand], environ: Mapping[str, str]) -> li
     """Return for each candidate why it must not be used; None where it may."""
     if not candidates:
         return []
-    from probe_core.config import ConfigError, load_config
-
-    try:
-        allow = load_config({}, environ)[0].allow
-    except ConfigError as error:  # a restriction that cannot be read lets nothing through
-        return [str(error) for _ in candidates]
+    allow, problem = _allowlist(environ)
+    if problem is not None:
+        return [problem for _ in candidates]
     # All at once, because they share the folders above them; apart only to find the culprits.
     safe = untrusted(path for command in candidates for path in command.files) is None
     return [
@@ -158,6 +155,21 @@ def _trust(candidates: list[InstalledCommand], environ: Mapping[str, str]) -> li
         or (None if safe else untrusted(command.files))
         for command in candidates
     ]
+
+
+def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | None]:
+    """Return the allowlist (None: all may run), and why nothing may run where it cannot be read.
+
+    A restriction fails closed: a file that cannot be used may be the one that restricts.
+    """
+    from probe_core.config import load_config
+
+    config, ignored = load_config({}, environ)
+    for setting in ignored:
+        whole_file = setting.name is None and setting.origin is not None
+        if setting.name == "allow" or (whole_file and config.allow is None):
+            return None, f"the allowlist cannot be read: {clean_text(setting.reason, 400)}"
+    return config.allow, None
 
 
 def _first_of_each(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from probe_core.isolation.wire import FRAME_LIMIT
+from probe_core.model.statuses import FAILURES, STATUSES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -16,24 +17,8 @@ if TYPE_CHECKING:
 
     from probe_core.registry.prober import Prober
 
-__all__ = ["FAILURES", "STATUSES", "Run"]
+__all__ = ["Run"]
 
-STATUSES: dict[str, str] = {
-    "ok": "it reported devices",
-    "not_applicable": "nothing of its own is here",
-    "unavailable": "its hardware is here but could not be asked",
-    "skipped": "it was not run",
-    "load_error": "its module or hook could not be loaded",
-    "call_error": "it raised",
-    "invalid": "it answered with something that is no answer",
-    "timeout": "it did not end before its deadline",
-    "crashed": "its process died",
-    "protocol": "its process broke the protocol",
-    "resource": "it used more than it may",
-}
-FAILURES = frozenset(
-    {"load_error", "call_error", "invalid", "timeout", "crashed", "protocol", "resource"}
-)
 _MOMENTS = {"starting": "before it could start", "hello": "while its module was imported"}
 TAIL_LIMIT = 8 << 10
 TOTAL_LIMIT = 32 << 20

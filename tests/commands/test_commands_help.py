@@ -275,6 +275,27 @@ def test_what_is_not_on_the_allowlist_is_left_out(
     assert main(["good", "ran"]) == 0
 
 
+@pytest.mark.parametrize("content", ["allow = 5\n", "= =\n", None])
+def test_an_allowlist_that_cannot_be_read_lets_nothing_through(
+    content: str | None, site: Site, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    site.install("fry", EXPLODES)
+    file = tmp_path / "config.toml"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("PROBE_CONFIG", str(file))
+    assert main(["fry"]) == 1
+    assert "'fry' is left out: the allowlist cannot be read: " in capsys.readouterr().err
+    monkeypatch.setenv("PROBE_ALLOW", "probe-fry")  # decides, whatever another setting says
+    assert main(["fry"]) == 1 if content == "allow = 5\n" else status_of("fry") == "imported"
+
+
+def status_of(name: str) -> object:
+    with pytest.raises(SystemExit) as ended:
+        main([name])
+    return ended.value.code
+
+
 CHANGES = {
     "module of a user": lambda site: os.chown(site / "x_site_fry.py", 1000, 1000),
     "module anybody may write": lambda site: (site / "x_site_fry.py").chmod(0o666),

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.isolation.run import STATUSES, STRAY_LIMIT, TOTAL_LIMIT, Run
+from probe_core.isolation.run import STRAY_LIMIT, TOTAL_LIMIT, Run
 from probe_core.isolation.wire import FRAME_LIMIT, ITEM_LIMIT, encode
+from probe_core.model.statuses import STATUSES
 from probe_core.registry.prober import Prober
 from probe_core.unencodable import INVALID
 
