@@ -62,6 +62,8 @@ def joined(items: Iterable[str], last: str = "or") -> str:
 
 
 def gib(count: float) -> str:
-    """Return bytes as ``79.6 GiB``, rounded to a tenth; ``80 GiB`` when whole, ``0 B`` for none."""
-    value = count / (1 << 30)
-    return "0 B" if not count else f"{value:.0f} GiB" if value == int(value) else f"{value:.1f} GiB"
+    """Return bytes for a sentence, rounded to a tenth: ``79.6 GiB``, ``80 GiB``, ``0 B``."""
+    from probe_core.model.sizes import format_size
+
+    whole = count % (1 << 30) == 0 and count < 1 << 40
+    return format_size(count, decimals=0 if whole else 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import Any
 
     from probe_core.commands import Context
     from probe_core.leasing import Lease
+    from probe_core.model.document import ReportDoc
 
 HELP = (
     "Run a command on devices that are free: visible here, and leased by nobody else. The lease "
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         # The path first: a command that does not exist must not queue for devices.
         path = resolve(command[0], context.environ)
         lease = _leased(args, context, command)
-        lease.hand_on()
+        lease.keep_on_exec()
         replace(path, command, lease.environ)
     except CannotRun as error:
         raise CommandError(f"exec: {error}", error.status) from None
@@ -93,8 +93,8 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         raise CommandError("exec: --wait takes seconds, 0 or more", USAGE)
 
 
-def _report(args: argparse.Namespace, context: Context) -> Any:
-    report: Any = context.report()
+def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
+    report = context.report()
     if getattr(args, "machine", None):
         # A recorded machine's visibility is that of its own environment; the command gets ours.
         from probe_core.pipeline.refresh import refresh
@@ -116,7 +116,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
             memory=args.memory,
             share=args.share,
             wait=True if args.wait == float("inf") else args.wait,
-            consumer=args.runtime,
+            runtime=args.runtime,
             report=_report(args, context),
             environ=context.environ,
             command=command,
@@ -131,12 +131,12 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
 
 def _dry_run(args: argparse.Namespace, context: Context) -> int:
     """Print the environment that the command would get; the lease is released at once."""
-    from probe_core.leasing.keys import HELD
+    from probe_core.leasing.keys import OUTER_LEASE
     from probe_core.leasing.shell import lines
 
     with _leased(args, context, args.command) as lease:
         # The variable that names the lease would be about one that has ended.
-        changes = {name: value for name, value in lease.changes.items() if name != HELD}
+        changes = {name: value for name, value in lease.changes.items() if name != OUTER_LEASE}
         for line in lines(changes):
             context.out(line)
     return 0

@@ -6,9 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
-    from typing import Any
 
     from probe_core.commands import Context
+    from probe_core.model.document import ReportDoc
     from probe_core.selection import Selection
 
 HELP = (
@@ -41,10 +41,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.selection import SelectionError, select
 
     _check_layout(args.layout)
-    report: Any = context.report()
+    report = context.report()
     refresh(report, context.environ)
     try:
-        selection = select(report, args.layout, memory=args.memory, consumer=args.runtime)
+        selection = select(report, args.layout, memory=args.memory, runtime=args.runtime)
     except SelectionError as error:
         raise CommandError(f"layout: {error}", 2 if error.code == "syntax" else 3) from None
     indices = _indices(args.index, len(selection.groups))
@@ -72,7 +72,7 @@ def _indices(index: int | None, count: int) -> Iterable[int]:
 def _print(
     args: argparse.Namespace,
     context: Context,
-    report: dict[str, Any],
+    report: ReportDoc,
     selection: Selection,
     indices: Iterable[int],
 ) -> int:
@@ -92,6 +92,6 @@ def _print(
             for line in lines(changes):
                 context.out(line)
     if args.json:
-        runtime = selection.consumer
+        runtime = selection.runtime
         context.json({"layout": args.layout, "consumer": runtime, "instances": processes})
     return 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import Any
 
     from probe_core.commands import Context
+    from probe_core.model.document import LeaseDoc
 
 HELP = "Show the devices in use, their owners and since when. Queries no device."
 _HEAD = ("DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND")
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _read(context: Context) -> tuple[str, list[dict[str, Any]]]:
+def _read(context: Context) -> tuple[str, list[LeaseDoc]]:
     """Return the lease folder's path and its entries; raises `LeaseError`."""
     from probe_core.leasing.folder import lease_folder
 
@@ -53,7 +53,7 @@ def _read(context: Context) -> tuple[str, list[dict[str, Any]]]:
         folder.close()
 
 
-def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+def _row(entry: LeaseDoc) -> tuple[str, ...]:
     how = {True: "shared", False: "exclusive", None: "?"}[entry["share"]]
     return (
         entry["device"],
@@ -66,7 +66,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _state(entry: dict[str, Any]) -> str:
+def _state(entry: LeaseDoc) -> str:
     owners = ", ".join(str(pid) for pid in entry["kept_by"])
     return f"{entry['state']} by {owners}" if owners else str(entry["state"])
 

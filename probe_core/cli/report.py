@@ -124,10 +124,9 @@ def _nameless(device: DeviceDoc) -> str:
 
 
 def _hidden(device: DeviceDoc) -> bool:
-    from probe_core.model.runtimes import native_runtime
+    from probe_core.model.runtimes import hidden
 
-    entry = (device.get("visibility") or {}).get(native_runtime(device))
-    return entry is not None and entry["visible"] is False
+    return hidden(device)
 
 
 def _style(device: DeviceDoc, report: ReportDoc) -> str | None:

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.pipeline.refresh import refresh
 
     runtimes = _chosen(args.runtime)
-    report: Any = context.report()
+    report = context.report()
     versions = {"tinygrad": args.tinygrad} if args.tinygrad else {}
     views = refresh(report, context.environ, versions=versions)
     views = {name: views[name] for name in runtimes if name in views}
@@ -82,7 +82,7 @@ def merged(views: Sequence[View]) -> dict[str, Any]:
     """Return a runtime's document; its platforms' (OpenCL) one after the other."""
     parts = [view.as_json() for view in views]
     if len(parts) == 1:
-        return parts[0]
+        return {**parts[0]}
     joined: dict[str, Any] = {
         "visible": [device for part in parts for device in part["visible"]],
         "hidden": {device: why for part in parts for device, why in part["hidden"].items()},

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
     from probe_core.commands.options import add_probe_options as add_probe_options
-    from probe_core.commands.reports import document_of as document_of
     from probe_core.commands.reports import probe_document as probe_document
     from probe_core.commands.reports import read_report as read_report
     from probe_core.commands.reports import system_memory as system_memory
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.resolve.shorthands import shorthand as shorthand
+    from probe_core.selection.document import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
 
 _MODULES = {
@@ -30,7 +30,7 @@ _MODULES = {
     "bandwidth": "commands.text",
     "columns": "commands.text",
     "did_you_mean": "wording",
-    "document_of": "commands.reports",
+    "document_of": "selection.document",
     "paint": "commands.text",
     "probe_document": "commands.reports",
     "rate": "commands.text",

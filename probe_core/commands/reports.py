@@ -10,20 +10,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import NodeMemoryDoc, ReportDoc
 
-__all__ = ["document_of", "probe_document", "read_report", "system_memory"]
-
-
-def document_of(report: Any) -> Mapping[str, Any]:
-    """Return a report as plain data, be it a document already or a `Report`.
-
-    Raises `TypeError` for anything else. What is inside is not checked.
-    """
-    if hasattr(report, "to_json"):
-        document: Mapping[str, Any] = report.to_json()
-        return document
-    if not hasattr(report, "get"):
-        raise TypeError(f"expected a report or its document, not {type(report).__name__}")
-    return report  # type: ignore[no-any-return]
+__all__ = ["probe_document", "read_report", "system_memory"]
 
 
 def probe_document(

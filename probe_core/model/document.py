@@ -17,6 +17,7 @@ __all__ = [
     "DeviceDoc",
     "FindingDoc",
     "Json",
+    "LeaseDoc",
     "LinkDoc",
     "MemoryDoc",
     "NodeDoc",
@@ -28,6 +29,7 @@ __all__ = [
     "ReportDoc",
     "Sighting",
     "SightingMemory",
+    "ViewDoc",
     "VisibilityDoc",
 ]
 
@@ -134,8 +136,35 @@ class VisibilityDoc(TypedDict, total=False):
     reason: Required[str | None]
     variable: str | None
     one_of: list[int]
+    settled_by: str
 
     # end generated
+
+
+class ViewDoc(TypedDict):
+    """What one runtime shows: ids in its order, and what decided; see `probe visible --json`."""
+
+    visible: list[str]
+    hidden: dict[str, str | None]
+    variable: str | None
+    value: str | None
+    certain: bool
+    uncertain: NotRequired[str | None]
+    possible: NotRequired[list[str]]
+    one_of: NotRequired[list[list[str]]]
+
+
+class LeaseDoc(TypedDict):
+    """One owner of one leased device, as `probe leases --json` lists it; None where unknown."""
+
+    device: str
+    state: str
+    pid: int | None
+    uid: int | None
+    since: float | None
+    share: bool
+    command: str
+    kept_by: list[int]
 
 
 class OtherDoc(TypedDict, total=False):

@@ -241,10 +241,10 @@ SIGHT = by_name(
         F(
             "visible",
             Flag(),
-            "Whether it sees the device; null where only its driver knows",
+            "Whether it shows the device; null where only its driver knows",
             always=True,
         ),
-        F("index", COUNT, "The index under which it sees the device", unit="ordinal", always=True),
+        F("index", COUNT, "The index under which it shows the device", unit="ordinal", always=True),
         F("reason", Text(), "Why it does not, or why that is not known", always=True),
         F("variable", Text(), "The environment variable that decided"),
         F(
@@ -254,6 +254,12 @@ SIGHT = by_name(
             unit="ordinal",
             nullable=False,
             empty=[],
+        ),
+        F(
+            "settled_by",
+            Text(),
+            "The environment variable that would settle it, where only the driver knows",
+            nullable=False,
         ),
     )
 )

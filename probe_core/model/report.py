@@ -13,7 +13,7 @@ from probe_core.model.frozen import EMPTY, FrozenTable, freeze, thaw
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.node import Decision, Finding, Node, Outcome, node_of
 from probe_core.model.report_fields import DECISION, FINDING, OUTCOME, REPORT
-from probe_core.model.runtimes import visible
+from probe_core.model.runtimes import canonical, in_runtime_order
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
@@ -106,8 +106,9 @@ class Report:
 
     def visible(self, runtime: str) -> tuple[Device, ...]:
         """Return the devices that a runtime (``cuda``, ``hip`` …) surely shows, in its order."""
-        devices = visible(self._document, runtime)
-        return tuple(filter(None, (self.device(str(device["id"])) for device in devices)))
+        name = canonical(runtime)
+        places = in_runtime_order(device.visibility.get(name) for device in self.devices)
+        return tuple(self.devices[place] for place in places)
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)

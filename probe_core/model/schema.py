@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from probe_core.model.document import Json
 from probe_core.model.field import Field
 from probe_core.model.report_fields import REPORT
+from probe_core.model.runtimes import RUNTIMES
 from probe_core.model.statuses import STATUSES
 from probe_core.model.values import Choice, Flag, Items, Number, TableOf, Text, Value
 
@@ -87,6 +88,9 @@ def _property(field: Field) -> Schema:
     if field.single and field.shape:
         return {"$ref": f"#/$defs/{field.shape}"} | described
     described |= _value(field.value, field.shape)
+    if field.shape == "sight":
+        # Not an enum: a newer core may know more runtimes.
+        described["propertyNames"] = {"examples": [*RUNTIMES]}
     if field.single and field.fields:
         described["properties"] = {name: _property(item) for name, item in field.fields.items()}
     return _or_null(described) if field.nullable else described

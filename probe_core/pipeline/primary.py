@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.passthrough import is_passthrough_driver
+from probe_core.model.runtimes import hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +13,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc
 
 __all__ = ["choose", "driver_name", "in_order", "is_passthrough", "lost", "pci_vendor"]
-
-# These hold a device for a guest or for a program that drives it itself.
-_NO_COMPUTE_DRIVERS = ("vfio-pci", "pci-stub", "xen-pciback")
-# libtpu drives TPUs from v5e on through vfio-pci (ray/_private/accelerators/tpu.py).
-_DRIVEN_BY_PROGRAMS = frozenset({("google", "vfio-pci")})
 
 
 def in_order(devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
@@ -84,15 +80,11 @@ def _rank(device: DeviceDoc, priorities: Mapping[str, int]) -> tuple[int, int, b
 def _is_usable(
     device: DeviceDoc, failed_vendors: Collection[str], unconfirmed: Collection[str]
 ) -> bool:
-    if _is_hidden(device):
+    if hidden(device) or is_passthrough(device):
         return False
     if not set(device["seen_by"]) <= set(unconfirmed):
         return not lost(device)
-    return (
-        driver_name(device) is not None
-        and not is_passthrough(device)
-        and pci_vendor(device) not in failed_vendors
-    )
+    return driver_name(device) is not None and pci_vendor(device) not in failed_vendors
 
 
 def lost(device: DeviceDoc) -> bool:
@@ -113,12 +105,4 @@ def pci_vendor(device: DeviceDoc) -> str:
 
 def is_passthrough(device: DeviceDoc) -> bool:
     """Return whether a driver keeps the device for a guest, so that nothing here can use it."""
-    driver = driver_name(device)
-    if (device["vendor"], driver) in _DRIVEN_BY_PROGRAMS:
-        return False
-    return driver in _NO_COMPUTE_DRIVERS
-
-
-def _is_hidden(device: DeviceDoc) -> bool:
-    entry = device["visibility"].get(native_runtime(device))
-    return entry is not None and entry["visible"] is False
+    return is_passthrough_driver(driver_name(device), device["vendor"])

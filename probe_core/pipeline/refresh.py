@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.runtimes import hidden
 from probe_core.pipeline.merge import with_every_field
 from probe_core.pipeline.primary import choose
 from probe_core.visibility import CODES, annotate, findings, see
@@ -31,11 +31,11 @@ def refresh(
     """
     devices = document["devices"]
     views = see(devices, environ, os=_os_of(document), versions=versions)
-    hidden = [device["id"] for device in devices if _is_hidden(device)]
+    hidden_before = [device["id"] for device in devices if hidden(device)]
     annotate(devices, views)
     lasting = [entry for entry in document.get("findings", []) if entry["code"] not in CODES]
     document["findings"] = lasting + findings(views)
-    _choose_primary(document, devices, hidden)
+    _choose_primary(document, devices, hidden_before)
     return views
 
 
@@ -43,22 +43,16 @@ def _os_of(document: ReportDoc) -> str:
     return document["node"]["os"] if document.get("node") else "linux"
 
 
-def _is_hidden(device: DeviceDoc) -> bool:
-    """Return whether a report says that its own runtime does not show the device."""
-    entry = device.get("visibility", {}).get(native_runtime(device))
-    return entry is not None and entry["visible"] is False
-
-
 def _choose_primary(
-    document: ReportDoc, devices: Sequence[DeviceDoc], hidden: Collection[str]
+    document: ReportDoc, devices: Sequence[DeviceDoc], hidden_before: Collection[str]
 ) -> None:
     """Choose the primary device anew where it is hidden here, or a better one no longer is.
 
-    `hidden` are the ids of the devices that the environment of the recording hid.
+    `hidden_before` are the ids of the devices that the environment of the recording hid.
     """
     primary = next((d for d in devices if d["id"] == document.get("primary")), None)
-    if primary is not None and not _is_hidden(primary):
-        freed = any(d["id"] in hidden and not _is_hidden(d) for d in devices)
+    if primary is not None and not hidden(primary):
+        freed = any(d["id"] in hidden_before and not hidden(d) for d in devices)
         if not (freed and primary["kind"] == "cpu"):
             return
     # A device of a hand-written report may name no prober: it counts as seen all the same.

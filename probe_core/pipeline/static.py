@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import FindingDoc, ReportDoc
 
-__all__ = ["load_static", "read_document"]
+__all__ = ["complete_report", "load_static", "read_document"]
 
 FILE_LIMIT = 16 << 20
 """Bytes of a report file: forty times the report of a node with 64 GPUs."""
@@ -64,8 +64,10 @@ def read_document(path: str) -> ReportDoc:
     document = _safe(json.loads(raw, parse_constant=_no_number))
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
-    _complete(document)
-    return document  # type: ignore[return-value]
+    whole = complete_report(document)
+    if not whole["devices"]:
+        raise ValueError("it has no devices")
+    return whole
 
 
 def _no_number(text: str) -> None:
@@ -85,11 +87,9 @@ def _safe(value: Any) -> Any:
     return value
 
 
-def _complete(document: dict[str, Any]) -> None:
+def complete_report(document: dict[str, Any]) -> ReportDoc:
     """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use."""
     complete(document, REPORT)
-    if not document["devices"]:
-        raise ValueError("it has no devices")
     for device in document["devices"]:
         if device["kind"] not in KINDS:
             raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")
@@ -98,3 +98,4 @@ def _complete(document: dict[str, Any]) -> None:
         raise ValueError("its fallback is neither null, no-accelerator nor degraded")
     if any(entry["severity"] not in SEVERITIES for entry in document["findings"]):
         raise ValueError(f"a finding's severity is none of {', '.join(SEVERITIES)}")
+    return document  # type: ignore[return-value]

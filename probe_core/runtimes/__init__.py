@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["RUNTIMES", "ask", "disagreements"]
 
 RUNTIMES = ("cuda", "hip")
-"""The consumers that can be asked."""
+"""The runtimes that can be asked."""
 
 _ANSWERED = ("ok", "not_applicable")
 
@@ -41,7 +41,7 @@ def ask(
 ) -> dict[str, dict[str, Any]]:
     """Return what each runtime concerned said of itself.
 
-    consumer → ``devices`` (ids in its order; null when it could not be asked), ``agrees``
+    runtime → ``devices`` (ids in its order; null when it could not be asked), ``agrees``
     (whether the rules gave one of the possible answers; null when not asked), ``status`` (the
     outcome's) and ``said`` (a sentence).
     """

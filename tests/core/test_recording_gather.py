@@ -233,7 +233,13 @@ def test_every_variable_that_hides_devices_is_kept() -> None:
     vendors = ("nvidia", "amd", "intel")
     devices = [
         {"id": f"pci:0000:0{n}:00.0", "ids": [f"pci:0000:0{n}:00.0"], "kind": "gpu", "vendor": v}
-        | {"name": v, "memory": {"total": 1 << 34}, "parent": None, "driver": {}, "pci": {}}
+        | {
+            "name": v,
+            "memory": {"kind": None, "total": 1 << 34},
+            "parent": None,
+            "driver": {},
+            "pci": {},
+        }
         | {"unknown": {}, "backends": []}
         for n, v in enumerate(vendors)
     ]
