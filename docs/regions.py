@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -347,12 +348,28 @@ def masks() -> str:
     return _table(("mask", "what it replaces"), rows)
 
 
+def rooms() -> str:
+    """Which room may import which, from the contracts that the linter holds the code to."""
+    contracts = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    imports: dict[str, list[str]] = {}
+    for contract in contracts:
+        if contract["type"] == "protected":
+            for importer in contract["allowed_importers"]:
+                imports.setdefault(importer, []).extend(contract["protected_modules"])
+    rows = [
+        (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
+    ]
+    return _table(("room", "may import"), sorted(rows))
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(cluster, contract),
-        *(sighting, tables),
+        *(sighting, tables, rooms),
         *(recordings, limits, kept, masks),
     )
 }

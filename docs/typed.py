@@ -160,6 +160,12 @@ def _literal(value: object) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
+def _facts() -> str:
+    """Return what an outcome may say beside its reason: its optional words and numbers."""
+    facts = [field for field in OUTCOME.values() if not field.always and field.nullable]
+    return _body(f"{field.name}: {_plain(field.value)}" for field in facts)
+
+
 def _sighting_memory() -> str:
     return _body(f"{field.name}: {_plain(field.value)}" for field in MEMORY.values())
 
@@ -182,6 +188,7 @@ _PARTS: dict[str, Fields] = {
 BODIES: dict[str, Callable[[], str]] = {
     "Sighting": sighting,
     "SightingMemory": _sighting_memory,
+    "OutcomeFacts": _facts,
     **{name: partial(typed_dict, fields) for name, fields in _PARTS.items()},
     **{name: partial(view, fields) for name, fields in VIEWS.items()},
 }

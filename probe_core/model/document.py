@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 
 __all__ = [
-    "AskedDoc",
+    "AnswerDoc",
     "ChipDoc",
     "DecisionDoc",
     "DeviceDoc",
@@ -24,6 +24,7 @@ __all__ = [
     "NodeMemoryDoc",
     "OtherDoc",
     "OutcomeDoc",
+    "OutcomeFacts",
     "PciDoc",
     "PeakDoc",
     "ReportDoc",
@@ -286,6 +287,20 @@ class NodeDoc(TypedDict, total=False):
     # end generated
 
 
+class OutcomeFacts(TypedDict, total=False):
+    """What is known of how a run ended, beside its reason; only what is known is there."""
+
+    # begin generated: OutcomeFacts
+    code: str
+    fix: str
+    phase: str
+    signal: str
+    exit_status: int
+    stuck_at: str
+
+    # end generated
+
+
 class OutcomeDoc(TypedDict, total=False):
     """How one prober's run ended."""
 
@@ -299,6 +314,10 @@ class OutcomeDoc(TypedDict, total=False):
     elapsed_ms: Required[float]
     code: str | None
     fix: str | None
+    phase: str | None
+    signal: str | None
+    exit_status: int | None
+    stuck_at: str | None
     stderr: list[str]
 
     # end generated
@@ -339,10 +358,17 @@ class FindingDoc(TypedDict, total=False):
     # end generated
 
 
-class AskedDoc(TypedDict):
-    """What a runtime itself showed, where the user allowed to open devices."""
+class AnswerDoc(TypedDict):
+    """What a runtime answered when it was queried itself (an active probe).
+
+    `devices` are the ids that it shows, in its order; None when it could not be queried. `expected`
+    are the lists that the rules allow, more than one where only the driver knows. `agrees` is
+    whether the answer is one of them, None without an answer. `status` is the outcome's, `said` a
+    sentence for people.
+    """
 
     devices: list[str] | None
+    expected: list[list[str]]
     agrees: bool | None
     status: str
     said: str
@@ -362,4 +388,4 @@ class ReportDoc(TypedDict):
     fallback: Fallback | None
     findings: list[FindingDoc]
     timings_ms: dict[str, float]
-    asked: NotRequired[dict[str, AskedDoc]]
+    asked: NotRequired[dict[str, AnswerDoc]]

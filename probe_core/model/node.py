@@ -68,6 +68,14 @@ class Outcome:
     """The prober's own word for why, for scripts."""
     fix: str | None = None
     """What would help."""
+    phase: str | None = None
+    """Where it failed: start (its process), import (its module) or call (its hook)."""
+    signal: str | None = None
+    """Name of the signal that killed its process: SIGSEGV."""
+    exit_status: int | None = None
+    """Status with which its process exited before it had answered."""
+    stuck_at: str | None = None
+    """The line that ran at the deadline: /path/prober.py:5 in probe_devices."""
     stderr: tuple[str, ...] = ()
     """The last lines that it wrote, when it failed."""
 

@@ -112,6 +112,23 @@ OUTCOME = by_name(
         F("code", Text(), "The prober's own word for why, for scripts"),
         F("fix", Text(), "What would help"),
         F(
+            "phase",
+            Choice("start", "import", "call"),
+            "Where it failed: start (its process), import (its module) or call (its hook)",
+        ),
+        F("signal", Text(), "Name of the signal that killed its process: SIGSEGV"),
+        F(
+            "exit_status",
+            COUNT,
+            "Status with which its process exited before it had answered",
+            unit="number",
+        ),
+        F(
+            "stuck_at",
+            Text(),
+            "The line that ran at the deadline: /path/prober.py:5 in probe_devices",
+        ),
+        F(
             "stderr",
             Items(Text()),
             "The last lines that it wrote, when it failed",

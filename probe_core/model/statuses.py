@@ -7,11 +7,11 @@ __all__ = ["FAILURES", "STATUSES"]
 STATUSES: dict[str, str] = {
     "ok": "it reported devices",
     "not_applicable": "nothing of its own is here",
-    "unavailable": "its hardware is here but could not be asked",
+    "unavailable": "its hardware is here but cannot be queried",
     "skipped": "it was not run",
     "load_error": "its module or hook could not be loaded",
     "call_error": "it raised",
-    "invalid": "it answered with something that is no answer",
+    "invalid": "it returned something other than devices",
     "timeout": "it did not end before its deadline",
     "crashed": "its process died",
     "protocol": "its process broke the protocol",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from probe_chipdb import Database
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
-    from probe_core.model.document import AskedDoc, DeviceDoc, FindingDoc, ReportDoc
+    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
     from probe_core.pipeline.identity import Observation
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
@@ -208,7 +208,7 @@ def _see(devices: Sequence[DeviceDoc], machine: Machine) -> tuple[Views, list[Fi
 
 def _ask_runtimes(
     views: Views, devices: Sequence[DeviceDoc], machine: Machine, config: Config
-) -> dict[str, AskedDoc]:
+) -> dict[str, AnswerDoc]:
     """Ask CUDA and HIP themselves what they show, where the user allowed it."""
     if not (config.active and machine.live and views):
         return {}
@@ -218,7 +218,7 @@ def _ask_runtimes(
     return ask(views, devices, machine.environ, **deadline)
 
 
-def _disagreements(asked: Mapping[str, AskedDoc]) -> list[FindingDoc]:
+def _disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
     if not asked:
         return []
     from probe_core.runtimes import disagreements

@@ -134,7 +134,7 @@ def plain(value: Any, depth: int = 0) -> bool:
         return abs(value) < 1 << 63
     if isinstance(value, (list, dict)):
         inner = value.values() if isinstance(value, dict) else value
-        return depth < 16 and all(plain(one, depth + 1) for one in inner)
+        return depth < 16 and all(plain(item, depth + 1) for item in inner)
     return not isinstance(value, str) or len(value) <= 4096
 
 
