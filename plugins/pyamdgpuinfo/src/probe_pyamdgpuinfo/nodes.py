@@ -11,6 +11,10 @@ from __future__ import annotations
 import os
 import stat
 
+from probe_core.sysfs import drivers, drm, power
+from probe_core.sysfs.numbered import entries
+from probe_core.sysfs.pci import DEVICES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +40,7 @@ class Node:
         self.minor = minor
         self.address = address
         self.path = f"{NODES}/renderD{minor}"
-        self.sysfs = f"/sys/bus/pci/devices/{address}"
+        self.sysfs = f"{DEVICES}/{address}"
 
 
 def render_nodes(machine: Machine) -> Iterator[Node]:
@@ -44,19 +48,15 @@ def render_nodes(machine: Machine) -> Iterator[Node]:
 
     Partitions of an MI300 have nodes too, on platform devices; those are for `probe-amd`.
     """
-    for name in machine.listdir("/sys/class/drm"):
-        folder = f"/sys/class/drm/{name}/device"
-        if name[:7] != "renderD" or not name[7:].isdecimal():
-            continue
-        driver = machine.realpath(f"{folder}/driver").rpartition("/")[2]
-        address = machine.realpath(folder).rpartition("/")[2]
-        if driver == "amdgpu" and address.count(":") == 2:
-            yield Node(int(name[7:]), address)
+    for minor, path in entries(machine, drm.CLASS, "renderD"):
+        address = machine.realpath(f"{path}/device").rpartition("/")[2]
+        if drivers.bound(machine, f"{path}/device") == "amdgpu" and address.count(":") == 2:
+            yield Node(minor, address)
 
 
 def refusal(machine: Machine, node: Node) -> str | None:
     """Return why the library must not be given `node`, or None when it may."""
-    if machine.read(f"{node.sysfs}/power/runtime_status") in ("suspended", "suspending"):
+    if power.asleep(power.status(machine, node.sysfs)):
         return "suspended (power/runtime_status): opening its node would wake it"
     if not machine.exists(f"/sys/dev/char/{DRM_MAJOR}:{node.minor}/device/drm"):
         return "/sys/dev/char is not there, and libdrm needs it"
