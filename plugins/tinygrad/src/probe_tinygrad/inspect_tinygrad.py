@@ -1,4 +1,4 @@
-"""What the installed tinygrad says about itself: version, backends, their order, how it chooses.
+"""What the installed tinygrad is: version, backends, their order, how it chooses.
 
 Read from the package and not from a table of versions, so a new one that works alike needs nothing.
 """

@@ -8,7 +8,7 @@ Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "display"]
 """The kind of a device, as a sighting has it."""
 
 Style: TypeAlias = Literal["targets", "names", "flags"]
-"""How a tinygrad is told its backend: by ``DEV`` targets, ``DEV`` names, or ``CUDA=1``."""
+"""How a tinygrad takes its backend: by ``DEV`` targets, ``DEV`` names, or ``CUDA=1``."""
 
 
 class Place(TypedDict, total=False):
@@ -23,7 +23,7 @@ class Place(TypedDict, total=False):
 
 
 class Answer(TypedDict, total=False):
-    """What one backend did. opens: None where it was not asked. broke: it ended the process."""
+    """What one backend did. opens: None where it was not queried. broke: it ended the process."""
 
     opens: Required[bool | None]
     executes: bool

@@ -1,4 +1,4 @@
-"""Asks tinygrad in a process of its own, again without a backend that crashed or hung it.
+"""Queries tinygrad in a process of its own, again without a backend that crashed or hung it.
 
 A thread reads the pipe, because that works on every system and never waits on a stuck process.
 """

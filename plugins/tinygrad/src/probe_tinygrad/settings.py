@@ -1,4 +1,4 @@
-"""The environment tinygrad is asked under: the user's choices, without what makes it unsafe.
+"""The environment of tinygrad's process: the user's choices, without what makes it unsafe.
 
 Allowed by name, not forbidden by name: tinygrad reads over a hundred variables, and a common one
 such as ``DEBUG=true`` keeps it from being imported at all.

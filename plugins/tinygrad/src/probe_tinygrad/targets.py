@@ -45,7 +45,7 @@ def parse(value: str) -> list[Target]:
 
 
 def safe(targets: Sequence[Target]) -> tuple[str, dict[str, str]]:
-    """Return (a ``DEV`` value bound to kernel drivers, backend to the reason it is not asked).
+    """Return (a ``DEV`` value bound to kernel drivers, backend to the reason it is not queried).
 
     Indices, renderers and architectures stay the user's.
     """

@@ -1,4 +1,4 @@
-"""Says what the registry has of an adapter's memory, and whose memory that is.
+"""What the registry has of an adapter's memory, and whose memory that is.
 
 ``HardwareInformation.qwMemorySize`` is the dedicated video memory in bytes; its 32-bit sibling and
 WMI's AdapterRAM end at 4 GiB and are not used. Of an integrated GPU it is the part of the system's
