@@ -39,7 +39,7 @@ def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]
 
 
 def _untrusted(path: str) -> str | None:
-    """Return why a vendor's chip file must not be read; asked only where a package has one."""
+    """Return why a vendor's chip file must not be read; called only where a package has one."""
     from probe_core.machine.trust import untrusted
 
     return untrusted([path])

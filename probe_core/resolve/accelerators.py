@@ -73,7 +73,7 @@ def _host_match(
 def _match(device: DeviceDoc, database: Database) -> Match:
     pci = device.get("pci") or {}
     memory = device.get("memory") or {}
-    # The size of shared memory is the system's, and says nothing of the product.
+    # The size of shared memory is the system's, and does not identify the product.
     dedicated = memory.get("total") if memory.get("kind") == "dedicated" else None
     return database.match(
         pci=pci.get("id"),
@@ -181,6 +181,7 @@ def _nominal(chip: Chip) -> dict[str, Json]:
 def _driver_clock(device: DeviceDoc) -> tuple[float | None, str]:
     """Return (MHz, label) of the clock that comes nearest to a boost clock."""
     clocks = device.get("clocks") or {}
+    # A maximum is an upper bound, and still nearer to the boost clock than the base clock is.
     for label in ("boost", "max", "base"):
         if clocks.get(f"{label}_mhz"):
             return clocks[f"{label}_mhz"], label

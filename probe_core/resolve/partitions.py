@@ -27,6 +27,7 @@ def resolve(device: DeviceDoc, parent: DeviceDoc) -> None:
 
 
 def _use_share(device: DeviceDoc, parent: DeviceDoc) -> None:
+    # NVML's attributes count a MIG device's SMs; a prober may report them as a share alone.
     units = device.get("units") or (device.get("share") or {}).get("units")
     whole = parent.get("units")
     if units and whole and parent["peaks"]:
@@ -43,7 +44,7 @@ def _scaled(peak: PeakDoc, units: float, whole: int) -> PeakDoc:
     low = peak.get("low")
     if low is not None:
         part["low"] = round(low * units / whole, 4)
-    part.pop("published", None)
+    part.pop("published", None)  # the vendor publishes no figure of a part
     part["source"] = f"{units} of {whole} units of: {peak['source']}"
     part["confidence"] = "derived"
     return part

@@ -64,7 +64,7 @@ class _Group:
 
 
 def _clusters(device: DeviceDoc) -> list[Facts]:
-    """Return the kinds of cores; a processor that tells no kinds is one."""
+    """Return the kinds of cores; a processor without kinds is one."""
     clusters = (device.get("cpu") or {}).get("clusters")
     listed = clusters if isinstance(clusters, list) else []
     return [cluster for cluster in listed if isinstance(cluster, dict)] or [
@@ -125,6 +125,8 @@ def _clock(device: DeviceDoc, cluster: Facts) -> tuple[float | None, str]:
     """Return (MHz, label); a cluster's own clocks before the package's."""
     clocks: Facts
     for clocks in (cluster, {**(device.get("clocks") or {})}):
+        # All cores seldom hold the maximum together, hence the label. Virtual machines show no
+        # cpufreq: the current clock of /proc/cpuinfo is then the base clock.
         for label in ("max", "base", "current"):
             mhz = clocks.get(f"{label}_mhz")
             if isinstance(mhz, int | float) and mhz:
@@ -146,10 +148,10 @@ def _texts(value: Json) -> list[str]:
 
 def _sum(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
     """Add up the kinds of cores of one package, for the rates that all of them have."""
-    first, *others = [{_rate(peak): peak for peak in part} for part in parts]
+    first, *siblings = [{_rate(peak): peak for peak in part} for part in parts]
     total: list[PeakDoc] = []
     for rate, peak in first.items():
-        same = [peak, *(part[rate] for part in others if rate in part)]
+        same = [peak, *(part[rate] for part in siblings if rate in part)]
         if len(same) == len(parts):
             whole = peak.copy()
             whole["tflops"] = round(sum(part["tflops"] for part in same), 4)

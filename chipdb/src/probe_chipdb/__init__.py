@@ -1,4 +1,4 @@
-"""Answers what an AI chip can do, and says so when it does not know.
+"""What an AI chip can do: units, clocks, memory and peaks, or the reason why that is unknown.
 
 Nothing is imported until it is used: a node without accelerators pays for this line alone.
 

@@ -1,4 +1,4 @@
-"""Finds the architecture of a chip that nobody has entered, from what its driver reports."""
+"""Finds the architecture of a chip that is not in the table, from what its driver reports."""
 
 from probe_chipdb.spelling import normalise
 

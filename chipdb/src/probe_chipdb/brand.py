@@ -15,7 +15,7 @@ _COUNTS = frozenset(("dual", "triple", "quad", "six", "eight", "twelve", "sixtee
 
 
 def brand_key(name: str) -> str:
-    """A brand string without what says nothing of the core: trademarks, clocks, core counts.
+    """A brand string without what does not identify the core: trademarks, clocks, core counts.
 
     >>> brand_key("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz")
     'xeon e5 2686 v4'

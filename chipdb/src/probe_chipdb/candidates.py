@@ -33,7 +33,7 @@ def by_hardware_id(db: "Database", query: "Query") -> Candidates | None:
 
 
 def _by_pci(db: "Database", query: "Query") -> Candidates | None:
-    """One PCI id may be several products, which subsystem or revision tells apart."""
+    """One PCI id may be several products, which subsystem or revision distinguishes."""
     if not query.pci:
         return None
     plain = f"p:{query.pci}"

@@ -1,4 +1,4 @@
-"""One chip, read from its line in the table only as far as it is asked."""
+"""One chip, read from its line in the table only as far as it is needed."""
 
 from probe_chipdb.row import CHIP, CLOCK, MEMORY, items, number, parts, unescape, whole
 
@@ -52,7 +52,7 @@ class Memory:
 
 
 class Chip:
-    """One product: an id that is never reused, and what its vendor says about it.
+    """One product: an id that is never reused, and what its vendor publishes of it.
 
     Everything unknown is None or empty, never a guess.
     """

@@ -65,7 +65,7 @@ class CpuFacts:
     """What an operating system reports of a core. None is unknown.
 
     vendor, family, model: cpuid's. implementer, part: MIDR's (Arm). name: the brand string.
-    flags: empty where nobody read them.
+    flags: empty where they are not known.
     """
 
     __slots__ = ("family", "flags", "implementer", "model", "name", "part", "vendor")
@@ -161,7 +161,7 @@ def _cpuid_rules(
 def _closest(rules: list[_Rule], name: str | None) -> _Rule | None:
     """A rule that also wants a brand is the closer one; without a brand string, the lower figure.
 
-    A Xeon Silver has the cpuid of a Xeon Platinum and half its 512-bit units: only the brand tells.
+    A Xeon Silver has the cpuid of a Xeon Platinum and half its 512-bit units: the brand decides.
     """
     if not name:
         return min(rules, key=lambda rule: _full_rate(rule.arch), default=None)

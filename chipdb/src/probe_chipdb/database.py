@@ -1,4 +1,4 @@
-"""The one object that a program asks: the built table, and what sites and vendors add to it."""
+"""The object that programs use: the built table, and what sites and vendors add to it."""
 
 from probe_chipdb import table
 from probe_chipdb.arch import Arch, shared
@@ -29,7 +29,7 @@ def load(
     extra: TOML files of the site, which override everything.
     packages: whether to look for vendor packages (entry point group `probe_core.chipdb.v1`).
     path: where to look for them; sys.path when None.
-    accept: asked once per file of a vendor package; a returned reason leaves the file out.
+    accept: called once per file of a vendor package; a returned reason leaves the file out.
 
     Raises OSError when the built table is missing. Bad extra files raise nothing: they are left
     out, and `Database.problems` says why.
@@ -93,7 +93,7 @@ class Database:
     def ids(self, key: str) -> tuple[str, ...]:
         """The chips under one index key. A site's file hides the rest; packages only add.
 
-        An architecture with a unit count is nobody's own: there, everybody's chips count.
+        No table owns an architecture with a unit count: there, the chips of all tables count.
         """
         ids: tuple[str, ...] = ()
         for source in self.tables():

@@ -31,7 +31,7 @@ class Match:
     candidates: the products that it may be, when it is one of several.
     conflicts: sentences about keys or live facts that disagree.
     reason: why chip is None.
-    units: the live unit count: as asked, else as the name itself tells ("Mali-G610 MC4"), else
+    units: the live unit count: as given, else as the name itself has it ("Mali-G610 MC4"), else
         None.
     """
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def add_name_facts(query: "Query", name: str, kind: str, *, may_hold_ids: bool) -> None:
-    """Add to a query what its name tells and nothing else told.
+    """Add to a query what its name holds and no other fact gives.
 
     may_hold_ids: whether PCI ids in the name count; not where the device's own are known.
     Raises ValueError for an unknown kind.

@@ -67,7 +67,7 @@ def _entry_points(folder: str) -> "Iterator[tuple[str, str]]":
 
 
 def _without_blocking(path: str, flags: int) -> int:
-    """Open without waiting: an ordinary open of a FIFO blocks until somebody writes to it."""
+    """Open without waiting: an ordinary open of a FIFO blocks until a writer comes."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -1,4 +1,4 @@
-"""Says why a device is no certain chip, and what would decide: for people who read reports."""
+"""Sentences on why a device is no certain chip, and on what would decide."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def ambiguous(by: str, chips: "list[Chip]", query: "Query") -> str:
 
 def disagreement(by: str, chips: "list[Chip]", named: "list[Chip]", query: "Query") -> str:
     """Which products the stronger key and the name mean, where they mean different ones."""
-    by_key, by_name = (", ".join(chip.id for chip in several[:4]) for several in (chips, named))
+    by_key, by_name = (", ".join(chip.id for chip in side[:4]) for side in (chips, named))
     return f"the {_key(by, query)} means {by_key}, but the name {query.name!r} means {by_name}"
 
 
@@ -34,7 +34,7 @@ def _key(by: str, query: "Query") -> str:
 
 
 def _deciding_facts(chips: "list[Chip]", query: "Query") -> list[str]:
-    """The live facts that nobody gave and in which the products differ."""
+    """The live facts that are missing and in which the products differ."""
     facts = []
     if not query.units and len({chip.units for chip in chips}) > 1:
         facts.append("unit count")

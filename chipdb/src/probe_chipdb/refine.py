@@ -1,4 +1,4 @@
-"""Lets the SoC's own entry stand where the GPU's id register tells only the licensed design.
+"""Lets the SoC's own entry stand where the GPU's id register names only the licensed design.
 
 Arm's register says "Mali-G610"; how many cores, at which clock, belongs to the SoC, which the
 device tree names (rockchip,rk3588-mali). Both are right, so neither is a conflict.

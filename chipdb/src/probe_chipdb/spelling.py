@@ -1,7 +1,7 @@
 """Brings the spellings of one product, by many drivers and tools, to one exact key.
 
 It takes away decoration (trademarks, driver suffixes, a redundant vendor) and unifies case,
-hyphens and `80 GB` against `80GB`. It never takes away a word that tells two products apart:
+hyphens and `80 GB` against `80GB`. It never takes away a word that distinguishes two products:
 sizes, `Laptop GPU`, `Max-Q`, `SUPER`, `Ti`, `D`, `SXM`, `PCIe`, `NVL` all stay. What is left is
 compared for equality only.
 
@@ -80,7 +80,7 @@ def normalise(text: str, kind: str = "name") -> str:
 
 
 def with_die(text: str, kind: str = "name") -> str:
-    """The key of a pci.ids name with its die, which tells more than the bracket alone.
+    """The key of a pci.ids name with its die, which says more than the bracket alone.
 
     Empty where the text has no such bracket. "Radeon Vega Series" is in the brackets of several
     dies; "Renoir [Radeon Vega Series ...]" is one.

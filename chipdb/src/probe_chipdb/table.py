@@ -16,8 +16,8 @@ FORMAT = 1  # of the table's text; a reader refuses a newer one
 class SortedText:
     """Lines `key TAB rest`, sorted by their bytes, each ended by a newline.
 
-    Who asks often (a collector of a whole fleet) gets a dictionary, which costs more than the
-    first hundred lookups; who asks for eight GPUs never pays for it.
+    A text that is searched often (by a collector of a whole fleet) becomes a dictionary, which
+    costs more than the first hundred lookups; eight GPUs never pay for it.
     """
 
     __slots__ = ("_lines", "_lookups", "data")

@@ -1,4 +1,4 @@
-"""Adds what sites and vendors ship: a site overrides, a vendor only adds, and nobody is trusted."""
+"""Adds what sites and vendors ship: a site overrides, a vendor only adds; neither is trusted."""
 
 from probe_chipdb.entry.files import MAX_CHIPS, read
 from probe_chipdb.entry.folder import toml_files
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Accept = Callable[[str], str | None] | None
 
-# Kinds of keys that nobody owns: vendor ("v:"), and architecture with unit count ("u:").
+# Kinds of keys that no table owns: vendor ("v:"), and architecture with unit count ("u:").
 _COMMON = ("v", "u")
 
 
@@ -47,7 +47,7 @@ def _package(
 ) -> "Table | None":
     """A vendor package's table; `earlier` are the built one and those of packages before it."""
     if package.problem:
-        fix = "mend the entry point or reinstall"
+        fix = "correct the entry point or reinstall"
         problems.append(Problem(package.distribution, package.name, "", package.problem, fix))
         return None
     data = Data()
@@ -108,7 +108,7 @@ def _drop_built_keys(data: Data, id_: str, chip: "ChipEntry", built: "Table") ->
 
 
 def _report_shared_keys(data: Data, id_: str, chip: "ChipEntry", packages: "list[Table]") -> None:
-    """Two packages with one key: neither is better, so the key answers "one of", and says so."""
+    """Two packages with one key: neither is better, so the key is ambiguous, and a problem."""
     for key in _keys(chip):
         owners = [owner for table in packages for owner in table.ids(key)]
         if owners:

@@ -66,7 +66,7 @@ def _parsed(data: bytes) -> dict[str, object]:
     # ValueError beside TOMLDecodeError: not UTF-8, or a number of thousands of digits
     except (ValueError, RecursionError) as error:
         fault = str(error) or "nested too deeply"
-        raise _Refused(f"is no TOML: {fault}", "mend that line") from None
+        raise _Refused(f"is no TOML: {fault}", "correct that line") from None
 
 
 def _has_huge_number(value: object) -> bool:

@@ -36,7 +36,7 @@ _INNER = {
 
 
 def to_table(data: Data, origin: str, version: str) -> Table:
-    """The entries as a table that can be asked at once."""
+    """The entries as a table that can be searched at once."""
     return Table(origin, version, {name: text.encode() for name, text in texts(data).items()})
 
 

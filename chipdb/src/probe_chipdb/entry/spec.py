@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 
-Fault = tuple[str, str, str]  # field, what is wrong, how to mend it
+Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
 Json = dict[str, object]
 
 # The deepest entry, an architecture's models of a cpuid, nests six deep; two more leave room.

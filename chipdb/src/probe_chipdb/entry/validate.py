@@ -133,7 +133,7 @@ class Data:
 
 
 def _with_defaults(good: Raw, defaults: "FamilyEntry") -> "ChipEntry":
-    """The chip with what its file says of all chips, where it says nothing else itself."""
+    """The chip with the values of its file's [family], where it has none of its own."""
     inherited = {key: value for key, value in defaults.items() if key in _INHERITED}
     vendor = str(good["id"]).partition("/")[0]
     family = defaults.get("title", "")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_chipdb.entry.types import ChipEntry
     from probe_chipdb.entry.validate import Data
 
-    Fault = tuple[str, str, str]  # field, what is wrong, how to mend it
+    Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
 
 
 class Figure:
@@ -81,7 +81,7 @@ def _difference(figure: Figure) -> tuple[str, str]:
     for factor in (1000, 0.001):
         if 0.97 <= ratio / factor <= 1.03:
             return fault, f"a slip of x{factor:g}: write TFLOPS (TOPS), not G or P"
-    return fault, "mend units, clock or rate, or say why in explain"
+    return fault, "correct units, clock or rate, or say why in explain"
 
 
 def _absent(entry: "ChipEntry", peaks: tuple[Peak, ...]) -> "Iterator[Fault]":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from probe_chipdb.entry.types import ChipEntry, ClockEntry, MemoryEntry
     from probe_chipdb.entry.validate import Data
 
-    Fault = tuple[str, str, str]  # field, what is wrong, how to mend it
+    Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
 
 # fp32 TFLOPS per watt of board power. The data's chips lie between 0.0043 (GeForce GTX 465) and
 # 0.47 (Biren BR100); widened, because a new chip is not wrong for being the best.
@@ -22,14 +22,14 @@ _PIN_RATE = {"GDDR": (1.5, 40.0), "HBM": (0.9, 12.0), "LPDDR": (0.3, 11.0), "DDR
 
 
 def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
-    """Clocks out of order, bandwidth that the bus cannot carry, chips that cannot be told apart."""
+    """Clocks out of order, bandwidth that the bus cannot carry, chips that look the same."""
     for id_, chip in data.chips.items():
         for fault in _faults(chip, db.chip(id_)):
             yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
     for first, *twins in indistinct(data.chips.values()):
         fault = (
             "id",
-            f"nothing tells it from {', '.join(twins)}",
+            f"nothing distinguishes it from {', '.join(twins)}",
             "add units, memory or keys, or merge them",
         )
         yield Problem(data.where[f"chip:{first}"], f"chip {first!r}", *fault, level="warning")
@@ -61,7 +61,7 @@ def _memory(memory: "MemoryEntry") -> "Iterator[Fault]":
     rate = gbs * 8 / bus
     if not low <= rate <= high:
         fault = f"{gbs:g} GB/s over {bus} bits is {rate:.3g} Gb/s per pin, not possible for {type_}"
-        yield "memory", fault, f"{type_} carries {low:g} to {high:g}: mend gbs or bus"
+        yield "memory", fault, f"{type_} carries {low:g} to {high:g}: correct gbs or bus"
 
 
 def _efficiency(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
@@ -74,7 +74,7 @@ def _efficiency(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
     low, high = _FP32_PER_WATT
     if not low <= ratio <= high:
         fault = f"{peak.tflops:.4g} fp32 TFLOPS at {power:g} W is {ratio:.3g} per watt"
-        yield "power", fault, f"{low:g} to {high:g} was ever sold: mend units, clock or power"
+        yield "power", fault, f"{low:g} to {high:g} was ever sold: correct units, clock or power"
 
 
 def _overrides(chip: "ChipEntry") -> "Iterator[Fault]":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_chipdb.entry.types import ArchEntry, ChipEntry
     from probe_chipdb.entry.validate import Data
 
-    Fault = tuple[str, str, str]  # field, what is wrong, how to mend it
+    Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
 
 
 def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
@@ -64,7 +64,7 @@ def _names(db: "Database", chip: "ChipEntry") -> "Iterator[Fault]":
 
 
 def indistinct(chips: "Iterable[ChipEntry]") -> "list[list[str]]":
-    """The ids of chips that nothing live can tell apart: same keys, units and memory."""
+    """The ids of chips that nothing live can distinguish: same keys, units and memory."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for chip in chips:
         live = (str(chip.get("units")), str(chip.get("memory", {}).get("gib")))
