@@ -1,11 +1,13 @@
-"""Refreshes the generated parts of the reference: `python docs/generate.py`, or `--check` them.
+"""Refreshes what is made from tables in the code: `python docs/generate.py`, or `--check` it.
 
 A page holds ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``; what lies between is
-made from the code by the function of that name in `regions`. Everything else on a page is ours.
+made from the code by the function of that name in `regions`. The typed views and TypedDicts of
+the model have the same marks in comments, and the report's JSON Schema is made as a whole.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -13,10 +15,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from regions import REGIONS
+from typed import BODIES
 
 DOCS = Path(__file__).resolve().parent
+MODEL = DOCS.parent / "probe_core" / "model"
+SCHEMA = DOCS.parent / "probe_core" / "report.schema.json"
 _REGION = re.compile(
     r"(?P<begin><!-- begin generated: (?P<name>[a-z]+) -->\n)(.*?)(?P<end><!-- end generated -->)",
+    re.DOTALL,
+)
+
+
+_BODY = re.compile(
+    r"(?P<begin>    # begin generated: (?P<name>[A-Za-z]+)\n)(.*?)(?P<end>    # end generated\n)",
     re.DOTALL,
 )
 
@@ -36,6 +47,35 @@ def pages() -> list[Path]:
     return [path for path in sorted(DOCS.rglob("*.md")) if _REGION.search(path.read_text("utf-8"))]
 
 
+def modules() -> list[Path]:
+    """Return the modules of the model that have generated parts."""
+    return [path for path in sorted(MODEL.glob("*.py")) if _BODY.search(path.read_text("utf-8"))]
+
+
+def refreshed_module(text: str) -> str:
+    """Return a module with its generated parts made anew."""
+
+    def make(match: re.Match[str]) -> str:
+        return f"{match['begin']}{BODIES[match['name']]()}\n\n{match['end']}"
+
+    return _BODY.sub(make, text)
+
+
+def schema_text() -> str:
+    """Return the report's JSON Schema as it is published."""
+    from probe_core.model.schema import schema
+
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def outdated() -> dict[Path, str]:
+    """Return the files that are not what the code makes of them, each with its new text."""
+    texts = {path: refreshed(path.read_text("utf-8")) for path in pages()}
+    texts |= {path: refreshed_module(path.read_text("utf-8")) for path in modules()}
+    texts[SCHEMA] = schema_text()
+    return {path: text for path, text in texts.items() if path.read_text("utf-8") != text}
+
+
 def used() -> set[str]:
     """Return the names of the regions that a page shows."""
     texts = [path.read_text("utf-8") for path in pages()]
@@ -43,16 +83,13 @@ def used() -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages; with `--check` write nothing, and return 1 when one is out of date."""
-    check, stale = "--check" in arguments, 0
-    for path in pages():
-        text = path.read_text("utf-8")
-        made = refreshed(text)
-        if made != text:
-            stale += 1
-            print(path.relative_to(DOCS))
-            if not check:
-                path.write_text(made, "utf-8")
+    """Write the files; with `--check` write nothing, and return 1 when one is out of date."""
+    check = "--check" in arguments
+    stale = outdated()
+    for path, text in stale.items():
+        print(path.relative_to(DOCS.parent))
+        if not check:
+            path.write_text(text, "utf-8")
     return 1 if stale and check else 0
 
 

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
-from units import UNITS
+from typed import VIEWS
+
+from probe_core.model.field import Field
+from probe_core.model.fields import FIELDS
+from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
+from probe_core.model.report_fields import REPORT
+from probe_core.model.schema import sentence
 
 __all__ = ["REGIONS"]
 
@@ -41,7 +50,7 @@ def settings() -> str:
 
 def statuses() -> str:
     """Every status that an outcome can have."""
-    from probe_core.isolation.run import FAILURES, STATUSES
+    from probe_core.model.statuses import FAILURES, STATUSES
 
     rows = [
         (f"`{status}`", meaning, "yes" if status in FAILURES else "no")
@@ -110,9 +119,33 @@ def _type(name: str, path: str) -> str:
 
 
 def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
-    numeric = {"int", "float"} & set(kind.replace("[", " ").replace("]", " ").split())
-    unit = UNITS[f"{owner}.{name}"] if numeric else ""
-    return f"`{name}`", f"`{kind}`", unit, text
+    field = VIEWS.get(owner, REPORT).get(name)
+    return f"`{name}`", f"`{kind}`", field.unit if field else "", text
+
+
+def sighting() -> str:
+    """Every field that a prober may report of a device, with what its value must be."""
+    rows = [
+        (f"`{name}`", _noun(field), sentence(field))
+        for name, field in FIELDS.items()
+        if field.reported
+    ]
+    return _table(("field", "value", "meaning"), rows)
+
+
+def tables() -> str:
+    """The fields of the tables inside a sighting."""
+    parts = []
+    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
+        rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
+        parts.append(f"### `{name}`\n\n" + _table(("key", "value", "meaning"), rows))
+    return "\n\n".join(parts)
+
+
+def _noun(field: Field) -> str:
+    if field.fields is not None and field.single:
+        return "a table, see below"
+    return field.value.noun
 
 
 def cli() -> str:
@@ -252,21 +285,90 @@ def limits() -> str:
 
 
 def kept() -> str:
-    """What `probe record` keeps, list by list."""
-    from probe_core.recording import kept as lists
+    """What `probe record` keeps, prober by prober, and which variables."""
+    from probe_core.probers.records import RECORDS
+    from probe_core.recording.gather import VARIABLES
 
-    parts = []
-    for name, text in source.constants("probe_core/recording/kept.py").items():
-        words = "\n".join(getattr(lists, name))
-        parts.append(f"{text}\n\n```text\n{words}\n```")
+    own = [_declaration(f"probe-core, {name}", records) for name, records in RECORDS.items()]
+    plugins = []
+    for manifest in sorted(source.ROOT.glob("plugins/*/src/*/prober.json")):
+        owner = f"probe-{manifest.parents[2].name}"
+        for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
+            if records := fields.get("records"):
+                plugins.append(_declaration(f"{owner}, {name}", records))
+    variables = "### Variables\n\nOf the environment, what decides which devices a program sees.\n"
+    return "\n\n".join([*own, *plugins, variables, _list(VARIABLES)])
+
+
+def _declaration(title: str, records: Mapping[str, Any]) -> str:
+    parts = [f"### {title}"]
+    parts += _files("Of every machine.", records)
+    for bus, kind in (("pci", "PCI"), ("platform", "platform")):
+        for rule in records.get(bus, []):
+            parts += _files(_devices_of(kind, rule), rule)
+    if records.get("nodes"):
+        parts += ["Device nodes, marked and never opened.", _list(records["nodes"])]
+    if records.get("cgroup"):
+        parts += ["Of each control group of the process.", _list(records["cgroup"])]
     return "\n\n".join(parts)
+
+
+def _files(title: str, table: Mapping[str, Any]) -> list[str]:
+    masks = table.get("masks", {})
+    lines = [f"{f}  [{masks[f]}]" if f in masks else f for f in table.get("files", [])]
+    return [title, _list(lines)] if lines else []
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def _devices_of(kind: str, rule: Mapping[str, Any]) -> str:
+    words = [f"Below each {kind} device"]
+    if rule.get("pci_vendor"):
+        words.append(f"of vendor {', '.join(rule['pci_vendor'])}")
+    if rule.get("pci_class"):
+        words.append(f"whose class begins with {', '.join(rule['pci_class'])}")
+    if kind == "platform":
+        words.append("that the device tree describes")
+    title = " ".join(words)
+    title += ", also while it sleeps" if rule.get("asleep") else ", while it is awake"
+    if rule.get("only_if"):
+        pairs = ", ".join(f"`{file}` is {text}" for file, text in rule["only_if"].items())
+        title += f" and one of these holds: {pairs}"
+    return f"{title}."
+
+
+def masks() -> str:
+    """Every kind of identity that a mask replaces."""
+    from probe_core.recording.masks import KINDS
+
+    rows = [(f"`{name}`", " ".join(str(kind.__doc__).split())) for name, kind in KINDS.items()]
+    return _table(("mask", "what it replaces"), rows)
+
+
+def rooms() -> str:
+    """Which room may import which, from the contracts that the linter holds the code to."""
+    contracts = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    imports: dict[str, list[str]] = {}
+    for contract in contracts:
+        if contract["type"] == "protected":
+            for importer in contract["allowed_importers"]:
+                imports.setdefault(importer, []).extend(contract["protected_modules"])
+    rows = [
+        (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
+    ]
+    return _table(("room", "may import"), sorted(rows))
 
 
 REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
-        *(recordings, limits, kept, tree, sysfs),
+        *(sighting, tables, rooms),
+        *(recordings, limits, kept, masks, tree, sysfs),
     )
 }
 """Name of a region, as pages write it, to the function that makes it."""

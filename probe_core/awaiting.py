@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 
 __all__ = ["in_thread"]
 
+PATIENCE_S = 2.0
+"""Seconds that a cancelled call has to end: four times what ending its children takes."""
 
-async def in_thread(call: Callable[[int], Result]) -> Result:
-    """Run `call(wake_fd)` in a thread that ends with it; a byte on the fd tells it to give up.
+
+async def in_thread(function: Callable[[int], Result]) -> Result:
+    """Run `function(wake_fd)` in a thread that ends with it; a byte on the fd has it give up.
 
     Not the loop's executor: its threads would stay in the host for good. Under trio, which
-    anyio can run on, trio's own thread call is used.
+    anyio can run on, trio's own events are used.
     """
     if "trio" in sys.modules and _under_trio():
-        return await _in_trio(call)
-    return await _in_asyncio(call)
+        return await _in_trio(function)
+    return await _in_asyncio(function)
 
 
 def _under_trio() -> bool:
@@ -36,66 +39,65 @@ def _under_trio() -> bool:
     return True
 
 
-async def _in_trio(call: Callable[[int], Result]) -> Result:
+async def _in_trio(function: Callable[[int], Result]) -> Result:
     trio: Any = sys.modules["trio"]
-    read_fd, write_fd = os.pipe()
     done = trio.Event()
-    box: list[Any] = []
     token = trio.lowlevel.current_trio_token()
-    worker = _start(call, read_fd, box, lambda: token.run_sync_soon(done.set))
+    call = _Call(function, lambda: token.run_sync_soon(done.set))
     try:
         await done.wait()
     finally:
-        _stop(worker, read_fd, write_fd)
-    result: Result = _unpack(box)
+        call.stop()
+    result: Result = call.result()
     return result
 
 
-async def _in_asyncio(call: Callable[[int], Result]) -> Result:
+async def _in_asyncio(function: Callable[[int], Result]) -> Result:
     import asyncio
 
     loop = asyncio.get_running_loop()
-    read_fd, write_fd = os.pipe()
     done = asyncio.Event()
-    box: list[Any] = []
-    worker = _start(call, read_fd, box, lambda: loop.call_soon_threadsafe(done.set))
+    call = _Call(function, lambda: loop.call_soon_threadsafe(done.set))
     try:
         await done.wait()
     finally:
-        _stop(worker, read_fd, write_fd)
-    result: Result = _unpack(box)
+        call.stop()
+    result: Result = call.result()
     return result
 
 
-def _start(
-    call: Callable[[int], Any], read_fd: int, box: list[Any], tell: Callable[[], object]
-) -> threading.Thread:
-    def work() -> None:
+class _Call:
+    """A blocking call in a thread of its own, and the pipe that has it give up."""
+
+    def __init__(self, function: Callable[[int], Any], notify: Callable[[], object]) -> None:
+        self._function = function
+        self._notify = notify
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._read_fd, self._write_fd = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="probe-core", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
         try:
-            box.append((call(read_fd), None))
+            self._result = self._function(self._read_fd)
         except BaseException as error:
-            box.append((None, error))
+            self._error = error
         try:
-            tell()
-        except RuntimeError:
-            pass  # the loop was closed meanwhile: nobody waits
+            self._notify()
+        except RuntimeError:  # the loop was closed meanwhile: nobody waits
+            pass
 
-    worker = threading.Thread(target=work, name="probe-core", daemon=True)
-    worker.start()
-    return worker
+    def stop(self) -> None:
+        """Have the call give up if it still runs, and wait: ending the children is bounded."""
+        os.write(self._write_fd, b"x")
+        self._thread.join(PATIENCE_S)
+        os.close(self._write_fd)
+        if not self._thread.is_alive():  # else it would look at another file's descriptor
+            os.close(self._read_fd)
 
-
-def _stop(worker: threading.Thread, read_fd: int, write_fd: int) -> None:
-    """Tell the thread to give up if it still runs, and wait: killing the children is bounded."""
-    os.write(write_fd, b"x")
-    worker.join(2.0)
-    os.close(write_fd)
-    if not worker.is_alive():
-        os.close(read_fd)
-
-
-def _unpack(box: list[tuple[Any, BaseException | None]]) -> Any:
-    result, error = box[0]
-    if error is not None:
-        raise error
-    return result
+    def result(self) -> Any:
+        """Return what the call returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result

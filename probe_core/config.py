@@ -9,10 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-__all__ = ["SETTINGS", "Config", "ConfigError", "load_config"]
+__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
+"""Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
+
 SENTENCE_LIMIT = 1000
+"""Characters of a sentence about a setting: its value may be a path of a thousand characters."""
+
 FILE_LIMIT = 1 << 20
 """Bytes of a configuration file."""
 
@@ -31,6 +35,9 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
+ARGUMENTS = "the arguments"
+"""Origin of a setting that the caller or the command line gave."""
+
 ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
 """Variables of ours that are no settings: leases read two, the synthetic prober one."""
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -38,6 +45,29 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 class ConfigError(ValueError):
     """A setting that cannot be used; the message says what, whose, why and what would do."""
+
+
+class IgnoredSetting:
+    """A setting of the environment or a file that was left out.
+
+    `reason` is the sentence for people. `name` is a key of `SETTINGS`, None for a whole file or
+    an unknown variable; `variable` the environment variable that set it; `origin` says in words
+    where it stands.
+    """
+
+    __slots__ = ("name", "origin", "reason", "variable")
+
+    def __init__(
+        self,
+        reason: str,
+        name: str | None = None,
+        variable: str | None = None,
+        origin: str | None = None,
+    ) -> None:
+        self.reason = clean_text(reason, SENTENCE_LIMIT)
+        self.name = name
+        self.variable = variable
+        self.origin = origin and clean_text(origin, SENTENCE_LIMIT)
 
 
 class Config:
@@ -85,60 +115,68 @@ class Config:
 
 
 def load_config(
-    arguments: Mapping[str, Any], environ: Mapping[str, str], file: str | None = None
-) -> tuple[Config, list[str]]:
-    """Resolve settings. Returns the configuration and sentences about what was ignored.
+    arguments: Mapping[str, object], environ: Mapping[str, str], file: str | None = None
+) -> tuple[Config, list[IgnoredSetting]]:
+    """Resolve settings. Returns the configuration and what was left out of it.
 
     A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A
     bad variable or file is an operator's, and must not keep a node from starting: it is left out
     and told, and becomes a finding. Unknown ``PROBE_*`` variables may be somebody else's, so they
     are only told.
     """
-    config, ignored = Config(), []
+    config = Config()
+    ignored: list[IgnoredSetting] = []
     source = file or environ.get(FILE_VARIABLE) or default_file(environ)
     if source:
-        ignored += _from_file(config, source)
-    for name, (_, variable, _) in SETTINGS.items():
+        variable = None if file or not environ.get(FILE_VARIABLE) else FILE_VARIABLE
+        ignored += _from_file(config, source, variable)
+    for name, (_, setting, _) in SETTINGS.items():
         # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
-        if environ.get(variable, "").strip():
-            ignored += _try(config, name, environ[variable], variable)
+        if environ.get(setting, "").strip():
+            ignored += _try(config, name, environ[setting], setting, setting)
     for name, value in arguments.items():
         if value is not None:
-            _set(config, name, value, "the arguments")
-    told = ignored + _unknown_variables(environ)
-    return config, [clean_text(sentence, SENTENCE_LIMIT) for sentence in told]
+            _set(config, name, value, ARGUMENTS)
+    return config, ignored + _unknown_variables(environ)
 
 
 def default_file(environ: Mapping[str, str]) -> str | None:
     """Return the user's own configuration file if there is one (XDG base directories)."""
     import os
 
-    home = environ.get("HOME") or ""
-    base = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    user = environ.get("HOME") or ""
+    base = environ.get("XDG_CONFIG_HOME") or (f"{user}/.config" if user else "")
     path = f"{base}/probe-core/config.toml" if base else ""
     return path if path and os.path.isfile(path) else None
 
 
-def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    known = {spec[1] for spec in SETTINGS.values()} | {FILE_VARIABLE}
-    strangers = [
+def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
+    names = {variable for _, variable, _ in SETTINGS.values()} | {FILE_VARIABLE}
+    unknown = [
         name
         for name in environ
-        if name.startswith("PROBE_") and name not in known | ELSEWHERE and "_CORE_" not in name
+        if name.startswith("PROBE_") and name not in names | ELSEWHERE and "_CORE_" not in name
     ]
     return [
-        f"the environment variable {name} is not one of probe-core's: {did_you_mean(name, known)}"
-        for name in sorted(strangers)
+        IgnoredSetting(
+            f"the environment variable {name} is not one of probe-core's:"
+            f" {did_you_mean(name, names)}",
+            variable=name,
+            origin="the environment",
+        )
+        for name in sorted(unknown)
     ]
 
 
-def _from_file(config: Config, path: str) -> list[str]:
+def _from_file(config: Config, path: str, variable: str | None) -> list[IgnoredSetting]:
+    origin = f"the file {path}"
     try:
         values = _read_file(path)
     except ConfigError as error:
-        return [str(error)]
-    origin = f"the file {path}"
-    return [line for name, value in values.items() for line in _try(config, name, value, origin)]
+        return [IgnoredSetting(str(error), None, variable, origin)]
+    return [
+        ignored for name, value in values.items() for ignored in _try(config, name, value, origin)
+    ]
 
 
 def _read_file(path: str) -> Mapping[str, Any]:
@@ -167,15 +205,18 @@ def _read_file(path: str) -> Mapping[str, Any]:
         raise ConfigError(f"the configuration file {path} is not valid TOML: {error}") from None
 
 
-def _try(config: Config, name: str, value: Any, origin: str) -> list[str]:
+def _try(
+    config: Config, name: str, value: object, origin: str, variable: str | None = None
+) -> list[IgnoredSetting]:
     try:
         _set(config, name, value, origin)
     except ConfigError as error:
-        return [str(error)]
+        setting = name if name in SETTINGS else None
+        return [IgnoredSetting(str(error), setting, variable, origin)]
     return []
 
 
-def _set(config: Config, name: str, value: Any, origin: str) -> None:
+def _set(config: Config, name: str, value: object, origin: str) -> None:
     if name not in SETTINGS:
         hint = did_you_mean(name, SETTINGS)
         raise ConfigError(f"{origin} set {name!r}, which is no setting: {hint}")
@@ -187,7 +228,7 @@ def _set(config: Config, name: str, value: Any, origin: str) -> None:
     config.origins[name] = origin
 
 
-def _repr(value: Any) -> str:
+def _repr(value: object) -> str:
     try:
         return repr(value)
     except Exception:  # a number of thousands of digits, a stranger's object
@@ -239,9 +280,9 @@ def _seconds(value: str | float) -> float:
 def _flag(value: str | bool) -> bool:
     if isinstance(value, bool):
         return value
-    word = str(value).strip().lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
+    text = str(value).strip().lower()
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
     raise ValueError("expected 1 or 0")
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import Config, ConfigError, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, load_config
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
     from typing import Any
 
+    from probe_core.config import IgnoredSetting
     from probe_core.model import Report
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.discover import Registered
 
-    Target = str | ModuleType | Mapping[str, Any]
+    Target = str | ModuleType | Mapping[str, object]
 
 __all__ = [
     "child_entry",
@@ -56,14 +57,16 @@ def registered_probers() -> Mapping[str, Registered]:
     return dict(_registered)
 
 
-def _as_registered(name: str, target: Target) -> Registered:
+def _as_registered(name: object, target: object) -> Registered:
     if isinstance(target, str):
         return {"target": target}
-    if hasattr(target, "items"):
-        fields = dict(target)
+    items = getattr(target, "items", None)
+    if callable(items):
+        fields: Any = dict(items())  # checked one by one when the prober is made
         if not isinstance(fields.get("target"), str):
             raise ConfigError(f"the prober {name!r} needs a 'target', such as 'module:attribute'")
-        return fields
+        registered: Registered = fields
+        return registered
     module = getattr(target, "__name__", None)
     if getattr(target, "__spec__", None) is None or not isinstance(module, str):
         raise ConfigError(
@@ -77,13 +80,13 @@ def probe(
     *,
     only: Iterable[str] | str | None = None,
     disable: Iterable[str] | str | None = None,
-    priority: Mapping[str, int] | None = None,
+    priority: Mapping[str, int] | str | None = None,
     timeout: float | None = None,
     active: bool | None = None,
-    allow: Iterable[str] | None = None,
-    chipdb: str | None = None,
-    static: str | None = None,
-    config: str | None = None,
+    allow: Iterable[str] | str | None = None,
+    chipdb: str | os.PathLike[str] | None = None,
+    static: str | os.PathLike[str] | None = None,
+    config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
     hooks: Iterable[object] = (),
@@ -97,23 +100,31 @@ def probe(
     TOML file of settings. `probers` are added to the registered ones for this call; `hooks` are
     objects with host hooks. `machine` is another machine than this one.
 
-    The report is cached for the process; `refresh` looks again. Raises `ConfigError` for
-    arguments that make no sense, and nothing that hardware, drivers or plugins could cause.
+    The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
+    argument of a wrong type or value, which it names, and nothing that hardware, drivers or
+    plugins could cause.
     """
-    arguments = {
-        "only": only,
-        "disable": disable,
-        "priority": priority,
-        "timeout": timeout,
-        "active": active,
-        "allow": allow,
-        "chipdb": chipdb,
-        "static": static,
-    }
-    return _report(arguments, config, machine, probers, hooks, refresh, -1)
+    call = _Call(config, machine, probers, hooks, refresh)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    return call.report(-1)
 
 
-async def probe_async(**arguments: Any) -> Report:
+async def probe_async(
+    *,
+    only: Iterable[str] | str | None = None,
+    disable: Iterable[str] | str | None = None,
+    priority: Mapping[str, int] | str | None = None,
+    timeout: float | None = None,
+    active: bool | None = None,
+    allow: Iterable[str] | str | None = None,
+    chipdb: str | os.PathLike[str] | None = None,
+    static: str | os.PathLike[str] | None = None,
+    config: str | os.PathLike[str] | None = None,
+    machine: Machine | None = None,
+    probers: Mapping[str, Target] | None = None,
+    hooks: Iterable[object] = (),
+    refresh: bool = False,
+) -> Report:
     """Return what `probe` returns, without blocking the event loop (asyncio, or trio with anyio).
 
     Takes the arguments of `probe`. When the awaiting task is cancelled, the children are killed
@@ -121,92 +132,138 @@ async def probe_async(**arguments: Any) -> Report:
     """
     from probe_core.awaiting import in_thread
 
-    names = ("config", "machine", "probers", "hooks", "refresh")
-    rest = {name: arguments.pop(name) for name in names if name in arguments}
-    return await in_thread(lambda wake_fd: _report_with(arguments, rest, wake_fd))
+    call = _Call(config, machine, probers, hooks, refresh)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    return await in_thread(call.report)
 
 
-def _report_with(arguments: dict[str, Any], rest: dict[str, Any], wake_fd: int) -> Report:
-    return _report(
-        arguments,
-        rest.get("config"),
-        rest.get("machine"),
-        rest.get("probers"),
-        rest.get("hooks", ()),
-        rest.get("refresh", False),
-        wake_fd,
-    )
+class _Call:
+    """One call of `probe`, its arguments checked."""
+
+    __slots__ = ("_file", "_hooks", "_machine", "_probers", "_refresh", "_settings")
+
+    def __init__(
+        self, file: object, machine: object, probers: object, hooks: object, refresh: object
+    ) -> None:
+        self._file = _checked_path(file)
+        self._machine = _checked_machine(machine)
+        self._probers = _checked_probers(probers)
+        self._hooks = _checked_hooks(hooks)
+        if not isinstance(refresh, bool):
+            raise ConfigError(_wrong("refresh", refresh, "True or False"))
+        self._refresh = refresh
+        self._settings: dict[str, object] = {}
+
+    def set(self, *values: object) -> None:
+        """Take the settings, in the order of `SETTINGS`."""
+        self._settings = dict(zip(SETTINGS, values, strict=True))
+
+    def report(self, wake_fd: int) -> Report:
+        """Return the report: the cached one where nothing has changed since.
+
+        Gives up when `wake_fd` becomes readable.
+        """
+        from probe_core.model import Report
+
+        live = self._machine is None or self._machine.live
+        environ = (self._machine or Machine()).environ if live else os.environ
+        config, ignored = load_config(self._settings, environ, self._file)
+        # Another process (fork) or other settings are another report; a changed environment too,
+        # for a program that hides devices from itself must not be shown them.
+        key: object = None
+        if not (self._machine or self._probers or self._hooks):
+            key = (os.getpid(), config.key(), tuple(setting.reason for setting in ignored))
+        if key is not None and not self._refresh and key in _cache and _cache[key][0] == environ:
+            return _cache[key][1]
+        plain = document(
+            config,
+            ignored,
+            machine=self._machine,
+            probers=self._probers,
+            hooks=self._hooks,
+            wake_fd=wake_fd,
+        )
+        report = Report.of(plain)
+        if key is not None:
+            _cache[key] = (environ, report)
+        return report
 
 
-def _report(
-    arguments: Mapping[str, Any],
-    file: str | None,
-    machine: Machine | None,
-    probers: Mapping[str, Target] | None,
-    hooks: Iterable[object],
-    refresh: bool,
-    wake_fd: int,
-) -> Report:
-    from probe_core.model import Report
+def _wrong(argument: str, value: object, expected: str) -> str:
+    shown = repr(value)[:80] if isinstance(value, (str, int)) else f"a {type(value).__name__}"
+    return f"the argument {argument!r} is {shown}: expected {expected}"
 
-    environ = (machine or Machine()).environ if machine is None or machine.live else os.environ
-    config, ignored = load_config(arguments, environ, file)
-    hooks = list(hooks)
-    # Another process (fork) or other settings are another report; a changed environment too, for
-    # a program that hides devices from itself must not be shown them.
-    key = (os.getpid(), config.key(), tuple(ignored)) if not (machine or probers or hooks) else None
-    if key is not None and not refresh and key in _cache and _cache[key][0] == environ:
-        return _cache[key][1]
-    found = document(
-        config, ignored, machine=machine, probers=probers, hooks=hooks, wake_fd=wake_fd
-    )
-    report = Report.from_json(found)
-    if key is not None:
-        _cache[key] = (environ, report)
-    return report
+
+def _checked_path(path: object) -> str | None:
+    """Return the path of the configuration file."""
+    if path is None:
+        return None
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ConfigError(_wrong("config", path, "the path of a file"))
+    return text
+
+
+def _checked_machine(machine: object) -> Machine | None:
+    if machine is None or isinstance(machine, Machine):
+        return machine
+    hint = f"Machine({machine!r})" if isinstance(machine, str) else "Machine('FOLDER')"
+    raise ConfigError(_wrong("machine", machine, f"a probe_core.Machine, such as {hint}"))
+
+
+def _checked_probers(probers: object) -> dict[str, Registered]:
+    if probers is None:
+        return {}
+    items = getattr(probers, "items", None)
+    if not callable(items):
+        raise ConfigError(_wrong("probers", probers, "a mapping of names to modules"))
+    return {str(name): _as_registered(name, target) for name, target in items()}
+
+
+def _checked_hooks(hooks: object) -> list[object]:
+    if isinstance(hooks, (str, bytes)) or not hasattr(hooks, "__iter__"):
+        raise ConfigError(_wrong("hooks", hooks, "a list of objects with host hooks"))
+    return list(hooks)
 
 
 def document(
     config: Config,
-    ignored: list[str],
+    ignored: Sequence[IgnoredSetting],
     *,
     machine: Machine | None = None,
-    probers: Mapping[str, Target] | None = None,
-    hooks: Iterable[object] = (),
+    probers: Mapping[str, Registered] | None = None,
+    hooks: Sequence[object] = (),
     wake_fd: int = -1,
-) -> dict[str, Any]:
+) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
-    A static report named by the settings replaces probing; one that cannot be used is told.
+    A static report named by the settings replaces probing; one that cannot be used is reported.
     """
-    ignored = list(ignored)
-    static_finding: list[FindingDoc] = []
+    unusable: list[FindingDoc] = []
     if config.static:
         from probe_core.pipeline.static import load_static
 
-        static, static_finding = load_static(config.static)
+        static, unusable = load_static(config.static)
         if static is not None:
-            return _as_seen_here(static, machine)
-    plugins = list(hooks)
+            return _as_visible_here(static, machine)
     host = None
-    if plugins:
+    if hooks:
         from probe_core.registry.host import Host
 
-        host = Host(plugins)
-    registered = {**_registered, **{n: _as_registered(n, t) for n, t in (probers or {}).items()}}
-    found = run_pipeline(
+        host = Host(hooks)
+    report = run_pipeline(
         machine or Machine(),
         config,
         ignored,
-        registered=registered,
+        registered={**_registered, **(probers or {})},
         host=host,
         wake_fd=wake_fd,
     )
-    found["findings"] = static_finding + found["findings"]
-    return found
+    report["findings"] = unusable + report["findings"]
+    return report
 
 
-def _as_seen_here(static: dict[str, Any], machine: Machine | None) -> dict[str, Any]:
+def _as_visible_here(static: ReportDoc, machine: Machine | None) -> ReportDoc:
     """Let this process's environment, not the one that was recorded, hide devices."""
     from probe_core.pipeline.refresh import refresh
 

@@ -10,11 +10,11 @@ TEXT_LIMIT = 256
 """Characters of foreign text shown at most in a name; reasons may be four times as long."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the closest known name, else the list of them."""
     import difflib  # slow to import, and only needed once something is already wrong
 
-    names = sorted(known)
+    names = sorted(candidates)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
@@ -55,13 +55,15 @@ def error_text(error: BaseException, limit: int = 4 * TEXT_LIMIT) -> str:
     return clean_text(f"{name}: {message}" if message else name, limit)
 
 
-def joined(words: Iterable[str], last: str = "or") -> str:
+def joined(items: Iterable[str], last: str = "or") -> str:
     """Return ``a, b or c``."""
-    items = list(words)
-    return f" {last} ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+    listed = list(items)
+    return f" {last} ".join(filter(None, [", ".join(listed[:-1]), *listed[-1:]]))
 
 
 def gib(count: float) -> str:
-    """Return bytes as ``79.6 GiB``, rounded to a tenth; ``80 GiB`` when whole, ``0 B`` for none."""
-    value = count / (1 << 30)
-    return "0 B" if not count else f"{value:.0f} GiB" if value == int(value) else f"{value:.1f} GiB"
+    """Return bytes for a sentence, rounded to a tenth: ``79.6 GiB``, ``80 GiB``, ``0 B``."""
+    from probe_core.model.sizes import format_size
+
+    whole = count % (1 << 30) == 0 and count < 1 << 40
+    return format_size(count, decimals=0 if whole else 1)

@@ -10,9 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from probe_core.isolation.run import STATUSES
+from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
-from probe_core.pipeline.validate import FIELDS, KINDS
+from probe_core.model.kinds import KINDS
+from probe_core.model.statuses import STATUSES
 
 SCHEMA: dict[str, Any] = json.loads(
     files("probe_core").joinpath("report.schema.json").read_text("utf-8")
@@ -45,7 +46,7 @@ def test_quantities_have_units() -> None:
     units = {
         "memory.total": "bytes",
         "memory.free": "bytes",
-        "node.memory": "bytes",
+        "node_memory.total": "bytes",
         "device.fp32": "TFLOPS",
         "device.int8": "TOPS",
         "device.bandwidth": "bytes per second",

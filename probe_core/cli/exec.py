@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layout", metavar="NxM", help="divide the devices into N groups of M")
     parser.add_argument("--index", type=int, metavar="K", help="take group K of the layout, from 0")
     parser.add_argument(
-        "--for", dest="consumer", metavar="CONSUMER", help="whose numbers count (cuda, hip …)"
+        "--for", dest="consumer", metavar="RUNTIME", help="whose numbers count (cuda, hip …)"
     )
     parser.add_argument(
         "--share", action="store_true", help="let others that share use the devices too"
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=float("inf"),
         default=0.0,
         metavar="SECONDS",
-        help="stand in line until devices are free (for ever without SECONDS)",
+        help="queue until devices are free (for ever without SECONDS)",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be set, as shell lines"
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     try:
         path = resolve(words[0], context.environ)
         held = _held(args, context, words)
-        held.hand_on()
+        held.keep_on_exec()
         replace(path, words, held.environ)
     except CannotRun as error:
         raise CommandError(f"exec: {error}", error.status) from None
@@ -112,7 +112,7 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
             memory=args.memory,
             share=args.share,
             wait=True if args.wait == float("inf") else args.wait,
-            consumer=args.consumer,
+            runtime=args.consumer,
             report=_document(args, context),
             environ=context.environ,
             command=words,
@@ -127,10 +127,10 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
 
 def _dry_run(args: argparse.Namespace, context: Context) -> int:
     """Print the environment that the command would get; the lease is given back at once."""
-    from probe_core.leasing.keys import HELD
+    from probe_core.leasing.keys import OUTER_LEASE
     from probe_core.leasing.shell import lines
 
     with _held(args, context, args.command) as held:
-        for line in lines({k: v for k, v in held.changes.items() if k != HELD}):
+        for line in lines({k: v for k, v in held.changes.items() if k != OUTER_LEASE}):
             context.out(line)
     return 0

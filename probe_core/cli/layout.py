@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("layout", metavar="NxM", help="N instances of M devices each (4x2)")
     parser.add_argument("--index", type=int, metavar="K", help="only instance K, from 0")
     parser.add_argument("--memory", metavar="SIZE", help="free memory that each device must have")
-    parser.add_argument("--for", dest="consumer", metavar="CONSUMER", help="whose sight counts")
+    parser.add_argument("--for", dest="consumer", metavar="RUNTIME", help="whose numbers count")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_probe_options(parser)
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     document = context.report()
     refresh(document, context.environ)
     try:
-        found = select(document, args.layout, memory=args.memory, consumer=args.consumer)
+        found = select(document, args.layout, memory=args.memory, runtime=args.consumer)
     except SelectionError as error:
         raise CommandError(f"layout: {error}", 2 if error.code == "syntax" else 3) from None
     wanted = range(len(found.groups)) if args.index is None else [args.index]
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _print(
     args: argparse.Namespace,
     context: Context,
-    document: dict[str, Any],
+    document: Any,
     found: Selection,
     wanted: Sequence[int],
 ) -> int:
@@ -74,5 +74,5 @@ def _print(
             for line in lines(changes):
                 context.out(line)
     if args.json:
-        context.json({"layout": args.layout, "consumer": found.consumer, "instances": said})
+        context.json({"layout": args.layout, "consumer": found.runtime, "instances": said})
     return 0

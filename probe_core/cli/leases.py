@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _row(one: Any) -> tuple[str, ...]:
     how = {True: "shared", False: "exclusive", None: "?"}[one["share"]]
     return (
         one["device"],
@@ -62,7 +62,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _state(one: dict[str, Any]) -> str:
+def _state(one: Any) -> str:
     kept = ", ".join(str(pid) for pid in one["kept_by"])
     return f"{one['state']} by {kept}" if kept else str(one["state"])
 

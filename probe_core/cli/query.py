@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ask", "parse_size"]
 
-_UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_DECIMAL = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _NEAR = 5
 
 
@@ -21,23 +19,14 @@ def parse_size(size: str) -> int:
     ``G`` is binary and ``GB`` decimal. Raises `CommandError`.
     """
     from probe_core.cli.context import CommandError
+    from probe_core.model import sizes
 
-    number = size.strip().lower()
-    digits = number.rstrip("kmgtib ")
-    unit = number[len(digits) :].strip()
     try:
-        value = float(digits)
+        return sizes.parse_size(size)
     except ValueError:
-        value = -1.0
-    if unit in _DECIMAL:
-        value *= _DECIMAL[unit]
-    elif (stem := unit.removesuffix("ib")) in _UNITS and unit != "ib":
-        value *= 1 << _UNITS[stem]
-    else:
-        value = -1.0
-    if not 0 < value < 1 << 60:
-        raise CommandError(f"{size!r} is no memory size; write 24GiB, 24576MiB or 25769803776")
-    return int(value)
+        raise CommandError(
+            f"{size!r} is no memory size; write 24GiB, 24576MiB or 25769803776"
+        ) from None
 
 
 def ask(

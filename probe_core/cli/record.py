@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.wording import joined
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
@@ -9,17 +11,20 @@ if TYPE_CHECKING:
     from probe_core.cli.context import Context
     from probe_core.machine import Machine
     from probe_core.recording.gather import Gathered
+    from probe_core.recording.sources import Sources
 
 NAME = "record"
 HELP = (
-    "Write this machine as a recording: the files that probers read, as readable JSON, which"
-    " --machine takes anywhere. No device is opened or woken. Serial numbers, UUIDs, host and user"
-    " names are left out or replaced; look the file through before you share it."
+    "Write this machine as a recording: the files that the installed plugins declare that they"
+    " read, as readable JSON, which --machine takes anywhere. No device is opened or woken. Serial"
+    " numbers, UUIDs, host and user names are left out or replaced; look the file through before"
+    " you share it."
 )
 DEFAULT = "recorded-machine.json"
+_LAST = "It is readable JSON: look it through before you share it."
 _LEFT_OUT = (
     "Left out: serial numbers, MAC addresses, host and user names, names of control groups, and the"
-    " environment but for the variables that hide devices. UUIDs of GPUs are replaced."
+    " environment but for the variables that hide devices. UUIDs are replaced."
 )
 
 
@@ -44,28 +49,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Write the recording, and say what it leaves out."""
+    """Write the recording; report what it holds and what it leaves out."""
+    from probe_core.config import load_config
     from probe_core.machine import Machine
     from probe_core.recording.document import write
+    from probe_core.recording.sources import Sources
 
+    config, ignored = load_config({}, context.environ)
+    sources = Sources(config.allow)
     if args.source is None:
-        gathered = _gathered(Machine(environ=context.environ))
+        gathered = _gathered(Machine(environ=context.environ), sources)
     else:
         from probe_core.cli.recorded import opened
 
         with opened(args.source) as machine:
-            gathered = _gathered(machine)
+            gathered = _gathered(machine, sources)
     text = write(gathered.recording)
     if args.file == "-":
         context.out(text.rstrip("\n"))
     else:
         _save(args.file, text, args.force)
-    for line in _told(args.file, gathered):
+    reasons = [setting.reason for setting in ignored]
+    for line in (*reasons, *_summary(args.file, gathered), *_coverage(sources), _LAST):
         context.err(line)
     return 0
 
 
-def _gathered(machine: Machine) -> Gathered:
+def _gathered(machine: Machine, sources: Sources) -> Gathered:
     from probe_core.cli.context import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
@@ -73,7 +83,7 @@ def _gathered(machine: Machine) -> Gathered:
     if machine.os != "linux":
         raise CommandError(f"record: on {machine.os} probers read no files that could be recorded")
     try:
-        return gather(machine, _origin(machine))
+        return gather(machine, _origin(machine), sources.declarations)
     except BadRecording as error:  # what changed while it was read, say a GPU that was taken away
         raise CommandError(f"record: {error}; try again", 1) from None
 
@@ -84,8 +94,8 @@ def _origin(machine: Machine) -> str:
     if not machine.live:  # what was invented stays invented
         from probe_core.recording.folder import about
 
-        if (said := about(machine.root).origin) is not None:
-            return said
+        if (origin := about(machine.root).origin) is not None:
+            return origin
     return f"recorded by `probe record` of probe-core {__version__}"
 
 
@@ -101,11 +111,11 @@ def _save(path: str, text: str, force: bool) -> None:
         raise CommandError(f"record: {path}: {error.strerror or error}", 1) from None
 
 
-def _told(path: str, gathered: Gathered) -> list[str]:
-    kept = gathered.recording
-    where = "standard output" if path == "-" else path
+def _summary(path: str, gathered: Gathered) -> list[str]:
+    recording = gathered.recording
+    target = "standard output" if path == "-" else path
     lines = [
-        f"{len(kept.files)} files and {len(kept.links)} links were written to {where}.",
+        f"{len(recording.files)} files and {len(recording.links)} links were written to {target}.",
         _LEFT_OUT,
     ]
     if gathered.asleep:
@@ -115,5 +125,20 @@ def _told(path: str, gathered: Gathered) -> list[str]:
         lines.append(f"Left out, for they cannot be read: {len(gathered.unreadable)} files.")
     if gathered.over:
         lines.append(f"Left out, for a recording is full: {gathered.over} files.")
-    lines.append("It is readable JSON: look it through before you share it.")
     return lines
+
+
+def _coverage(sources: Sources) -> list[str]:
+    """Return which plugins' files the recording holds, and which it cannot hold."""
+    lines = [
+        f"Covered: the files that probe-core reads, and those of {joined(sources.covered, 'and')}."
+        if sources.covered
+        else "Covered: the files that probe-core reads; no installed plugin declares others.",
+        "Files that only other plugins read are missing: install those first, then record again.",
+    ]
+    if sources.silent:
+        lines.append(
+            f"Not covered, for their manifests declare no files: {joined(sources.silent)}."
+        )
+    lines += [f"Not covered: {refusal}." for refusal in sources.refused]
+    return lines + [f"{f['what']}: {f['why']}; {f['fix']}." for f in sources.findings]

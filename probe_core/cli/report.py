@@ -129,11 +129,10 @@ def _nameless(device: Device) -> str:
     return " or ".join(candidates) or f"unknown {kind}"
 
 
-def _hidden(device: Device) -> bool:
-    from probe_core.model.runtimes import native_runtime
+def _hidden(device: Any) -> bool:
+    from probe_core.model.runtimes import hidden
 
-    seen = (device.get("visibility") or {}).get(native_runtime(device))
-    return seen is not None and seen["visible"] is False
+    return hidden(device)
 
 
 def _style(device: Device, document: Mapping[str, Any]) -> str | None:

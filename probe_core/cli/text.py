@@ -91,10 +91,9 @@ def size(count: float | None) -> str:
     """Return bytes as ``23.9 GiB``; ``–`` when unknown."""
     if count is None:
         return _UNKNOWN
-    for unit, step in (("TiB", 40), ("GiB", 30), ("MiB", 20)):
-        if count >= 1 << step:
-            return f"{count / (1 << step):.{2 if unit == 'TiB' else 1}f} {unit}"
-    return f"{int(count)} B"
+    from probe_core.model.sizes import format_size
+
+    return format_size(count, decimals=2 if count >= 1 << 40 else 1)
 
 
 def rate(tera: float | None) -> str:

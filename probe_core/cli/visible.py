@@ -75,7 +75,7 @@ def merged(views: Sequence[View]) -> dict[str, Any]:
     """Return a runtime's answer; its platforms' (OpenCL) one after the other."""
     parts = [view.as_json() for view in views]
     if len(parts) == 1:
-        return parts[0]
+        return {**parts[0]}
     merged: dict[str, Any] = {
         "visible": [name for part in parts for name in part["visible"]],
         "hidden": {name: why for part in parts for name, why in part["hidden"].items()},

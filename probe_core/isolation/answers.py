@@ -1,4 +1,4 @@
-"""Turn whatever a prober returned into frames and a status, naming every way to get it wrong."""
+"""Turn whatever a prober returned into frames and a status, naming each way to get it wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["MAX_DEVICES", "Answers"]
 
 MAX_DEVICES = 256
+"""Devices of one prober: twice what 16 GPUs are with seven partitions each."""
+
 MAX_FINDINGS = 64
+"""Findings of one prober. Those beyond are dropped, since a prober that repeats one works still."""
+
 _HINT = "return a list, yield devices, or return not_applicable(reason)"
 
 
@@ -38,8 +42,8 @@ class Answers:
         answer = function(request)
         if isinstance(answer, NotApplicable):
             return _not_applicable(answer)
-        if (wrong := _wrong(answer)) is not None:
-            return "invalid", wrong, {}
+        if (problem := _problem(answer)) is not None:
+            return "invalid", problem, {}
         iterator = iter(answer)
         while True:
             try:
@@ -48,17 +52,18 @@ class Answers:
                 return self._finish(stop.value)
             if isinstance(item, NotApplicable):
                 return self._finish(item)
-            if not self._take_one(item):
+            if not self._send_item(item):
                 return "resource", f"more than {MAX_DEVICES} devices", {}
 
     def _finish(self, last: object) -> End:
+        """Return the end of an answer; `last` is a generator's return value, or its sentinel."""
         if isinstance(last, NotApplicable) and not self._devices:
             return _not_applicable(last)
         if not self._devices and not self._findings:
             return "not_applicable", "it found no devices", {}
         return "ok", None, {}
 
-    def _take_one(self, item: object) -> bool:
+    def _send_item(self, item: object) -> bool:
         """Send one item; False when there were too many."""
         device = _plain(item)
         if type(device) is dict and "finding" in device:
@@ -94,7 +99,7 @@ def _not_applicable(answer: NotApplicable) -> End:
     return "not_applicable", reason, {}
 
 
-def _wrong(answer: object) -> str | None:
+def _problem(answer: object) -> str | None:
     """Return what is wrong with an answer that is no collection of devices."""
     if answer is None:
         return f"it returned None; {_HINT}"

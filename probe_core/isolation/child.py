@@ -1,4 +1,4 @@
-"""The child's side: run one prober, and send each device as soon as it is seen.
+"""The child's side: run one prober, and send each device as soon as it is yielded.
 
 Imported by the child alone. Everything used after the plugin was imported is bound before, and
 nothing here imports what a bare interpreter lacks: each millisecond is paid by every prober.
@@ -19,11 +19,12 @@ from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from probe_core.isolation.hook import Hook
+    from probe_core.isolation.messages import RequestMessage
 
 _write, _exit, _getpid, _fstat = os.write, os._exit, os.getpid, os.fstat
 CANNOT_ANSWER = 70
-"""Exit status of a child that could not send its answer."""
+"""Exit status of a child that could not send its answer: EX_SOFTWARE of sysexits.h."""
 
 
 class Channel:
@@ -53,22 +54,29 @@ class Channel:
         text = encode({"kind": kind, **fields})
         if len(text) > FRAME_LIMIT:
             text = encode({"kind": "oversize", "of": kind, "bytes": len(text)})
+        self._write_line(self._fd, text)
+
+    def send_failure(self, error: BaseException) -> None:
+        """Write the last frame to standard error, because the pipe itself may be gone."""
+        self._write_line(2, encode({"kind": "failed", "reason": error_text(error)}))
+
+    def _write_line(self, fd: int, text: str) -> None:
         data = f"{self._token} {text}\n".encode("ascii")
         while data:
-            data = data[_write(self._fd, data) :]
+            data = data[_write(fd, data) :]
 
 
-def main(size: int, keeper: int) -> None:
+def main(size: int, supervisor: int) -> None:
     """Run the prober named by the request on standard input, and leave without cleaning up.
 
-    `size` is what is still to come of the request, in bytes. `keeper` is the pipe that tells when
-    the keeper is ready, -1 where there is none. `os._exit` because a plugin's exit handlers and
-    threads may hang.
+    `size` is what is still to come of the request, in bytes. `supervisor` is the pipe that tells
+    when the supervisor is ready, -1 where there is none. `os._exit` because a plugin's exit
+    handlers and threads may hang.
     """
     request_fd, result_fd = confine.take_pipes()
     request = confine.read_request(request_fd, size)
-    if keeper >= 0:
-        confine.wait_for_keeper(keeper)
+    if supervisor >= 0:
+        confine.wait_for_supervisor(supervisor)
     else:
         confine.die_with_parent(request_fd)
         from probe_core.isolation.limits import go_first, stay_small
@@ -80,16 +88,15 @@ def main(size: int, keeper: int) -> None:
     channel = Channel(result_fd, request["token"])
     try:
         _run(request, channel)
-    except BaseException as error:  # the pipe itself is gone: only the exit status can tell
-        text = f"probe-core: {error_text(error)}\n"
-        _write(2, text.encode("ascii", "backslashreplace"))
+    except BaseException as error:
+        channel.send_failure(error)
     else:
         _exit(0)
     finally:
         _exit(CANNOT_ANSWER)
 
 
-def _run(request: dict[str, Any], channel: Channel) -> None:
+def _run(request: RequestMessage, channel: Channel) -> None:
     if request["needs_site"]:
         import site
 
@@ -102,19 +109,19 @@ def _run(request: dict[str, Any], channel: Channel) -> None:
         _call(function, _prober_request(request), channel)
 
 
-def _prober_request(request: dict[str, Any]) -> object:
+def _prober_request(request: RequestMessage) -> Request:
     machine = Machine(request["root"], request["environ"], request["os"], request["arch"])
     return Request(
         machine, request["bus"], active=request["active"], deadline_s=request["deadline_s"]
     )
 
 
-def _end(channel: Channel, status: str, reason: str | None = None, **more: object) -> None:
-    channel.send("end", status=status, reason=reason, **more)
+def _end(channel: Channel, status: str, reason: str | None = None, **details: object) -> None:
+    channel.send("end", status=status, reason=reason, **details)
 
 
-def _load(target: str, channel: Channel) -> Any:
-    """Import the prober's module and return its hook; None when an end frame told why not."""
+def _load(target: str, channel: Channel) -> Hook | None:
+    """Import the prober's module and return its hook; None when an end frame says why not."""
     module_name, _, attribute = target.partition(":")
     try:
         module = __import__(module_name, fromlist=["probe_devices"])
@@ -130,30 +137,31 @@ def _load(target: str, channel: Channel) -> Any:
     return None
 
 
-def _call(function: Any, request: object, channel: Channel) -> None:
+def _call(function: Hook, request: Request, channel: Channel) -> None:
     """Call the hook, and send what it yields until it ends, raises or yields too much."""
     answers = Answers(channel.send)
     try:
-        status, reason, more = answers.take(function, request)
+        status, reason, details = answers.take(function, request)
     except BaseException as error:
-        status, reason, more = _failure(error)
+        status, reason, details = _failure(error)
         if status == "call_error":
             _print_traceback(error)
-    _end(channel, status, reason, **more)
+    _end(channel, status, reason, **details)
 
 
 def _failure(error: BaseException) -> tuple[str, str, dict[str, object]]:
     if isinstance(error, Unavailable):
-        more: dict[str, object] = {"code": _word(error.code), "fix": _word(error.fix)}
-        return "unavailable", clean_text(_word(error.reason) or "no reason given", 1024), more
+        details: dict[str, object] = {"code": _text(error.code), "fix": _text(error.fix)}
+        return "unavailable", clean_text(_text(error.reason) or "no reason given", 1024), details
     if isinstance(error, MemoryError):
         return "resource", "it ran out of memory", {}
     if isinstance(error, SystemExit):
-        return "call_error", f"it called sys.exit({_word(repr(error.code))})", {}
+        return "call_error", f"it called sys.exit({_text(repr(error.code))})", {}
     return "call_error", error_text(error), {}
 
 
-def _word(value: object) -> str | None:
+def _text(value: object) -> str | None:
+    """Return text as it is, and of anything else the name of its type; None stays None."""
     return value if type(value) is str else None if value is None else type(value).__name__
 
 

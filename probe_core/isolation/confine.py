@@ -9,7 +9,8 @@ from probe_core.isolation.start import ORPHANED, read_exactly
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from typing import Any
+
+    from probe_core.isolation.messages import RequestMessage
 else:
     import _signal  # the same functions, without the enums that signal builds
 
@@ -18,13 +19,26 @@ __all__ = [
     "limit",
     "read_request",
     "take_pipes",
-    "wait_for_keeper",
+    "wait_for_supervisor",
 ]
 
 _exit = os._exit
-_RESULT_FD, _REQUEST_FD, _KEEPER_FD = 200, 201, 202
+
+_RESULT_FD, _REQUEST_FD, _SUPERVISOR_FD = 200, 201, 202
+"""Above what libraries get when they open files, which some of them close without owning it."""
+
 GRACE_S = 1.0
-"""Seconds after the deadline at which the kernel itself ends a child nobody killed."""
+"""Seconds after the deadline at which the kernel itself ends a child that nobody killed."""
+
+_DUMP_AT = 0.9
+_DUMP_BEFORE_S = 0.1
+_DUMP_LEAST_S = 0.02
+"""When the watchdog writes where the prober hangs: at nine tenths of the time that remains, or a
+tenth of a second before its end if that is later, but not at once.
+
+As late as can be, since reading the stack of a thread that runs can crash a process that is only
+slow. 0.1 s is time enough to write the stack, and for the parent to read it.
+"""
 
 
 def take_pipes() -> tuple[int, int]:
@@ -41,35 +55,35 @@ def _move(fd: int, to: int) -> int:
     """Duplicate `fd` out of the way of code that closes or writes to small descriptors."""
     try:
         return os.dup2(fd, to, inheritable=False)
-    except OSError:  # a limit below that
+    except OSError:  # RLIMIT_NOFILE is below that
         return os.dup(fd)
 
 
-def read_request(fd: int, size: int) -> dict[str, Any]:
+def read_request(fd: int, size: int) -> RequestMessage:
     """Read the `size` bytes of the request: marshal data from the trusted parent.
 
     The pipe stays open: its end tells that the parent died.
     """
     import marshal
 
-    request: dict[str, Any] = marshal.loads(read_exactly(fd, size))
+    request: RequestMessage = marshal.loads(read_exactly(fd, size))
     return request
 
 
-def wait_for_keeper(ready: int) -> None:
-    """Wait until the keeper is ready, and hold on to the pipe, whose end kills this whole group.
+def wait_for_supervisor(ready: int) -> None:
+    """Wait until the supervisor is ready, and keep the pipe open, whose end kills this group.
 
-    The kernel does it, also while C code holds the GIL; the keeper has arranged that.
+    The kernel does it, also while C code holds the GIL; the supervisor has arranged that.
     """
-    fd = _move(ready, _KEEPER_FD)
+    fd = _move(ready, _SUPERVISOR_FD)
     os.close(ready)
     read_exactly(fd, 1)
 
 
 def die_with_parent(fd: int) -> None:
-    """Where there is no keeper: end when the host's end of the request pipe closes.
+    """Where there is no supervisor: end when the host's end of the request pipe closes.
 
-    A thread waits for it; the alarm set by `limit` is the net below, when C code holds the GIL.
+    A thread waits for it. When C code holds the GIL, the alarm that `limit` sets ends the process.
     """
     import _thread
 
@@ -94,10 +108,9 @@ def limit(deadline_s: float, ends: float) -> None:
     from time import monotonic
 
     faulthandler.enable(2)
-    # Just before the deadline: the parent finds in the tail of stderr where it hung. As late as
-    # can be, since reading the stack of a thread that runs can crash a process that is only slow.
-    left = min(deadline_s, max(0.0, ends - monotonic()))
-    faulthandler.dump_traceback_later(max(0.02, left * 0.9, left - 0.1), exit=False, file=2)
+    remaining = min(deadline_s, max(0.0, ends - monotonic()))
+    dump_at = max(_DUMP_LEAST_S, remaining * _DUMP_AT, remaining - _DUMP_BEFORE_S)
+    faulthandler.dump_traceback_later(dump_at, exit=False, file=2)
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
-        _signal.setitimer(_signal.ITIMER_REAL, left + GRACE_S)
+        _signal.setitimer(_signal.ITIMER_REAL, remaining + GRACE_S)

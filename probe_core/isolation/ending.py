@@ -1,6 +1,17 @@
-"""End children with all that they started, a bounded wait, and an honest word on the rest.
+"""End children with all that they started, in bounded time.
 
-A child that the kernel does not let die is abandoned and reported, never waited for.
+1. Ask: a child with a supervisor gets SIGTERM, and SIGCONT should the prober have stopped it. The
+   supervisor kills the prober's group, then every process that it inherits, and ends last. A child
+   without one is killed at once, with its group.
+2. Wait until 0.3 s have passed, or all have ended.
+3. Kill: what is left gets SIGKILL, with its group. The kernel kills the prober's group when the
+   supervisor dies, so nobody has to find it.
+4. Wait until 0.5 s have passed in all.
+5. Abandon: a process that has not ended is stuck in the kernel (D state), and no signal ends it.
+   The report says so, and a later call reaps it. Waiting on would hang the host, as
+   `subprocess.run(timeout=…)` does after its kill.
+6. Kill leftovers, found by session and mark (see `sessions`), in what remains of the 0.5 s. A
+   supervisor leaves none; this is for a child whose supervisor was killed or could not be made.
 """
 
 from __future__ import annotations
@@ -25,100 +36,106 @@ else:
 __all__ = ["REAP_S", "end_all"]
 
 REAP_S = 0.5
-"""Seconds that ended processes may take to be gone, all together, before they are abandoned."""
+"""Seconds until processes that have not ended are abandoned.
+
+`probe` promises to return a second after the longest deadline: this is half of it, the rest is for
+merging and for a machine that is busy.
+"""
 
 _ASKING_S = 0.3
-"""Seconds of those that keepers have for ending everything themselves."""
+"""Seconds of those that supervisors have for ending everything themselves.
+
+They need a few milliseconds; killing them still leaves 0.2 s for the kernel's part.
+"""
+
+_POLL_MS = 5
+"""Time between two looks at children without a pidfd (before Linux 5.3, macOS)."""
 
 _unreaped: set[int] = set()
-"""Children that were not gone in time; reaped here once they are."""
+"""Children that had not ended in time; reaped by a later call once they have."""
 
 
 def end_all(children: Sequence[Child], clock: Clock) -> None:
-    """End every child with all that it started, reap within bounds, close every pipe.
-
-    May be interrupted anywhere, and called again to finish.
-    """
-    now = clock()
-    limit = now + REAP_S
-    started = {child.pids[0]: child.run.mark for child in children if child.pids}
+    """End every child with all that it started, reap within `REAP_S`, close every pipe."""
+    begin = clock()
+    limit = begin + REAP_S
     for child in children:
         _ask(child)
-    left = _reap_until(now + _ASKING_S, children, clock)
-    for child in left:
+    remaining = _reap_until(begin + _ASKING_S, children, clock)
+    for child in remaining:
         _kill(child)
-    left = _reap_until(limit, left, clock)
-    for child in left:
-        _unreaped.add(child.pids[0])
-        started.pop(child.pids[0])
+    stuck = _reap_until(limit, remaining, clock)
     for child in children:
         child.close()
     if sys.platform == "linux":
-        sessions.end_leftovers(started, limit, clock)
+        ended = (child for child in children if child not in stuck)
+        marks = {child.pid: child.run.mark for child in ended if child.pid is not None}
+        sessions.end_leftovers(marks, limit, clock)
     for child in children:
-        child.run.abandoned = child in left or _outlived(child)
+        child.run.abandoned = child in stuck or _prober_outlived(child)
     _reap_late()
-
-
-def _reap_until(limit: float, children: Sequence[Child], clock: Clock) -> list[Child]:
-    """Return the children that are not gone at the time `limit`."""
-    while (left := [child for child in children if not _reap(child)]) and clock() < limit:
-        _wait_a_moment(left)
-    return left
-
-
-def _wait_a_moment(left: Sequence[Child]) -> None:
-    poller = select.poll()
-    for child in left:
-        if child.pidfd >= 0:
-            poller.register(child.pidfd, select.POLLIN)
-    poller.poll(5)
+    _unreaped.update(child.pid for child in stuck if child.pid is not None)
 
 
 def _ask(child: Child) -> None:
-    """Have a keeper end the prober, all that it started, and then itself; kill what has none."""
-    if child.run.pid in (None, *child.pids):
+    if child.run.pid in (None, child.pid):  # no supervisor, or not yet known to have one
         _kill(child)
-    else:  # a prober may have stopped its keeper
+    else:
         _send(child, os.kill, _signal.SIGTERM)
         _send(child, os.kill, _signal.SIGCONT)
 
 
 def _kill(child: Child) -> None:
-    """Kill a child and its group; the kernel kills the group of a keeper's prober by that."""
     _send(child, os.killpg, _signal.SIGKILL)
     _send(child, os.kill, _signal.SIGKILL)
 
 
-def _send(child: Child, how: Callable[[int, int], None], number: int) -> None:
-    for pid in () if child.gone else child.pids:
-        try:
-            how(pid, number)
-        except OSError:
-            pass
+def _send(child: Child, send: Callable[[int, int], None], number: int) -> None:
+    if child.pid is None or child.reaped:
+        return
+    try:
+        send(child.pid, number)
+    except OSError:  # it has ended meanwhile
+        pass
 
 
-def _outlived(child: Child) -> bool:
-    """Return whether the prober lives on without its keeper: it is where no signal reaches it."""
-    prober = child.run.pid
-    return prober is not None and sessions.lives(prober, child.pids[0])
+def _reap_until(limit: float, children: Sequence[Child], clock: Clock) -> list[Child]:
+    """Return the children that have not ended at the time `limit`."""
+    while (remaining := [child for child in children if not _reap(child)]) and clock() < limit:
+        _wait_a_moment(remaining)
+    return remaining
+
+
+def _wait_a_moment(children: Sequence[Child]) -> None:
+    poller = select.poll()
+    for child in children:
+        if child.pidfd >= 0:
+            poller.register(child.pidfd, select.POLLIN)
+    poller.poll(_POLL_MS)
 
 
 def _reap(child: Child) -> bool:
-    """Return whether the child is gone, or never was there."""
-    child.gone = child.gone or not child.pids or _reaped(child.pids[0])
-    return child.gone
+    """Return whether the child has been reaped, or was never started."""
+    child.reaped = child.reaped or child.pid is None or _wait_for(child.pid)
+    return child.reaped
 
 
-def _reaped(pid: int) -> bool:
+def _wait_for(pid: int) -> bool:
+    """Reap a child if it has ended; return whether it has."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] != 0
-    except ChildProcessError:  # the host reaps what it did not start
+    except ChildProcessError:  # a host that ignores SIGCHLD, or waits for any child, was faster
         return True
 
 
+def _prober_outlived(child: Child) -> bool:
+    """Return whether the prober lives on without its supervisor: no signal has reached it."""
+    prober = child.run.pid
+    return prober is not None and child.pid is not None and sessions.lives(prober, child.pid)
+
+
 def _reap_late() -> None:
-    """Reap formerly abandoned children that have ended since, so that they stay no zombies."""
+    """Reap formerly abandoned children that have ended since, or they would stay zombies."""
     for pid in list(_unreaped):
-        if _reaped(pid):
+        if _wait_for(pid):
             _unreaped.discard(pid)

@@ -1,26 +1,30 @@
 """Find the hook in a plugin, and say exactly what is wrong when it is not there or malformed.
 
 The check is the one pluggy makes; the common case is made without importing pluggy, whose start
-would double a child's. Where something is wrong, pluggy itself is asked for the sentence.
+would double a child's. Where something is wrong, pluggy itself provides the sentence.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    Hook = Callable[[object], Any]
 
 __all__ = ["HOOK", "MARK", "HookError", "find_hook"]
 
 HOOK = "probe_devices"
 MARK = "probe_core_impl"
+_VARIADIC = 0x04 | 0x08  # CO_VARARGS and CO_VARKEYWORDS of inspect, which takes 14 ms to import
 
 
 class HookError(Exception):
     """The plugin loads, but does not implement the hook as specified."""
 
 
-def find_hook(plugin: Any, target: str) -> Any:
+def find_hook(plugin: Any, target: str) -> Hook:
     """Return the plugin's `probe_devices`, ready to be called with a request.
 
     A class is instantiated without arguments. Raises `HookError`.
@@ -39,15 +43,16 @@ def find_hook(plugin: Any, target: str) -> Any:
         raise HookError(f"{HOOK} of {target} is a wrapper; a prober wraps no other's call")
     names = _argument_names(function)
     if names is None or names not in ((), ("request",)):
-        names = _pluggy_says(plugin, target)
-    return function if names else lambda request: function()
+        names = _names_by_pluggy(plugin, target)
+    hook: Hook = function if names else lambda request: function()
+    return hook
 
 
 def _argument_names(function: Any) -> tuple[str, ...] | None:
     """Return the names of the required arguments of a plain function or method."""
     code = getattr(function, "__code__", None)
     # No Python function; *args or **kwargs, as a decorator's wrapper has; keyword-only arguments.
-    if code is None or code.co_flags & 0x0C or code.co_kwonlyargcount:
+    if code is None or code.co_flags & _VARIADIC or code.co_kwonlyargcount:
         return None
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     defaults = getattr(function, "__defaults__", None) or ()
@@ -63,7 +68,7 @@ def _misspelt(plugin: Any) -> str:
     return ": it needs a function of that name, marked with @hookimpl of probe_core.api"
 
 
-def _pluggy_says(plugin: Any, target: str) -> tuple[str, ...]:
+def _names_by_pluggy(plugin: Any, target: str) -> tuple[str, ...]:
     """Return the arguments that pluggy finds; raises `HookError` with its sentence."""
     import pluggy
 

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from time import monotonic
 
 from probe_core.isolation.run import Run
 from probe_core.isolation.sessions import MARK_VARIABLE
+from probe_core.isolation.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from functools import partial
 
+    from probe_core.isolation.messages import RequestMessage
+    from probe_core.isolation.portable import Driver as PortableDriver
+    from probe_core.isolation.posix import Driver as PosixDriver
     from probe_core.machine import Machine
     from probe_core.registry.prober import Prober
 
-    Observe = Callable[[str, Mapping[str, Any]], None]
+    Bus = Sequence[Mapping[str, object]]
+    Driver = PosixDriver | PortableDriver
+    Observe = Callable[[str, Mapping[str, object]], None]
+else:
+    from _functools import partial  # without what functools imports
 
-__all__ = ["CHILD_ARGUMENT", "run_probers"]
+__all__ = ["CHILD_ARGUMENT", "cannot_start", "run_probers"]
 
 CHILD_ARGUMENT = "--probe-core-child"
 """First argument of a frozen application that is started as a child; see `child_entry`."""
@@ -28,7 +36,10 @@ _CODE = "import sys;sys.path.append({root!a});from probe_core.isolation.start im
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 MAX_CHILDREN = 128
-"""Probers run at once at most: each takes four descriptors of the host."""
+"""Probers run at once at most: each takes four descriptors of the host, of usually 1,024."""
+
+_COPIES = 100
+"""Attempts to copy an environment that other threads change: each may fail, not all of them."""
 
 declared = False
 """Whether a frozen application called `child_entry`, so that its executable can be a child."""
@@ -37,7 +48,7 @@ declared = False
 def run_probers(
     probers: Sequence[Prober],
     machine: Machine,
-    bus: Sequence[Mapping[str, Any]],
+    bus: Bus,
     *,
     active: bool = False,
     wake_fd: int = -1,
@@ -48,61 +59,39 @@ def run_probers(
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
 
     `meanwhile` is called once, after the last child was started: work that does not need them.
+    It and `observe` are called in the caller's thread.
 
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
     """
     driver = _driver(portable, wake_fd)
     runs: list[Run] = []
-    # One more Ctrl-C, or a timer of the host, may raise after any instruction, so also while the
-    # children are being ended, and in what would catch it: then the next one out ends them.
-    end = _End(driver)
-    with end, end, end, end, end, end, end, end:
-        for prober in probers:
-            runs.append(_new_run(prober))
-            _tell(observe, "started", runs[-1])
-            _start(driver, runs, machine, bus, active)
-        if meanwhile is not None:
-            meanwhile()
-        driver.watch(time.monotonic)
-    for run in runs:
-        _tell(observe, "finished", run)
+
+    def work(worker: Worker) -> None:
+        try:
+            for prober in probers:
+                run = Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic())
+                runs.append(run)
+                if observe is not None:
+                    worker.call(partial(_notify, observe, "started", run))
+                if worker.stopping:
+                    return
+                _start(driver, run, len(runs), machine, bus, active)
+            if meanwhile is not None:
+                worker.post(meanwhile)
+            driver.watch(monotonic, lambda: worker.stopping)
+        finally:
+            driver.end_all(monotonic)
+
+    # In a thread of its own, because signal handlers raise in the main thread.
+    Worker(work, driver.start_thread).run()
+    if observe is not None:
+        for run in runs:
+            _notify(observe, "finished", run)
     return runs
 
 
-class _End:
-    """Ends a driver's children when it is left, which costs nothing once they are ended."""
-
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        self._driver.end_all(time.monotonic)
-
-
-def _start(
-    driver: Any,
-    runs: list[Run],
-    machine: Machine,
-    bus: Sequence[Mapping[str, Any]],
-    active: bool,
-) -> None:
-    """Start the last of `runs`, or end it with the reason why that cannot be."""
-    run = runs[-1]
-    if len(runs) > MAX_CHILDREN:
-        reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
-        run.finish("resource", reason, time.monotonic())
-        return
-    try:
-        driver.start(run, _command(), *_job(run, machine, bus, active))
-    except (OSError, ValueError) as error:
-        run.finish("resource", f"no process could be started: {error}", time.monotonic())
-
-
-def _driver(portable: bool, wake_fd: int) -> Any:
+def _driver(portable: bool, wake_fd: int) -> Driver:
     """Return the way to start and watch children that suits this system."""
     import select
 
@@ -111,29 +100,34 @@ def _driver(portable: bool, wake_fd: int) -> Any:
         from probe_core.isolation.portable import Driver as PortableDriver
 
         return PortableDriver()
-    from probe_core.isolation.posix import Driver
+    from probe_core.isolation.posix import Driver as PosixDriver
 
-    return Driver(wake_fd)
-
-
-def _tell(observe: Observe | None, event: str, run: Run) -> None:
-    if observe is not None:
-        details = {"prober": run.prober.name, "status": run.status, "reason": run.reason}
-        observe(event, details | {"devices": len(run.sightings)})
+    return PosixDriver(wake_fd)
 
 
-def _new_run(prober: Prober) -> Run:
-    return Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), time.monotonic())
+def _notify(observe: Observe, event: str, run: Run) -> None:
+    details = {"prober": run.prober.name, "status": run.status, "reason": run.reason}
+    observe(event, details | {"devices": len(run.sightings)})
 
 
-def _job(
-    run: Run, machine: Machine, bus: Sequence[Mapping[str, Any]], active: bool
-) -> tuple[dict[str, str], bytes]:
-    """Return (environment, request) of a run's child."""
+def _start(driver: Driver, run: Run, number: int, machine: Machine, bus: Bus, active: bool) -> None:
+    """Start child `number`, counted from one, or end its run with the reason why that cannot be."""
+    if number > MAX_CHILDREN:
+        reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
+        run.finish("resource", reason, monotonic())
+        return
+    try:
+        environ = {**_environ(), MARK_VARIABLE: run.mark}
+        driver.start(run, _command(), environ, _request(run, machine, bus, active))
+    except (OSError, ValueError) as error:
+        run.finish("resource", f"no process could be started: {error}", monotonic())
+
+
+def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
     import marshal
 
     prober = run.prober
-    request = {
+    request: RequestMessage = {
         "token": run.token.decode(),
         "paths": _paths(),
         "target": prober.target,
@@ -147,7 +141,7 @@ def _job(
         "arch": machine.arch,
         "bus": list(bus),
     }
-    return {**_environ(), MARK_VARIABLE: run.mark}, marshal.dumps(request)
+    return marshal.dumps(dict(request))
 
 
 def _paths() -> list[str]:
@@ -164,7 +158,7 @@ def _paths() -> list[str]:
 
 def _environ() -> dict[str, str]:
     """Return a copy of the environment, which another thread may change meanwhile."""
-    for _ in range(100):
+    for _ in range(_COPIES):
         try:
             return dict(os.environ)
         except (RuntimeError, KeyError):

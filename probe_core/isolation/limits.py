@@ -7,6 +7,10 @@ import os
 __all__ = ["FILE_SIZE_LIMIT", "go_first", "stay_small"]
 
 FILE_SIZE_LIMIT = 256 << 20
+"""Bytes of a file that a prober writes: caches and logs of vendors' libraries fit, a flood not."""
+
+_OOM_SCORE_MAX = b"1000"
+"""The largest value of oom_score_adj, see proc_pid_oom_score_adj(5)."""
 
 
 def stay_small(pid: int = 0) -> None:
@@ -17,23 +21,24 @@ def stay_small(pid: int = 0) -> None:
     try:
         import resource
 
-        for what, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_SIZE_LIMIT)):
+        limits = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_SIZE_LIMIT))
+        for name, limit in limits:
             if pid:
-                resource.prlimit(pid, what, (limit, limit))
+                resource.prlimit(pid, name, (limit, limit))
             else:
-                resource.setrlimit(what, (limit, limit))
+                resource.setrlimit(name, (limit, limit))
     except (ImportError, AttributeError, OSError, ValueError):
         pass
 
 
 def go_first(pid: int) -> None:
-    """When memory runs out, have the kernel take `pid` and not the host; Linux only."""
+    """When memory runs out, have the kernel kill `pid` and not the host; Linux only."""
     try:
         fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY)
     except OSError:  # no /proc
         return
     try:
-        os.write(fd, b"1000")
+        os.write(fd, _OOM_SCORE_MAX)
     except OSError:
         pass
     finally:

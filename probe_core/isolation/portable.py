@@ -1,4 +1,4 @@
-"""Start, watch and end children where there is no `posix_spawn` or `poll` (Windows).
+"""Start, watch and end children where there is no `posix_spawn` or `poll` (Windows, eventlet).
 
 The same runs as in `posix`, driven by `subprocess` and one thread per pipe. It works on every
 system, which is how it is tested; on Windows the child is put in a process group of its own.
@@ -13,6 +13,7 @@ import threading
 
 from probe_core.isolation import sessions
 from probe_core.isolation.limits import stay_small
+from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["Driver"]
 
 REAP_S = 0.5
+"""As in `ending`."""
+
+_EXIT_S = 0.1
+"""Seconds in which a process that closed its result pipe must have ended, if it was dying."""
+
+_READ_BYTES = 64 << 10
 
 
 class Child:
-    """A started process, and the threads that serve its pipes."""
+    """A started process, and the threads that read and write its pipes."""
 
     def __init__(self, run: Run, process: subprocess.Popen[bytes]) -> None:
         self.run = run
@@ -38,8 +45,8 @@ class Child:
         self.pid = process.pid
         self.threads: list[threading.Thread] = []
 
-    def serve(self, call: Callable[..., None], *arguments: object) -> None:
-        """Have a thread serve one pipe."""
+    def start_thread(self, call: Callable[..., None], *arguments: object) -> None:
+        """Have a thread read or write one pipe."""
         thread = threading.Thread(target=call, args=(self, *arguments), daemon=True)
         self.threads.append(thread)
         thread.start()
@@ -52,19 +59,27 @@ class Driver:
         self._events: Events = queue.SimpleQueue()
         self._children: list[Child] = []
 
-    def start(self, run: Run, argv: Sequence[str], environ: dict[str, str], request: bytes) -> None:
+    def start_thread(self, call: Callable[[], None]) -> None:
+        """Start the thread in which everything else here is called; may raise `RuntimeError`.
+
+        One that `threading` knows: joining another thread in one that it does not know would
+        leave a dummy entry in `threading.enumerate()`.
+        """
+        threading.Thread(target=call, name="probe-core", daemon=True).start()
+
+    def start(self, run: Run, argv: list[str], environ: dict[str, str], request: bytes) -> None:
         """Start one child; raises `OSError` when it cannot be started."""
         child = Child(run, _popen(argv, environ))
         self._children.append(child)
         if sys.platform == "linux":
             stay_small(child.pid)
-        child.serve(_send, b"%08x" % len(request) + request)
-        child.serve(_pump, "out", child.process.stdout, self._events)
-        child.serve(_pump, "err", child.process.stderr, self._events)
+        child.start_thread(_send, b"%08x" % len(request) + request)
+        child.start_thread(_pump, "result", child.process.stdout, self._events)
+        child.start_thread(_pump, "stderr", child.process.stderr, self._events)
 
-    def watch(self, clock: Clock) -> None:
-        """Feed the runs until each has an outcome."""
-        _watch(self._children, clock, self._events)
+    def watch(self, clock: Clock, cancelled: Callable[[], bool]) -> None:
+        """Feed the runs until each has an outcome, or `cancelled` is true at a tick."""
+        _watch(self._children, clock, self._events, cancelled)
 
     def end_all(self, clock: Clock) -> None:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
@@ -72,11 +87,11 @@ class Driver:
         self._children = []
 
 
-def _popen(argv: Sequence[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:
+def _popen(argv: list[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     flags |= getattr(subprocess, "CREATE_NO_WINDOW", 0)
     return subprocess.Popen(
-        list(argv),
+        argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -100,18 +115,23 @@ def _send(child: Child, data: bytes) -> None:
 
 def _pump(child: Child, name: str, pipe: IO[bytes], events: Events) -> None:
     try:
-        while data := pipe.read(65536):
+        while data := pipe.read(_READ_BYTES):
             events.put((child, name, data))
     except (OSError, ValueError):
         pass
-    events.put((child, "end-" + name, b""))
+    events.put((child, f"end of {name}", b""))
 
 
-def _watch(children: Sequence[Child], clock: Clock, events: Events) -> None:
-    while waiting := [child for child in children if not child.run.over]:
-        left = min(child.run.deadline for child in waiting) - clock()
+def _watch(
+    children: Sequence[Child], clock: Clock, events: Events, cancelled: Callable[[], bool]
+) -> None:
+    while not cancelled():
+        waiting = [child for child in children if not child.run.over]
+        if not waiting:
+            return
+        remaining = min(child.run.deadline for child in waiting) - clock()
         try:
-            _take(*events.get(timeout=max(0.0, left)), clock())
+            _handle(*events.get(timeout=max(0.0, min(remaining, TICK_S))), clock())
         except queue.Empty:
             pass
         for child in waiting:
@@ -119,19 +139,16 @@ def _watch(children: Sequence[Child], clock: Clock, events: Events) -> None:
                 child.run.expire(clock())
 
 
-def _take(child: Child, name: str, data: bytes, now: float) -> None:
-    if name == "out":
+def _handle(child: Child, event: str, data: bytes, now: float) -> None:
+    if event == "result":
         child.run.feed(data, now)
-    elif name == "err":
+    elif event == "stderr":
         child.run.feed_stderr(data)
-    elif name == "end-out" and not child.run.over:
+    elif event == "end of result" and not child.run.over:
         try:
-            code = child.process.wait(0.1)
+            child.run.exited(child.process.wait(_EXIT_S), now)
         except subprocess.TimeoutExpired:
             child.run.closed(now)
-        else:
-            how = f"was killed by signal {-code}" if code < 0 else f"exited with status {code}"
-            child.run.exited(f"it {how}", now)
 
 
 def _end_all(children: Sequence[Child], clock: Clock) -> None:
@@ -170,7 +187,7 @@ def _kill_tree(child: Child) -> None:
         except (OSError, subprocess.TimeoutExpired):
             pass
     elif child.run.pid not in (None, child.pid):
-        child.process.terminate()  # the keeper ends all that is left
+        child.process.terminate()  # the supervisor ends all that is left
         return
     else:
         import os

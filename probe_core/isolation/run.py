@@ -1,6 +1,8 @@
 """One prober's run as the parent sees it: fed with bytes and events, it ends in an outcome.
 
-Pure state, no I/O, so that the POSIX and the portable driver share it and tests can feed it lies.
+Pure state, no I/O, so that the POSIX and the portable driver share it and tests can feed it any
+bytes. What it knows of the end it keeps as facts in `details`; `reason` is the sentence made of
+them, which no code reads.
 """
 
 from __future__ import annotations
@@ -8,44 +10,58 @@ from __future__ import annotations
 import json
 
 from probe_core.isolation.wire import FRAME_LIMIT
+from probe_core.model.statuses import FAILURES, STATUSES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    import signal as _signal
+    from typing import Any, Literal
 
+    from probe_core.model.document import OutcomeFacts
     from probe_core.registry.prober import Prober
 
-__all__ = ["FAILURES", "STATUSES", "Run"]
+    Phase = Literal["start", "import", "call"]
+else:
+    import _signal  # the same constants, without the enums that signal builds
 
-STATUSES: dict[str, str] = {
-    "ok": "it reported devices",
-    "not_applicable": "nothing of its own is here",
-    "unavailable": "its hardware is here but could not be asked",
-    "skipped": "it was not run",
-    "load_error": "its module or hook could not be loaded",
-    "call_error": "it raised",
-    "invalid": "it answered with something that is no answer",
-    "timeout": "it did not end before its deadline",
-    "crashed": "its process died",
-    "protocol": "its process broke the protocol",
-    "resource": "it used more than it may",
+__all__ = ["Run", "signal_name"]
+
+_WHEN = {
+    "start": "before it could start",
+    "import": "while its module was imported",
+    "call": "before it had answered",
 }
-FAILURES = frozenset(
-    {"load_error", "call_error", "invalid", "timeout", "crashed", "protocol", "resource"}
-)
-_MOMENTS = {"starting": "before it could start", "hello": "while its module was imported"}
+
 TAIL_LIMIT = 8 << 10
+"""Bytes of standard error that are kept: Python's dump of some threads, or a traceback."""
+
+_TAIL_LINES, _LINE_LIMIT = 20, 400
+"""What of the tail a report shows: a screenful, in lines and characters of one."""
+
 TOTAL_LIMIT = 32 << 20
+"""Bytes of all frames. 256 devices of the documented size are well below 1 MiB."""
+
 STRAY_LIMIT = 64 << 10
+"""Bytes without the run's secret that are taken for a mistake, and not for a flood."""
+
+_REASON_LIMIT, _FACT_LIMIT = 1024, 400
+"""Characters of a reason, and of a code or fix that the prober gave."""
+
+_LATE = 0.8
+"""Share of the deadline after which a crash with a timeout dump is a timeout.
+
+The watchdog's dump is due at nine tenths, see `confine.limit`.
+"""
 
 
 class Run:
     """The state of one run.
 
     `sightings` are the frames' devices as decoded, not yet validated. `status` is None until the
-    run has ended. `pid` is the process that the prober runs in, as the core's own code said there
-    before it imported the plugin. Times are seconds on the monotonic clock.
+    run has ended. `pid` is the process that the prober runs in, as the core's own code reported it
+    from there before it imported the plugin. `phase` is where the run is, and stays where it ended.
+    Times are seconds on the monotonic clock.
     """
 
     def __init__(self, prober: Prober, token: str, mark: str, started: float) -> None:
@@ -59,8 +75,8 @@ class Run:
         self.findings: list[Any] = []
         self.status: str | None = None
         self.reason: str | None = None
-        self.details: dict[str, Any] = {}
-        self.phase = "starting"
+        self.details: OutcomeFacts = {}
+        self.phase: Phase = "start"
         self.tail = b""
         self.ended = started
         self.abandoned = False
@@ -82,6 +98,8 @@ class Run:
         """End the run, once; a later end is ignored."""
         if self.status is None:
             self.status, self.reason, self.ended = status, reason, now
+            if status in FAILURES:
+                self.details["phase"] = self.phase
 
     def feed(self, data: bytes, now: float) -> None:
         """Take bytes from the result pipe."""
@@ -93,8 +111,8 @@ class Run:
         for line in lines:
             if self.over:
                 return
-            self._line(line, now)
-        if len(self._buffer) > FRAME_LIMIT + 100:
+            self._take_line(line, now)
+        if len(self._buffer) > FRAME_LIMIT + 100:  # the secret and a blank are in front of it
             self.finish("protocol", f"it sent a frame of more than {FRAME_LIMIT >> 20} MiB", now)
 
     def feed_stderr(self, data: bytes) -> None:
@@ -103,19 +121,36 @@ class Run:
 
     def expire(self, now: float) -> None:
         """End the run because its deadline has passed."""
-        seconds = f"{self.prober.deadline_s:g} s"
-        doing = "importing its module" if self.phase in ("starting", "hello") else "its call"
-        where = self._stuck_at()
-        self.finish("timeout", f"{doing} took longer than {seconds}{where}", now)
+        if self.over:
+            return
+        # Imported here: a node on which no prober fails does not need it.
+        from probe_core.isolation.crash_dump import location, stuck_frame
 
-    def exited(self, how: str, now: float) -> None:
-        """End the run because its process ended without an end frame; `how` says how."""
-        if b"Timeout (" in self.tail and now > self.started + 0.8 * self.prober.deadline_s:
+        step = "its call" if self.phase == "call" else "importing its module"
+        frame = stuck_frame(self.stderr_tail())
+        if frame:
+            self.details["stuck_at"] = location(frame)
+        place = f" (at {frame})" if frame else ""
+        reason = f"{step} took longer than {self.prober.deadline_s:g} s{place}"
+        self.finish("timeout", reason, now)
+
+    def exited(self, exit_code: int | None, now: float) -> None:
+        """End the run because its process ended without an end frame.
+
+        `exit_code` is negative for a signal, as in `subprocess`; None when the host reaped it.
+        """
+        if self.over:
+            return
+        from probe_core.isolation.crash_dump import crash_headline, has_timeout_dump
+
+        late = now > self.started + _LATE * self.prober.deadline_s
+        if late and has_timeout_dump(self.tail):
             # It ran until the watchdog read its stack, which can crash a thread that is busy.
             self.expire(now)
             return
-        moment = _MOMENTS.get(self.phase, "before it had answered")
-        self.finish("crashed", f"{how} {moment}{self._hint()}", now)
+        cause = self._last_frame() or crash_headline(self.stderr_tail())
+        hint = f" ({cause})" if cause else ""
+        self.finish("crashed", f"{self._note_exit(exit_code)} {_WHEN[self.phase]}{hint}", now)
 
     def closed(self, now: float) -> None:
         """End the run because the result pipe was closed while the process lives."""
@@ -123,10 +158,35 @@ class Run:
 
     def stderr_tail(self) -> list[str]:
         """Return the last lines of standard error, fit for a terminal."""
-        lines = self.tail.decode("utf-8", "replace").splitlines()
-        return [clean_text(line, 400) for line in lines[-20:]]
+        lines = [line for line in self.tail.splitlines() if not line.startswith(self.token)]
+        texts = (line.decode("utf-8", "replace") for line in lines[-_TAIL_LINES:])
+        return [clean_text(text, _LINE_LIMIT) for text in texts]
 
-    def _line(self, line: bytes, now: float) -> None:
+    def _note_exit(self, exit_code: int | None) -> str:
+        """Keep how the process ended as facts, and return it as the beginning of a sentence."""
+        if exit_code is None:
+            return "it ended (the host reaped it, so its status is unknown)"
+        if exit_code < 0:
+            self.details["signal"] = name = signal_name(-exit_code)
+            return f"it was killed by {name}"
+        self.details["exit_status"] = exit_code
+        return f"it exited with status {exit_code}"
+
+    def _last_frame(self) -> str | None:
+        """Return why the child's own code gave up: the frame that it had no pipe left for.
+
+        It is in the tail of standard error, behind the secret, as on the result pipe.
+        """
+        for line in self.tail.splitlines():
+            token, _, text = line.partition(b" ")
+            if token == self.token:
+                try:
+                    return clean_text(str(json.loads(text)["reason"]), _FACT_LIMIT)
+                except (ValueError, KeyError, TypeError, RecursionError):
+                    return None
+        return None
+
+    def _take_line(self, line: bytes, now: float) -> None:
         token, _, text = line.partition(b" ")
         if token != self.token:
             # A plugin wrote to the wrong descriptor: noise, until it is a flood.
@@ -136,15 +196,17 @@ class Run:
             return
         try:
             frame = json.loads(text)
-            self._frame(frame["kind"], frame, now)
+            self._take_frame(frame["kind"], frame, now)
         except (ValueError, KeyError, TypeError, RecursionError):
             self.finish("protocol", "it sent a frame that cannot be read", now)
 
-    def _frame(self, kind: str, frame: dict[str, Any], now: float) -> None:
-        if kind in ("hello", "loaded"):
-            if self.phase == "starting":
+    def _take_frame(self, kind: str, frame: dict[str, Any], now: float) -> None:
+        if kind == "hello":
+            if self.phase == "start":
                 self.pid = int(frame["pid"])
-            self.phase = kind
+            self.phase = "import"
+        elif kind == "loaded":
+            self.phase = "call"
         elif kind == "device":
             self.sightings.append(frame["device"])
         elif kind == "finding":
@@ -152,34 +214,27 @@ class Run:
         elif kind == "oversize":
             self.sightings.append(f"a device of {frame['bytes']} bytes")
         elif kind == "end":
-            self._end(frame, now)
+            self._take_end(frame, now)
         else:
             raise ValueError(kind)
 
-    def _end(self, frame: dict[str, Any], now: float) -> None:
+    def _take_end(self, frame: dict[str, Any], now: float) -> None:
         status, reason = frame["status"], frame.get("reason")
         if status not in STATUSES:
             raise ValueError(status)
         if reason is not None:
-            reason = clean_text(str(reason), 1024)
+            reason = clean_text(str(reason), _REASON_LIMIT)
         if status != "ok" and not reason:
             reason = STATUSES[status]
-        words = {key: frame.get(key) for key in ("code", "fix")}
-        self.details = {k: clean_text(w, 400) for k, w in words.items() if isinstance(w, str) and w}
+        code, fix = frame.get("code"), frame.get("fix")
+        if isinstance(code, str) and code:
+            self.details["code"] = clean_text(code, _FACT_LIMIT)
+        if isinstance(fix, str) and fix:
+            self.details["fix"] = clean_text(fix, _FACT_LIMIT)
         self.finish(status, reason, now)
 
-    def _hint(self) -> str:
-        """Return the child's own or faulthandler's word, from the tail of standard error."""
-        for line in reversed(self.stderr_tail()):
-            if line.startswith(("Fatal Python error", "probe-core: ")):
-                return f" ({line})"
-        return ""
 
-    def _stuck_at(self) -> str:
-        """Return where the watchdog's stack dump says the prober was, innermost frame first."""
-        lines = self.stderr_tail()
-        for index in reversed(range(len(lines))):
-            if lines[index].startswith(("Current thread", "Thread ")):
-                frames = [line.strip() for line in lines[index + 1 :] if "File " in line]
-                return f" (at {frames[0]})" if frames else ""
-        return ""
+def signal_name(number: int) -> str:
+    """Return ``SIGSEGV`` for 11, ``signal 40`` for 40: without the enums that signal builds."""
+    names = (n for n in dir(_signal) if n.startswith("SIG") and n[3] != "_")
+    return next((n for n in names if getattr(_signal, n) == number), f"signal {number}")

@@ -1,8 +1,7 @@
-"""Make a child: three pipes, and a process in a session of its own; nothing is lost on Ctrl-C.
+"""Make a child: three pipes, and a process in a session of its own.
 
-A signal handler of the host may raise after any call, and Ctrl-C comes while a process is being
-made more often than at any other time. So what a call makes, descriptors and a process id, is put
-into the child's lists by C code, before the interpreter looks at signals again.
+Runs in the thread of `worker`, where no signal handler can raise between a call and the
+assignment of its result, and no descriptor or process is lost.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-from itertools import chain, starmap
 
 from probe_core.isolation.limits import stay_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from functools import partial
 
     from probe_core.isolation.run import Run
@@ -25,73 +23,65 @@ else:
     import _signal  # the same functions, without the enums that signal builds
     from _functools import partial  # without what functools imports
 
-__all__ = ["Child", "send", "start"]
+__all__ = ["NEVER", "Child", "send", "start"]
 
 NEVER = float("inf")
 
+_DESCRIPTORS = ("request_fd", "request_end", "result_fd", "stderr_fd", "pidfd")
+
 
 class Child:
-    """A process and the parent's ends of its pipes.
+    """A process and the parent's ends of its pipes; a descriptor is -1 while it is not open.
 
-    `pids` holds its process id once it has one; `gone` tells that it was reaped, and that the
-    number may be somebody else's. `closed_by` is when a child that closed its result pipe, as a
-    dying one does first, must have ended.
+    `pid` is None until the process was started. `reaped` tells that it was waited for, and that
+    its number may be another process's by now. `exit_code` is its status as `subprocess` has it,
+    negative for a signal, None while it lives and when the host reaped it.
+    `must_end_by` is when a child that closed its result pipe, as a dying one does first, must
+    have ended.
     """
 
-    __slots__ = (
-        "closed_by",
-        "err_fd",
-        "fds",
-        "gone",
-        "out_fd",
-        "pidfd",
-        "pids",
-        "read_end",
-        "request_fd",
-        "run",
-        "unsent",
-    )
+    __slots__ = (*_DESCRIPTORS, "exit_code", "must_end_by", "pid", "reaped", "run", "unsent")
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.pids: list[int] = []
-        self.fds: list[int] = []
-        self.request_fd = self.read_end = self.out_fd = self.err_fd = self.pidfd = -1
+        self.pid: int | None = None
+        self.request_fd = self.request_end = self.result_fd = self.stderr_fd = self.pidfd = -1
         self.unsent = b""
-        self.gone = False
-        self.closed_by = NEVER
+        self.reaped = False
+        self.exit_code: int | None = None
+        self.must_end_by = NEVER
 
     def release(self, name: str) -> None:
         """Close one descriptor by its name; a second call does nothing."""
         fd: int = getattr(self, name)
         setattr(self, name, -1)
-        if fd in self.fds:
-            self.shut(fd)
+        if fd >= 0:
+            os.close(fd)
 
     def close(self) -> None:
         """Close every descriptor; a second call does nothing."""
-        self.request_fd = self.read_end = self.out_fd = self.err_fd = self.pidfd = -1
-        while self.fds:
-            self.shut(self.fds[-1])
-
-    def shut(self, fd: int) -> None:
-        """Close one descriptor and forget it, in C code too: neither without the other."""
-        any(map(os.close, map(self.fds.pop, [self.fds.index(fd)])))
+        for name in _DESCRIPTORS:
+            self.release(name)
 
 
-def start(child: Child, argv: Sequence[str], environ: dict[str, str], request: bytes) -> None:
+def start(child: Child, argv: list[str], environ: dict[str, str], request: bytes) -> None:
     """Start `child`; raises `OSError` when the system has no room for it."""
-    child.fds.extend(chain.from_iterable(starmap(os.pipe, ((), (), ()))))
-    _move_above_stdio(child.fds)
-    child.read_end, child.request_fd, child.out_fd, out_w, child.err_fd, err_w = child.fds
-    _spawn(child, argv, environ, out_w, err_w)
+    child.request_end, child.request_fd = _pipe()
+    child.result_fd, result_end = _pipe()
+    try:
+        child.stderr_fd, stderr_end = _pipe()
+        try:
+            child.pid = _spawn(argv, environ, (child.request_end, result_end, stderr_end))
+        finally:
+            os.close(stderr_end)
+    finally:
+        os.close(result_end)
     if sys.platform == "linux":
-        stay_small(*child.pids)  # here, where there is time: the child waits for the request
-    for fd in (out_w, err_w):
-        child.shut(fd)
-    for fd in (child.request_fd, child.out_fd, child.err_fd):
+        # Set from outside, where there is time: the child waits for its request meanwhile.
+        stay_small(child.pid)
+    for fd in (child.request_fd, child.result_fd, child.stderr_fd):
         os.set_blocking(fd, False)
-    _watch_exit(child)
+    child.pidfd = _watch_exit(child.pid)
     child.unsent = b"%08x" % len(request) + request
     send(child)
 
@@ -108,39 +98,48 @@ def send(child: Child) -> None:
     except BlockingIOError:
         pass
     if not child.unsent:
-        child.release("read_end")
+        child.release("request_end")
 
 
-def _move_above_stdio(fds: list[int]) -> None:
-    """Let none be a standard descriptor: a host may have closed its own."""
-    for index, fd in enumerate(fds):
-        if fd <= 2:
-            fds[index] = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
-            os.close(fd)
-
-
-def _spawn(child: Child, argv: Sequence[str], environ: dict[str, str], out: int, err: int) -> None:
-    actions = [
-        (os.POSIX_SPAWN_DUP2, child.read_end, 0),
-        (os.POSIX_SPAWN_DUP2, out, 1),
-        (os.POSIX_SPAWN_DUP2, err, 2),
-    ]
-    # The host's ignored and blocked signals are its own affair; SIGPIPE stays as Python wants it.
-    defaults = [s for s in _signal.valid_signals() if s not in (_signal.SIGKILL, _signal.SIGSTOP)]
-    plain: Callable[..., int] = partial(
-        os.posix_spawn, file_actions=actions, setsigmask=[], setsigdef=defaults
-    )
+def _pipe() -> tuple[int, int]:
+    """Make a pipe of which no end is a standard descriptor: a host may have closed its own."""
+    reading, writing = os.pipe()
+    if min(reading, writing) > 2:
+        return reading, writing
     try:
-        child.pids.extend(map(partial(plain, setsid=True), [argv[0]], [argv], [environ]))
-    except NotImplementedError:  # an old C library: the child makes the session itself
-        child.pids.extend(map(plain, [argv[0]], [argv], [environ]))
-
-
-def _watch_exit(child: Child) -> None:
-    """Get a descriptor that tells when the process ends; without one it is asked at every tick."""
-    if hasattr(os, "pidfd_open"):
+        moved: int = fcntl.fcntl(reading, fcntl.F_DUPFD_CLOEXEC, 3)
         try:
-            child.fds.extend(map(os.pidfd_open, child.pids))
+            return moved, fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, 3)
         except OSError:
-            return
-        child.pidfd = child.fds[-1]
+            os.close(moved)
+            raise
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _spawn(argv: list[str], environ: dict[str, str], ends: tuple[int, int, int]) -> int:
+    """Start the process with `ends` as its standard descriptors, and return its id."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(ends)]
+    # Signals that the host ignores or blocks concern the host alone. Python itself ignores
+    # SIGPIPE again in the child.
+    defaults = [s for s in _signal.valid_signals() if s not in (_signal.SIGKILL, _signal.SIGSTOP)]
+    spawn: Callable[..., int] = partial(
+        os.posix_spawn, argv[0], argv, environ, file_actions=actions, setsigmask=[],
+        setsigdef=defaults,
+    )  # fmt: skip
+    try:
+        return spawn(setsid=True)
+    except NotImplementedError:  # a C library without POSIX_SPAWN_SETSID: the child calls setsid
+        return spawn()
+
+
+def _watch_exit(pid: int) -> int:
+    """Return a descriptor that tells when the process ends; -1 before Linux 5.3 and elsewhere.
+
+    Without one the process is looked at every tick.
+    """
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1

@@ -1,8 +1,8 @@
-"""Where a child begins: its session, its keeper, and only then all that a prober needs.
+"""Where a child begins: its session, its supervisor, and only then all that a prober needs.
 
-On Linux the child forks before it has imported anything. The first process becomes the keeper, the
-copy becomes the prober; what each needs it imports for itself, at the same time as the other. It
-forks once the request has begun to come: by then the host has set the limits that both inherit.
+On Linux the child forks before it has imported anything. The first process becomes the supervisor,
+the copy becomes the prober; what each needs it imports for itself, at the same time as the other.
+It forks once the request has begun to come: by then the host has set the limits that both inherit.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ else:
 __all__ = ["ORPHANED", "main", "read_exactly"]
 
 ORPHANED = 71
-"""Exit status of a child whose parent died."""
+"""Exit status of a child whose parent died: EX_OSERR of sysexits.h."""
 
 
 def main() -> None:
-    """Become the prober that the request on standard input names, or its keeper; never returns."""
+    """Become the prober that the request on standard input names, or its supervisor.
+
+    Never returns.
+    """
     # Imports make thousands of objects and no garbage: looking for some takes a fifth of the time,
-    # and touches memory that the keeper shares. The prober itself gets a collector that works.
+    # and touches memory that both processes share. The prober itself gets a collector that works.
     gc.disable()
     _own_session()
     size = int(read_exactly(0, 8), 16)  # the head of the request: how many bytes follow it
-    keeper = _fork() if sys.platform == "linux" else -1
+    ready = _fork() if sys.platform == "linux" else -1
 
     from probe_core.isolation import child
 
-    child.main(size, keeper)
+    child.main(size, ready)
 
 
 def _own_session() -> None:
@@ -59,28 +62,28 @@ def read_exactly(fd: int, size: int) -> bytes:
 
 
 def _fork() -> int:
-    """Return in the prober, with a pipe that brings a byte once its keeper is ready.
+    """Return in the prober, with a pipe that brings a byte once its supervisor is ready.
 
-    -1 where there is no room for one more process: the prober then does without a keeper.
+    -1 where there is no room for one more process: the prober then does without a supervisor.
     """
-    asked_r, asked_w = os.pipe()
+    stop_r, stop_w = os.pipe()
     ready_r, ready_w = os.pipe()
-    # Before there is a prober that a keeper killed by SIGTERM would leave behind.
-    os.set_blocking(asked_w, False)
+    # Before there is a prober that a supervisor killed by SIGTERM would leave behind.
+    os.set_blocking(stop_w, False)
     _signal.signal(_signal.SIGTERM, lambda *_: None)
-    _signal.set_wakeup_fd(asked_w)
+    _signal.set_wakeup_fd(stop_w)
     try:
         prober = os.fork()
     except OSError:
         prober = -1
     if prober > 0:
-        os.sched_yield()  # on a machine whose processors are taken, let the prober go first
-        from probe_core.isolation import keeper
+        os.sched_yield()  # on a machine whose processors are busy, let the prober go first
+        from probe_core.isolation import supervisor
 
-        keeper.keep(prober, asked_r, ready_r, ready_w)
+        supervisor.supervise(prober, stop_r, ready_r, ready_w)
     _signal.set_wakeup_fd(-1)
     _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
-    for fd in (asked_r, asked_w, ready_w):
+    for fd in (stop_r, stop_w, ready_w):
         os.close(fd)
     if prober < 0:
         os.close(ready_r)

@@ -1,7 +1,7 @@
 """What travels from child to parent: one line of JSON per frame, behind a secret of the run.
 
 The child encodes with this module alone, bound before the plugin is imported: a plugin that
-patches `json`, or yields objects that bite, harms nothing but its own values. The parent trusts
+patches `json`, or yields objects that raise, harms nothing but its own values. The parent trusts
 nothing that it decodes.
 """
 
@@ -14,24 +14,30 @@ from probe_core.unencodable import INVALID
 __all__ = ["FRAME_LIMIT", "encode", "type_name"]
 
 FRAME_LIMIT = 1 << 20
-"""Bytes of one frame at most."""
+"""Bytes of one frame at most. This limit and the next three are far above any device known."""
 
 DEPTH_LIMIT = 16
+"""Levels of lists and objects: a device of the documented fields has four."""
+
 ITEM_LIMIT = 20_000
+"""Values of one frame, so that encoding ends also where a mapping is endless."""
+
 TEXT_LIMIT = 4_096
-_HUGE = 1 << 63
+"""Characters of one text."""
+
+_INTEGER_LIMIT = 1 << 63  # what most readers of JSON can hold
 _TYPE_NAME = type.__dict__["__name__"].__get__
 
 
 def encode(value: object) -> str:
     """Return `value` as JSON in ASCII. Never raises: what is not JSON becomes an INVALID mark."""
-    left = [ITEM_LIMIT]
-    return _encode(value, 0, left)
+    budget = [ITEM_LIMIT]  # in a list, so that all levels count down the same number
+    return _encode(value, 0, budget)
 
 
-def _encode(value: object, depth: int, left: list[int]) -> str:
-    left[0] -= 1
-    if left[0] < 0:
+def _encode(value: object, depth: int, budget: list[int]) -> str:
+    budget[0] -= 1
+    if budget[0] < 0:
         return _invalid(f"more than {ITEM_LIMIT} values")
     kind = type(value)
     if value is None:
@@ -46,20 +52,20 @@ def _encode(value: object, depth: int, left: list[int]) -> str:
         return _real(value)  # type: ignore[arg-type]
     if depth >= DEPTH_LIMIT:
         return _invalid(f"nested deeper than {DEPTH_LIMIT}")
-    return _container(value, depth, left)
+    return _container(value, depth, budget)
 
 
-def _container(value: object, depth: int, left: list[int]) -> str:
+def _container(value: object, depth: int, budget: list[int]) -> str:
     try:
-        # By exact type: a subclass could run its own code here, and lie about its length.
+        # By exact type: a subclass could run its own code here, and misreport its length.
         if type(value) is dict:
-            return _mapping(value, depth, left)
+            return _mapping(value, depth, budget)
         if type(value) in (list, tuple):
-            return _sequence(value, depth, left)  # type: ignore[arg-type]
+            return _sequence(value, depth, budget)  # type: ignore[arg-type]
         if isinstance(value, dict):
-            return _mapping(dict(value), depth, left)
+            return _mapping(dict(value), depth, budget)
         if isinstance(value, (int, float, str)):
-            return _encode(_plain(value), depth, left)
+            return _encode(_plain(value), depth, budget)
     except BaseException as error:
         return _invalid(f"{type_name(error)} while reading a {type_name(value)}")
     return _invalid(f"a {type_name(value)} is not JSON")
@@ -78,22 +84,22 @@ def _plain(value: int | float | str) -> object:
     return float.__float__(value) if isinstance(value, float) else str.__str__(value)
 
 
-def _sequence(value: list[object] | tuple[object, ...], depth: int, left: list[int]) -> str:
+def _sequence(value: list[object] | tuple[object, ...], depth: int, budget: list[int]) -> str:
     items = []
     for item in value:
-        items.append(_encode(item, depth + 1, left))
-        if left[0] < 0:
+        items.append(_encode(item, depth + 1, budget))
+        if budget[0] < 0:
             break
     return f"[{','.join(items)}]"
 
 
-def _mapping(value: dict[object, object], depth: int, left: list[int]) -> str:
+def _mapping(value: dict[object, object], depth: int, budget: list[int]) -> str:
     pairs = []
     for key, item in value.items():
         if type(key) is not str:
             key = f"({type_name(key)} key)"
-        pairs.append(f"{_text(key)}:{_encode(item, depth + 1, left)}")
-        if left[0] < 0:
+        pairs.append(f"{_text(key)}:{_encode(item, depth + 1, budget)}")
+        if budget[0] < 0:
             break
     return "{" + ",".join(pairs) + "}"
 
@@ -103,7 +109,11 @@ def _text(value: str) -> str:
 
 
 def _whole(value: int) -> str:
-    return str(value) if -_HUGE < value < _HUGE else _invalid("a number beyond 64 bits")
+    return (
+        str(value)
+        if -_INTEGER_LIMIT < value < _INTEGER_LIMIT
+        else _invalid("a number beyond 64 bits")
+    )
 
 
 def _real(value: float) -> str:

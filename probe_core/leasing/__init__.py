@@ -1,4 +1,4 @@
-"""Hands devices out: exclusive or shared leases that the kernel ends with their holder.
+"""Hands devices out: exclusive or shared leases that the kernel ends with their owner.
 
 ::
 
@@ -21,42 +21,41 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from probe_core.leasing.hold import Held
-
-    Device = Mapping[str, Any]
+    from probe_core.leasing.acquire import Leased
+    from probe_core.model import Report
 
 __all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
 
 
 class Lease:
-    """Devices held by this process until `release`, the end of the ``with``, or its own end.
+    """Devices leased by this process until `release`, the end of the ``with``, or its own end.
 
-    `devices`: the devices, as in the report, in the consumer's order. `changes`: what confines a
+    `devices`: the devices, as in the report, in the runtime's order. `changes`: what confines a
     process to them (None: to be unset); `environ`: a whole environment with the changes applied.
     """
 
-    __slots__ = ("_held", "changes", "devices", "environ")
+    __slots__ = ("_leased", "changes", "devices", "environ")
 
     def __init__(
-        self, held: Held, changes: Mapping[str, str | None], environ: Mapping[str, str]
+        self, leased: Leased, changes: Mapping[str, str | None], environ: Mapping[str, str]
     ) -> None:
-        self._held = held
-        self.devices = list(held.devices)
+        self._leased = leased
+        self.devices = list(leased.devices)
         self.changes = dict(changes)
         self.environ = changed(environ, changes)
 
     @property
     def ids(self) -> list[str]:
         """Ids of the devices."""
-        return [str(device.get("id")) for device in self.devices]
+        return [device["id"] for device in self.devices]
 
     def release(self) -> None:
         """Give the devices back. Can be called again."""
-        self._held.release()
+        self._leased.release()
 
-    def hand_on(self) -> None:
+    def keep_on_exec(self) -> None:
         """Let the lease outlive ``os.execve`` in this process; it then ends with the command."""
-        self._held.hand_on()
+        self._leased.keep_on_exec()
 
     def __enter__(self) -> Lease:
         return self
@@ -87,11 +86,11 @@ def lease(
     memory: str | int | None = None,
     share: bool = False,
     wait: float | bool = False,
-    consumer: str | None = None,
-    report: Any = None,
+    runtime: str | None = None,
+    report: Report | Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
-    measure: Callable[[], Any] | None = None,
+    measure: Callable[[], Report | Mapping[str, Any]] | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Lease:
     """Lease devices that nobody else leases, and say how to confine a process to them.
@@ -99,20 +98,21 @@ def lease(
     `count` devices (1 when nothing else is said), or those that `wanted` names: numbers, UUIDs,
     ids as `select` reads them, or with `index` one group of a layout such as ``4x2``. Each must
     have `memory` (bytes or ``20GiB``) free. With `share`, others that share may use them too.
-    `wait`: False to fail at once, True to wait for ever, or seconds. `report` and `environ` are
-    those of this process unless given; what `environ` hides is never handed out. `command` is
-    shown to others. After a wait for devices with `memory`, `measure` is called for a fresh
-    report, once a second until they have it; unless given it probes again where `report` was not
-    given. `versions` tells versions that change what to set (``{"tinygrad": "0.12.0"}``). This
-    process's own environment is not changed.
+    `wait`: False to fail at once, True to wait for ever, or seconds. `runtime` is whose numbers
+    count (``cuda``). `report` and `environ` are those of this process unless given; what `environ`
+    hides is never handed out. `command` is shown to others. After a wait for devices with `memory`,
+    `measure` is called for a fresh report, once a second until they have it; unless given it
+    probes again where `report` was not given. `versions` are versions that change what to set
+    (``{"tinygrad": "0.12.0"}``). This process's own environment is not changed.
 
-    Raises `SelectionError` (code ``busy`` when others hold the devices) and `LeaseError`.
+    Raises `SelectionError` (code ``busy`` when others lease the devices) and `LeaseError`;
+    `TypeError` or `ValueError` for a `report` that is none.
     """
     if os.name != "posix":
-        raise LeaseError("leases need the file locks of Linux or macOS")
-    from probe_core.leasing.keys import HELD, note_held
+        raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
+    from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
     from probe_core.leasing.plan import Request, obtain
-    from probe_core.selection.candidates import document_of
+    from probe_core.selection.document import report_document
     from probe_core.selection.environment import confine
 
     if report is None:
@@ -121,9 +121,9 @@ def lease(
         report = probe()
         measure = measure or (lambda: probe(refresh=True))
     own = dict(os.environ if environ is None else environ)
-    document = document_of(report)
-    request = Request(count, wanted, index=index, memory=memory, share=share, consumer=consumer)
+    document = report_document(report)
+    request = Request(count, wanted, index=index, memory=memory, share=share, runtime=runtime)
     seconds = None if wait is True else float(wait)
-    held = obtain(document, request, own, wait=seconds, command=command, measure=measure)
-    changes = confine(document, held.devices, own, versions=versions)
-    return Lease(held, {**changes, HELD: note_held(own, held.devices)}, own)
+    leased = obtain(document, request, own, wait=seconds, command=command, measure=measure)
+    changes = confine(document, leased.devices, own, versions=versions)
+    return Lease(leased, {**changes, OUTER_LEASE: outer_lease_value(own, leased.devices)}, own)

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["LeaseError"]
+__all__ = ["VARIABLE", "LeaseError"]
+
+VARIABLE = "PROBE_LEASES"
+"""Names the folder for leases."""
 
 
 class LeaseError(OSError):
-    """Leases cannot be kept: no folder for them, or what lies there cannot be trusted."""
+    """Leases cannot be kept: no folder for them, or what lies there cannot be trusted.
+
+    The message is for people. For code: `path` is the folder or file that the failure is about,
+    `variable` the environment variable that names another folder (each None where there is none).
+    """
+
+    def __init__(
+        self, message: str, *, path: str | None = None, variable: str | None = VARIABLE
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.variable = variable

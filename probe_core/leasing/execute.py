@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["CannotRun", "replace", "resolve"]
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
+"""Exit statuses of a shell (POSIX, 2.8.2 Exit Status for Commands)."""
+
 _SHELL = "/bin/sh"
+# CPython ignores these from its start on; `subprocess` restores the same (`restore_signals`).
+_IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ", "SIGXFZ")
 
 
 class CannotRun(Exception):
@@ -54,13 +59,13 @@ def _checked(path: str, command: str) -> str:
     return path
 
 
-def replace(path: str, words: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
     """Run the command in the place of this process; raises `CannotRun`.
 
     Signals that Python ignores are restored, since ignored ones are inherited; a locale variable
     that Python itself added (PEP 538) is taken out again.
     """
-    for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ"):
+    for name in _IGNORED_BY_PYTHON:
         number = getattr(signal, name, None)
         if number is not None:
             signal.signal(number, signal.SIG_DFL)
@@ -69,25 +74,24 @@ def replace(path: str, words: Sequence[str], environ: Mapping[str, str]) -> NoRe
             stream.flush()
     own = _without_coercion(environ)
     try:
-        os.execve(path, list(words), own)
+        os.execve(path, list(arguments), own)
     except OSError as error:
-        problem = _run_by_shell(path, words, own) if error.errno == _ENOEXEC else error
-        raise CannotRun(f"{words[0]}: {problem.strerror}", NOT_EXECUTABLE) from None
+        problem = _run_by_shell(path, arguments, own) if error.errno == errno.ENOEXEC else error
+        raise CannotRun(f"{arguments[0]}: {problem.strerror}", NOT_EXECUTABLE) from None
 
 
-_ENOEXEC = 8
-
-
-def _run_by_shell(path: str, words: Sequence[str], environ: Mapping[str, str]) -> OSError:
+def _run_by_shell(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> OSError:
     """Run a script without ``#!`` as execvp(3) and shells do; return why that failed."""
     try:
-        os.execve(_SHELL, [_SHELL, path, *words[1:]], environ)
+        os.execve(_SHELL, [_SHELL, path, *arguments[1:]], environ)
     except OSError as error:
         return error
 
 
 def _without_coercion(environ: Mapping[str, str]) -> dict[str, str]:
     own = dict(environ)
+    # PEP 538 puts one of these into the environment where the C locale was set, and children
+    # inherit it; what the process was started with tells whether that happened.
     if own.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8") and not own.get("LC_ALL"):
         try:
             with open("/proc/self/environ", "rb") as file:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from stat import S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 
-from probe_core.leasing.errors import LeaseError
+from probe_core.leasing.errors import VARIABLE, LeaseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Folder", "lease_folder"]
 
-VARIABLE = "PROBE_LEASES"
 _NAME = "probe-core"
 _SHARED = ("/run/lock", "/tmp", "/private/tmp")  # the last is macOS's, where /tmp is a link
+# Another user may have put anything into a shared folder: no link is followed, and a pipe without
+# a reader does not block.
 _OPEN = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _LONGEST = 200
+"""Characters of a lock file's name, below the 255 bytes that Linux and macOS allow (NAME_MAX)."""
+_TRIES = 1000
+"""Times that a file may vanish between being created and opened, before somebody means it."""
+_EVERYBODY, _SHARED_FOLDER, _OWN_FOLDER = 0o666, 0o1777, 0o700
 
 
 class Folder:
@@ -39,7 +44,8 @@ class Folder:
         except OSError as error:
             raise LeaseError(
                 f"the lease folder {path} cannot be used: {error.strerror}; "
-                f"name another one in {VARIABLE}"
+                f"name another one in {VARIABLE}",
+                path=path,
             ) from None
         self.path = path
 
@@ -55,7 +61,7 @@ class Folder:
         The file is everybody's to lock. It is created only where it is missing, since the kernel
         refuses O_CREAT on another user's file in a sticky folder (fs.protected_regular).
         """
-        for _ in range(1000):
+        for _ in range(_TRIES):
             try:
                 handle = os.open(name, _OPEN, dir_fd=self.fd)
             except FileNotFoundError:
@@ -71,12 +77,12 @@ class Folder:
 
     def _create(self, name: str) -> int:
         try:
-            handle = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self.fd)
+            handle = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, _EVERYBODY, dir_fd=self.fd)
         except FileExistsError:
             return -1
         except OSError as error:
             raise self._refusal(name, error.strerror) from None
-        os.fchmod(handle, 0o666)  # whatever the umask says
+        os.fchmod(handle, _EVERYBODY)  # whatever the umask says
         return handle
 
     def _read_only(self, name: str) -> int:
@@ -88,26 +94,29 @@ class Folder:
             raise self._refusal(name, error.strerror) from None
 
     def _checked(self, name: str, handle: int) -> int:
-        said = os.fstat(handle)
-        if S_ISREG(said.st_mode) and said.st_nlink <= 1:
+        status = os.fstat(handle)
+        # A second name may be a link that somebody made to a file of ours, to have it written.
+        if S_ISREG(status.st_mode) and status.st_nlink <= 1:
             return handle
         os.close(handle)
         raise self._refusal(name, "it is not a plain file")
 
-    def _refusal(self, name: str, why: str | None) -> LeaseError:
+    def _refusal(self, name: str, reason: str | None) -> LeaseError:
+        path = f"{self.path}/{name}"
         return LeaseError(
-            f"the lease file {self.path}/{name} cannot be used: {why}; "
-            f"ask its owner to remove it, or name another folder in {VARIABLE}"
+            f"the lease file {path} cannot be used: {reason}; "
+            f"ask its owner to remove it, or name another folder in {VARIABLE}",
+            path=path,
         )
 
     def same(self, name: str, handle: int) -> bool:
         """Return whether the open file still is the one of that name."""
         try:
-            now = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+            named = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except OSError:
             return False
-        here = os.fstat(handle)
-        return (now.st_dev, now.st_ino) == (here.st_dev, here.st_ino)
+        opened = os.fstat(handle)
+        return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
 
     def names(self) -> Iterator[str]:
         """Yield the names of the devices' lock files, sorted."""
@@ -119,17 +128,18 @@ class Folder:
 def lease_folder(environ: Mapping[str, str]) -> Folder:
     """Open the folder for leases, made if it is missing; raises `LeaseError`."""
     if os.name != "posix":
-        raise LeaseError("leases need the file locks of Linux or macOS")
+        raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
     named = environ.get(VARIABLE)
     if named:
         if not os.path.isabs(named):
-            raise LeaseError(f"{VARIABLE}={named!a} is no absolute path")
-        _make(named, 0o700)
+            raise LeaseError(f"{VARIABLE}={named!a} is no absolute path", path=named)
+        _make(named, _OWN_FOLDER)
         return Folder(named)
+    # One shared folder for all users, or they would not see each other's leases.
     for parent in _SHARED:
         path = f"{parent}/{_NAME}"
         if _open_to_all(parent):
-            _make(path, 0o1777)
+            _make(path, _SHARED_FOLDER)
             return Folder(path)
         if os.path.isdir(path):
             return Folder(path)
@@ -139,7 +149,7 @@ def lease_folder(environ: Mapping[str, str]) -> Folder:
         raise LeaseError(
             f"no folder for leases: {tried} are not open to all; name one in {VARIABLE}"
         )
-    _make(f"{own}/{_NAME}", 0o700)
+    _make(f"{own}/{_NAME}", _OWN_FOLDER)
     return Folder(f"{own}/{_NAME}")
 
 
@@ -159,7 +169,8 @@ def _make(path: str, mode: int) -> None:
         return
     except OSError as error:
         raise LeaseError(
-            f"the lease folder {path} cannot be made: {error.strerror}; name another in {VARIABLE}"
+            f"the lease folder {path} cannot be made: {error.strerror}; name another in {VARIABLE}",
+            path=path,
         ) from None
     fresh = Folder(path)
     try:

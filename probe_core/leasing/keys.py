@@ -7,14 +7,16 @@ from probe_core.leasing.folder import file_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
-__all__ = ["HELD", "Key", "held_here", "key_of", "note_held"]
+__all__ = ["OUTER_LEASE", "Key", "key_of", "outer_lease", "outer_lease_value"]
 
-HELD = "PROBE_LEASE"
+OUTER_LEASE = "PROBE_LEASE"
 """Names what an outer lease gave to this process: ``<depth>;<id>,<id>``."""
+
+_DEEPEST = 100
+"""Depth of leases within leases at which the variable counts as nonsense (a judgement)."""
 
 
 class Key:
@@ -27,43 +29,46 @@ class Key:
         self.whole = whole
 
 
-def stable_name(device: Device) -> str:
-    """Return the id by which every process names the device: PCI address, else the best other."""
-    ids = [str(i) for i in device.get("ids") or ()]
-    found = next((i for i in ids if i.startswith("pci:")), None)
-    return found or str(device.get("id") or (ids[0] if ids else "unknown"))
+def stable_name(device: DeviceDoc) -> str:
+    """Return the id by which every process names the device: PCI address, else the best other.
+
+    A library's UUID may be missing for one process and there for the next; the bus is always.
+    """
+    return next((name for name in device["ids"] if name.startswith("pci:")), device["id"])
 
 
-def key_of(device: Device, every: Sequence[Device], held: Mapping[str, int]) -> Key:
+def key_of(device: DeviceDoc, installed: Sequence[DeviceDoc], outer: Mapping[str, int]) -> Key:
     """Return the device's lock files.
 
     A partition takes its GPU's lock in share, so that nobody can lease the whole meanwhile.
-    `held` maps what an outer lease holds to its depth: within it, leases of the next depth are
-    taken, so that a command under ``probe exec`` can hand its own devices on.
+    `outer` maps what an outer lease gave to its depth: within it, leases of the next depth are
+    taken, so that a command under ``probe exec`` can lease its own devices to others.
     """
-    name = stable_name(device)
-    parent = device.get("parent")
-    whole = None
-    if parent:
-        names = [one for one in every if parent in (one.get("id"), *(one.get("ids") or ()))]
-        above = stable_name(names[0]) if names else str(parent)
-        # A partition's own PCI address is its GPU's: only its own id tells it apart.
-        name = str(device.get("id"))
-        whole = None if above in held else file_name(above)
-    depth = held.get(name, held.get(stable_name(device)) if not parent else None)
-    return Key(file_name(f"{name}+{depth}" if depth else name), whole)
+    parent = device["parent"]
+    if not parent:
+        name = stable_name(device)
+        return Key(_lock_file(name, outer.get(name)), None)
+    gpus = [gpu for gpu in installed if parent == gpu["id"] or parent in gpu["ids"]]
+    whole = stable_name(gpus[0]) if gpus else parent
+    # A partition's own PCI address is its GPU's: only its own id tells it apart.
+    own = _lock_file(device["id"], outer.get(device["id"]))
+    return Key(own, None if whole in outer else file_name(whole))
 
 
-def held_here(environ: Mapping[str, str]) -> dict[str, int]:
+def _lock_file(name: str, depth: int | None) -> str:
+    return file_name(f"{name}+{depth}" if depth else name)
+
+
+def outer_lease(environ: Mapping[str, str]) -> dict[str, int]:
     """Return the names of the devices that an outer lease gave to this process, with its depth."""
-    depth, _, names = environ.get(HELD, "").partition(";")
-    if not (depth.isascii() and depth.isdigit()) or not 0 < int(depth[:3]) < 100:
+    depth, _, names = environ.get(OUTER_LEASE, "").partition(";")
+    if not (depth.isascii() and depth.isdigit()) or not 0 < int(depth[:3]) < _DEEPEST:
         return {}
     return {name: int(depth[:3]) for name in names.split(",") if name}
 
 
-def note_held(environ: Mapping[str, str], devices: Iterable[Device]) -> str:
-    """Return the value that tells a command what it was given."""
-    depth = max(held_here(environ).values(), default=0) + 1
-    names = [str(one.get("id")) if one.get("parent") else stable_name(one) for one in devices]
+def outer_lease_value(environ: Mapping[str, str], devices: Iterable[DeviceDoc]) -> str:
+    """Return the value of `OUTER_LEASE` for a command that is given these devices."""
+    depth = max(outer_lease(environ).values(), default=0) + 1
+    names = [device["id"] if device["parent"] else stable_name(device) for device in devices]
     return f"{depth};{','.join(names)}"

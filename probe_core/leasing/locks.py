@@ -14,7 +14,11 @@ from time import monotonic, sleep
 __all__ = ["POLL_S", "take", "try_take"]
 
 POLL_S = 0.005
-"""Seconds between two looks, where the kernel cannot be asked to wait for several locks at once."""
+"""Seconds between two looks, where the kernel cannot be asked to wait for several locks at once:
+nobody notices 5 ms before a model loads (a judgement)."""
+
+_QUEUE_POLLS = 4
+"""Looks of the queue's head for one of those behind it, whose turn comes later anyway."""
 
 
 def try_take(handle: int, *, share: bool = False) -> bool:
@@ -40,10 +44,10 @@ def take(handle: int, *, deadline: float | None) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX)
         return True
     while not try_take(handle):
-        left = deadline - monotonic()
-        if left <= 0:
+        remaining = deadline - monotonic()
+        if remaining <= 0:
             return False
-        sleep(min(4 * POLL_S, left))
+        sleep(min(_QUEUE_POLLS * POLL_S, remaining))
     return True
 
 

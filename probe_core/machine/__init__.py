@@ -18,12 +18,18 @@ __all__ = ["Machine"]
 READ_LIMIT = 1 << 20
 """Bytes read from one file at most: no file of /proc or /sys that matters here is longer."""
 
+_COPIES = 8
+"""Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
+
+_PIECE = 64 << 10
+"""Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
+
 _OS_NAMES = {"darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 _ARCHES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
 
 
 class Machine:
-    """One machine to look at; immutable.
+    """One machine to look at; immutable, and comparable by value. It can be pickled and copied.
 
     `root` is a folder that stands for ``/``. `environ` defaults to a copy of this process's
     environment on the live machine and to nothing on a recorded one. `os` is ``linux``, ``darwin``
@@ -81,7 +87,7 @@ class Machine:
         """
         try:
             raw = self.read_bytes(path, limit)
-        except (OSError, ValueError):  # ValueError: a path with a NUL, built of another file's text
+        except (OSError, ValueError):  # ValueError: a path with a NUL, made from a file's text
             return None
         return raw.decode("utf-8", "replace").strip("\0 \t\r\n")
 
@@ -115,6 +121,18 @@ class Machine:
             return ""
         return real if self.live else "/" + real[len(os.path.realpath(self.root)) :].lstrip("/")
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Machine):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        root, os, arch, environ = self._key()
+        return hash((root, os, arch, frozenset(environ.items())))
+
+    def _key(self) -> tuple[str, str, str, Mapping[str, str]]:
+        return self.root, self.os, self.arch, self.environ
+
     def __repr__(self) -> str:
         return f"Machine({self.root!r}, os={self.os!r}, arch={self.arch!r})"
 
@@ -131,7 +149,7 @@ def _read(handle: int, limit: int) -> bytes:
     """Read up to `limit` bytes: /proc and /sys files may come in several pieces."""
     pieces, size = [], 0
     while size < limit:
-        piece = os.read(handle, min(65536, limit - size))
+        piece = os.read(handle, min(_PIECE, limit - size))
         if not piece:
             break
         pieces.append(piece)
@@ -140,8 +158,8 @@ def _read(handle: int, limit: int) -> bytes:
 
 
 def _live_environ() -> dict[str, str]:
-    # Another thread may change the environment while it is copied.
-    for _ in range(8):
+    # Another thread may change the environment while it is copied: dict() then raises RuntimeError.
+    for _ in range(_COPIES):
         try:
             return dict(os.environ)
         except RuntimeError:

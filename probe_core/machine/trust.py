@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["allowed", "untrusted"]
 
 MAX_FILES = 1024
+"""Names of one package's folder that are looked at. A judgement: the largest of ours has 18."""
+
 _CODE = (".py", ".pyc", ".so", ".json")
 
 
@@ -29,8 +31,8 @@ def untrusted(files: Iterable[str]) -> str | None:
         return None
     checked: set[str] = set()
     for path in files:
-        for way in (os.path.abspath(path), os.path.realpath(path)):
-            if reason := _writable_by_others(way, checked):
+        for name in (os.path.abspath(path), os.path.realpath(path)):
+            if reason := _writable_by_others(name, checked):
                 return f"running as root, and {reason}"
     return None
 
@@ -91,7 +93,7 @@ def _open_to_others(path: str, status: os.stat_result) -> str | None:
 
 
 def _has_access_list(path: str) -> bool:
-    """Return whether more than owner, group and others have rights; they show as the group's."""
+    """Return whether others have rights by a list, which `ls` shows as the group's rights."""
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
     except (AttributeError, OSError):  # not Linux, or none
@@ -106,9 +108,9 @@ def allowed(distribution: str, version: str, allow: tuple[str, ...] | None) -> s
     if allow is None:
         return None
     for entry in allow:
-        name, _, wanted = entry.partition("==")
+        name, _, pinned = entry.partition("==")
         if _normal(name) == _normal(distribution):
-            if not wanted or wanted.strip() == version:
+            if not pinned or pinned.strip() == version:
                 return None
             return f"the allowlist wants {entry}, installed is {version or 'unknown'}"
     return f"{distribution or 'it'} is not on the allowlist"

@@ -1,13 +1,20 @@
-"""A device of the report, its memory, its peaks and the chip it is."""
+"""Devices and what belongs to them, as frozen values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from probe_core.model.plain import EMPTY, build
+from probe_core.model.fields import FIELDS
+from probe_core.model.frozen import EMPTY, FrozenTable
+from probe_core.model.parts import CHIP, MEMORY, PEAK
+from probe_core.model.views import view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, VisibilityDoc
 
 __all__ = ["ChipRef", "Device", "Memory", "Peak", "device_of"]
 
@@ -16,153 +23,169 @@ __all__ = ["ChipRef", "Device", "Memory", "Peak", "device_of"]
 class Memory:
     """A device's memory, in bytes."""
 
+    # begin generated: Memory
     kind: str | None = None
-    """``dedicated``, ``unified`` (shared with the CPU) or ``shared`` (the system's own)."""
+    """dedicated, unified (shared with the CPU) or shared (the system's own)."""
     total: int | None = None
-    """All of it, with what the driver reserves."""
+    """All of it, with what the driver reserves, in bytes."""
     free: int | None = None
-    """What the driver says is free now."""
+    """What the driver says is free now, in bytes."""
     usable: int | None = None
-    """What a program could take now."""
+    """What a program could take, in bytes."""
     used: int | None = None
-    """What the driver says is in use now."""
+    """What the driver says is in use now, in bytes."""
     parts: Mapping[str, int] = EMPTY
-    """Parts with their own sources: ``vram``, ``gtt``, ``system``, ``limit``, ``reserved``."""
+    """Parts with their own sources: vram, gtt, system, limit, reserved, in bytes."""
+
+    # end generated
 
 
 @attrs.frozen
 class Peak:
     """One theoretical peak; a number without these keys means nothing."""
 
+    # begin generated: Peak
     dtype: str
-    """What is multiplied: ``fp64``, ``fp32``, ``tf32``, ``bf16``, ``fp16``, ``int8`` …"""
+    """What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …."""
     path: str
-    """``vector`` or ``matrix`` units."""
+    """Which units: vector or matrix."""
     accumulate: str
     """What products are summed in."""
     sparsity: str
-    """``dense`` or ``sparse``."""
+    """dense, or sparse where hardware skips zeros."""
     clock: str
-    """Which clock: ``boost``, ``matrix``, ``base``, ``max`` (an upper bound), ``current``."""
+    """Which clock: boost, matrix, base, max (an upper bound), current, published …."""
     tflops: float
-    """10^12 operations per second, an FMA counting as two; TOPS for integers."""
+    """10^12 operations per second, an FMA counting as two; TOPS for integers, in TFLOPS or
+    TOPS."""
     source: str
     """How the number came about, and from which documents."""
     confidence: str = "derived"
-    """``vendor``, ``derived``, ``measured`` or ``community``; ``reported`` by a prober."""
+    """vendor, derived, measured, community, or reported by a prober."""
     variant: str | None = None
-    """``single`` (no dual issue) or ``packed`` where a chip has both."""
+    """single (no dual issue) or packed, where a chip has both."""
     mhz: float | None = None
-    """The clock's frequency in MHz."""
+    """The clock's frequency, in MHz."""
     low: float | None = None
-    """The figure at the lowest boost clock that the vendor allows in laptops."""
+    """The figure at the lowest boost clock that the vendor allows in laptops, in TFLOPS or
+    TOPS."""
     published: float | None = None
-    """The vendor's own figure for the same key."""
+    """The vendor's own figure for the same key, in TFLOPS or TOPS."""
+
+    # end generated
 
 
 @attrs.frozen
 class ChipRef:
     """Which chip of chipdb a device is, and how sure that is."""
 
+    # begin generated: ChipRef
     id: str | None = None
-    """The chip's id in chipdb (``nvidia/geforce-rtx-4090``)."""
+    """The chip's id in chipdb (nvidia/geforce-rtx-4090)."""
     name: str | None = None
     """The chip's name in chipdb."""
     by: str | None = None
-    """Which key matched: ``pci``, ``pci-subsystem``, ``dt``, ``name``, ``parent``, ``host`` …"""
+    """Which key matched: pci-subsystem, pci-revision, pci, gpu-id, dt, name, parent, host …."""
     confidence: str | None = None
-    """``high``, ``medium`` or ``low``."""
+    """high, medium or low."""
     candidates: tuple[str, ...] = ()
     """Ids of the chips it may be, when nothing told them apart."""
     conflicts: tuple[str, ...] = ()
     """Sentences about keys that name other chips."""
-    nominal: Mapping[str, Any] | None = None
-    """Units and peaks of the full chip, where the device has fewer units."""
+    nominal: Mapping[str, Json] | None = None
+    """Units and peaks (TFLOPS, TOPS) of the full chip, where the device has fewer units."""
+
+    # end generated
 
 
 @attrs.frozen
 class Device:
     """One physical device, or one partition of one."""
 
+    # begin generated: Device
     id: str
-    """The best of `ids`."""
+    """The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n."""
     kind: str
-    """``gpu``, ``npu``, ``accelerator``, ``cpu`` or ``display``."""
+    """gpu, npu, accelerator, cpu, or display (cannot compute)."""
     ids: tuple[str, ...] = ()
-    """Strong ids: PCI address, vendor UUID, device-tree path."""
+    """Strong ids, best first: what joins the sightings of one device."""
     vendor: str | None = None
-    """``nvidia``, ``amd``, ``intel``, ``apple``, ``arm`` …"""
+    """Vendor in one lower-case word: nvidia, amd, intel, apple, arm …."""
     name: str | None = None
     """Marketing name as the driver, else chipdb, gives it."""
     chip: ChipRef = ChipRef()
-    """The chip it is."""
+    """Which chip of chipdb it is."""
     arch: str | None = None
-    """Architecture family: ``ada``, ``cdna3`` …"""
+    """Architecture family: ada, cdna3, zen5 … (kinds of cores joined by +)."""
     units: int | None = None
     """SMs, CUs, EUs or cores of this device."""
     cores: int | None = None
-    """CUDA cores or stream processors."""
+    """CUDA cores, stream processors or other fp32 lanes of this device."""
     threads: int | None = None
     """Hardware threads of a CPU."""
-    pci: Mapping[str, str] | None = None
-    """``id``, ``subsystem``, ``revision`` and ``class``, in hex."""
+    pci: PciDoc | None = None
+    """id, subsystem, revision and class, in lower-case hexadecimal."""
     dt: tuple[str, ...] = ()
     """Device-tree compatibles, most specific first."""
     gpu_id: str | None = None
-    """Id register."""
+    """Value of the GPU's id register, as vendor:0xvalue."""
     gfx: str | None = None
-    """AMD's ISA target."""
+    """AMD's ISA target: gfx1100."""
     compute_capability: str | None = None
-    """NVIDIA's."""
+    """NVIDIA's compute capability: 8.9."""
     clocks: Mapping[str, float] = EMPTY
-    """Clocks in MHz, each by its kind."""
+    """Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz, in
+    MHz."""
     memory: Memory = Memory()
     """Its memory."""
     peaks: tuple[Peak, ...] = ()
     """Every known peak."""
     fp32: float | None = None
-    """TFLOPS: dense, vector."""
+    """Dense, vector, in TFLOPS."""
     fp16: float | None = None
-    """TFLOPS: dense, the fastest path accumulating in fp32, else the fp16 vector path."""
+    """Dense, the fastest path that accumulates in fp32, else the fp16 vector path, in TFLOPS."""
     int8: float | None = None
-    """TOPS: dense, the fastest path."""
+    """Dense, the fastest path, in TOPS."""
     bandwidth: float | None = None
-    """Of its memory, in bytes per second."""
+    """Memory bandwidth, in bytes per second."""
     bus_width_bits: int | None = None
-    """Width of its memory bus."""
+    """Width of the memory bus, in bits."""
     driver: Mapping[str, str] | None = None
-    """``name``, ``version`` and vendor versions such as ``cuda``."""
+    """name, version, and versions of the vendor's own (cuda, rocm)."""
     backends: tuple[str, ...] = ()
-    """Runtimes that can use it: ``cuda``, ``hip``, ``cpu`` …"""
+    """Runtimes that can use it: cuda, hip, cpu …."""
     power_state: str | None = None
-    """``active``, ``suspended`` …"""
+    """active, suspended, off … as the kernel says it."""
     numa_node: int | None = None
-    """The NUMA node it hangs on."""
+    """The NUMA node it is attached to."""
     parent: str | None = None
-    """Id of the device it is a part of."""
-    share: Mapping[str, Any] | None = None
-    """Its share of the parent."""
-    links: tuple[Mapping[str, Any], ...] = ()
+    """Id of the device that this one is a part of."""
+    share: Mapping[str, float] | None = None
+    """This part's share of the parent: units of how many."""
+    links: tuple[LinkDoc, ...] = ()
     """PCIe, NVLink and XGMI links."""
     node_index: Mapping[str, int] = EMPTY
-    """Ordinals in the driver's own lists (``nvml``, ``drm_card``, ``kfd``): for people."""
+    """Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people, never for
+    matching."""
     processes: int | None = None
     """Compute processes that use it now."""
-    cpu: Mapping[str, Any] | None = None
-    """A CPU's identity, flags and kinds of cores."""
-    visibility: Mapping[str, Mapping[str, Any]] = EMPTY
-    """Consumer → ``visible``, ``index``, ``reason``, ``variable``."""
+    cpu: Mapping[str, Json] | None = None
+    """A CPU's identity (vendor_id, family, model, stepping, implementer, part), flags that decide
+    peaks, and kinds of cores (clusters)."""
+    visibility: Mapping[str, VisibilityDoc] = EMPTY
+    """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
     unknown: Mapping[str, str] = EMPTY
-    """Field → why it is not known."""
+    """Field (memory.total) to the reason why it is not known."""
     sources: Mapping[str, str] = EMPTY
-    """Field → who said it."""
-    others: Mapping[str, Any] = EMPTY
-    """Field → what other probers said instead."""
+    """Field to its source: a prober, chipdb, node or derived."""
+    others: Mapping[str, Sequence[OtherDoc]] = EMPTY
+    """Field to what other probers report for it."""
     seen_by: tuple[str, ...] = ()
-    """Probers that saw it, best first."""
-    extra: Mapping[str, Any] = EMPTY
-    """What a prober added for people."""
+    """Probers that detected it, best first."""
+    extra: Mapping[str, Json] = EMPTY
+    """What a prober adds for people; no promise about its form."""
 
+    # end generated
     def peak(self, dtype: str, path: str = "matrix", accumulate: str | None = None) -> Peak | None:
         """Return the fastest dense peak of this kind, or None."""
         fitting = [
@@ -174,15 +197,12 @@ class Device:
         return max(fitting, key=lambda peak: peak.tflops, default=None)
 
 
-def device_of(data: Mapping[str, Any]) -> Device:
-    """Return the view of a device of a document; raises `TypeError` without id or kind."""
-    device: Device = build(Device, data)
+def device_of(table: FrozenTable) -> Device:
+    """Return the view of a device of a frozen document."""
+    device = view(Device, table, FIELDS)
     return attrs.evolve(
         device,
-        chip=build(ChipRef, data.get("chip")),
-        memory=build(Memory, data.get("memory")),
-        peaks=tuple(build(Peak, peak) for peak in data.get("peaks") or ()),
-        # null in a document means the same as an absent table
-        clocks=device.clocks or EMPTY,
-        node_index=device.node_index or EMPTY,
+        chip=view(ChipRef, table.get("chip") or EMPTY, CHIP),
+        memory=view(Memory, table.get("memory") or EMPTY, MEMORY),
+        peaks=tuple(view(Peak, peak, PEAK) for peak in table.get("peaks") or ()),
     )

@@ -1,211 +1,301 @@
-"""A device's fields, each with its check: what a value must be to be believed."""
+"""THE table of a device's fields.
+
+Validation of what probers report, the order in the report, merging, filling of static reports,
+the JSON Schema, the reference pages, the TypedDicts in `document` and the classes in `device` all
+follow from it, or are tested equal to it. To add a field is to add an entry here, and to run
+``python docs/generate.py``.
+"""
 
 from __future__ import annotations
 
-from probe_core.model.ids import normalise_id
+from probe_core.model.field import LINKS, TABLE, UNION, by_name
+from probe_core.model.field import Field as F
 from probe_core.model.kinds import KINDS
-from probe_core.unencodable import INVALID
-from probe_core.wording import clean_text
+from probe_core.model.parts import (
+    CHIP,
+    LINK,
+    MEMORY,
+    OTHER,
+    PCI,
+    PEAK,
+    SHARE,
+    SIGHT,
+    Link,
+    Peak,
+)
+from probe_core.model.values import (
+    Choice,
+    DeviceId,
+    FreeTable,
+    Ids,
+    Items,
+    Number,
+    TableOf,
+    Text,
+    Word,
+)
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+__all__ = ["FIELDS"]
 
-    Check = Callable[[Any], Any]
+COUNT = Number(1, 1_000_000, whole=True)
+MHZ = Number(1, 100_000)
+"""A clock above 100 GHz is one in kHz or Hz that was not converted."""
 
-__all__ = ["FIELDS", "KINDS", "MAX_IDS", "MAX_MEMORY", "MIB", "Rejected", "reason_of", "shown"]
+RATE = Number(0, 1e7)
+ORDINAL = Number(0, 1_000_000, whole=True)
 
-MIB = 1 << 20
-MAX_MEMORY = 64 << 40
-MAX_IDS = 64
-
-
-class Rejected(ValueError):
-    """A value that cannot be true; the message says why."""
-
-
-def reason_of(value: dict[str, Any]) -> str:
-    """Return why the encoder marked a value as none of JSON's."""
-    return str(value.get(INVALID, "a table"))
-
-
-def shown(value: object) -> str:
-    """Return a value for a sentence."""
-    if isinstance(value, dict):
-        return clean_text(reason_of(value), 200)
-    return clean_text(f"{type(value).__name__} {value!r}", 80)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Rejected(f"expected text, found {shown(value)}")
-    text = clean_text(value).strip()
-    if not text:
-        raise Rejected("it is empty")
-    return text
-
-
-def _word(value: Any) -> str:
-    return _text(value).lower()
-
-
-def _number(low: float, high: float, *, whole: bool = False) -> Check:
-    def check(value: Any) -> Any:
-        if type(value) not in (int, float):
-            raise Rejected(f"expected a number, found {shown(value)}")
-        if not low <= value <= high:
-            text = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
-            raise Rejected(f"{text} is not between {low:.6g} and {high:.6g}")
-        if whole and value != int(value):
-            raise Rejected(f"expected a whole number, found {value}")
-        return int(value) if whole else value
-
-    return check
-
-
-def _list(check: Check, limit: int = MAX_IDS) -> Check:
-    def check_list(value: Any) -> list[Any]:
-        if not isinstance(value, list):
-            raise Rejected(f"expected a list, found {shown(value)}")
-        if len(value) > limit:
-            raise Rejected(f"more than {limit} entries")
-        return [check(item) for item in value]
-
-    return check_list
-
-
-def _ids(value: Any) -> list[str]:
-    if not isinstance(value, list) or not value:
-        raise Rejected(f"expected a list of ids, found {shown(value)}")
-    ids = list(dict.fromkeys(_id(item) for item in value[:MAX_IDS]))
-    addresses = [one for one in ids if one.startswith("pci:")]
-    if len(addresses) > 1:  # it would make two devices of others into one
-        raise Rejected(f"one device has one PCI address, found {', '.join(addresses)}")
-    return ids
-
-
-def _id(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Rejected(f"an id must be text, found {shown(value)}")
-    try:
-        return normalise_id(value)
-    except ValueError as error:
-        raise Rejected(clean_text(str(error))) from None
-
-
-def _kind(value: Any) -> str:
-    if value not in KINDS:
-        raise Rejected(f"expected one of {', '.join(KINDS)}, found {shown(value)}")
-    return str(value)
-
-
-def _choice(*choices: str) -> Check:
-    def check(value: Any) -> str:
-        if value not in choices:
-            raise Rejected(f"expected one of {', '.join(choices)}, found {shown(value)}")
-        return str(value)
-
-    return check
-
-
-def _link(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or INVALID in value:
-        raise Rejected(f"a link must be a table, found {shown(value)}")
-    link = {clean_text(k, 40): _free(v) for k, v in list(value.items())[:24]}
-    if "kind" not in link:
-        raise Rejected("a link needs a kind")
-    if isinstance(link.get("peer"), str):
-        link["peer"] = _id(link["peer"])
-    return link
-
-
-def _free(value: Any, depth: int = 0) -> Any:
-    """Return small free JSON with safe text, or raise `Rejected`."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 64:
-            raise Rejected("a whole number beyond 64 bits")
-        return value
-    if isinstance(value, float):
-        if value - value != 0.0:
-            raise Rejected(f"{value} is not finite")
-        return value
-    if not isinstance(value, (dict, list, tuple)):
-        raise Rejected(f"not plain data: {shown(value)}")
-    if depth >= 4 or INVALID in value or len(value) > MAX_IDS:
-        raise Rejected(f"not small plain data: {shown(value)}")
-    if isinstance(value, dict):
-        return {clean_text(k, 80): _free(v, depth + 1) for k, v in value.items()}
-    return [_free(v, depth + 1) for v in value]
-
-
-def _free_table(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Rejected(f"expected a table, found {shown(value)}")
-    table: dict[str, Any] = _free(value)
-    return table
-
-
-def _peak(value: Any) -> dict[str, Any]:
-    table = _free(value)
-    wanted = {"dtype", "path", "accumulate", "sparsity", "clock", "tflops", "source"}
-    if not isinstance(table, dict) or not wanted <= set(table):
-        raise Rejected(f"a peak needs {', '.join(sorted(wanted))}")
-    _number(1e-6, 1e7)(table["tflops"])
-    return {**table, "confidence": table.get("confidence", "reported")}
-
-
-_BYTES = _number(0, MAX_MEMORY, whole=True)
-_TOTAL = _number(MIB, MAX_MEMORY, whole=True)
-_MHZ = _number(1, 100_000)
-_COUNT = _number(1, 1_000_000, whole=True)
-
-FIELDS: dict[str, Any] = {
-    "ids": _ids,
-    "kind": _kind,
-    "vendor": _word,
-    "name": _text,
-    "pci": {"id": _word, "subsystem": _word, "revision": _word, "class": _word},
-    "dt": _list(_text),
-    "gpu_id": _word,
-    "compute_capability": _text,
-    "gfx": _word,
-    "arch": _word,
-    "units": _COUNT,
-    "cores": _COUNT,
-    "threads": _COUNT,
-    "clocks": {"*": _MHZ},
-    "bus_width_bits": _COUNT,
-    "bandwidth": _number(1e6, 1e15),
-    "memory": {
-        "kind": _choice("dedicated", "shared", "unified"),
-        "total": _TOTAL,
-        "free": _BYTES,
-        "used": _BYTES,
-        "usable": _BYTES,
-        "parts": lambda value: _parts(value),
-    },
-    "driver": {"*": _text},
-    "backends": _list(_word),
-    "power_state": _word,
-    "numa_node": _number(0, 4096, whole=True),
-    "parent": lambda value: _ids([value])[0],
-    "share": {"units": _COUNT, "of": _COUNT, "*": _number(0, 1e12)},
-    "links": _list(_link, 256),
-    "node_index": {"*": _number(0, 1_000_000, whole=True)},
-    "processes": _number(0, 1_000_000, whole=True),
-    "peaks": _list(_peak),
-    "cpu": lambda value: _free_table(value),
-    "extra": lambda value: _free_table(value),
-}
-"""A device's fields, each with its check; a table of checks stands for a nested table."""
-
-
-def _parts(value: Any) -> dict[str, int]:
-    if not isinstance(value, dict) or INVALID in value or len(value) > 16:
-        raise Rejected(f"expected a table of bytes, found {shown(value)}")
-    return {clean_text(name, 40): _BYTES(part) for name, part in value.items() if part is not None}
+FIELDS = by_name(
+    (
+        F(
+            "id",
+            DeviceId(least=3),
+            "The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n",
+            reported=False,
+            always=True,
+            nullable=False,
+            required=True,
+        ),
+        F(
+            "ids",
+            Ids(),
+            "Strong ids, best first: what joins the sightings of one device",
+            always=True,
+            nullable=False,
+            empty=[],
+        ),
+        F(
+            "kind",
+            Choice(*KINDS),
+            "gpu, npu, accelerator, cpu, or display (cannot compute)",
+            always=True,
+            nullable=False,
+            required=True,
+        ),
+        F(
+            "vendor",
+            Word(),
+            "Vendor in one lower-case word: nvidia, amd, intel, apple, arm …",
+            always=True,
+        ),
+        F("name", Text(), "Marketing name as the driver, else chipdb, gives it", always=True),
+        F(
+            "chip",
+            FreeTable(),
+            "Which chip of chipdb it is",
+            reported=False,
+            always=True,
+            nullable=False,
+            empty={},
+            fields=CHIP,
+            shape="chip",
+        ),
+        F(
+            "arch",
+            Word(),
+            "Architecture family: ada, cdna3, zen5 … (kinds of cores joined by +)",
+            always=True,
+        ),
+        F("units", COUNT, "SMs, CUs, EUs or cores of this device", unit="count", always=True),
+        F(
+            "cores",
+            COUNT,
+            "CUDA cores, stream processors or other fp32 lanes of this device",
+            unit="count",
+        ),
+        F("threads", COUNT, "Hardware threads of a CPU", unit="count"),
+        F(
+            "pci",
+            FreeTable(),
+            "id, subsystem, revision and class, in lower-case hexadecimal",
+            always=True,
+            fields=PCI,
+            merge=TABLE,
+        ),
+        F(
+            "dt",
+            Items(Text()),
+            "Device-tree compatibles, most specific first",
+            nullable=False,
+            empty=[],
+            merge=UNION,
+        ),
+        F("gpu_id", Word(), "Value of the GPU's id register, as vendor:0xvalue"),
+        F("gfx", Word(), "AMD's ISA target: gfx1100"),
+        F("compute_capability", Text(), "NVIDIA's compute capability: 8.9"),
+        F(
+            "clocks",
+            TableOf(MHZ),
+            "Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz",
+            unit="MHz",
+            empty={},
+            merge=TABLE,
+        ),
+        F(
+            "memory",
+            FreeTable(),
+            "Its memory",
+            always=True,
+            nullable=False,
+            empty={},
+            fields=MEMORY,
+            shape="memory",
+            merge=TABLE,
+        ),
+        F(
+            "peaks",
+            Items(Peak()),
+            "Every known peak",
+            always=True,
+            nullable=False,
+            empty=[],
+            fields=PEAK,
+            shape="peak",
+        ),
+        F("fp32", RATE, "Dense, vector", unit="TFLOPS", reported=False, always=True),
+        F(
+            "fp16",
+            RATE,
+            "Dense, the fastest path that accumulates in fp32, else the fp16 vector path",
+            unit="TFLOPS",
+            reported=False,
+            always=True,
+        ),
+        F("int8", RATE, "Dense, the fastest path", unit="TOPS", reported=False, always=True),
+        F(
+            "bandwidth",
+            Number(1e6, 1e15),
+            "Memory bandwidth",
+            unit="bytes per second",
+            always=True,
+        ),
+        F("bus_width_bits", COUNT, "Width of the memory bus", unit="bits"),
+        F(
+            "driver",
+            TableOf(Text()),
+            "name, version, and versions of the vendor's own (cuda, rocm)",
+            always=True,
+            merge=TABLE,
+        ),
+        F(
+            "backends",
+            Items(Word()),
+            "Runtimes that can use it: cuda, hip, cpu …",
+            always=True,
+            nullable=False,
+            empty=[],
+            merge=UNION,
+        ),
+        F(
+            "power_state",
+            Word(),
+            "active, suspended, off … as the kernel says it",
+            always=True,
+            volatile=True,
+        ),
+        F(
+            "numa_node",
+            Number(0, 4096, whole=True),
+            "The NUMA node it is attached to",
+            unit="ordinal",
+        ),
+        F("parent", DeviceId(), "Id of the device that this one is a part of", always=True),
+        F(
+            "share",
+            TableOf(Number(0, 1e12)),
+            "This part's share of the parent: units of how many",
+            unit="count",
+            fields=SHARE,
+            merge=TABLE,
+        ),
+        F(
+            "links",
+            Items(Link(), limit=256),
+            "PCIe, NVLink and XGMI links",
+            always=True,
+            nullable=False,
+            empty=[],
+            fields=LINK,
+            shape="link",
+            merge=LINKS,
+        ),
+        F(
+            "node_index",
+            TableOf(ORDINAL),
+            "Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people,"
+            " never for matching",
+            unit="ordinal",
+            empty={},
+            merge=TABLE,
+        ),
+        F(
+            "processes",
+            ORDINAL,
+            "Compute processes that use it now",
+            unit="count",
+            volatile=True,
+        ),
+        F(
+            "cpu",
+            FreeTable(),
+            "A CPU's identity (vendor_id, family, model, stepping, implementer, part), flags that"
+            " decide peaks, and kinds of cores (clusters)",
+            volatile=True,
+        ),
+        F(
+            "visibility",
+            TableOf(FreeTable()),
+            "Runtime (cuda, hip, vulkan …) to what it shows of this device",
+            reported=False,
+            always=True,
+            nullable=False,
+            empty={},
+            fields=SIGHT,
+            shape="sight",
+        ),
+        F(
+            "unknown",
+            TableOf(Text(least=1)),
+            "Field (memory.total) to the reason why it is not known",
+            always=True,
+            nullable=False,
+            empty={},
+        ),
+        F(
+            "sources",
+            TableOf(Text()),
+            "Field to its source: a prober, chipdb, node or derived",
+            reported=False,
+            always=True,
+            nullable=False,
+            empty={},
+        ),
+        F(
+            "others",
+            TableOf(Items(FreeTable())),
+            "Field to what other probers report for it",
+            reported=False,
+            always=True,
+            nullable=False,
+            empty={},
+            fields=OTHER,
+            shape="other",
+        ),
+        F(
+            "seen_by",
+            Items(Text(), least=1),
+            "Probers that detected it, best first",
+            reported=False,
+            always=True,
+            nullable=False,
+            empty=[],
+        ),
+        F(
+            "extra",
+            FreeTable(),
+            "What a prober adds for people; no promise about its form",
+            empty={},
+            merge=TABLE,
+        ),
+    )
+)
+"""Name to field, in the report's order."""

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-__all__ = ["normalise_id", "pci_id", "single", "strength"]
+__all__ = ["UUID_PREFIXES", "normalise_id", "pci_id", "single", "strength"]
 
-_UUID_OF = ("GPU", "MIG", "CPU", "NPU")
+UUID_PREFIXES = ("GPU", "MIG", "CPU", "NPU")
 """What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
 _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
 ID_LIMIT = 256
@@ -21,8 +21,8 @@ def normalise_id(text: str) -> str:
     NVML writes PCI domains with eight hex digits, sysfs with four: both are numbers, and are
     compared as such (``0000000F:01:00.0`` is ``pci:000f:01:00.0``; domains beyond ffff stay long).
     """
-    kind, colon, rest = text.partition(":")
-    if not colon or not rest.strip() or len(text) > ID_LIMIT:
+    kind, colon, value = text.partition(":")
+    if not colon or not value.strip() or len(text) > ID_LIMIT:
         raise ValueError(
             f"the id {text[:60]!r} is not `kind:value` of at most {ID_LIMIT} characters"
         )
@@ -30,15 +30,16 @@ def normalise_id(text: str) -> str:
         raise ValueError(f"the id {text[:60]!r} holds characters other than printable ASCII")
     kind = kind.lower()
     if kind == "pci":
-        return pci_id(rest)
-    return f"{kind}:{_uuid(rest) if kind == 'uuid' else rest}"
+        return pci_id(value)
+    return f"{kind}:{_uuid(value) if kind == 'uuid' else value}"
 
 
 def _uuid(text: str) -> str:
     """Return a UUID with its prefix's case kept and its hex digits in lower case."""
-    prefix, dash, rest = text.partition("-")
-    if dash and prefix.upper() in _UUID_OF:
-        return f"{prefix.upper()}-{rest.lower() if not rest.startswith('GPU-') else rest}"
+    prefix, dash, digits = text.partition("-")
+    if dash and prefix.upper() in UUID_PREFIXES:
+        # MIG-GPU-…/7/0, NVML's form before driver 470, holds the GPU's own UUID.
+        return f"{prefix.upper()}-{digits if digits.startswith('GPU-') else digits.lower()}"
     return text
 
 
@@ -53,8 +54,8 @@ def pci_id(address: str) -> str:
         number = int(function, 16)
     except ValueError:
         raise ValueError(f"{address[:60]!r} is no PCI address (dddd:bb:dd.f)") from None
-    known = dot and _ADDRESS.issuperset(address)
-    if not (known and domain < 1 << 32 and bus < 256 and device < 32 and number < 8):
+    well_formed = dot and _ADDRESS.issuperset(address)
+    if not (well_formed and domain < 1 << 32 and bus < 256 and device < 32 and number < 8):
         raise ValueError(f"{address[:60]!r} is no PCI address (dddd:bb:dd.f)")
     return f"pci:{domain:04x}:{bus:02x}:{device:02x}.{number:x}"
 
@@ -69,7 +70,7 @@ def single(identity: str) -> str | None:
 
     A device may have a UUID of its vendor's and others of Vulkan's or Level Zero's making.
     """
-    kind, _, rest = identity.partition(":")
+    kind, _, value = identity.partition(":")
     if kind == "uuid":
-        return kind if rest.startswith(tuple(f"{prefix}-" for prefix in _UUID_OF)) else None
+        return kind if value.startswith(tuple(f"{prefix}-" for prefix in UUID_PREFIXES)) else None
     return kind if kind == "pci" else None

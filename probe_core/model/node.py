@@ -4,108 +4,142 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["Decision", "Finding", "Node", "NodeMemory", "Outcome"]
+from probe_core.model.frozen import EMPTY, FrozenTable
+from probe_core.model.report_fields import NODE, NODE_MEMORY
+from probe_core.model.views import view
+
+__all__ = ["Decision", "Finding", "Node", "NodeMemory", "Outcome", "node_of"]
 
 
 @attrs.frozen
 class NodeMemory:
     """The system's memory, in bytes."""
 
+    # begin generated: NodeMemory
     total: int | None = None
-    """All of the machine's memory."""
+    """All of the machine's memory, in bytes."""
     available: int | None = None
-    """What can be taken now without swapping, within `limit`."""
+    """What can be taken now without swapping, within the limit, in bytes."""
     limit: int | None = None
-    """The smallest limit of the control groups this process is in; None without one."""
+    """The smallest limit of the cgroups this process is in; null without one, in bytes."""
+
+    # end generated
 
 
 @attrs.frozen
 class Node:
     """The machine itself."""
 
+    # begin generated: Node
     os: str | None = None
-    """``linux``, ``darwin`` or ``windows``."""
+    """linux, darwin, windows, or what Python calls the system."""
     kernel: str | None = None
     """Release of the kernel."""
     arch: str | None = None
-    """Architecture as ``uname -m`` names it: ``x86_64``, ``aarch64``."""
+    """Architecture as uname -m names it: x86_64, aarch64."""
     model: str | None = None
     """The board's or product's name, as firmware gives it."""
     memory: NodeMemory = NodeMemory()
     """The system's memory."""
+
+    # end generated
 
 
 @attrs.frozen
 class Outcome:
     """How one prober's run ended."""
 
+    # begin generated: Outcome
     prober: str
     """Its name."""
+    distribution: str
+    """The distribution that ships it, with version."""
     status: str
-    """One of `probe_core.isolation.run.STATUSES`."""
-    distribution: str = ""
-    """Who ships it, with version."""
+    """How it ended."""
     reason: str | None = None
-    """Why, for every status but ``ok``."""
+    """Why; never null unless the status is ok."""
     partial: bool = False
     """Whether devices arrived before it failed."""
     devices: int = 0
     """How many devices it reported."""
-    elapsed_ms: float = 0.0
-    """How long it took."""
+    elapsed_ms: float = 0
+    """How long it took, in milliseconds."""
     code: str | None = None
     """The prober's own word for why, for scripts."""
     fix: str | None = None
     """What would help."""
+    phase: str | None = None
+    """Where it failed: start (its process), import (its module) or call (its hook)."""
+    signal: str | None = None
+    """Name of the signal that killed its process: SIGSEGV."""
+    exit_status: int | None = None
+    """Status with which its process exited before it had answered."""
+    stuck_at: str | None = None
+    """The line that ran at the deadline: /path/prober.py:5 in probe_devices."""
     stderr: tuple[str, ...] = ()
-    """The last lines it wrote, when it failed."""
+    """The last lines that it wrote, when it failed."""
+
+    # end generated
 
 
 @attrs.frozen
 class Decision:
     """Whether a prober was run."""
 
+    # begin generated: Decision
     prober: str
     """Its name."""
-    selected: bool
+    distribution: str
+    """The distribution that ships it, with version."""
+    selected: bool = False
     """Whether it was run."""
-    distribution: str = ""
-    """Who ships it, with version."""
     cause: str | None = None
-    """Word for scripts: ``blocked``, ``when``, ``api``, ``shadowed``, ``trust`` …"""
+    """Word for scripts: blocked, when, api, shadowed, trust, active, veto, unkillable, rejected,
+    no-child."""
     reason: str | None = None
-    """Why not."""
+    """Why it was not run; null when it was."""
     priority: int = 100
-    """Its priority, after the settings."""
+    """Its priority from 1 to 999, after the settings."""
     deadline_s: float = 5.0
-    """Its deadline in seconds, after the settings."""
+    """Its deadline, after the settings, in seconds."""
     active: bool = False
     """Whether it opens devices."""
+
+    # end generated
 
 
 @attrs.frozen
 class Finding:
     """Something a person should know."""
 
+    # begin generated: Finding
     code: str
-    """Word for scripts."""
-    severity: str
-    """``info``, ``warning`` or ``error``."""
+    """Word for scripts: see the core's list of codes; probers add theirs."""
     what: str
     """What was found."""
     why: str
     """Its cause."""
     fix: str
     """What would help."""
+    severity: str = "info"
+    """info, warning or error."""
     device: str | None = None
     """Id of the device it is about."""
     prober: str | None = None
     """Name of the prober it is about, or that reported it."""
     setting: str | None = None
-    """The setting that matters, as `config.SETTINGS` names it."""
+    """The setting that matters, by its name in the settings."""
     variable: str | None = None
     """The environment variable that matters."""
     step: str | None = None
     """The step of readiness that it breaks."""
     evidence: str | None = None
     """What it was read from: a path and its content, an error code, a library's own text."""
+
+    # end generated
+
+
+def node_of(table: FrozenTable) -> Node:
+    """Return the view of the node of a frozen document."""
+    memory = view(NodeMemory, table.get("memory") or EMPTY, NODE_MEMORY)
+    return attrs.evolve(view(Node, table, NODE), memory=memory)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from probe_core.model.complete import check
 from probe_core.model.device import Device, device_of
+from probe_core.model.frozen import EMPTY, FrozenTable, freeze, thaw
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.node import Decision, Finding, Node, NodeMemory, Outcome
-from probe_core.model.plain import EMPTY, build, freeze, thaw
-from probe_core.model.runtimes import visible
+from probe_core.model.node import Decision, Finding, Node, Outcome, node_of
+from probe_core.model.report_fields import DECISION, FINDING, OUTCOME, REPORT
+from probe_core.model.runtimes import canonical, in_runtime_order
+from probe_core.model.views import view
+
+if TYPE_CHECKING:
+    from probe_core.model.document import ReportDoc
 
 __all__ = ["Report"]
 
@@ -42,41 +48,46 @@ class Report:
     """Milliseconds per step."""
     schema: int = 1
     """Number of the document's schema."""
-    _document: Mapping[str, Any] = attrs.field(default=EMPTY, repr=False, eq=False)
+    _document: FrozenTable = attrs.field(default=EMPTY, repr=False, eq=False)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Report:
         """Return the view of a document; fields it does not have keep their defaults.
 
-        Raises `ValueError` for a document of another schema, or without devices.
+        Fields that this version does not know stay in `to_json()`. Raises `ValueError` for a
+        document of another schema, without devices, or with a field of the wrong type, which the
+        message names.
         """
         if document.get("schema") != 1:
             raise ValueError(f"a report of schema {document.get('schema')!r}; this core reads 1")
-        try:
-            devices = tuple(device_of(one) for one in document["devices"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"a device of the report lacks {error}") from None
-        if not devices:
+        plain = thaw(document if isinstance(document, dict) else dict(document))
+        check(plain, REPORT)
+        if not plain.get("devices"):
             raise ValueError("the report has no devices")
-        node = document.get("node") or {}
+        return cls.of(plain)
+
+    @classmethod
+    def of(cls, document: ReportDoc) -> Report:
+        """Return the view of a document that is known to be sound: what the core itself made."""
+        frozen: FrozenTable = freeze(document)
         return cls(
-            node=attrs.evolve(build(Node, node), memory=build(NodeMemory, node.get("memory"))),
-            devices=devices,
-            primary=document.get("primary"),
-            outcomes=tuple(build(Outcome, one) for one in document.get("outcomes", ())),
-            decisions=tuple(build(Decision, one) for one in document.get("decisions", ())),
-            findings=tuple(build(Finding, one) for one in document.get("findings", ())),
-            fallback=document.get("fallback"),
-            chipdb=document.get("chipdb"),
-            probe_core=document.get("probe_core", ""),
-            timings_ms=freeze(document.get("timings_ms", {})),
+            node=node_of(frozen.get("node") or EMPTY),
+            devices=tuple(device_of(device) for device in frozen["devices"]),
+            primary=frozen.get("primary"),
+            outcomes=tuple(view(Outcome, row, OUTCOME) for row in frozen.get("outcomes") or ()),
+            decisions=tuple(view(Decision, row, DECISION) for row in frozen.get("decisions") or ()),
+            findings=tuple(view(Finding, row, FINDING) for row in frozen.get("findings") or ()),
+            fallback=frozen.get("fallback"),
+            chipdb=frozen.get("chipdb"),
+            probe_core=frozen.get("probe_core") or "",
+            timings_ms=frozen.get("timings_ms") or EMPTY,
             schema=1,
-            document=freeze(dict(document)),
+            document=frozen,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ReportDoc:
         """Return the document as plain data, to be changed at will."""
-        document: dict[str, Any] = thaw(self._document)
+        document: ReportDoc = thaw(self._document)
         return document
 
     @property
@@ -93,10 +104,11 @@ class Report:
         """Return the device that has this id, or None."""
         return next((d for d in self.devices if identity in d.ids or d.id == identity), None)
 
-    def visible(self, consumer: str) -> tuple[Device, ...]:
-        """Return the devices that a consumer (``cuda``, ``hip`` …) surely sees, in its order."""
-        seen = visible(self.to_json(), consumer)
-        return tuple(filter(None, (self.device(str(one["id"])) for one in seen)))
+    def visible(self, runtime: str) -> tuple[Device, ...]:
+        """Return the devices that a runtime (``cuda``, ``hip`` …) surely shows, in its order."""
+        name = canonical(runtime)
+        places = in_runtime_order(device.visibility.get(name) for device in self.devices)
+        return tuple(self.devices[place] for place in places)
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)

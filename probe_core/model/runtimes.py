@@ -1,15 +1,27 @@
-"""The runtimes for which a report says what a process would see: one table, in display order."""
+"""The runtimes for which a report says what a process would see: one table, in display order.
+
+How a runtime reads its variables is in `probe_core.visibility`, one module for each.
+"""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc, ReportDoc, VisibilityDoc
 
-__all__ = ["NATIVE", "RUNTIMES", "Runtime", "canonical", "native_runtime", "visible"]
+__all__ = [
+    "NATIVE",
+    "RUNTIMES",
+    "Runtime",
+    "canonical",
+    "hidden",
+    "in_runtime_order",
+    "native_runtime",
+    "visible",
+]
 
 
 class Runtime:
@@ -17,7 +29,8 @@ class Runtime:
 
     `name` is its key in a device's ``visibility``. `aliases` are other words for it on a command
     line. `vendor` names the devices whose own runtime it is. `variables` are the environment
-    variables that its rules read.
+    variables that its own rules read; those of a runtime below it count as well (HIP shows what
+    ROCr left).
     """
 
     __slots__ = ("aliases", "name", "variables", "vendor")
@@ -31,15 +44,12 @@ class Runtime:
         self.variables = tuple(variables.split())
 
 
+# What runtimes build on comes before them: SYCL numbers what Level Zero, CUDA and HIP left, ggml
+# what the Vulkan loader left. Their variables stand in the row of the one that reads them.
 _TABLE = (
     Runtime("cuda", "nvidia", "nvidia", "CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"),
     Runtime("rocr", "", None, "ROCR_VISIBLE_DEVICES"),
-    Runtime(
-        "hip",
-        "rocm amd",
-        "amd",
-        "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ROCR_VISIBLE_DEVICES",
-    ),
+    Runtime("hip", "rocm amd", "amd", "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES"),
     Runtime(
         "level-zero",
         "ze l0 levelzero",
@@ -63,7 +73,12 @@ _TABLE = (
         None,
         "NVIDIA_VISIBLE_DEVICES NVIDIA_REQUIRE_CUDA CUDA_VERSION",
     ),
-    Runtime("tinygrad", "", None, "DEV HCQ_VISIBLE_DEVICES VISIBLE_DEVICES"),
+    Runtime(
+        "tinygrad",
+        "",
+        None,
+        "DEV HCQ_VISIBLE_DEVICES VISIBLE_DEVICES CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES",
+    ),
     Runtime("metal", "mlx mps", "apple"),
 )
 
@@ -82,25 +97,46 @@ def canonical(runtime: str) -> str:
     return _ALIASES.get(name, name)
 
 
-def native_runtime(device: Device) -> str:
-    """Return the runtime by which the device counts as visible: its vendor's own."""
-    return NATIVE.get(str(device.get("vendor")), "vulkan")
+def native_runtime(device: DeviceDoc | Mapping[str, Any]) -> str:
+    """Return the runtime by which the device counts as visible: its vendor's own.
+
+    Also for a device of a foreign report, which may lack its vendor.
+    """
+    return NATIVE.get(device.get("vendor") or "", "vulkan")
 
 
-def visible(document: Mapping[str, Any], runtime: str | None = None) -> list[Device]:
-    """Return a report's devices that `runtime` surely sees, in its order.
+def hidden(device: DeviceDoc) -> bool:
+    """Return whether the device's own runtime surely does not show it to this process.
+
+    False for a device that no runtime concerns (a CPU, an NPU), and where only the driver knows.
+    """
+    entry = device["visibility"].get(native_runtime(device))
+    return entry is not None and entry["visible"] is False
+
+
+def visible(document: ReportDoc, runtime: str | None = None) -> list[DeviceDoc]:
+    """Return a report's devices that `runtime` surely shows, in its order.
 
     Without a runtime each device is judged by its vendor's own; devices that no variable can
     hide (a CPU, an NPU) count as visible. Devices without a known index keep the report's order.
     """
-    found = []
-    wanted = None if runtime is None else canonical(runtime)
-    for place, device in enumerate(document.get("devices") or ()):
-        entry = (device.get("visibility") or {}).get(wanted or native_runtime(device))
-        if entry is None and runtime is None:
-            found.append((place, place, device))
-        elif entry and entry.get("visible"):
+    devices = document["devices"]
+    if runtime is None:
+        entries = ((device, device["visibility"].get(native_runtime(device))) for device in devices)
+        return [device for device, entry in entries if entry is None or entry["visible"]]
+    name = canonical(runtime)
+    places = in_runtime_order(device["visibility"].get(name) for device in devices)
+    return [devices[place] for place in places]
+
+
+def in_runtime_order(entries: Iterable[VisibilityDoc | None]) -> list[int]:
+    """Return the places of the entries that are surely visible, by the runtime's numbers.
+
+    `entries` are those of one runtime, one for each device; None where it does not concern it.
+    """
+    ranked: list[tuple[int, int]] = []
+    for place, entry in enumerate(entries):
+        if entry and entry.get("visible"):
             index = entry.get("index")
-            order = place if runtime is None or index is None else index
-            found.append((order, place, device))
-    return [device for _, _, device in sorted(found, key=lambda item: item[:2])]
+            ranked.append((place if index is None else index, place))
+    return [place for _, place in sorted(ranked)]

@@ -1,30 +1,40 @@
-"""Put the report's document together from what the steps found; plain data in, plain data out."""
+"""Put the report's document together from what the steps made; plain data in, plain data out."""
 
 from __future__ import annotations
 
 from probe_core import __version__
 from probe_core.model.findings import finding
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.pipeline.collect import Collected, failed
-from probe_core.pipeline.merge import Said, merge
-from probe_core.pipeline.primary import bus_findings, choose, in_order, lost
+from probe_core.pipeline.collect import failed
+from probe_core.pipeline.identity import Observation
+from probe_core.pipeline.merge import merge, with_every_field
+from probe_core.pipeline.primary import choose, driver_name, in_order, lost, pci_vendor
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from typing import Any
 
+    from probe_core.config import IgnoredSetting
     from probe_core.machine import Machine
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import (
+        DecisionDoc,
+        DeviceDoc,
+        FindingDoc,
+        NodeDoc,
+        NodeMemoryDoc,
+        OutcomeDoc,
+        ReportDoc,
+    )
+    from probe_core.pipeline.collect import Collected
     from probe_core.registry.select import Decision
 
 __all__ = [
     "SCHEMA",
     "assemble",
+    "by_severity",
     "ignored_settings",
-    "in_severity",
     "last_findings",
     "share_memory",
     "with_cpu",
@@ -34,65 +44,65 @@ SCHEMA = 1
 """The report's schema number: raised only when a field changes meaning, never for additions."""
 
 
-def with_cpu(devices: list[dict[str, Any]], machine: Machine) -> list[dict[str, Any]]:
+def with_cpu(devices: list[DeviceDoc], machine: Machine) -> list[DeviceDoc]:
     """Add the last resort when no prober reported a processor."""
     if any(device["kind"] == "cpu" for device in devices):
         return devices
-    more, _ = merge([Said(FALLBACK, 0, last_resort(machine))])
-    return devices + more
+    fallback, _ = merge([Observation(FALLBACK, 0, last_resort(machine))])
+    return devices + fallback
 
 
-def share_memory(devices: Sequence[dict[str, Any]], memory: Mapping[str, int | None]) -> None:
+def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
     """Give devices that use the system's memory its size; say what is usable of each memory."""
     for device in devices:
-        own = device.setdefault("memory", {})
-        own.setdefault("kind", None)
-        system = own["kind"] in ("unified", "shared")
-        if system and own.get("total") is None and memory["total"] is not None:
-            own["total"] = memory["total"]
+        memory = device["memory"]
+        is_shared = memory["kind"] in ("unified", "shared")
+        if is_shared and memory["total"] is None and system["total"] is not None:
+            memory["total"] = system["total"]
             device["sources"]["memory.total"] = "node"
             device["unknown"].pop("memory.total", None)
-        for key in ("total", "free", "usable"):
-            own.setdefault(key, None)
-        own.setdefault("parts", {})
         # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
-        now = _free_system(memory, own["parts"]) if system else own["free"]
-        own["usable"] = min((x for x in (own["usable"], now) if x is not None), default=None)
-        if own["total"] is None:
+        free_now = _free_of_system(system, memory["parts"]) if is_shared else memory["free"]
+        limits = [size for size in (memory["usable"], free_now) if size is not None]
+        memory["usable"] = min(limits, default=None)
+        if memory["total"] is None:
             device["unknown"].setdefault("memory.total", "no prober could read it")
 
 
-def _free_system(memory: Mapping[str, int | None], parts: Mapping[str, int]) -> int | None:
+def _free_of_system(system: NodeMemoryDoc, parts: Mapping[str, int]) -> int | None:
     """Return what a device that shares the system's memory can reach of it now.
 
     What firmware carved out for an APU (its `vram`) is no part of the system's own count.
     """
-    available = memory["available"]
+    available = system["available"]
     return None if available is None else available + parts.get("vram", 0)
 
 
 def assemble(
-    node: dict[str, Any],
-    devices: list[dict[str, Any]],
+    node: NodeDoc,
+    devices: Sequence[DeviceDoc],
     decisions: Sequence[Decision],
     collected: Collected,
-    database: object,
-) -> dict[str, Any]:
-    priorities = {one.prober: one.priority for one in collected.said}
-    vendors = _failed_vendors(decisions, collected)
+    chipdb_version: str | None,
+) -> ReportDoc:
+    """Return the report without its timings; `findings` is still empty."""
+    priorities = {seen.prober: seen.priority for seen in collected.observations}
+    vendors = _failed_vendors(decisions, collected.outcomes)
     ordered = in_order(devices)
-    mute = {o["prober"] for o in collected.outcomes if o["status"] == "unavailable"}
-    primary = choose(ordered, priorities, vendors, mute)
+    unavailable = {o["prober"] for o in collected.outcomes if o["status"] == "unavailable"}
+    primary = choose(ordered, priorities, vendors, unavailable)
     return {
         "schema": SCHEMA,
         "probe_core": __version__,
-        "chipdb": getattr(database, "version", None),
+        "chipdb": chipdb_version,
         "node": node,
         "primary": primary["id"] if primary else None,
-        "devices": [_device(device) for device in ordered],
+        "devices": [with_every_field(device) for device in ordered],
         "outcomes": collected.outcomes,
         "decisions": [_decision(decision) for decision in decisions],
-        "fallback": verdict(primary, _troubles(ordered, vendors, collected)),
+        "fallback": verdict(primary, _troubles(ordered, vendors, collected.outcomes)),
+        "findings": [],
+        "timings_ms": {},
     }
 
 
@@ -107,57 +117,33 @@ def _vendors(decisions: Sequence[Decision], probers: Collection[str]) -> set[str
     }
 
 
-def _failed_vendors(decisions: Sequence[Decision], collected: Collected) -> Collection[str]:
-    """Return the PCI vendors whose own prober failed or could not ask."""
-    return _vendors(decisions, {o["prober"] for o in collected.outcomes if failed(o)})
+def _failed_vendors(decisions: Sequence[Decision], outcomes: Sequence[OutcomeDoc]) -> set[str]:
+    """Return the PCI vendors whose own prober failed or could not query its hardware."""
+    return _vendors(decisions, {outcome["prober"] for outcome in outcomes if failed(outcome)})
 
 
 def _troubles(
-    devices: Sequence[Mapping[str, Any]], failed_vendors: Collection[str], collected: Collected
-) -> list[object]:
-    """Return what may keep an accelerator from being used: failures, hardware unasked or mute."""
-    mute = [
+    devices: Sequence[DeviceDoc],
+    failed_vendors: Collection[str],
+    outcomes: Sequence[OutcomeDoc],
+) -> list[DeviceDoc | OutcomeDoc]:
+    """Return what may keep an accelerator from being used: failed probers, unresponsive devices."""
+    unresponsive = [
         device
         for device in devices
-        if device["kind"] in ACCELERATORS and (lost(device) or _unasked(device, failed_vendors))
+        if device["kind"] in ACCELERATORS
+        and (lost(device) or _was_not_queried(device, failed_vendors))
     ]
-    return [*mute, *(outcome for outcome in collected.outcomes if failed(outcome))]
+    return [*unresponsive, *(outcome for outcome in outcomes if failed(outcome))]
 
 
-def _unasked(device: Mapping[str, Any], failed_vendors: Collection[str]) -> bool:
+def _was_not_queried(device: DeviceDoc, failed_vendors: Collection[str]) -> bool:
     if device["seen_by"] != ["bus"]:
         return False
-    driver = device.get("driver", {}).get("name")
-    return not driver or device.get("pci", {}).get("id", "")[:4] in failed_vendors
+    return driver_name(device) is None or pci_vendor(device) in failed_vendors
 
 
-_ORDER = (
-    "id ids kind vendor name chip arch units cores threads pci dt gpu_id gfx compute_capability"
-    " clocks memory peaks fp32 fp16 int8 bandwidth bus_width_bits driver backends power_state"
-    " numa_node parent share links node_index processes cpu visibility unknown sources others"
-    " seen_by extra"
-).split()
-_ALWAYS: dict[str, Any] = {
-    "vendor": None,
-    "name": None,
-    "arch": None,
-    "units": None,
-    "pci": None,
-    "driver": None,
-    "backends": [],
-    "power_state": None,
-    "parent": None,
-    "links": [],
-}
-
-
-def _device(device: dict[str, Any]) -> dict[str, Any]:
-    """Return a device with its fields in one order, and null where nothing is known."""
-    full = {**_ALWAYS, **device}
-    return {key: full[key] for key in _ORDER if key in full}
-
-
-def _decision(decision: Decision) -> dict[str, Any]:
+def _decision(decision: Decision) -> DecisionDoc:
     prober = decision.prober
     return {
         "prober": prober.name,
@@ -171,29 +157,55 @@ def _decision(decision: Decision) -> dict[str, Any]:
     }
 
 
-def ignored_settings(sentences: Sequence[str]) -> list[FindingDoc]:
-    fix = "correct it; `probe --help` lists the settings"
-    return [finding("config-ignored", "a setting was ignored", why, fix) for why in sentences]
+def ignored_settings(ignored: Sequence[IgnoredSetting]) -> list[FindingDoc]:
+    """Return a finding for each setting of the environment or a file that was left out."""
+    return [
+        finding(
+            "config-ignored",
+            "a setting was ignored",
+            setting.reason,
+            "correct it; `probe --help` lists the settings",
+            setting=setting.name,
+            variable=setting.variable,
+            evidence=setting.origin,
+        )
+        for setting in ignored
+    ]
 
 
-def last_findings(
-    document: Mapping[str, Any],
-    node: Mapping[str, Any],
-    decisions: Sequence[Decision],
-) -> list[FindingDoc]:
+def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[FindingDoc]:
+    """Return what is known only once the report stands: devices without a prober, memory."""
     ran = {o["prober"] for o in document["outcomes"] if o["status"] != "skipped"}
-    found = bus_findings(document["devices"], _vendors(decisions, ran))
-    memory = node["memory"]
+    findings: list[FindingDoc] = []
+    unconfirmed = [d for d in document["devices"] if d["seen_by"] == ["bus"]]
+    if unconfirmed:
+        from probe_core.pipeline.bus_findings import bus_findings
+
+        findings += bus_findings(unconfirmed, _vendors(decisions, ran))
+    memory = document["node"]["memory"]
     if memory["limit"] is not None:
-        what = f"this process may use {memory['limit'] >> 20} MiB of memory"
-        why = "a control group limits it; the machine has more"
-        found.append(finding("memory-limited", what, why, "raise the limit", severity="info"))
+        findings.append(
+            finding(
+                "memory-limited",
+                f"this process may use {memory['limit'] >> 20} MiB of memory",
+                "a cgroup limits it (memory.max); the machine has more",
+                "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit",
+                severity="info",
+            )
+        )
     if memory["total"] is None:
-        what, why = "the machine's memory is unknown", "neither /proc/meminfo nor psutil answered"
-        found.append(finding("no-cpu-facts", what, why, "mount /proc, or install psutil"))
-    return found
+        findings.append(
+            finding(
+                "no-cpu-facts",
+                "the machine's memory is unknown",
+                "neither /proc/meminfo nor psutil answered",
+                "mount /proc, or install psutil",
+            )
+        )
+    return findings
 
 
-def in_severity(findings: list[FindingDoc]) -> list[FindingDoc]:
+def by_severity(findings: list[FindingDoc]) -> list[FindingDoc]:
+    """Return the findings, errors first; equal ones keep their order."""
     rank = {"error": 0, "warning": 1, "info": 2}
-    return sorted(findings, key=lambda one: rank[one["severity"]])
+    return sorted(findings, key=lambda entry: rank[entry["severity"]])

@@ -2,7 +2,7 @@
 
 A device has one PCI address, and one UUID of its vendor's. So a sighting that names ids of two
 devices (firmware that gives two cards one UUID, a prober that mixes up two lists) belongs to the
-device of its strongest id, and its other ids count for nothing: no mistake makes a GPU vanish.
+device of its strongest id, and its other ids are ignored: no mistake makes a GPU vanish.
 """
 
 from __future__ import annotations
@@ -13,38 +13,39 @@ from probe_core.model.ids import single, strength
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import FindingDoc, Sighting
 
-__all__ = ["Group", "Said", "conflicts", "group"]
+__all__ = ["Group", "Observation", "conflicts", "group"]
 
 
-class Said:
-    """One sighting and who made it; `priority` is the prober's."""
+class Observation:
+    """One sighting with its source: the prober's name and priority."""
 
     __slots__ = ("priority", "prober", "sighting")
 
-    def __init__(self, prober: str, priority: int, sighting: dict[str, Any]) -> None:
+    def __init__(self, prober: str, priority: int, sighting: Sighting) -> None:
         self.prober = prober
         self.priority = priority
         self.sighting = sighting
 
 
 class Group:
-    """The sightings of one device.
+    """The observations of one device.
 
-    `members` maps places in the order of belief to sightings. `owns` maps what a device has but
-    once (``pci``, ``uuid``) to its id. `foreign` holds (prober, id) of what is not its own.
+    `members` maps ranks (0 is the most believed) to observations. `unique_ids` maps what a device
+    has but once (``pci``, ``uuid``) to its id. `stray` holds (prober, id) of ids that belong to
+    another device.
     """
 
-    __slots__ = ("foreign", "ids", "members", "owns")
+    __slots__ = ("ids", "members", "stray", "unique_ids")
 
     def __init__(self) -> None:
-        self.members: dict[int, Said] = {}
+        self.members: dict[int, Observation] = {}
         self.ids: set[str] = set()
-        self.owns: dict[str, str] = {}
-        self.foreign: dict[tuple[str, str], None] = {}
+        self.unique_ids: dict[str, str] = {}
+        # A dict as an ordered set: findings come in the order of the sightings.
+        self.stray: dict[tuple[str, str], None] = {}
 
     @property
     def name(self) -> str:
@@ -52,89 +53,106 @@ class Group:
         return min(self.ids, key=strength)
 
     @property
-    def said(self) -> list[Said]:
-        """The sightings, the most believed first."""
-        return [self.members[place] for place in sorted(self.members)]
+    def observations(self) -> list[Observation]:
+        """The observations, the most believed first."""
+        return [self.members[rank] for rank in sorted(self.members)]
 
-    def take(self, place: int, one: Said, own: Iterable[str], foreign: Iterable[str]) -> None:
-        """Add a sighting, with those of its ids that are this device's and those that are not."""
-        self.members[place] = one
+    def add(
+        self, rank: int, observation: Observation, own: Iterable[str], stray: Iterable[str]
+    ) -> None:
+        """Add an observation, with those of its ids that are this device's and the others."""
+        self.members[rank] = observation
         for identity in own:
             self.ids.add(identity)
-            self.owns |= _owned(identity)
-        self.foreign |= dict.fromkeys((one.prober, identity) for identity in foreign)
+            self.unique_ids |= _unique(identity)
+        self.stray |= dict.fromkeys((observation.prober, identity) for identity in stray)
 
     def absorb(self, other: Group) -> None:
-        """Take all that another group has: it is the same device."""
+        """Take over another group: it is the same device."""
         self.members |= other.members
         self.ids |= other.ids
-        self.owns |= other.owns
-        self.foreign |= other.foreign
+        self.unique_ids |= other.unique_ids
+        self.stray |= other.stray
 
 
-def group(ordered: Iterable[Said]) -> list[Group]:
-    """Return one group for each device; `ordered` are the sightings, the most believed first."""
-    home: dict[str, Group] = {}
-    for place, one in enumerate(ordered):
-        own, foreign = _own(one.sighting["ids"], home)
-        target = _joined([home[identity] for identity in own if identity in home])
-        target.take(place, one, own, foreign)
+def group(ranked: Iterable[Observation]) -> list[Group]:
+    """Return one group for each device; `ranked` are the observations, the most believed first."""
+    owners: dict[str, Group] = {}
+    for rank, observation in enumerate(ranked):
+        own, stray = _split_ids(observation.sighting["ids"], owners)
+        target = _joined([owners[identity] for identity in own if identity in owners])
+        target.add(rank, observation, own, stray)
         for identity in target.ids:
-            home[identity] = target
-    return sorted(dict.fromkeys(home.values()), key=_place)
+            owners[identity] = target
+    return sorted(dict.fromkeys(owners.values()), key=_best_rank)
 
 
-def _own(ids: Collection[str], home: Mapping[str, Group]) -> tuple[list[str], list[str]]:
-    """Part a sighting's ids, the strongest first, into those of one device and those of others."""
-    owns: dict[str, str] = {}
+def _split_ids(ids: Collection[str], owners: Mapping[str, Group]) -> tuple[list[str], list[str]]:
+    """Split a sighting's ids, the strongest first, into those of one device and those of others."""
+    unique_ids: dict[str, str] = {}
     own: list[str] = []
-    foreign: list[str] = []
+    stray: list[str] = []
     for identity in sorted(ids, key=strength):
-        more = home[identity].owns if identity in home else _owned(identity)
-        if any(owns.get(what, value) != value for what, value in more.items()):
-            foreign.append(identity)
+        implied = owners[identity].unique_ids if identity in owners else _unique(identity)
+        if any(unique_ids.get(kind, value) != value for kind, value in implied.items()):
+            stray.append(identity)
         else:
             own.append(identity)
-            owns |= more
-    return own, foreign
+            unique_ids |= implied
+    return own, stray
 
 
-def _owned(identity: str) -> dict[str, str]:
-    what = single(identity)
-    return {what: identity} if what else {}
+def _unique(identity: str) -> dict[str, str]:
+    kind = single(identity)
+    return {kind: identity} if kind else {}
 
 
 def _joined(groups: Sequence[Group]) -> Group:
     """Return the first of `groups` with all the others in it; a new one for none."""
     if not groups:
         return Group()
-    first, *others = sorted(dict.fromkeys(groups), key=_place)
-    for other in others:
-        first.absorb(other)
+    first, *duplicates = sorted(dict.fromkeys(groups), key=_best_rank)
+    for duplicate in duplicates:
+        first.absorb(duplicate)
     return first
 
 
-def _place(one: Group) -> int:
-    return min(one.members)
+def _best_rank(device: Group) -> int:
+    return min(device.members)
 
 
 def conflicts(groups: Sequence[Group]) -> Iterator[FindingDoc]:
-    """Tell each id that was not believed."""
-    home = {identity: one.name for one in groups for identity in one.ids}
-    for one in groups:
-        for prober, identity in one.foreign:
-            what = f"{prober} gives the device {one.name} the id {identity}, which is not its own"
-            own = one.owns.get(single(identity) or "")
-            why = f"that is {home[identity]}" if identity in home else f"its own is {own}"
-            fix = "disable the prober that is wrong (PROBE_DISABLE)"
-            yield finding("identity-conflict", what, why, fix, device=one.name)
-        unsure = sorted(i for i in one.ids if i.startswith("uuid:") and not single(i))
-        if len(unsure) > 1:
-            what = f"the device {one.name} has {len(unsure)} UUIDs: {', '.join(unsure)}"
-            why = f"sightings of {', '.join(_probers(one))} share another id"
-            fix = "if these are two devices, disable the prober that joined them (PROBE_DISABLE)"
-            yield finding("identity-conflict", what, why, fix, device=one.name)
+    """Report each id that was not believed."""
+    owners = {identity: device.name for device in groups for identity in device.ids}
+    for device in groups:
+        for prober, identity in device.stray:
+            yield _stray_id(device, prober, identity, owners.get(identity))
+        # Vulkan and Level Zero make up UUIDs of their own: two of them prove nothing.
+        vague = sorted(i for i in device.ids if i.startswith("uuid:") and not single(i))
+        if len(vague) > 1:
+            yield _several_uuids(device, vague)
 
 
-def _probers(one: Group) -> list[str]:
-    return list(dict.fromkeys(said.prober for said in one.said))
+def _stray_id(device: Group, prober: str, identity: str, owner: str | None) -> FindingDoc:
+    own = device.unique_ids.get(single(identity) or "")
+    return finding(
+        "identity-conflict",
+        f"{prober} gives the device {device.name} the id {identity}, which is not its own",
+        f"that is {owner}" if owner else f"its own is {own}",
+        "disable the prober that is wrong (PROBE_DISABLE)",
+        device=device.name,
+        prober=prober,
+        evidence=identity,
+    )
+
+
+def _several_uuids(device: Group, uuids: Sequence[str]) -> FindingDoc:
+    probers = dict.fromkeys(observation.prober for observation in device.observations)
+    return finding(
+        "identity-conflict",
+        f"the device {device.name} has {len(uuids)} UUIDs: {', '.join(uuids)}",
+        f"sightings of {', '.join(probers)} share another id",
+        "if these are two devices, disable the prober that joined them (PROBE_DISABLE)",
+        device=device.name,
+        evidence=", ".join(uuids),
+    )

@@ -1,135 +1,130 @@
-"""One device per physical thing: join sightings on strong ids, remember who said what.
+"""One device per physical thing: join sightings on strong ids, remember the source of each field.
 
-Pure data in, pure data out. Names, ordinals and memory sizes never join anything.
+Pure data in, pure data out. Names, ordinals and memory sizes never join anything. How a field is
+merged is said in the table of fields.
 """
 
 from __future__ import annotations
 
+from probe_core.model.field import FIRST, LINKS, PARTS, TABLE, UNION, filled
+from probe_core.model.fields import FIELDS
 from probe_core.model.ids import strength
-from probe_core.pipeline.identity import Said, conflicts, group
+from probe_core.pipeline.identity import Observation, conflicts, group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, Json
+    from probe_core.model.field import Field
     from probe_core.pipeline.identity import Group
 
-__all__ = ["Said", "merge"]
-
-_NESTED = frozenset({"pci", "clocks", "memory", "driver", "share", "node_index", "extra"})
-_UNITED = frozenset({"backends", "dt"})
-_LISTS = frozenset({"links"})
-_PARTS = "memory.parts"
-# Values that change between two looks: differing is no conflict.
-_VOLATILE = frozenset(
-    {"memory.free", "memory.used", "memory.usable", "processes", "power_state", "cpu"}
-)
+__all__ = ["merge"]
 
 
-def merge(said: Iterable[Said]) -> tuple[list[dict[str, Any]], list[FindingDoc]]:
+def merge(observations: Iterable[Observation]) -> tuple[list[DeviceDoc], list[FindingDoc]]:
     """Return the devices, in the order in which the best prober named them, and conflicts.
 
     A device has the sightings' fields, and `id`, `sources` (field path to prober), `others`
-    (field path to what other probers said instead) and `seen_by` (probers, best first).
+    (field path to what other probers report for it) and `seen_by` (probers, best first). What the
+    later steps fill in (memory, chip, peaks …) is there from the start, empty.
     """
-    groups = group(sorted(said, key=lambda one: -one.priority))
-    _adopt(groups)
-    return [_unite(one) for one in groups], list(conflicts(groups))
+    groups = group(sorted(observations, key=lambda observation: -observation.priority))
+    _point_at_parents(groups)
+    return [_Merger(device).device() for device in groups], list(conflicts(groups))
 
 
-def _adopt(groups: Sequence[Group]) -> None:
+def _point_at_parents(groups: Sequence[Group]) -> None:
     """Point each `parent` at the id that the parent device will have."""
-    names = {identity: one.name for one in groups for identity in one.ids}
-    for sighting in (said.sighting for one in groups for said in one.said):
-        parent = sighting.get("parent")
-        if parent is not None:
-            sighting["parent"] = names.get(parent, parent)
+    names = {identity: device.name for device in groups for identity in device.ids}
+    for device in groups:
+        for observation in device.observations:
+            parent = observation.sighting.get("parent")
+            if parent is not None:
+                observation.sighting["parent"] = names.get(parent, parent)
 
 
-def _unite(one_group: Group) -> dict[str, Any]:
-    ids = sorted(one_group.ids, key=strength)
-    device: dict[str, Any] = {"id": ids[0], "ids": ids}
-    sources: dict[str, str] = {}
-    others: dict[str, list[dict[str, Any]]] = {}
-    unknown: dict[str, str] = {}
-    for one in one_group.said:
-        for key, value in one.sighting.items():
-            if key == "ids":
-                sources.setdefault(key, one.prober)
-            elif key == "unknown":
-                for field, reason in value.items():
-                    unknown.setdefault(field, f"{one.prober}: {reason}")
-            elif key in _NESTED:
-                _nest(device.setdefault(key, {}), key, value, one, sources, others)
-            elif key in _UNITED:
-                device[key] = list(dict.fromkeys([*device.get(key, ()), *value]))
-                sources.setdefault(key, one.prober)
-            elif key in _LISTS:
-                _add_links(device, value, one, sources)
-            else:
-                _put(device, key, value, key, one, sources, others)
-    for prober, identity in one_group.foreign:
-        others.setdefault("ids", []).append({"prober": prober, "value": identity})
-    device["sources"] = sources
-    device["others"] = others
-    device["unknown"] = {f: r for f, r in unknown.items() if f not in sources}
-    device["seen_by"] = list(dict.fromkeys(one.prober for one in one_group.said))
-    return device
+class _Merger:
+    """One device while its sightings are united, the most believed first."""
 
+    __slots__ = ("_fields", "_group", "_others", "_sources", "_unknown")
 
-def _nest(
-    table: dict[str, Any],
-    key: str,
-    values: dict[str, Any],
-    one: Said,
-    sources: dict[str, str],
-    others: dict[str, list[dict[str, Any]]],
-) -> None:
-    for name, item in values.items():
-        path = f"{key}.{name}"
-        if path == _PARTS:
-            _add_parts(table, item, one, sources)
+    def __init__(self, device: Group) -> None:
+        ids = sorted(device.ids, key=strength)
+        self._group = device
+        self._fields: dict[str, Any] = {"id": ids[0], "ids": ids}
+        self._sources: dict[str, str] = {}
+        self._others: dict[str, list[dict[str, Json]]] = {}
+        self._unknown: dict[str, str] = {}
+
+    def device(self) -> DeviceDoc:
+        """Return the device."""
+        for observation in self._group.observations:
+            for name, value in observation.sighting.items():
+                self._add(name, value, observation.prober)
+        for prober, identity in self._group.stray:
+            self._others.setdefault("ids", []).append({"prober": prober, "value": identity})
+        probers = dict.fromkeys(observation.prober for observation in self._group.observations)
+        self._fields["sources"] = self._sources
+        self._fields["others"] = self._others
+        self._fields["unknown"] = {
+            field: reason for field, reason in self._unknown.items() if field not in self._sources
+        }
+        self._fields["seen_by"] = list(probers)
+        return with_every_field(self._fields)
+
+    def _add(self, name: str, value: Any, prober: str) -> None:
+        if name == "ids":  # united by the group already
+            self._sources.setdefault(name, prober)
+        elif name == "unknown":
+            for field, reason in value.items():
+                self._unknown.setdefault(field, f"{prober}: {reason}")
         else:
-            _put(table, name, item, path, one, sources, others)
+            self._merge(FIELDS[name], self._fields, name, name, value, prober)
+
+    def _merge(
+        self, field: Field | None, table: dict[str, Any], name: str, path: str, value: Any, by: str
+    ) -> None:
+        """Merge `value` of the prober `by` into `table[name]`; `path` is its name in sources."""
+        rule = field.merge if field else FIRST
+        if rule == TABLE:
+            nested = table.setdefault(name, {})
+            inner = (field.fields if field else None) or {}
+            for key, item in value.items():
+                self._merge(inner.get(key), nested, key, f"{path}.{key}", item, by)
+        elif rule == UNION:
+            table[name] = list(dict.fromkeys([*table.get(name, ()), *value]))
+            self._sources.setdefault(path, by)
+        elif rule == LINKS:
+            self._add_links(table.setdefault(name, []), path, value, by)
+        elif rule == PARTS:
+            self._add_parts(table.setdefault(name, {}), path, value, by)
+        elif name not in table:
+            table[name] = value
+            self._sources[path] = by
+        elif table[name] != value and not (field and field.volatile):
+            self._others.setdefault(path, []).append({"prober": by, "value": value})
+
+    def _add_links(self, links: list[Any], path: str, value: Any, by: str) -> None:
+        """Take links of the kinds that no more believed prober reported.
+
+        Two libraries count the same NVLink or PCIe link differently; both would be listed twice.
+        """
+        kinds = {link["kind"] for link in links}
+        new = [link for link in value if link["kind"] not in kinds]
+        links += new
+        if new:
+            self._sources.setdefault(path, by)
+
+    def _add_parts(self, parts: dict[str, Any], path: str, value: Any, by: str) -> None:
+        """Take parts of the memory that no more believed prober reported."""
+        for name, size in value.items():
+            if name not in parts:
+                parts[name] = size
+                self._sources[f"{path}.{name}"] = by
 
 
-def _put(
-    table: dict[str, Any],
-    name: str,
-    value: Any,
-    path: str,
-    one: Said,
-    sources: dict[str, str],
-    others: dict[str, list[dict[str, Any]]],
-) -> None:
-    """Keep the first value of a field; a different later one is remembered, not used."""
-    if name not in table:
-        table[name] = value
-        sources[path] = one.prober
-    elif table[name] != value and path not in _VOLATILE:
-        others.setdefault(path, []).append({"prober": one.prober, "value": value})
-
-
-def _add_links(
-    device: dict[str, Any], links: list[dict[str, Any]], one: Said, sources: dict[str, str]
-) -> None:
-    """Take a later prober's links of the kinds that no better prober reported."""
-    known = device.setdefault("links", [])
-    kinds = {link["kind"] for link in known}
-    fresh = [link for link in links if link["kind"] not in kinds]
-    known += fresh
-    if fresh:
-        sources.setdefault("links", one.prober)
-
-
-def _add_parts(
-    memory: dict[str, Any], parts: dict[str, int], one: Said, sources: dict[str, str]
-) -> None:
-    """Take a later prober's parts of the memory that no better prober reported."""
-    known = memory.setdefault("parts", {})
-    for name, size in parts.items():
-        if name not in known:
-            known[name] = size
-            sources[f"{_PARTS}.{name}"] = one.prober
+def with_every_field(device: Mapping[str, object]) -> DeviceDoc:
+    """Return a device in the table's order, with what every report has, null where unknown."""
+    return filled(device, FIELDS)  # type: ignore[return-value]

@@ -7,9 +7,8 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from probe_core.machine import Machine
+    from probe_core.model.document import NodeDoc, NodeMemoryDoc
 
 __all__ = ["describe", "memory"]
 
@@ -29,7 +28,7 @@ _MODEL_FILES = (
 _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default string", "none", "")
 
 
-def describe(machine: Machine) -> dict[str, Any]:
+def describe(machine: Machine) -> NodeDoc:
     """Return the report's `node`: os, kernel, arch, model and memory (bytes)."""
     return {
         "os": machine.os,
@@ -61,7 +60,7 @@ def _model(machine: Machine) -> str | None:
     return None
 
 
-def memory(machine: Machine) -> dict[str, int | None]:
+def memory(machine: Machine) -> NodeMemoryDoc:
     """Return total, available and limit in bytes; None for what cannot be known.
 
     `total` is the machine's, `limit` the smallest limit of the control groups this process is in,
@@ -81,22 +80,22 @@ def memory(machine: Machine) -> dict[str, int | None]:
 
 
 def _meminfo(machine: Machine) -> dict[str, int]:
-    found = {}
+    sizes = {}
     for line in (machine.read("/proc/meminfo", 16 << 10) or "").splitlines():
-        name, _, rest = line.partition(":")
-        words = rest.split()
-        size = decimal(words[0]) if words else None
+        name, _, value = line.partition(":")
+        number, *_ = [*value.split(), ""]
+        size = decimal(number)
         if name in ("MemTotal", "MemAvailable") and size is not None:
-            found[name] = size * 1024
-    return found
+            sizes[name] = size * 1024  # the kernel writes "kB" and means KiB
+    return sizes
 
 
 def _cgroups(machine: Machine) -> tuple[int | None, int | None]:
     """Return (smallest limit, least room) on the way from this process's group upward."""
     limits, rooms = [], []
     for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        number, _, hierarchy = line.partition(":")
+        controllers, _, path = hierarchy.partition(":")
         if number == "0" and not controllers:
             root, names = "/sys/fs/cgroup", _V2
         elif "memory" in controllers.split(","):
@@ -130,16 +129,17 @@ def _upward(root: str, path: str) -> list[str]:
     return [root + "".join("/" + part for part in parts[:n]) for n in range(len(parts), -1, -1)]
 
 
-def _from_psutil(machine: Machine) -> dict[str, int | None]:
-    nothing: dict[str, int | None] = {"total": None, "available": None, "limit": None}
+def _from_psutil(machine: Machine) -> NodeMemoryDoc:
+    unknown: NodeMemoryDoc = {"total": None, "available": None, "limit": None}
     if not machine.live:
-        return nothing
+        return unknown
     try:
         import psutil
 
-        found = psutil.virtual_memory()
+        memory = psutil.virtual_memory()
     except Exception:  # psutil raised on macOS 26 and 27 betas; a node must start all the same
         from probe_core.probers.cpu_other import sysctl_int
 
-        return nothing | {"total": sysctl_int("hw.memsize") if machine.os == "darwin" else None}
-    return {"total": found.total, "available": found.available, "limit": None}
+        unknown["total"] = sysctl_int("hw.memsize") if machine.os == "darwin" else None
+        return unknown
+    return {"total": memory.total, "available": memory.available, "limit": None}

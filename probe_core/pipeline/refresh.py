@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.runtimes import hidden
+from probe_core.pipeline.merge import with_every_field
 from probe_core.pipeline.primary import choose
 from probe_core.visibility import CODES, annotate, findings, see
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from typing import Any
 
+    from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.visibility import Views
-
-    Device = Mapping[str, Any]
 
 __all__ = ["refresh"]
 
 
 def refresh(
-    document: dict[str, Any],
+    document: ReportDoc,
     environ: Mapping[str, str],
     *,
     versions: Mapping[str, str] | None = None,
@@ -28,37 +27,38 @@ def refresh(
 
     For a report made elsewhere or earlier (a static one): what hid a device then does not count.
     The primary device stays, unless it is hidden now, or was a CPU for want of a visible GPU.
+    `versions` tells versions of runtimes that change their rules, as `visibility.see` takes them.
     """
-    node = document.get("node")
-    os = str((node if isinstance(node, dict) else {}).get("os") or "linux")
-    devices = [device for device in document.get("devices") or () if isinstance(device, dict)]
-    views = see(devices, environ, os=os, versions=versions)
-    hidden = [str(device.get("id")) for device in devices if _hidden(device)]
+    devices = document["devices"]
+    views = see(devices, environ, os=_os_of(document), versions=versions)
+    hidden_before = [device["id"] for device in devices if hidden(device)]
     annotate(devices, views)
-    said = [one for one in document.get("findings") or () if one.get("code") not in CODES]
-    document["findings"] = said + findings(views)
-    _choose_primary(document, devices, hidden)
+    lasting = [entry for entry in document.get("findings", []) if entry["code"] not in CODES]
+    document["findings"] = lasting + findings(views)
+    _choose_primary(document, devices, hidden_before)
     return views
 
 
-def _hidden(device: Device) -> bool:
-    """Return whether a report says that its own runtime does not see the device."""
-    said = (device.get("visibility") or {}).get(native_runtime(device)) or {}
-    return said.get("visible") is False
+def _os_of(document: ReportDoc) -> str:
+    return document["node"]["os"] if document.get("node") else "linux"
 
 
 def _choose_primary(
-    document: dict[str, Any], devices: Sequence[dict[str, Any]], hidden: Collection[str]
+    document: ReportDoc, devices: Sequence[DeviceDoc], hidden_before: Collection[str]
 ) -> None:
     """Choose the primary device anew where it is hidden here, or a better one no longer is.
 
-    `hidden` are the ids of the devices that the environment of the recording hid.
+    `hidden_before` are the ids of the devices that the environment of the recording hid.
     """
-    now = next((one for one in devices if one.get("id") == document.get("primary")), None)
-    freed = any(one.get("id") in hidden and not _hidden(one) for one in devices)
-    if now is not None and not _hidden(now) and not (freed and now.get("kind") == "cpu"):
-        return
-    blank = {"seen_by": ["recorded"], "memory": {"total": None}}
-    full = [{**one, **{k: v for k, v in blank.items() if not one.get(k)}} for one in devices]
-    chosen = choose(full, {}, ())
+    primary = next((d for d in devices if d["id"] == document.get("primary")), None)
+    if primary is not None and not hidden(primary):
+        freed = any(d["id"] in hidden_before and not hidden(d) for d in devices)
+        if not (freed and primary["kind"] == "cpu"):
+            return
+    # A device of a hand-written report may name no prober: it counts as seen all the same.
+    candidates = [
+        with_every_field({**device, "seen_by": device.get("seen_by") or ["recorded"]})
+        for device in devices
+    ]
+    chosen = choose(candidates, {}, ())
     document["primary"] = chosen["id"] if chosen else None

@@ -1,4 +1,4 @@
-"""The first half of a probe: which probers there are, which of them run, and what they saw."""
+"""The first half of a probe: which probers there are, which of them run, and what they report."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from probe_core.registry.select import Decision, select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.config import Config
     from probe_core.machine import Machine
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import FindingDoc, Sighting
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
 
     Lap = Callable[[str], None]
 
-__all__ = ["Cancelled", "Gathered"]
+__all__ = ["Cancelled", "ProberRun"]
 
 _stuck: set[str] = set()
 """Names of probers whose child could not be killed; they are not started again in this process."""
@@ -33,8 +32,12 @@ class Cancelled(Exception):
     """The caller gave up waiting; the children are gone."""
 
 
-class Gathered:
-    """What the first half of a run gathers: which probers there are, and what they saw."""
+class ProberRun:
+    """The probers of one probe: found, selected and run, built-in ones first.
+
+    `collected` is what they reported, `decisions` tells why each was run or not, `findings` are
+    about distributions and manifests, `names` are those of all probers.
+    """
 
     def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
         self.machine = machine
@@ -44,111 +47,109 @@ class Gathered:
         self.decisions: list[Decision] = []
         self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
-        self._bus: list[dict[str, Any]] | None = None
+        self._bus: list[Sighting] | None = None
 
-    def builtin(self, lap: Lap) -> None:
-        """Run the built-in probers, in process."""
-        probers = [p for p in builtin_probers() if p.name not in self.config.disable]
-        self._bus = _run_builtin(probers, self.machine, self.config, self.collected)
+    def run_builtin(self, lap: Lap) -> None:
+        """Run the built-in probers, in process: they only read files."""
+        for prober in builtin_probers():
+            if prober.name not in self.config.disable:
+                sightings = _call(prober, self.machine, self.config, self.collected)
+                if prober.name == "bus":
+                    self._bus = sightings
         lap("bus")
 
-    def others(
+    def run_plugins(
         self,
         registered: Mapping[str, Registered],
         wake_fd: int,
         lap: Lap,
-        meanwhile: Callable[[], object],
+        while_running: Callable[[], object],
     ) -> None:
-        """Find, select and run all other probers; `meanwhile` is called while they run.
+        """Find, select and run all other probers; `while_running` is called while they run.
 
         Raises `Cancelled` when `wake_fd` became readable.
         """
         probers, self.findings = discover(registered)
         self.names |= {prober.name for prober in probers}
         lap("discover")
-        self.decisions = _select(probers, self.config, self.machine, self._bus, self.host)
+        self._select(probers)
         lap("select")
-        _run(self, self._bus or (), wake_fd, meanwhile)
+        self._run_selected(wake_fd, while_running)
         lap("run")
 
+    def _select(self, probers: Sequence[Prober]) -> None:
+        vendors = None if self._bus is None else set(_pci_vendors(self._bus))
+        veto = self.host.veto if self.host is not None else None
+        self.decisions = select(probers, self.config, self.machine, vendors, veto, _stuck)
+        if self.host is not None:
+            for decision in self.decisions:
+                details = {"selected": decision.cause is None, "reason": decision.reason}
+                self.host.observe("selected", {"prober": decision.prober.name, **details})
 
-def _run_builtin(
-    builtin: Sequence[Prober], machine: Machine, config: Config, collected: Collected
-) -> list[dict[str, Any]] | None:
-    """Run the built-in probers in process; return what the bus prober saw, None if it failed."""
+    def _run_selected(self, wake_fd: int, while_running: Callable[[], object]) -> None:
+        """Run what was selected, each in a child; without any, nothing more is imported."""
+        selected = [decision for decision in self.decisions if decision.cause is None]
+        if selected:
+            from probe_core.isolation.launch import cannot_start
+
+            problem = cannot_start()
+            if problem is None:
+                self._run_children([d.prober for d in selected], wake_fd, while_running)
+            else:
+                for decision in selected:
+                    decision.cause, decision.reason = "no-child", problem
+        for decision in self.decisions:
+            if decision.cause is not None:
+                self.collected.skip(decision)
+
+    def _run_children(
+        self, probers: Sequence[Prober], wake_fd: int, while_running: Callable[[], object]
+    ) -> None:
+        from probe_core.isolation.launch import run_probers
+
+        runs = run_probers(
+            probers,
+            self.machine,
+            self._bus or (),
+            active=self.config.active,
+            wake_fd=wake_fd,
+            observe=self.host.observe if self.host is not None else None,
+            meanwhile=while_running,
+        )
+        if any(run.status is None for run in runs):
+            raise Cancelled
+        _stuck.update(run.prober.name for run in runs if run.abandoned)
+        for run in runs:
+            self.collected.add_run(run)
+
+
+def _call(
+    prober: Prober, machine: Machine, config: Config, collected: Collected
+) -> list[Sighting] | None:
+    """Run one built-in prober; return its sightings, None if it failed."""
     from probe_core.api import NotApplicable, Request
     from probe_core.wording import error_text
 
-    bus: list[dict[str, Any]] | None = None
-    for prober in builtin:
-        start = monotonic()
-        sightings: list[dict[str, Any]] = []
-        status, reason = "ok", None
-        try:
-            assert prober.builtin is not None
-            answer = prober.builtin(Request(machine, active=config.active))
-            if isinstance(answer, NotApplicable):
-                status, reason = "not_applicable", answer.reason
-            else:
-                sightings = list(answer)
-        except Exception as error:  # whatever a file held, the node starts
-            status, reason = "call_error", error_text(error)
-        if prober.name == "bus" and status != "call_error":
-            bus = sightings
-        elapsed = (monotonic() - start) * 1000
-        collected.take(prober, sightings, status=status, reason=reason, elapsed_ms=elapsed)
-    return bus
-
-
-def _select(
-    probers: Sequence[Prober],
-    config: Config,
-    machine: Machine,
-    bus: Sequence[Mapping[str, Any]] | None,
-    host: Host | None,
-) -> list[Decision]:
-    vendors = None
-    if bus is not None:
-        vendors = {one["pci"]["id"][:4] for one in bus if "id" in one.get("pci", {})}
-    veto = host.veto if host is not None else None
-    decisions = select(probers, config, machine, vendors, veto, _stuck)
-    if host is not None:
-        for decision in decisions:
-            runs = {"selected": decision.cause is None, "reason": decision.reason}
-            host.observe("selected", {"prober": decision.prober.name, **runs})
-    return decisions
-
-
-def _run(
-    seen: Gathered,
-    bus: Sequence[Mapping[str, Any]],
-    wake_fd: int,
-    meanwhile: Callable[[], object],
-) -> None:
-    """Run what was selected, each in a child of its own; no child, and no import, for nothing."""
-    chosen = [decision for decision in seen.decisions if decision.cause is None]
-    if chosen:
-        from probe_core.isolation.launch import cannot_start, run_probers
-
-        problem = cannot_start()
-        if problem:
-            for decision in chosen:
-                decision.cause, decision.reason = "no-child", problem
+    start = monotonic()
+    sightings: list[Sighting] = []
+    status, reason = "ok", None
+    try:
+        assert prober.builtin is not None
+        answer = prober.builtin(Request(machine, active=config.active))
+        if isinstance(answer, NotApplicable):
+            status, reason = "not_applicable", answer.reason
         else:
-            runs = run_probers(
-                [decision.prober for decision in chosen],
-                seen.machine,
-                bus,
-                active=seen.config.active,
-                wake_fd=wake_fd,
-                observe=seen.host.observe if seen.host is not None else None,
-                meanwhile=meanwhile,
-            )
-            if any(run.status is None for run in runs):
-                raise Cancelled
-            _stuck.update(run.prober.name for run in runs if run.abandoned)
-            for run in runs:
-                seen.collected.take_run(run)
-    for decision in seen.decisions:
-        if decision.cause is not None:
-            seen.collected.skip(decision)
+            sightings = list(answer)
+    except Exception as error:  # whatever a file held, the node starts
+        status, reason = "call_error", error_text(error)
+    elapsed_ms = (monotonic() - start) * 1000
+    collected.add(prober, sightings, status=status, reason=reason, elapsed_ms=elapsed_ms)
+    return None if status == "call_error" else sightings
+
+
+def _pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:
+    """Return the PCI vendor ids, four hexadecimal digits each, of what the bus prober saw."""
+    for sighting in sightings:
+        pci = sighting.get("pci", {})
+        if "id" in pci:
+            yield pci["id"][:4]

@@ -5,25 +5,30 @@ from __future__ import annotations
 import os
 
 from probe_core.machine.files import nonblocking
+from probe_core.model.complete import complete
 from probe_core.model.findings import SEVERITIES, finding
-from probe_core.pipeline.static_parts import fill
-from probe_core.pipeline.validate import KINDS
+from probe_core.model.kinds import KINDS
+from probe_core.model.report_fields import REPORT
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import FindingDoc, ReportDoc
 
-__all__ = ["load_static", "read_document"]
+__all__ = ["complete_report", "load_static", "read_document"]
 
 FILE_LIMIT = 16 << 20
+"""Bytes of a report file: forty times the report of a node with 64 GPUs."""
+
 TEXT_LIMIT = 4096
+"""Characters of one text: a finding's longest sentence is 600, a chip's sources a few hundred."""
+
 FALLBACKS = (None, "no-accelerator", "degraded")
 
 
-def load_static(path: str) -> tuple[dict[str, Any] | None, list[FindingDoc]]:
+def load_static(path: str) -> tuple[ReportDoc | None, list[FindingDoc]]:
     """Return (the report's document, nothing), or (None, a finding that says why not)."""
     from probe_core.machine.trust import untrusted
 
@@ -33,14 +38,22 @@ def load_static(path: str) -> tuple[dict[str, Any] | None, list[FindingDoc]]:
             raise ValueError(reason)
         return read_document(path), []
     except (OSError, ValueError, RecursionError) as error:
-        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        what = f"the static report {path} cannot be used, so the node was probed"
-        fix = "give a file that `probe --json` wrote"
-        why = clean_text(why, 400) or "nested too deep"
-        return None, [finding("static-unusable", clean_text(what, 600), why, fix)]
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        return None, [_unusable(path, clean_text(reason, 400) or "nested too deep")]
 
 
-def read_document(path: str) -> dict[str, Any]:
+def _unusable(path: str, reason: str) -> FindingDoc:
+    return finding(
+        "static-unusable",
+        clean_text(f"the static report {path} cannot be used, so the node was probed", 600),
+        reason,
+        "give a file that `probe --json` wrote",
+        setting="static",
+        evidence=clean_text(path, 600),
+    )
+
+
+def read_document(path: str) -> ReportDoc:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
     import json
 
@@ -51,8 +64,10 @@ def read_document(path: str) -> dict[str, Any]:
     document = _safe(json.loads(raw, parse_constant=_no_number))
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
-    _complete(document)
-    return document
+    whole = complete_report(document)
+    if not whole["devices"]:
+        raise ValueError("it has no devices")
+    return whole
 
 
 def _no_number(text: str) -> None:
@@ -72,40 +87,15 @@ def _safe(value: Any) -> Any:
     return value
 
 
-def _complete(document: dict[str, Any]) -> None:
+def complete_report(document: dict[str, Any]) -> ReportDoc:
     """Fill in what the report leaves out; raise `ValueError` for what its readers cannot use."""
-    fill("the report", document)
-    fill("its node", document["node"])
-    fill("its node's memory", document["node"]["memory"])
-    devices = document.get("devices")
-    if not isinstance(devices, list) or not devices:
-        raise ValueError("it has no devices")
-    for device in devices:
-        _complete_device(device)
-    for part in ("outcomes", "decisions", "findings"):
-        for row in document[part]:
-            fill(f"one of its {part}", row)
+    complete(document, REPORT)
+    for device in document["devices"]:
+        if device["kind"] not in KINDS:
+            raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")
+        device["ids"] = device["ids"] or [device["id"]]
     if document["fallback"] not in FALLBACKS:
         raise ValueError("its fallback is neither null, no-accelerator nor degraded")
-    if any(one["severity"] not in SEVERITIES for one in document["findings"]):
+    if any(entry["severity"] not in SEVERITIES for entry in document["findings"]):
         raise ValueError(f"a finding's severity is none of {', '.join(SEVERITIES)}")
-
-
-def _complete_device(device: Any) -> None:
-    fill("a device", device)
-    for name in ("id", "kind"):
-        if not isinstance(device.get(name), str):
-            raise ValueError(f"a device has no {name!r} that is text")
-    if device["kind"] not in KINDS:
-        raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")
-    device["ids"] = device["ids"] or [device["id"]]
-    fill("a device's memory", device["memory"])
-    fill("a device's chip", device["chip"])
-    for link in device["links"]:
-        fill("a link", link)
-    for view in device["visibility"].values():
-        fill("what a consumer sees", view)
-    for peak in device["peaks"]:
-        fill("a peak", peak)
-        if not isinstance(peak.get("tflops"), (int, float)):
-            raise ValueError("a peak has no 'tflops' that is a number")
+    return document  # type: ignore[return-value]

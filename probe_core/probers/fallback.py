@@ -12,17 +12,17 @@ from probe_core.model.kinds import ACCELERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable
 
     from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, Fallback, Sighting
 
 __all__ = ["last_resort", "verdict"]
 
 
-def last_resort(machine: Machine) -> dict[str, Any]:
+def last_resort(machine: Machine) -> Sighting:
     """Return a processor of which nothing is known but, on this machine, its threads."""
-    sighting: dict[str, Any] = {
+    sighting: Sighting = {
         "ids": ["cpu:0"],
         "kind": "cpu",
         "backends": ["cpu"],
@@ -35,7 +35,7 @@ def last_resort(machine: Machine) -> dict[str, Any]:
     return sighting
 
 
-def verdict(primary: Mapping[str, Any] | None, troubles: Iterable[object]) -> str | None:
+def verdict(primary: DeviceDoc | None, troubles: Iterable[object]) -> Fallback | None:
     """Return the report's `fallback`: which net the node fell into, if any.
 
     None when an accelerator is primary; ``no-accelerator`` when there is none and nothing failed;

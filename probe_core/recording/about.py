@@ -1,4 +1,4 @@
-"""What a recording says beside the machine's files: its system, its environment, its origin."""
+"""Checks what a recording holds beside the machine's files: system, environment and origin."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ if TYPE_CHECKING:
 
 __all__ = ["About"]
 
-MAX_WORD, MAX_ORIGIN = 32, 1024
+MAX_WORD = 32
+"""Characters of `os` and `arch`; the longest of `uname -m` have 11 (loongarch64)."""
+
+MAX_ORIGIN = 1024
+"""Characters of an origin: a sentence or two, shown on one line."""
+
 _DEFAULT_ARCH = "x86_64"
 
 
 class About:
-    """The checked `os`, `arch`, `environ` and `origin`; other keys are left to whoever wrote them.
+    """The checked `os`, `arch`, `environ` and `origin`; other keys are the author's own.
 
     `kernel_arch` is what the machine's own /proc/sys/kernel/arch holds (Linux 6.1 and later): it
-    stands in for an `arch` that is not told.
+    stands in for an `arch` that is not given.
     """
 
     __slots__ = ("arch", "environ", "origin", "os")
 
     def __init__(self, table: Mapping[str, object], kernel_arch: bytes | None = None) -> None:
-        self.os = _word("os", table.get("os", "linux"))
-        told = table.get("arch")
-        self.arch = _word("arch", told) if told is not None else _from_kernel(kernel_arch)
+        self.os = _name("os", table.get("os", "linux"))
+        arch = table.get("arch")
+        self.arch = _name("arch", arch) if arch is not None else _from_kernel(kernel_arch)
         self.environ = _environ(table.get("environ", {}))
         self.origin = _origin(table.get("origin"))
 
@@ -37,7 +42,7 @@ def _is_word(text: str) -> bool:
     return len(text) <= MAX_WORD and plain.isascii() and plain.isalnum()
 
 
-def _word(key: str, value: object) -> str:
+def _name(key: str, value: object) -> str:
     if isinstance(value, str) and _is_word(value):
         return value
     raise BadRecording(f"its {key} {shown(value)} is not one word, such as linux or x86_64")

@@ -7,48 +7,55 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from probe_core.machine import Machine
 
 __all__ = ["cgroups"]
 
-_V2 = ("/sys/fs/cgroup", "memory.max memory.current memory.stat".split())
-_V1 = (
-    "/sys/fs/cgroup/memory",
-    "memory.limit_in_bytes memory.usage_in_bytes memory.stat".split(),
-)
+_ROOT = "/sys/fs/cgroup"
+
 _MAX_GROUPS = 32
+"""Groups above one another; `probe_core.pipeline.node` looks at no more."""
 
 
-def cgroups(machine: Machine) -> dict[str, str]:
-    """Return the files of the memory limits, and the /proc/self/cgroup that leads to them."""
+def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
+    """Return the files `names` of each group of this process, and the /proc/self/cgroup to them.
+
+    A file's name begins with its controller: with version 1 of control groups it lies in that
+    controller's own hierarchy (``memory.limit_in_bytes``), with version 2 there is but one.
+    """
     lines: list[str] = []
-    found: dict[str, str] = {}
-    for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
-            root, names = _V2
-        elif "memory" in controllers.split(","):
-            root, names = _V1
-            controllers = "memory"
-        else:
-            continue
+    files: dict[str, str] = {}
+    for number, controller, path in _memberships(machine, names):
         groups = [part for part in path.split("/") if part not in ("", ".", "..")][:_MAX_GROUPS]
         renamed = [f"group{depth}" for depth in range(1, len(groups) + 1)]
-        lines.append(f"{number}:{controllers}:/{'/'.join(renamed)}\n")
+        lines.append(f"{number}:{controller}:/{'/'.join(renamed)}\n")
+        root = f"{_ROOT}/{controller}".rstrip("/")
         for depth in range(len(groups) + 1):
-            folder, new = (_below(root, names[:depth]) for names in (groups, renamed))
-            found.update(_limits(machine, folder, new, names))
-    return {"/proc/self/cgroup": "".join(lines), **found} if lines else {}
+            folder = "/".join([root, *groups[:depth]])
+            new = "/".join([root, *renamed[:depth]])
+            files.update(_read(machine, folder, new, names))
+    return {"/proc/self/cgroup": "".join(lines), **files} if lines else {}
 
 
-def _below(root: str, groups: list[str]) -> str:
-    return "/".join([root, *groups])
+def _memberships(machine: Machine, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the hierarchies of /proc/self/cgroup that have such files: number, controller, path."""
+    controllers_read = dict.fromkeys(name.partition(".")[0] for name in names)
+    for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
+        number, _, remainder = line.partition(":")
+        controllers, _, path = remainder.partition(":")
+        # Hierarchy 0 is that of version 2; on a hybrid system it has no controllers' files.
+        if number == "0" and not controllers:
+            yield number, "", path
+        for controller in controllers_read:
+            if controller in controllers.split(","):
+                yield number, controller, path
 
 
-def _limits(machine: Machine, folder: str, new: str, names: list[str]) -> Iterator[tuple[str, str]]:
+def _read(
+    machine: Machine, folder: str, new: str, names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     for name in names:
         text = machine.read(f"{folder}/{name}")
         if text is not None:

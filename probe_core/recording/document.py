@@ -7,11 +7,12 @@ import re
 
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import MAX_NESTING, MAX_TABLES
+from probe_core.recording.paths import check_target
 from probe_core.recording.recording import Recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from probe_core.model.document import Json
 
 __all__ = ["SCHEMA", "load_table", "parse", "write"]
 
@@ -33,13 +34,18 @@ def parse(raw: bytes) -> Recording:
         raise BadRecording("its 'files' or 'links' is no table")
     if data.get("origin") is None:
         raise BadRecording("it has no origin, which begins with 'recorded' or 'invented'")
-    return Recording({path: _bytes(path, value) for path, value in files.items()}, links, data)
+    return Recording(
+        {path: _bytes(path, value) for path, value in files.items()},
+        {path: check_target(path, target) for path, target in links.items()},
+        data,
+    )
 
 
-def load_table(raw: bytes) -> dict[str, Any]:
+def load_table(raw: bytes) -> dict[str, Json]:
     """Return the table in a JSON text, nested at most 32 levels deep; raises `BadRecording`."""
     try:
         text = raw.decode("utf-8")
+        # Before `loads`, which may recurse in C as deep as the host's recursion limit allows.
         _check_nesting(text)
         data = json.loads(text, object_pairs_hook=_without_duplicates)
     except BadRecording:
@@ -68,9 +74,10 @@ def _check_nesting(text: str) -> None:
         )
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
+def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    table: dict[str, Json] = {}
     for name, value in pairs:
+        # JSON parsers differ on which of two equal keys counts; a reviewer reads one of them.
         if name in table:
             raise BadRecording(f"{shown(name)} is there twice")
         table[name] = value
@@ -101,6 +108,7 @@ def write(recording: Recording) -> str:
 
 def _text(content: bytes) -> str | list[str]:
     text = content.decode("utf-8", "replace")
+    # A list of lines loses the difference to a file whose last line has no end.
     if text.endswith("\n") and text.count("\n") > 1:
         return text[:-1].split("\n")
     return text

@@ -1,4 +1,4 @@
-"""The one error of recordings, and how it shows foreign text."""
+"""The error of recordings, and how its messages show text of unknown origin."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class BadRecording(ValueError):
 
 
 def shown(text: object) -> str:
-    """Return foreign text in quotes, fit for one line of a message."""
+    """Return text of unknown origin in quotes, fit for one line of a message."""
     return f"'{clean_text(str(text), 120)}'"

@@ -1,4 +1,4 @@
-"""What a folder that stands for a machine's root says of it in its machine.json."""
+"""Reads machine.json: the system, environment and origin of a folder that stands for a root."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def about(root: str) -> About:
 def _table(path: str) -> dict[str, object]:
     try:
         with open(path, "rb", opener=_unfollowing) as file:
+            # A folder of somebody else's: a device or FIFO in it would block or have no end.
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise BadRecording("it is no regular file")
             raw = file.read(MAX_ABOUT + 1)

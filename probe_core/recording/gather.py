@@ -1,183 +1,160 @@
-"""Records a machine: the files of a fixed list, read through a `Machine`, waking nothing."""
+"""Records a machine: the files that probers declare, read through a `Machine`, waking nothing."""
 
 from __future__ import annotations
 
-import posixpath
-import re
-
+from probe_core.model.runtimes import RUNTIMES
+from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.cgroups import cgroups
-from probe_core.recording.disguise import Disguise
-from probe_core.recording.errors import BadRecording
-from probe_core.recording.kept import (
-    ALWAYS,
-    AWAKE_GPU,
-    AWAKE_PCI,
-    DESCRIBED,
-    GPU,
-    MARKS,
-    OPERATIONAL,
-    PCI,
-    PLATFORM,
-    VARIABLES,
-)
-from probe_core.recording.limits import MAX_ENTRIES, MAX_TOTAL
-from probe_core.recording.paths import check_path
-from probe_core.recording.private import edited
+from probe_core.recording.devices import Devices
+from probe_core.recording.patterns import Expansion
 from probe_core.recording.recording import Recording
+from probe_core.recording.taker import Taker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from probe_core.machine import Machine
+    from probe_core.recording.declared import Declared, DeviceFiles
+    from probe_core.recording.devices import Device
 
-__all__ = ["Gathered", "gather"]
+__all__ = ["VARIABLES", "Gathered", "gather"]
 
-_RESERVE = 1024
-"""Entries kept free for the links on the way to a file, for marks and for control groups."""
-
-_ASLEEP = ("suspended", "suspending", "resuming")
+VARIABLES = sorted({name for runtime in RUNTIMES.values() for name in runtime.variables})
+"""What of the environment is recorded: the variables that decide which devices a program sees."""
 
 
 class Gathered:
-    """A recording, and what had to be left out of it: paths and PCI addresses."""
+    """A recording, and what had to be left out of it.
+
+    `asleep` are sleeping devices by their names on the bus, `unreadable` paths, `over` the number
+    of files and patterns for which a recording has no room.
+    """
 
     __slots__ = ("asleep", "over", "recording", "unreadable")
 
-    def __init__(self, recording: Recording, taker: _Taker) -> None:
+    def __init__(
+        self, recording: Recording, asleep: list[str], unreadable: list[str], over: int
+    ) -> None:
         self.recording = recording
-        self.asleep = taker.asleep
-        self.unreadable = taker.unreadable
-        self.over = taker.over
+        self.asleep = asleep
+        self.unreadable = unreadable
+        self.over = over
 
 
-def gather(machine: Machine, origin: str, disguise: Disguise | None = None) -> Gathered:
+def gather(
+    machine: Machine,
+    origin: str,
+    declarations: Sequence[Declared],
+    anonymiser: Anonymiser | None = None,
+) -> Gathered:
     """Return the recording of a Linux machine; `origin` is one sentence that says whose it is.
 
-    Only what `kept` lists is read, and nothing that wakes a sleeping device. UUIDs are replaced.
+    Only what is declared is read, and nothing that wakes a sleeping device. Identities are masked.
     """
-    disguise = disguise or Disguise()
-    taker = _Taker(machine, disguise)
-    taker.take(*ALWAYS)
-    _take_pci(machine, taker)
-    for name in machine.listdir(PLATFORM):
-        if machine.exists(f"{PLATFORM}/{name}/of_node/compatible"):
-            taker.take(*(f"{PLATFORM}/{name}/{one}" for one in DESCRIBED))
-    taker.mark(*MARKS)
-    for path, text in cgroups(machine).items():
+    anonymiser = anonymiser or Anonymiser()
+    reader = _Reader(machine, Taker(machine, anonymiser))
+    for declared in declarations:
+        reader.declare(declared)
+    taker = reader.taker
+    # After all declarations: a mask counts whichever of them names the file first.
+    taker.take_declared()
+    for declared in declarations:
+        for path in reader.matches(declared.nodes):
+            taker.mark(path)
+    names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
+    for path, text in cgroups(machine, list(names)).items():
         taker.put(path, text.encode())
     about = {
         "os": machine.os,
         "arch": machine.arch,
-        "environ": _environ(machine, disguise),
+        "environ": _environ(machine, anonymiser),
         "origin": origin,
     }
-    return Gathered(Recording(taker.files, taker.links, about), taker)
+    recording = Recording(taker.files, taker.links, about)
+    return Gathered(recording, reader.asleep(), taker.unreadable, taker.over + reader.cut)
 
 
-def _take_pci(machine: Machine, taker: _Taker) -> None:
-    from probe_core.probers import pci
+class _Reader:
+    """Finds what declarations name on a machine, and leaves out what would wake a device."""
 
-    computing = {one["ids"][0].removeprefix("pci:") for one in pci.devices(machine, {})}
-    for address in machine.listdir(PCI):
-        folder = f"{PCI}/{address}"
-        names = GPU if address in computing else []
-        if machine.read(f"{folder}/power/runtime_status", 32) in _ASLEEP:
-            taker.asleep.append(address)
+    def __init__(self, machine: Machine, taker: Taker) -> None:
+        self.taker = taker
+        self._machine = machine
+        self._expansion = Expansion(machine)
+        self._devices = Devices(machine)
+        self._skipped: set[str] = set()
+
+    def asleep(self) -> list[str]:
+        """Return the sleeping devices of which files were left out."""
+        devices = (*self._devices.pci, *self._devices.platform)
+        return [device.name for device in devices if device.name in self._skipped]
+
+    @property
+    def cut(self) -> int:
+        """The number of patterns that named too many paths."""
+        return self._expansion.cut
+
+    def matches(self, patterns: Iterable[str]) -> list[str]:
+        """Return the paths that absolute patterns name."""
+        return [path for pattern in patterns for path in self._expansion.paths(pattern)]
+
+    def declare(self, declared: Declared) -> None:
+        """Note the files that one prober reads."""
+        for pattern, mask in declared.files.items():
+            for path in self._expansion.paths(pattern):
+                self._declare_unless_asleep(path, mask)
+        for devices, rules in (
+            (self._devices.pci, declared.pci),
+            (self._devices.platform, declared.platform),
+        ):
+            for rule in rules:
+                for device in devices:
+                    if device.fits(rule):
+                        self._declare_below(device, rule)
+
+    def _declare_unless_asleep(self, path: str, mask: str) -> None:
+        device = self._sleeper(path)
+        if device is None:
+            self.taker.declare(path, mask)
         else:
-            names = [*names, *AWAKE_PCI, *(AWAKE_GPU if address in computing else ())]
-            if address in computing and _is_operational(machine, taker, folder):
-                names += OPERATIONAL
-        taker.take(*(f"{folder}/{name}" for name in names))
+            self._skipped.add(device.name)
+
+    def _sleeper(self, path: str) -> Device | None:
+        """Return the device that reading the file at `path` could wake."""
+        device = self._devices.sleeper(self.taker.real(path))
+        # Of a folder nothing but the link to it is kept, which wakes nobody.
+        return None if device and self._machine.listdir(path) else device
+
+    def _declare_below(self, device: Device, rule: DeviceFiles) -> None:
+        if device.asleep and not rule.asleep:
+            self._skipped.add(device.name)
+        elif self._holds(device, rule):
+            for pattern, mask in rule.files.items():
+                for path in self._expansion.paths(pattern, device.folder):
+                    if rule.asleep:
+                        self.taker.declare(path, mask)
+                    else:  # `physfn` leads to another device, which may sleep
+                        self._declare_unless_asleep(path, mask)
+
+    def _holds(self, device: Device, rule: DeviceFiles) -> bool:
+        """Return whether one of the rule's files holds the text that it must hold."""
+        return not rule.only_if or any(
+            (self._machine.read(path, 64) or "").lower() == text
+            for pattern, text in rule.only_if.items()
+            for path in self._expansion.paths(pattern, device.folder)
+            if rule.asleep or self._sleeper(path) is None
+        )
 
 
-def _is_operational(machine: Machine, taker: _Taker, folder: str) -> bool:
-    names = [name for name in AWAKE_GPU if name.endswith("status")]
-    paths = [path for name in names for path in taker.found(f"{folder}/{name}")]
-    return any((machine.read(path, 64) or "").lower() == "operational" for path in paths)
-
-
-def _environ(machine: Machine, disguise: Disguise) -> dict[str, str]:
-    home = machine.environ.get("HOME") or "\0"  # a driver's manifest may lie in one's own folder
-    found = {name: machine.environ[name] for name in VARIABLES if name in machine.environ}
+def _environ(machine: Machine, anonymiser: Anonymiser) -> dict[str, str]:
+    # VK_DRIVER_FILES may lead into the user's own folder, whose path holds his name.
+    own_folder = machine.environ.get("HOME") or "\0"
+    values = {name: machine.environ[name] for name in VARIABLES if name in machine.environ}
     return {
         # Bytes that are not UTF-8 come as lone surrogates, which no document can hold.
-        name: disguise.uuids(value.replace(home, "/home")).encode("utf-8", "replace").decode()
-        for name, value in found.items()
+        name: anonymiser.uuids(value.replace(own_folder, "/home"))
+        .encode("utf-8", "replace")
+        .decode()
+        for name, value in values.items()
     }
-
-
-class _Taker:
-    """Takes files and the links on the way to them, until a recording is full."""
-
-    def __init__(self, machine: Machine, disguise: Disguise) -> None:
-        self.files: dict[str, bytes] = {}
-        self.links: dict[str, str] = {}
-        self.asleep: list[str] = []
-        self.unreadable: list[str] = []
-        self.over = 0
-        self._machine = machine
-        self._disguise = disguise
-        self._real: dict[str, str] = {}
-        self._total = 0
-
-    def take(self, *patterns: str) -> None:
-        """Take every file, and every link to a folder, that a pattern names."""
-        for pattern in patterns:
-            for path in self.found(pattern):
-                self._take(path)
-
-    def mark(self, *patterns: str) -> None:
-        """Note that a path is there, without opening it."""
-        for pattern in patterns:
-            for path in self.found(pattern):
-                self.put(self._way(path), b"")
-
-    def found(self, pattern: str) -> list[str]:
-        """Return the paths that a pattern names and that are there."""
-        paths = [""]
-        for part in pattern.split("/")[1:]:
-            if "*" in part or "#" in part:
-                fits = re.compile(re.escape(part).replace(r"\*", ".*").replace(r"\#", "[0-9]+"))
-                paths = [
-                    f"{path}/{name}"
-                    for path in paths
-                    for name in self._machine.listdir(path or "/")
-                    if fits.fullmatch(name)
-                ]
-            else:
-                paths = [f"{path}/{part}" for path in paths]
-        return [path for path in paths if self._machine.exists(path)]
-
-    def put(self, path: str, content: bytes) -> None:
-        """Keep one file, if a recording has room for it."""
-        if self._total + len(content) > MAX_TOTAL:
-            self.over += 1
-            return
-        self._total += len(content)
-        self.files[path] = content
-
-    def _take(self, path: str) -> None:
-        if len(self.files) + len(self.links) >= MAX_ENTRIES - _RESERVE:
-            self.over += 1
-            return
-        try:
-            check_path(path)
-            content = self._machine.read_bytes(path)
-        except IsADirectoryError:
-            self._way(path)
-            return
-        except (OSError, BadRecording):
-            self.unreadable.append(path)
-            return
-        self.put(self._way(path), edited(path, content, self._disguise))
-
-    def _way(self, path: str) -> str:
-        """Keep the links on the way to a path; returns where it really lies."""
-        here = ""
-        for name in path.split("/")[1:]:
-            step = f"{here}/{name}"
-            real = self._real.get(step) or self._machine.realpath(step)
-            self._real[step] = real
-            if real != step:
-                self.links[step] = posixpath.relpath(real, here or "/")
-            here = real
-        return here

@@ -33,6 +33,7 @@ def open_machine(path: str) -> Iterator[Machine]:
     from probe_core.recording.unpack import unpack
 
     recording = read(path)
+    # Errors of the cleanup are ignored: they would hide the error that ends the command.
     with TemporaryDirectory(prefix="probe-machine-", ignore_cleanup_errors=True) as folder:
         root = unpack(recording, folder)
         yield Machine(root, recording.environ, recording.os, recording.arch)
@@ -41,5 +42,5 @@ def open_machine(path: str) -> Iterator[Machine]:
 def _of_folder(root: str) -> Machine:
     from probe_core.recording.folder import about
 
-    told = about(root)
-    return Machine(root, told.environ, told.os, told.arch)
+    facts = about(root)
+    return Machine(root, facts.environ, facts.os, facts.arch)

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 __all__ = ["above", "check_path", "check_places", "resolve_links"]
 
 MAX_HOPS = 40
-"""Links that one path may go through, as in Linux."""
+"""Links that one path may go through, as in Linux (MAXSYMLINKS of include/linux/namei.h)."""
 
 
 def check_path(path: object) -> str:
     """Return a path that names one place below a root; raises `BadRecording`."""
     raw = _utf8(path)
     names = raw.split(b"/")
+    # ".." would leave the folder; "." and empty names would give one place two paths.
     odd = any(name in (b"", b".", b"..") for name in names[1:]) or b"\0" in raw
     if odd or not raw.startswith(b"/"):
         raise BadRecording(f"{shown(path)} is not a plain absolute path")
@@ -60,8 +61,8 @@ def check_places(files: Mapping[str, object], links: Mapping[str, object]) -> No
     for path in (*files, *links):
         for folder in above(path):
             if folder in files or folder in links:
-                what = "file" if folder in files else "link"
-                raise BadRecording(f"{shown(path)} lies below the {what} {shown(folder)}")
+                kind = "file" if folder in files else "link"
+                raise BadRecording(f"{shown(path)} lies below the {kind} {shown(folder)}")
 
 
 def above(path: str) -> Iterator[str]:
@@ -90,26 +91,28 @@ class _Walk:
         self._steps = 0
 
     def follow(self, path: str) -> str:
-        links, hops = self._links, 0
-        here = path.split("/")[1:-1]
-        ahead = links[path].split("/")[::-1]
+        """Return where the link at `path` leads."""
+        hops = 0
+        folders = path.split("/")[1:-1]
+        # The names still to walk, the next one last.
+        ahead = self._links[path].split("/")[::-1]
         while ahead:
             self._steps += 1
             name = ahead.pop()
             if name == "..":
-                if not here:
-                    target = shown(links[path])
+                if not folders:
                     raise BadRecording(
-                        f"{shown(path)}: its target {target} leads out of the folder"
+                        f"{shown(path)}: its target {shown(self._links[path])} leads out of the"
+                        " folder"
                     )
-                here.pop()
+                folders.pop()
             elif name not in ("", "."):
-                here.append(name)
-                place = "/" + "/".join(here)
-                if place in links:
+                folders.append(name)
+                target = self._links.get("/" + "/".join(folders))
+                if target is not None:
                     hops += 1
-                    here.pop()
-                    ahead += reversed(links[place].split("/"))
-            if hops > MAX_HOPS or len(here) > MAX_DEPTH or self._steps > MAX_LINK_STEPS:
+                    folders.pop()
+                    ahead += reversed(target.split("/"))
+            if hops > MAX_HOPS or len(folders) > MAX_DEPTH or self._steps > MAX_LINK_STEPS:
                 raise BadRecording(f"{shown(path)} leads in a circle, or through too many links")
-        return "/" + "/".join(here)
+        return "/" + "/".join(folders)

@@ -35,6 +35,7 @@ def read(path: str) -> Recording:
 def _read(stream: Stream) -> Recording:
     from probe_core.recording.tarheader import BLOCK, MAGIC
 
+    # By content, not by name: a recording from an issue tracker may be called anything.
     start = stream.start(BLOCK)
     if start[257:262] == MAGIC:
         from probe_core.recording.tar import read_tar

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ABOUT_PATH", "Recording"]
 
 ABOUT_PATH = "/machine.json"
-"""Where an unpacked recording says what is no file of the machine: its system, its environment."""
+"""The file of an unpacked recording that gives its system, environment and origin."""
 
 _ARCH_PATH = "/proc/sys/kernel/arch"
 
@@ -39,9 +39,9 @@ class Recording:
         self.links = dict(links or {})
         self._check()
         self.folders = self._folders(resolve_links(self.links))
-        told = About(about or {}, self.files.get(_ARCH_PATH))
-        self.os, self.arch = told.os, told.arch
-        self.environ, self.origin = told.environ, told.origin
+        facts = About(about or {}, self.files.get(_ARCH_PATH))
+        self.os, self.arch = facts.os, facts.arch
+        self.environ, self.origin = facts.environ, facts.origin
 
     def about(self) -> dict[str, object]:
         """Return what is no file of the machine, as a recording writes it."""
@@ -65,6 +65,7 @@ class Recording:
                 raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
         for path, target in self.links.items():
             check_target(check_path(path), target)
+        # `unpack` writes that file itself, and a link in its place would redirect the write.
         if any(f"{path}/".startswith(f"{ABOUT_PATH}/") for path in (*self.files, *self.links)):
             raise BadRecording(f"{ABOUT_PATH} is kept for what a recording says of itself")
         check_places(self.files, self.links)
@@ -74,12 +75,12 @@ class Recording:
 
         A driver's folder is often empty, and what a link names is there on the real machine.
         """
-        found: set[str] = set()
+        folders: set[str] = set()
         named = (f"{target}/" for target in targets.values() if target != "/")
         for path in (*self.files, *self.links, *named):
-            way = list(above(path))
-            if not any(place in self.files or place == ABOUT_PATH for place in way):
-                found.update(way)
-            if len(found) > MAX_FOLDERS:
+            ancestors = list(above(path))
+            if not any(place in self.files or place == ABOUT_PATH for place in ancestors):
+                folders.update(ancestors)
+            if len(folders) > MAX_FOLDERS:
                 raise BadRecording(f"more than {MAX_FOLDERS} folders")
-        return found
+        return folders

@@ -1,4 +1,4 @@
-"""The bytes of a recording's file, unpacked piece by piece and counted before they are kept."""
+"""The bytes of a recording's file, unpacked piece by piece and counted before they are stored."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Stream"]
 
 PIECE = 64 << 10
+"""Bytes read and unpacked at once, so that a bomb is noticed before it fills the memory."""
+
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 
 
@@ -44,7 +46,7 @@ class Stream:
     def __init__(self, path: str) -> None:
         # Closed by `__exit__`; opened without blocking, so that a FIFO hangs nobody.
         self._file: BinaryIO = open(path, "rb", opener=nonblocking)  # noqa: SIM115
-        self._kept = b""
+        self._ahead = b""
         try:
             if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
                 raise BadRecording("it is no regular file")
@@ -67,20 +69,20 @@ class Stream:
 
     def start(self, size: int) -> bytes:
         """Return the first bytes, fewer at the end, and give them again to the next reader."""
-        self._kept = self.up_to(size)
-        return self._kept
+        self._ahead = self.up_to(size)
+        return self._ahead
 
     def up_to(self, size: int) -> bytes:
         """Return the next `size` bytes; fewer at the end alone."""
-        pieces, self._kept = [self._kept[:size]], self._kept[size:]
-        left = size - len(pieces[0])
-        while left > 0 and (piece := self._source.read(min(left, PIECE))):
+        pieces, self._ahead = [self._ahead[:size]], self._ahead[size:]
+        remaining = size - len(pieces[0])
+        while remaining > 0 and (piece := self._source.read(min(remaining, PIECE))):
             pieces.append(piece)
-            left -= len(piece)
+            remaining -= len(piece)
         return b"".join(pieces)
 
     def whole(self, limit: int) -> bytes:
-        """Return all that is left; raises `BadRecording` when it is more than `limit` bytes."""
+        """Return all remaining bytes; raises `BadRecording` when they are more than `limit`."""
         raw = self.up_to(limit + 1)
         if len(raw) > limit:
             raise BadRecording(f"it is longer than {limit >> 20} MiB")
@@ -93,13 +95,13 @@ class _Bounded:
     def __init__(self, file: BinaryIO, start: bytes) -> None:
         self._file = file
         self._start = start
-        self._left = MAX_PACKED
+        self._remaining = MAX_PACKED
 
     def read(self, size: int) -> bytes:
         piece, self._start = self._start[:size], self._start[size:]
         piece = piece or self._file.read(size)
-        self._left -= len(piece)
-        if self._left < 0:
+        self._remaining -= len(piece)
+        if self._remaining < 0:
             raise BadRecording(f"it is longer than {MAX_PACKED >> 20} MiB on the disk")
         return piece
 
@@ -125,7 +127,7 @@ class _Unpacked:
     def _read(self, size: int) -> bytes:
         if self._decoder.eof:
             return b""
-        # What zlib could not use for want of room; lzma keeps that itself.
+        # What zlib could not unpack for want of room it hands back; lzma keeps that itself.
         piece = self._decoder.decompress(getattr(self._decoder, "unconsumed_tail", b""), size)
         while not piece and not self._decoder.eof:
             data = self._packed.read(PIECE)

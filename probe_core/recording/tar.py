@@ -23,8 +23,8 @@ from probe_core.recording.tarheader import BLOCK, Header, pax_records
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
-    from typing import Any
 
+    from probe_core.model.document import Json
     from probe_core.recording.stream import Stream
 
 __all__ = ["read_tar"]
@@ -36,9 +36,10 @@ _REFUSED = {
     b"6": "a FIFO",
     b"S": "a sparse file",
 }
+# "7" is a contiguous file of POSIX.1-1988, which tools write and read as a regular one.
 _FILE, _FOLDER, _LINK = (b"0", b"\0", b"7"), b"5", b"2"
 _MAX_EXTENSION = 64 << 10
-"""Bytes of a header's extension: a long name, or the records of pax."""
+"""Bytes of a header's extension, a long name or the records of pax: 64 of the longest paths."""
 
 
 def read_tar(stream: Stream) -> Recording:
@@ -50,12 +51,12 @@ def read_tar(stream: Stream) -> Recording:
 
 
 class _Archive:
-    """What an archive has given so far, and how much."""
+    """An archive that is read once from start to end, counting what it yields."""
 
     def __init__(self, stream: Stream) -> None:
         self.files: dict[str, bytes] = {}
         self.links: dict[str, str] = {}
-        self.about: dict[str, Any] | None = None
+        self.about: dict[str, Json] | None = None
         self._folders: set[str] = set()
         self._stream = stream
         self._read = self._headers = self._total = 0
@@ -69,23 +70,23 @@ class _Archive:
         return True
 
     def _next_header(self) -> Header | None:
-        """Return the next member's header with what the extensions before it say."""
-        told: dict[str, bytes] = {}
+        """Return the next member's header with the values of the extensions before it."""
+        records: dict[str, bytes] = {}
         while (block := self._bytes(BLOCK)).strip(b"\0"):
             self._headers += 1
             if self._headers > MAX_HEADERS:
                 raise BadRecording(f"it has more than {MAX_HEADERS} members")
             header = Header(block)
             if header.kind not in (b"L", b"K", b"x", b"g"):
-                return header.extended(told)
+                return header.extended(records)
             if header.size > _MAX_EXTENSION:
                 raise BadRecording(f"a header is longer than {_MAX_EXTENSION >> 10} KiB")
             data = self._content(header.size)
             if header.kind == b"x":
-                told |= pax_records(data)
-            elif header.kind != b"g":  # what holds for all members is of no use here
-                told["path" if header.kind == b"L" else "linkpath"] = data.rstrip(b"\0")
-        if told:
+                records |= pax_records(data)
+            elif header.kind != b"g":  # values for all members, such as a comment: none matters
+                records["path" if header.kind == b"L" else "linkpath"] = data.rstrip(b"\0")
+        if records:
             raise BadRecording("it ends after a long name without its member")
         return None
 
@@ -108,9 +109,10 @@ class _Archive:
             self._refuse_second(path, self.files, self.links)
             self._folders.add(path)
         else:
-            what = _REFUSED.get(kind, f"a member of the unknown kind {shown(kind.decode('latin'))}")
+            unknown = f"a member of the unknown kind {shown(kind.decode('latin'))}"
             raise BadRecording(
-                f"{shown(path)} is {what}; a recording holds regular files and relative links alone"
+                f"{shown(path)} is {_REFUSED.get(kind, unknown)};"
+                " a recording holds regular files and relative links alone"
             )
         self._check_count()
 

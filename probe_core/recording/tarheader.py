@@ -1,4 +1,4 @@
-"""One header of a tar archive: 512 bytes of fields, and what an extension says instead."""
+"""One header of a tar archive: 512 bytes of fields, and values of extensions in their place."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Header:
     __slots__ = ("_name", "_target", "kind", "size")
 
     def __init__(self, block: bytes) -> None:
+        # The sum is taken with its own field as spaces.
         summed = sum(block) - sum(block[148:156]) + 8 * ord(" ")
         if block[257:262] != MAGIC or _number(block[148:156]) != summed:
             raise BadRecording("it is a damaged tar archive: a header's sum is wrong")
@@ -32,21 +33,21 @@ class Header:
         if block[257:263] == b"ustar\0" and prefix:  # GNU's own format keeps times there
             self._name = prefix + b"/" + self._name
 
-    def extended(self, told: Mapping[str, bytes]) -> Header:
-        """Take what the headers before this one said of it; returns itself."""
-        if any(key.startswith("GNU.sparse.") for key in told):
+    def extended(self, records: Mapping[str, bytes]) -> Header:
+        """Take the values of the extensions before this header; returns itself."""
+        if any(key.startswith("GNU.sparse.") for key in records):
             self.kind = b"S"
-        self._name = told.get("path", self._name)
-        self._target = told.get("linkpath", self._target)
-        if "size" in told:
-            if not told["size"].isdigit() or len(told["size"]) > 20:
+        self._name = records.get("path", self._name)
+        self._target = records.get("linkpath", self._target)
+        if "size" in records:
+            if not records["size"].isdigit() or len(records["size"]) > 20:
                 raise BadRecording("it is a damaged tar archive: a size is no number")
-            self.size = int(told["size"])
+            self.size = int(records["size"])
         return self
 
     @property
     def is_folder(self) -> bool:
-        """Whether the name says so: before POSIX folders were files with a slash at the end."""
+        """Whether the name ends with a slash, as tools marked a folder before POSIX."""
         return self._name.endswith(b"/")
 
     def path(self) -> str | None:

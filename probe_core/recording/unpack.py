@@ -22,6 +22,7 @@ def unpack(recording: Recording, folder: str) -> str:
     is overwritten, and links come last, so that nothing is written through one. What the recording
     says of itself is put into ``machine.json``. Raises `OSError`.
     """
+    # PCI addresses hold colons (0000:01:00.0), which Windows reads as a stream of a file.
     if os.sep != "/":
         raise OSError(errno.ENOTSUP, "a recording's names hold colons, which this system refuses")
     root = os.path.abspath(folder)
@@ -40,6 +41,7 @@ def _make_root(root: str) -> None:
     try:
         os.mkdir(root, 0o700)
     except FileExistsError:
+        # An empty folder is what TemporaryDirectory hands over; a full one is somebody's.
         if os.listdir(root):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), root) from None
 

@@ -12,50 +12,67 @@ from probe_core.wording import clean_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from probe_core.model.document import FindingDoc
+    from probe_core.registry.document import Registered as Registered
+    from probe_core.registry.entrypoints import Problem
+    from probe_core.registry.prober import Mistake
 
-    Registered = Mapping[str, Any]
-
-__all__ = ["RESERVED", "discover"]
+__all__ = ["RESERVED", "discover", "manifest_problem"]
 
 RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
 """Names no plugin may take: the built-in probers, and words that settings give a meaning."""
+
+_LATER = "correct prober.json; until then the default is used"
 
 
 def discover(
     registered: Mapping[str, Registered], paths: Iterable[str] | None = None
 ) -> tuple[list[Prober], list[FindingDoc]]:
-    """Return every prober that is not built in, best priority first, and what was found broken.
+    """Return every prober that is not built in, best priority first, and what is broken.
 
     `registered` are the host's own: name to ``target`` and what a manifest may say.
     """
     entries, problems = scan(paths)
-    findings = [
-        finding(
-            "distribution-broken",
-            f"the distribution {clean_text(problem.what)} was left out",
-            clean_text(problem.why, 400),
-            f"reinstall or remove {clean_text(problem.what)}",
-        )
-        for problem in problems
-    ]
+    findings = [_distribution_broken(problem) for problem in problems]
     probers = [_from_host(name, fields) for name, fields in registered.items()]
     probers += [_from_entry(entry) for entry in entries]
     for prober in probers:
-        findings += _manifest_findings(prober)
+        findings += [manifest_problem(prober, mistake) for mistake in prober.problems]
     return sorted(probers, key=Prober.rank), findings
+
+
+def _distribution_broken(problem: Problem) -> FindingDoc:
+    owner = clean_text(problem.distribution)
+    return finding(
+        "distribution-broken",
+        f"the distribution {owner} was left out",
+        clean_text(problem.reason, 400),
+        f"reinstall or remove {owner}",
+        evidence=clean_text(problem.evidence, 800),
+    )
+
+
+def manifest_problem(prober: Prober, mistake: Mistake, fix: str = _LATER) -> FindingDoc:
+    """Return the finding for a mistake in a prober's manifest."""
+    return finding(
+        "manifest-problem",
+        f"{prober.owner}: the manifest of prober {prober.name!r} has a mistake",
+        clean_text(mistake.reason, 400),
+        fix,
+        prober=prober.name,
+        evidence=clean_text(mistake.evidence, 800),
+    )
 
 
 def _from_host(name: str, fields: Registered) -> Prober:
     prober = Prober(name, fields["target"], HOST)
-    prober.rejection = _bad_name(name) or _bad_target(prober.target)
+    prober.rejection = _name_problem(name) or _target_problem(prober.target)
     if prober.rejection is None:
         apply_manifest(prober, None)
         for key, value in fields.items():
             if key != "target":
-                take_field(prober, key, value)
+                take_field(prober, str(key), value)
     return prober
 
 
@@ -65,7 +82,9 @@ def _from_entry(entry: EntryPoint) -> Prober:
     prober.files = [entry.metadata + "/entry_points.txt"]
     if entry.group != GROUP:
         prober.rejection = f"needs {clean_text(entry.group)}, this core has {GROUP}"
-    prober.rejection = prober.rejection or _bad_name(entry.name) or _bad_target(entry.target)
+    prober.rejection = (
+        prober.rejection or _name_problem(entry.name) or _target_problem(entry.target)
+    )
     if entry.distribution == HOST:
         prober.rejection = f"no distribution may be named {HOST}"
     if prober.rejection is None:
@@ -73,25 +92,15 @@ def _from_entry(entry: EntryPoint) -> Prober:
     return prober
 
 
-def _bad_name(name: str) -> str | None:
+def _name_problem(name: str) -> str | None:
     plain = name.isascii() and all(c.isalnum() or c in "-_." for c in name)
     if not plain or not 0 < len(name) <= 64:
         return "its name must be 1 to 64 ASCII letters, digits, '-', '_' or '.'"
     return f"the name {name!r} is reserved by the core" if name.lower() in RESERVED else None
 
 
-def _bad_target(target: str) -> str | None:
+def _target_problem(target: str) -> str | None:
     module, _, attribute = target.partition(":")
     if is_module_name(module) and (not attribute or is_module_name(attribute)):
         return None
     return f"its entry point {clean_text(target, 80)!r} is not `module` or `module:attribute`"
-
-
-def _manifest_findings(prober: Prober) -> Iterable[FindingDoc]:
-    for problem in prober.problems:
-        yield finding(
-            "manifest-problem",
-            f"{prober.owner}: the manifest of prober {prober.name!r} has a mistake",
-            clean_text(problem, 400),
-            "correct prober.json; until then the default is used",
-        )

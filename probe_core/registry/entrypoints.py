@@ -1,4 +1,4 @@
-"""Find entry points by reading files, because importlib.metadata is slow and fragile.
+"""Find entry points by reading files: importlib.metadata is slow, and one bad file stops it.
 
 `importlib.metadata.entry_points()` takes 40 ms and raises for everyone when one unrelated
 distribution on the path is malformed or not UTF-8. A walk over the folders takes about a
@@ -15,12 +15,20 @@ from probe_core.machine.files import read_regular, text_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
+
+    Line: TypeAlias = tuple[str, str, str]
+    """Group, name and target."""
 
 GROUP = "probe_core.probers.v1"
 GROUP_STEM = "probe_core.probers.v"
+FILE = "entry_points.txt"
+
 FILE_LIMIT = 1 << 20
+"""Bytes of one file; setuptools' own, the longest of a plain environment, has 2,449."""
+
 MAX_ENTRIES = 64
-"""Probers of one distribution at most: each is a process."""
+"""Entry points of one distribution at most: each prober is a process. Ours declare one or two."""
 
 __all__ = ["GROUP", "EntryPoint", "Problem", "scan"]
 
@@ -46,13 +54,18 @@ class EntryPoint:
 
 
 class Problem:
-    """A distribution that cannot be read: whose, and why."""
+    """Why the entry points of `distribution` were left out; `evidence` is what was read where."""
 
-    __slots__ = ("what", "why")
+    __slots__ = ("distribution", "evidence", "reason")
 
-    def __init__(self, what: str, why: str) -> None:
-        self.what = what
-        self.why = why
+    def __init__(self, distribution: str, reason: str, evidence: str) -> None:
+        self.distribution = distribution
+        self.reason = reason
+        self.evidence = evidence
+
+
+class _SecondCopy(Exception):
+    """Two metadata folders of one distribution lie side by side; an import finds only one."""
 
 
 def scan(
@@ -60,40 +73,58 @@ def scan(
 ) -> tuple[list[EntryPoint], list[Problem]]:
     """Return the entry points in groups that start with `stem`, in the path's order.
 
-    Of two installed copies of a distribution the first on the path counts, as for imports.
+    Any group stem will do: ``probe_core.probers.v``, ``probe_core.commands.v``. Of two installed
+    copies of a distribution the first on the path counts, as for imports.
     """
-    found: list[EntryPoint] = []
+    entries: list[EntryPoint] = []
     problems: list[Problem] = []
-    seen: dict[str, str] = {}
+    copies: dict[str, str] = {}
     for metadata in _metadata_folders(sys.path if paths is None else paths):
         distribution, version = _identity(metadata)
         try:
-            raw = _read(metadata + "/entry_points.txt")
-            key = distribution.replace("_", "-").replace(".", "-").lower()
-            first = seen.setdefault(key, metadata)
-            if raw is None or stem.encode() not in raw:
-                if raw is None and first == metadata and not _complete(metadata):
-                    del seen[key]
-                continue
-            if first != metadata:
-                if os.path.dirname(first) == os.path.dirname(metadata):
-                    why = f"{os.path.basename(first)} lies beside it, and was used"
-                    problems.append(Problem(f"{distribution} {version}", why))
-                continue
-            lines = list(_parse(text_of(raw), stem))
-        except (OSError, ValueError) as error:
-            problems.append(Problem(distribution, f"entry_points.txt: {_why(error)}"))
+            lines = _lines_of_first_copy(metadata, distribution, stem, copies)
+        except _SecondCopy as second:
+            problems.append(Problem(f"{distribution} {version}", str(second), metadata))
             continue
-        found += [EntryPoint(*line, metadata, distribution, version) for line in lines]
-    return found, problems
+        except (OSError, ValueError) as error:
+            reason = f"{FILE}: {_reason(error)}"
+            problems.append(Problem(distribution, reason, f"{metadata}/{reason}"))
+            continue
+        entries += [EntryPoint(*line, metadata, distribution, version) for line in lines]
+    return entries, problems
 
 
-def _why(error: Exception) -> str:
+def _lines_of_first_copy(
+    metadata: str, distribution: str, stem: str, copies: dict[str, str]
+) -> list[Line]:
+    """Return the lines of a distribution's groups; `copies` maps each name to its first folder.
+
+    Raises `OSError` or `ValueError` when they cannot be read, `_SecondCopy` when two lie together.
+    """
+    raw = _read(f"{metadata}/{FILE}")
+    if raw is None and not _is_complete(metadata):
+        return []  # what a half-removed distribution leaves shadows no copy behind it
+    first = copies.setdefault(_normal(distribution), metadata)
+    if raw is None or stem.encode() not in raw:
+        return []
+    if first == metadata:
+        return list(_parse(text_of(raw), stem))
+    if os.path.dirname(first) == os.path.dirname(metadata):
+        raise _SecondCopy(f"{os.path.basename(first)} lies beside it, and was used")
+    return []
+
+
+def _normal(distribution: str) -> str:
+    """Return a name as package indexes compare it: ``Probe.Acme`` is ``probe-acme``."""
+    return distribution.replace("_", "-").replace(".", "-").lower()
+
+
+def _reason(error: Exception) -> str:
     return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
 
 
-def _complete(metadata: str) -> bool:
-    """Return whether a distribution without entry points is one, not what was left of one."""
+def _is_complete(metadata: str) -> bool:
+    """Return whether a distribution without entry points is whole: it has its metadata."""
     return (
         os.path.isfile(metadata)  # an egg-info file of distutils
         or os.path.exists(metadata + "/METADATA")
@@ -118,9 +149,9 @@ def _metadata_folders(paths: Iterable[str]) -> Iterator[str]:
 
 def _identity(metadata: str) -> tuple[str, str]:
     stem = os.path.basename(metadata).rpartition(".")[0]
-    name, _, rest = stem.partition("-")
+    name, _, version = stem.partition("-")
     # An egg-info folder may be named "name-1.0-py3.11"; its version is the first part.
-    return name.replace("_", "-"), rest.partition("-")[0]
+    return name.replace("_", "-"), version.partition("-")[0]
 
 
 def _read(path: str) -> bytes | None:
@@ -131,8 +162,8 @@ def _read(path: str) -> bytes | None:
         return None
 
 
-def _parse(text: str, stem: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (group, name, target) of the wanted groups of an entry_points.txt."""
+def _parse(text: str, stem: str) -> Iterator[Line]:
+    """Yield (group, name, target) of the groups of an entry_points.txt that start with `stem`."""
     group, count = "", 0
     for line in map(str.strip, text.splitlines()):
         if not line or line[0] in "#;":
@@ -145,6 +176,6 @@ def _parse(text: str, stem: str) -> Iterator[tuple[str, str, str]]:
                 raise ValueError(f"expected `name = module`, found {line[:80]!r}")
             count += 1
             if count > MAX_ENTRIES:
-                raise ValueError(f"more than {MAX_ENTRIES} probers")
+                raise ValueError(f"more than {MAX_ENTRIES} entry points")
             # `module [extra]`: extras are about installing, not about importing.
             yield group, name.strip(), target.partition("[")[0].strip()

@@ -1,4 +1,4 @@
-"""The host's own hooks: watch a run, veto probers, name chips. Never found from entry points."""
+"""The host's own hooks: watch a run, deny probers, name chips. Never found from entry points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from probe_core.wording import clean_text, error_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     import pluggy
 
@@ -28,8 +27,8 @@ class Host:
         self.findings: list[FindingDoc] = []
         self._manager = _manager(plugins)
 
-    def observe(self, event: str, details: Mapping[str, Any]) -> None:
-        """Tell every observer; one that raises does not keep the others from hearing."""
+    def observe(self, event: str, details: Mapping[str, object]) -> None:
+        """Call every observer; one that raises does not keep the others from being called."""
         for implementation in self._manager.hook.probe_observe.get_hookimpls():
             try:
                 arguments = {"event": event, "details": dict(details)}
@@ -48,20 +47,22 @@ class Host:
             return None
         return clean_text(str(reason), 400) if reason else None
 
-    def resolve_chip(self, device: Mapping[str, Any]) -> str | None:
+    def resolve_chip(self, device: Mapping[str, object]) -> str | None:
         """Return the id of the chip that the host says a device is."""
         from copy import deepcopy
 
         try:
-            said = self._manager.hook.probe_resolve_chip(device=deepcopy(device))
+            chip = self._manager.hook.probe_resolve_chip(device=deepcopy(device))
         except Exception as error:
             self._note("probe_resolve_chip", error)
             return None
-        return said if isinstance(said, str) and said else None
+        return chip if isinstance(chip, str) and chip else None
 
     def _note(self, hook: str, error: Exception) -> None:
-        what = f"the host's own hook {hook} raised"
-        self.findings.append(finding("hook-failed", what, error_text(error), "correct the hook"))
+        sentence = f"the host's own hook {hook} raised"
+        self.findings.append(
+            finding("hook-failed", sentence, error_text(error), "correct the hook")
+        )
 
 
 def _manager(plugins: Iterable[object]) -> pluggy.PluginManager:

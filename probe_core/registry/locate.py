@@ -72,23 +72,23 @@ def locate_by_hooks(module: str) -> tuple[Place | None, bool]:
     Only for the top level, which runs hooks but imports nothing. Returns the place, and whether
     the hook is one that a plain interpreter lacks before its ``site`` module ran.
     """
-    top, _, rest = module.partition(".")
+    top, _, inner = module.partition(".")
     for finder in list(sys.meta_path):
         try:
             spec = finder.find_spec(top, None)
             if spec is not None:
-                place = _place_of(spec, rest.split(".") if rest else [])
+                place = _place_of(spec, inner.split(".") if inner else [])
                 own = not getattr(finder, "__module__", "").startswith("_frozen_importlib")
                 return place, own
-        except Exception:  # somebody's hook; what it breaks, the import in the child will tell
+        except Exception:  # another package's hook; the import in the child reports what it breaks
             continue
     return None, False
 
 
-def _place_of(spec: ModuleSpec, rest: list[str]) -> Place | None:
+def _place_of(spec: ModuleSpec, inner: list[str]) -> Place | None:
     folders = list(spec.submodule_search_locations or ())
-    if rest:
-        return next(filter(None, (_below(folder, rest) for folder in folders)), None)
+    if inner:
+        return next(filter(None, (_below(folder, inner) for folder in folders)), None)
     if folders:
         return Place(spec.origin, folders[0], True)
     if not spec.origin or not spec.has_location:

@@ -1,6 +1,6 @@
 """Read `prober.json`: data beside a prober's module that says when and how to run it.
 
-A mistake in a manifest never stops its prober: the default is used, and the mistake is told.
+A mistake in a manifest never stops its prober: the default is used, and a finding names it.
 """
 
 from __future__ import annotations
@@ -11,22 +11,36 @@ from itertools import islice
 
 from probe_core.machine.files import read_regular, text_of
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.registry.prober import Mistake
 from probe_core.wording import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import TypeGuard
 
+    from probe_core.model.document import Json
+    from probe_core.registry.document import When
     from probe_core.registry.locate import Place
     from probe_core.registry.prober import Prober
 
 __all__ = ["WHEN_KEYS", "apply_manifest", "read_manifest", "take_field"]
 
 FILE_LIMIT = 64 << 10
+"""Bytes of a manifest; the longest of ours has 3 KiB."""
+
 MAX_DEADLINE_S = 120.0
+"""The pages of the reference promise it to hosts: no prober may hold a start longer than this."""
+
 MAX_PROBLEMS = 8
-MAX_WANTED = 64
+"""Mistakes of one manifest that become findings; a file of nonsense would fill the report."""
+
+MAX_VALUES = 64
+"""Values of one precondition, and alternatives: each costs a look at a file in every probe."""
+
+MAX_VALUE = 256
+"""Characters of one value of a precondition: four times the longest path of ours."""
+
 WHEN_KEYS = (
     "os",
     "machine",
@@ -45,7 +59,7 @@ def apply_manifest(prober: Prober, site: str | None) -> None:
         return
     place = locate(module, site) or _hooked(prober, module)
     if place is None:
-        return  # the child will tell what happens when it is imported
+        return  # its import in the child fails, and the outcome says how
     # A frozen program holds its modules itself.
     own = sys.executable if getattr(sys, "frozen", False) else place.file
     prober.files.append(own or place.folder)
@@ -53,10 +67,13 @@ def apply_manifest(prober: Prober, site: str | None) -> None:
     if path is None:
         return
     prober.files.append(path)
+    prober.manifest = path
     try:
         fields = read_manifest(path, prober.name)
     except (OSError, ValueError, RecursionError) as error:
-        prober.problems.append(f"{os.path.basename(path)}: {_why(error)}")
+        reason = _reason(error)
+        name = os.path.basename(path)
+        prober.problems.append(Mistake(f"{name}: {reason}", f"{path}: {reason}"))
         return
     for key, value in fields.items():
         if len(prober.problems) < MAX_PROBLEMS:
@@ -70,7 +87,7 @@ def _hooked(prober: Prober, module: str) -> Place | None:
     return place
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deep"
     return (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
@@ -91,7 +108,7 @@ def _manifest_path(place: Place, module: str) -> str | None:
     return next((path for path in candidates if os.path.lexists(path)), None)
 
 
-def read_manifest(path: str, name: str) -> dict[str, Any]:
+def read_manifest(path: str, name: str) -> dict[str, Json]:
     """Return one prober's table of a manifest; raises `ValueError` or `OSError` with the reason."""
     import json
 
@@ -102,79 +119,100 @@ def read_manifest(path: str, name: str) -> dict[str, Any]:
         raise ValueError(f"schema {_shown(document.get('schema'))} is not supported; expected 1")
     fields = document["probers"].get(name)
     if not isinstance(fields, dict):
-        hint = did_you_mean(name, islice(document["probers"], MAX_WANTED))
+        hint = did_you_mean(name, islice(document["probers"], MAX_VALUES))
         raise ValueError(f"says nothing of {name!r}: {hint}")
     return fields
 
 
-def take_field(prober: Prober, key: str, value: Any) -> None:
-    """Take one field of a manifest into `prober`, or note what is wrong with it."""
+def take_field(prober: Prober, key: str, value: object) -> None:
+    """Take one field of a manifest into `prober`, or note the mistake in it."""
     if key not in _CHECKS:
-        prober.problems.append(f"unknown key {key[:80]!r}: {did_you_mean(key[:80], _CHECKS)}")
-        return
-    try:
-        setattr(prober, key, _CHECKS[key](value))
-    except ValueError as error:
-        prober.problems.append(f"{key}: {error}, found {_shown(value)}")
+        reason = f"unknown key {key[:80]!r}: {did_you_mean(key[:80], _CHECKS)}"
+    else:
+        try:
+            setattr(prober, key, _CHECKS[key](value))
+            return
+        except ValueError as error:
+            reason = f"{key}: {error}, found {_shown(value)}"
+    source = prober.manifest or f"registered by the host as {prober.name!r}"
+    prober.problems.append(Mistake(reason, f"{source}: {key[:80]} = {_shown(value)}"))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > 500:
         raise ValueError("expected text of at most 500 characters")
     return value
 
 
-def _api(value: Any) -> str:
+def _api(value: object) -> str:
     major, dot, minor = _text(value).partition(".")
     if not (major.isdecimal() and dot and minor.isdecimal()):
         raise ValueError('expected "major.minor"')
     return f"{int(major)}.{int(minor)}"
 
 
-def _priority(value: Any) -> int:
+def _priority(value: object) -> int:
     if type(value) is not int or not 1 <= value <= 999:
         raise ValueError("expected a whole number from 1 to 999")
     return value
 
 
-def _deadline(value: Any) -> float:
-    if type(value) not in (int, float) or not 0 < value <= MAX_DEADLINE_S:
+def _deadline(value: object) -> float:
+    number = value if isinstance(value, (int, float)) and type(value) is not bool else 0
+    # Compared before it is converted: `float` of an int with 400 digits raises OverflowError.
+    if not 0 < number <= MAX_DEADLINE_S:
         raise ValueError(f"expected seconds above 0 and up to {MAX_DEADLINE_S:g}")
-    return float(value)
+    return float(number)
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if type(value) is not bool:
         raise ValueError("expected true or false")
     return value
 
 
-def _when(value: Any) -> list[dict[str, Any]]:
-    alternatives = value if isinstance(value, list) else [value]
-    if len(alternatives) > MAX_WANTED:
-        raise ValueError(f"more than {MAX_WANTED} alternatives")
-    for alternative in alternatives:
-        if not isinstance(alternative, dict):
-            raise ValueError("expected a table, or a list of alternative tables")
-        for key, wanted in alternative.items():
-            _check_wanted(key, wanted)
+def _unchecked(value: object) -> object:
+    """`records` is read by `probe record` alone: checking it here would cost every probe."""
+    return value
+
+
+def _when(value: object) -> list[When]:
+    candidates = value if isinstance(value, list) else [value]
+    if len(candidates) > MAX_VALUES:
+        raise ValueError(f"more than {MAX_VALUES} alternatives")
+    alternatives = [candidate for candidate in candidates if _is_alternative(candidate)]
     # An alternative that demands nothing always holds, and so does the whole.
     return alternatives if all(alternatives) else []
 
 
-def _check_wanted(key: str, wanted: Any) -> None:
+def _is_alternative(value: object) -> TypeGuard[When]:
+    """Return True; raises `ValueError` with the mistake when it is none."""
+    if not isinstance(value, dict):
+        raise ValueError("expected a table, or a list of alternative tables")
+    for key, values in value.items():
+        _check_values(key, values)
+    return True
+
+
+def _check_values(key: str, values: object) -> None:
     if key not in WHEN_KEYS:
         raise ValueError(f"unknown precondition {key[:80]!r}: {did_you_mean(key[:80], WHEN_KEYS)}")
-    if not isinstance(wanted, list) or not all(isinstance(w, str) and w for w in wanted):
+    if not _is_texts(values):
         raise ValueError(f"{key} must be a list of texts")
-    if len(wanted) > MAX_WANTED or any(len(w) > 256 for w in wanted):
-        raise ValueError(f"{key} holds more than {MAX_WANTED} texts, or longer than 256 characters")
-    if key in ("any_path", "all_path") and not all(w[0] == "/" for w in wanted):
-        raise ValueError(f"{key} must hold absolute paths")
-    if key == "any_module" and not all(map(is_module_name, wanted)):
-        raise ValueError("any_module must hold names of modules")
-    if key == "pci_vendor" and not all(_is_vendor(w) for w in wanted):
-        raise ValueError('pci_vendor must hold vendor ids such as "10de"')
+    if len(values) > MAX_VALUES or any(len(value) > MAX_VALUE for value in values):
+        raise ValueError(
+            f"{key} holds more than {MAX_VALUES} texts, or longer than {MAX_VALUE} characters"
+        )
+    if key in _FORMS and not all(map(_FORMS[key][0], values)):
+        raise ValueError(f"{key} must hold {_FORMS[key][1]}")
+
+
+def _is_texts(values: object) -> TypeGuard[list[str]]:
+    return isinstance(values, list) and all(isinstance(v, str) and v for v in values)
+
+
+def _is_absolute(path: str) -> bool:
+    return path[0] == "/"
 
 
 def _is_vendor(text: str) -> bool:
@@ -182,11 +220,21 @@ def _is_vendor(text: str) -> bool:
     return len(digits) == 4 and all(digit in "0123456789abcdef" for digit in digits)
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {
+_FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "any_path": (_is_absolute, "absolute paths"),
+    "all_path": (_is_absolute, "absolute paths"),
+    "any_module": (is_module_name, "names of modules"),
+    "pci_vendor": (_is_vendor, 'vendor ids such as "10de"'),
+}
+"""What the values of a precondition look like, and the words for it."""
+
+_CHECKS: dict[str, Callable[[object], object]] = {
     "summary": _text,
     "api": _api,
     "priority": _priority,
     "deadline_s": _deadline,
     "active": _flag,
     "when": _when,
+    "records": _unchecked,
 }
+"""Key of a manifest to the function that returns its checked value, or raises `ValueError`."""

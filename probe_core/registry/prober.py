@@ -5,12 +5,23 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeAlias
 
-__all__ = ["DEFAULT_DEADLINE_S", "DEFAULT_PRIORITY", "FALLBACK", "HOST", "Prober"]
+    from probe_core.api import Request
+    from probe_core.registry.document import When
+
+    # What a hook returns is checked by the pipeline, whatever its annotation says.
+    Builtin: TypeAlias = Callable[[Request], Any]
+
+__all__ = ["DEFAULT_DEADLINE_S", "DEFAULT_PRIORITY", "FALLBACK", "HOST", "Mistake", "Prober"]
 
 DEFAULT_PRIORITY = 100
+"""Above the built-in probers (60, 50), below every band that authors choose from (200 to 900)."""
+
 DEFAULT_DEADLINE_S = 5.0
+"""Import and call of a prober that names no deadline. A judgement: a laptop's GPU takes 2 s to
+resume (btop#1831), and a host should not wait much longer for a driver that hangs."""
+
 HOST = "(host)"
 """Stands for the distribution of a prober that the host registered itself; none can be named so."""
 
@@ -18,13 +29,27 @@ FALLBACK = "fallback"
 """The name of the core-owned terminal prober; nobody else may take it."""
 
 
+class Mistake:
+    """One mistake in a manifest: a sentence, and what was read where."""
+
+    __slots__ = ("evidence", "reason")
+
+    def __init__(self, reason: str, evidence: str) -> None:
+        self.reason = reason
+        self.evidence = evidence
+
+    def __repr__(self) -> str:
+        return repr(self.reason)
+
+
 class Prober:
     """One prober: identity, place and manifest.
 
     `target` is ``module`` or ``module:attribute``. `builtin` is a callable that runs in process.
-    `when` is a list of alternative preconditions, empty when there are none. `problems` are
-    sentences about the manifest. `needs_site` tells that its module is only importable after the
-    `site` module ran (editable installs through import hooks).
+    `when` is a list of alternative preconditions, empty when there are none. `records` is what the
+    manifest says of the files that it reads, unchecked: only `probe record` reads that. `manifest`
+    is the manifest's path, `problems` are the mistakes in it. `needs_site` tells that its module is
+    only importable after the `site` module ran (editable installs through import hooks).
     """
 
     __slots__ = (
@@ -34,10 +59,12 @@ class Prober:
         "deadline_s",
         "distribution",
         "files",
+        "manifest",
         "name",
         "needs_site",
         "priority",
         "problems",
+        "records",
         "rejection",
         "summary",
         "target",
@@ -54,7 +81,7 @@ class Prober:
         *,
         priority: int = DEFAULT_PRIORITY,
         summary: str = "",
-        builtin: Callable[..., Any] | None = None,
+        builtin: Builtin | None = None,
     ) -> None:
         self.name = name
         self.target = target
@@ -66,8 +93,10 @@ class Prober:
         self.api = "1.0"
         self.deadline_s = DEFAULT_DEADLINE_S
         self.active = False
-        self.when: list[dict[str, Any]] = []
-        self.problems: list[str] = []
+        self.when: list[When] = []
+        self.records: object = None
+        self.manifest: str | None = None
+        self.problems: list[Mistake] = []
         self.rejection: str | None = None
         self.needs_site = False
         self.files: list[str] = []

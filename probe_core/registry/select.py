@@ -49,24 +49,24 @@ def select(
             prober.deadline_s = config.timeout
     decisions = []
     # The host's own probers own their names whatever their priority.
-    taken = {p.name: p for p in probers if p.distribution == HOST and not p.rejection}
+    owners = {p.name: p for p in probers if p.distribution == HOST and not p.rejection}
     for prober in sorted(probers, key=Prober.rank):
-        cause, reason = _why_not(prober, config, machine, pci_vendors, taken, stuck)
-        if cause is None and veto is not None and (said := veto(prober)):
-            cause, reason = "veto", f"vetoed by the host: {said}"
+        cause, reason = _refusal(prober, config, machine, pci_vendors, owners, stuck)
+        if cause is None and veto is not None and (denial := veto(prober)):
+            cause, reason = "veto", f"vetoed by the host: {denial}"
         # A prober that its own preconditions rule out still owns its name.
         if cause in (None, "when", "active"):
-            taken.setdefault(prober.name, prober)
+            owners.setdefault(prober.name, prober)
         decisions.append(Decision(prober, cause, reason))
     return decisions
 
 
-def _why_not(
+def _refusal(
     prober: Prober,
     config: Config,
     machine: Machine,
     pci_vendors: Collection[str] | None,
-    taken: dict[str, Prober],
+    owners: dict[str, Prober],
     stuck: Collection[str],
 ) -> tuple[str | None, str | None]:
     """Return (cause, reason) of the first rule that leaves `prober` out; cheap rules first."""
@@ -74,13 +74,11 @@ def _why_not(
         return "rejected", prober.rejection
     if blocked := _blocked(prober.name, config):
         return "blocked", blocked
-    if taken.get(prober.name, prober) is not prober:
-        return "shadowed", f"{taken[prober.name].owner} has a prober of that name, and goes first"
+    if owners.get(prober.name, prober) is not prober:
+        return "shadowed", f"{owners[prober.name].owner} has a prober of that name, and goes first"
     if problem := _api_problem(prober.api):
         return "api", problem
-    if prober.distribution != HOST and (
-        problem := allowed(prober.distribution, prober.version, config.allow)
-    ):
+    if problem := _not_allowed(prober, config):
         return "trust", problem
     if problem := unmet(prober.when, machine, pci_vendors):
         return "when", problem
@@ -102,12 +100,19 @@ def _blocked(name: str, config: Config) -> str | None:
     return None
 
 
-def _api_problem(wanted: str) -> str | None:
-    major, minor = (int(part) for part in wanted.split("."))
+def _not_allowed(prober: Prober, config: Config) -> str | None:
+    """Return why the allowlist leaves a prober out; the host's own need not be on it."""
+    if prober.distribution == HOST:
+        return None
+    return allowed(prober.distribution, prober.version, config.allow)
+
+
+def _api_problem(needed: str) -> str | None:
+    major, minor = (int(part) for part in needed.split("."))
     own_major, own_minor = (int(part) for part in API_VERSION.split("."))
     if major == own_major and minor <= own_minor:
         return None
-    return f"needs API {wanted}, this core has {API_VERSION}: upgrade probe-core"
+    return f"needs API {needed}, this core has {API_VERSION}: upgrade probe-core"
 
 
 def unknown_names(config: Config, known: Collection[str]) -> list[FindingDoc]:

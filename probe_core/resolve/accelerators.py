@@ -72,7 +72,7 @@ def _asked_host(
 
 
 def _match(device: dict[str, Any], database: Database) -> Match:
-    pci = device.get("pci", {})
+    pci = device.get("pci") or {}
     memory = device.get("memory", {})
     dedicated = memory.get("total") if memory.get("kind") == "dedicated" else None
     return database.match(
@@ -193,7 +193,7 @@ def _as_unknown(device: dict[str, Any], database: Database) -> None:
         name=device.get("name"),
         gpu_id=device.get("gpu_id"),
         dt=device.get("dt", ()),
-        pci=device.get("pci", {}).get("id"),
+        pci=(device.get("pci") or {}).get("id"),
     )
     if device["bandwidth"] is None:
         device["unknown"].setdefault("bandwidth", "unknown chip")

@@ -1,7 +1,7 @@
-"""Asks the runtimes themselves which devices they show, and compares that with the rules.
+"""Queries the runtimes themselves for the devices they show, and compares that with the rules.
 
-An active probe: it opens devices, may wake them and may hang, so it runs only when asked for, in
-a child with a deadline like every prober.
+An active probe: it opens devices, may wake them and may hang, so it runs only when the user allows
+it, in a child with a deadline like every prober.
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ from probe_core.visibility.view import View
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from probe_core.model.document import FindingDoc
-
-    Device = Mapping[str, Any]
+    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, Sighting
 
 __all__ = ["RUNTIMES", "ask", "disagreements"]
 
 RUNTIMES = ("cuda", "hip")
-"""The consumers that can be asked."""
+"""The runtimes that can be queried."""
 
-_ANSWERED = ("ok", "not_applicable")
+_ANSWERED = ("ok", "not_applicable")  # a runtime without devices has answered, too
 
 DEADLINE_S = 30.0
 """cuInit takes seconds on nodes with many GPUs and no persistence daemon (aks-gpu#105)."""
@@ -34,29 +31,24 @@ DEADLINE_S = 30.0
 
 def ask(
     views: Mapping[str, Sequence[View]],
-    devices: Sequence[Device],
+    devices: Sequence[DeviceDoc],
     environ: Mapping[str, str],
     *,
     deadline_s: float = DEADLINE_S,
-) -> dict[str, dict[str, Any]]:
-    """Return what each runtime concerned said of itself.
-
-    consumer → ``devices`` (ids in its order; null when it could not be asked), ``agrees``
-    (whether the rules gave one of the possible answers; null when not asked), ``status`` (the
-    outcome's) and ``said`` (a sentence).
-    """
+) -> dict[str, AnswerDoc]:
+    """Return the answer of each runtime that is among the names of `views`, by its name."""
     names = [name for name in RUNTIMES if name in views]
     problem = cannot_start()
     if problem or not names:
-        return {name: _unasked("skipped", str(problem)) for name in names}
+        return {name: _no_answer("skipped", str(problem)) for name in names}
     probers = [_prober(name, deadline_s) for name in names]
     runs = run_probers(probers, Machine(environ=environ), (), active=True)
     answers = {}
     for name, run in zip(names, runs, strict=True):
-        if run.status in _ANSWERED:  # no device is an answer too: "not_applicable"
-            answers[name] = _compared(views[name][0], devices, run.sightings)
+        if run.status in _ANSWERED:
+            answers[name] = _compare(views[name][0], devices, run.sightings)
         else:
-            answers[name] = _unasked(str(run.status), str(run.reason))
+            answers[name] = _no_answer(str(run.status), str(run.reason))
     return answers
 
 
@@ -67,55 +59,62 @@ def _prober(name: str, deadline_s: float) -> Prober:
     return prober
 
 
-def _unasked(status: str, reason: str) -> dict[str, Any]:
-    said = f"could not be asked ({status}): {reason}"
-    return {"devices": None, "agrees": None, "status": status, "said": said}
+def _no_answer(status: str, reason: str) -> AnswerDoc:
+    sentence = f"cannot be queried ({status}): {reason}"
+    return {"devices": None, "expected": [], "agrees": None, "status": status, "said": sentence}
 
 
-def _compared(
-    view: View, devices: Sequence[Device], sightings: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    pool = [device for device in devices if device.get("id") in view.pool]
-    found = [_match(sighting, pool) for sighting in sightings]
-    expected = [mask.ids for mask in view.masks]
-    listed = view.complete and not view.masks[0].maybe
-    agrees = found in expected if listed else _possible(view, found)
-    shown = ", ".join(found) or "none"
-    said = f"it shows {shown}"
+def _compare(view: View, devices: Sequence[DeviceDoc], sightings: Sequence[Sighting]) -> AnswerDoc:
+    pool = [device for device in devices if device["id"] in view.pool]
+    shown = [_match(sighting, pool) for sighting in sightings]
+    expected = [list(mask.ids) for mask in view.masks]
+    # The rules give whole lists only where they know every device and what hides each.
+    decided = view.complete and not view.masks[0].maybe
+    agrees = shown in expected if decided else _possible(view, shown)
+    sentence = f"it shows {_listed(shown)}"
     if not agrees:
-        rules = " or ".join(", ".join(ids) or "none" for ids in expected)
-        said = f"it shows {shown}; by the rules it would be {rules}"
-    return {"devices": found, "agrees": agrees, "status": "ok", "said": said}
+        sentence += f"; by the rules it would be {' or '.join(map(_listed, expected))}"
+    return {
+        "devices": shown,
+        "expected": expected,
+        "agrees": agrees,
+        "status": "ok",
+        "said": sentence,
+    }
 
 
-def _possible(view: View, found: Sequence[str]) -> bool:
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(ids) or "none"
+
+
+def _possible(view: View, shown: Sequence[str]) -> bool:
     """Return whether an answer fits rules that do not know the order."""
-    return set(view.visible) <= set(found) <= set(view.possible)
+    return set(view.visible) <= set(shown) <= set(view.possible)
 
 
-def _match(sighting: Mapping[str, Any], pool: Sequence[Device]) -> str:
+def _match(sighting: Sighting, pool: Sequence[DeviceDoc]) -> str:
     """Return the id of the device that the runtime means: by UUID, else by PCI address."""
-    ids = [str(name) for name in sighting.get("ids") or ()]
+    ids = sighting["ids"]
     for kind in ("uuid:", "pci:"):
         for device in pool:
             if kind == "pci:" and device.get("parent"):
-                continue  # a partition's address is its GPU's
-            own = {device.get("id"), *(device.get("ids") or ())}
-            if any(name.startswith(kind) and name in own for name in ids):
-                return str(device.get("id"))
+                continue  # a partition has its GPU's address
+            own_ids = {device["id"], *device["ids"]}
+            if any(name.startswith(kind) and name in own_ids for name in ids):
+                return device["id"]
     return ids[0] if ids else "?"
 
 
-def disagreements(answers: Mapping[str, Mapping[str, Any]]) -> list[FindingDoc]:
+def disagreements(answers: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
     """Return a finding for each runtime that shows something else than the rules say."""
     return [
         finding(
             "driver-disagrees",
             f"{name} shows other devices than its rules say",
-            str(answer["said"]),
+            answer["said"],
             "trust the runtime, and report this with the variables that are set",
             step="runtime",
-            evidence=str(answer["said"]),
+            evidence=f"{name}: {_listed(answer['devices'] or ())}",
         )
         for name, answer in answers.items()
         if answer["agrees"] is False

@@ -1,4 +1,4 @@
-"""Asks libcuda which devices it shows, in its order; runs in a child of its own.
+"""Queries libcuda for the devices it shows, in its order; runs in a child of its own.
 
 Driver API: cuInit, cuDeviceGetCount, cuDeviceGet, cuDeviceGetUuid_v2 (of a GPU in MIG mode the
 UUID is the instance's), cuDeviceGetPCIBusId. No context is created.
@@ -13,60 +13,73 @@ from probe_core.api import Unavailable, hookimpl
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from ctypes import CDLL, c_int
 
     from probe_core.api import Request
+    from probe_core.model.document import Sighting
 
 _LIBRARY = "libcuda.so.1"
-_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE: also when the variable hides every device
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE: also when CUDA_VISIBLE_DEVICES hides every device
+_BUS_ID_BYTES = 64  # ``00000000:01:00.0`` and its NUL take 17
 
 
 @hookimpl
-def probe_devices(request: Request) -> Iterator[dict[str, Any]]:
+def probe_devices(request: Request) -> Iterator[Sighting]:
     """Yield CUDA's devices in its order: ids, and the number in ``node_index.cuda``."""
     import ctypes
 
-    os.environ.update(request.machine.environ)  # this process is ours alone
-    try:
-        library = ctypes.CDLL(_LIBRARY)
-    except OSError as error:
-        raise Unavailable(f"{_LIBRARY}: {error}", code="library-missing") from None
+    os.environ.update(request.machine.environ)  # the process is this prober's alone
+    library = _load()
     status = library.cuInit(0)
     if status == _NO_DEVICE:
         return
-    if status:
-        raise Unavailable(f"cuInit answered {status}", code="driver-error")
+    _check(status, "cuInit")
     count = ctypes.c_int()
-    _must(library.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
+    _check(library.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
     for index in range(count.value):
         device = ctypes.c_int()
-        _must(library.cuDeviceGet(ctypes.byref(device), index), "cuDeviceGet")
+        _check(library.cuDeviceGet(ctypes.byref(device), index), "cuDeviceGet")
         ids = [*_uuids(library, device), *_pci(library, device)]
-        found = {"ids": ids or [f"cuda:{index}"], "kind": "gpu", "vendor": "nvidia"}
-        yield {**found, "node_index": {"cuda": index}}
+        yield {
+            "ids": ids or [f"cuda:{index}"],
+            "kind": "gpu",
+            "vendor": "nvidia",
+            "node_index": {"cuda": index},
+        }
 
 
-def _must(status: int, call: str) -> None:
+def _load() -> CDLL:
+    import ctypes
+
+    try:
+        return ctypes.CDLL(_LIBRARY)
+    except OSError as error:
+        raise Unavailable(f"{_LIBRARY}: {error}", code="library-missing") from None
+
+
+def _check(status: int, call: str) -> None:
     if status:
         raise Unavailable(f"{call} answered {status}", code="driver-error")
 
 
-def _uuids(library: Any, device: Any) -> list[str]:
+def _uuids(library: CDLL, device: c_int) -> list[str]:
     import ctypes
 
     raw = (ctypes.c_ubyte * 16)()
-    newest = getattr(library, "cuDeviceGetUuid_v2", None) or library.cuDeviceGetUuid
-    if newest(ctypes.byref(raw), device):
+    # A libcuda before 11.4 has the first version alone, which never gives a MIG instance's.
+    get_uuid = getattr(library, "cuDeviceGetUuid_v2", None) or library.cuDeviceGetUuid
+    if get_uuid(ctypes.byref(raw), device):
         return []
     text = bytes(raw).hex()
-    plain = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-    return [f"uuid:GPU-{plain}", f"uuid:MIG-{plain}"]
+    uuid = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    # The sixteen bytes do not tell whether they are a GPU's or an instance's.
+    return [f"uuid:GPU-{uuid}", f"uuid:MIG-{uuid}"]
 
 
-def _pci(library: Any, device: Any) -> list[str]:
+def _pci(library: CDLL, device: c_int) -> list[str]:
     import ctypes
 
-    raw = ctypes.create_string_buffer(64)
+    raw = ctypes.create_string_buffer(_BUS_ID_BYTES)
     if library.cuDeviceGetPCIBusId(raw, len(raw), device):
         return []
     return [pci_id(raw.value.decode("ascii", "replace"))]

@@ -1,4 +1,4 @@
-"""Asks libamdhip64 which devices it shows, in its order; runs in a child of its own.
+"""Queries libamdhip64 for the devices it shows, in its order; runs in a child of its own.
 
 HIP runtime API: hipInit, hipGetDeviceCount, hipDeviceGetPCIBusId.
 """
@@ -13,20 +13,23 @@ from probe_core.runtimes.cuda import pci_id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from ctypes import CDLL
 
     from probe_core.api import Request
+    from probe_core.model.document import Sighting
 
+# Newest first; the name without a number is the development package's.
 _LIBRARIES = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so")
 _NO_DEVICE = 100  # hipErrorNoDevice
+_BUS_ID_BYTES = 64  # ``0000:01:00.0`` and its NUL take 13
 
 
 @hookimpl
-def probe_devices(request: Request) -> Iterator[dict[str, Any]]:
+def probe_devices(request: Request) -> Iterator[Sighting]:
     """Yield HIP's devices in its order: ids, and the number in ``node_index.hip``."""
     import ctypes
 
-    os.environ.update(request.machine.environ)  # this process is ours alone
+    os.environ.update(request.machine.environ)  # the process is this prober's alone
     library = _load()
     count = ctypes.c_int()
     status = library.hipInit(0) or library.hipGetDeviceCount(ctypes.byref(count))
@@ -35,18 +38,19 @@ def probe_devices(request: Request) -> Iterator[dict[str, Any]]:
     if status:
         raise Unavailable(f"HIP answered {status}", code="driver-error")
     for index in range(count.value):
-        raw = ctypes.create_string_buffer(64)
+        raw = ctypes.create_string_buffer(_BUS_ID_BYTES)
         failed = library.hipDeviceGetPCIBusId(raw, len(raw), index)
         name = f"hip:{index}" if failed else pci_id(raw.value.decode("ascii", "replace"))
         yield {"ids": [name], "kind": "gpu", "vendor": "amd", "node_index": {"hip": index}}
 
 
-def _load() -> Any:
+def _load() -> CDLL:
     import ctypes
 
+    reason = ""
     for name in _LIBRARIES:
         try:
             return ctypes.CDLL(name)
         except OSError as error:
-            why = str(error)
-    raise Unavailable(why, code="library-missing")
+            reason = str(error)
+    raise Unavailable(reason, code="library-missing")

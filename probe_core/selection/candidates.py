@@ -1,16 +1,16 @@
-"""What a request may choose from: the devices that a consumer sees, and what hides the others."""
+"""What a request may choose from: the devices that a runtime shows, and what hides the others."""
 
 from __future__ import annotations
 
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.runtimes import NATIVE, canonical, native_runtime
+from probe_core.selection.document import document_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc, ReportDoc, VisibilityDoc
 
 __all__ = ["Candidates", "candidates", "document_of", "free_memory"]
 
@@ -18,76 +18,93 @@ __all__ = ["Candidates", "candidates", "document_of", "free_memory"]
 class Candidates:
     """The devices that can be asked for.
 
-    `consumer`: whose numbers count. `visible`: devices it surely sees, in its order where that is
-    known. `doubtful`: id → why only the driver knows. `hidden`: id → why. `indexes`: id → the
-    consumer's number, for those that have one. `every`: all accelerators of the report.
+    `runtime`: whose numbers count. `accelerators`: all of the report. `visible`: those that the
+    runtime surely shows, in its order where that is known. `indexes`: id → the runtime's number,
+    for those that have one. `unordered`, `uncertain` and `hidden`: id → the entry of a device
+    that is shown under an unknown number, that only the driver can decide on, that is not shown.
     """
 
-    __slots__ = ("consumer", "doubtful", "every", "hidden", "indexes", "visible")
+    __slots__ = (
+        "accelerators",
+        "hidden",
+        "indexes",
+        "runtime",
+        "uncertain",
+        "unordered",
+        "visible",
+    )
 
-    def __init__(self, consumer: str, every: Sequence[Device]) -> None:
-        self.consumer = consumer
-        self.every = list(every)
-        self.visible: list[Device] = []
-        self.doubtful: dict[str, str] = {}
-        self.hidden: dict[str, str] = {}
+    def __init__(self, runtime: str, accelerators: Sequence[DeviceDoc]) -> None:
+        self.runtime = runtime
+        self.accelerators = list(accelerators)
+        self.visible: list[DeviceDoc] = []
         self.indexes: dict[str, int] = {}
+        self.unordered: dict[str, VisibilityDoc] = {}
+        self.uncertain: dict[str, VisibilityDoc] = {}
+        self.hidden: dict[str, VisibilityDoc] = {}
+
+    def not_visible(self) -> dict[str, VisibilityDoc]:
+        """Return the entries of the devices that are hidden, or may be."""
+        return self.hidden | self.uncertain
+
+    def place(self, device: DeviceDoc, entry: VisibilityDoc) -> None:
+        """Put a device where its entry of this runtime says."""
+        name, index = device["id"], entry["index"]
+        if entry["visible"] is False:
+            self.hidden[name] = entry
+        elif entry["visible"] is None:
+            self.uncertain[name] = entry
+        elif index is None:
+            self.unordered[name] = entry
+        else:
+            self.indexes[name] = index
 
 
-def document_of(report: Any) -> Mapping[str, Any]:
-    """Return a report as plain data, be it a document already or a `Report`."""
-    if hasattr(report, "to_json"):
-        found: Mapping[str, Any] = report.to_json()
-        return found
-    if not hasattr(report, "get"):
-        raise TypeError(f"select() needs a report or its document, not {type(report).__name__}")
-    return report  # type: ignore[no-any-return]
-
-
-def candidates(document: Mapping[str, Any], consumer: str | None = None) -> Candidates:
+def candidates(document: ReportDoc, runtime: str | None = None) -> Candidates:
     """Return what can be asked for on this node.
 
-    Without a consumer it is that of the primary device's vendor, else of the first accelerator's;
-    an accelerator that no consumer of ours knows (an NPU) is numbered with the others in the
+    Without a runtime it is that of the primary device's vendor, else of the first accelerator's;
+    an accelerator that no runtime of ours knows (an NPU) is numbered with the others in the
     report's order.
     """
-    every = [one for one in document.get("devices") or () if one.get("kind") in ACCELERATORS]
-    name = canonical(consumer) if consumer else _default(every, document.get("primary"))
-    found = Candidates(name, every)
-    placed: list[tuple[int, int, Device]] = []
-    for place, device in enumerate(every):
-        said = (device.get("visibility") or {}).get(name)
-        identity = str(device.get("id"))
-        if said is None:
-            if consumer is None and not device.get("visibility") and device.get("kind") != "gpu":
-                placed.append((len(every) + place, place, device))
-            else:
-                found.hidden[identity] = f"it is no device of {name}"
-        elif said.get("visible"):
-            index = said.get("index")
-            placed.append((place if index is None else index, place, device))
-            if index is not None:
-                found.indexes[identity] = index
-        elif said.get("visible") is None:
-            found.doubtful[identity] = str(said.get("reason"))
+    accelerators = [device for device in document["devices"] if device["kind"] in ACCELERATORS]
+    name = canonical(runtime) if runtime else _default(accelerators, document["primary"])
+    choice = Candidates(name, accelerators)
+    ranked: list[tuple[int, int]] = []
+    for place, device in enumerate(accelerators):
+        entry = device["visibility"].get(name)
+        if entry is not None:
+            choice.place(device, entry)
+            if entry["visible"]:
+                ranked.append((choice.indexes.get(device["id"], place), place))
+        # Nothing hides an NPU. A GPU without any entry is one that its driver keeps from all
+        # runtimes, and a runtime that was asked for by name numbers its own devices alone.
+        elif runtime is None and not device["visibility"] and device["kind"] != "gpu":
+            ranked.append((len(accelerators) + place, place))
         else:
-            found.hidden[identity] = str(said.get("reason"))
-    found.visible = [device for _, _, device in sorted(placed, key=lambda item: item[:2])]
-    return found
+            choice.hidden[device["id"]] = _not_concerned(name)
+    choice.visible = [accelerators[place] for _, place in sorted(ranked)]
+    return choice
 
 
-def _default(every: Sequence[Device], primary: object) -> str:
-    first = next((one for one in every if one.get("id") == primary), None)
-    if first is None:
-        first = next((one for one in every if one.get("vendor") in NATIVE), None)
-    return native_runtime(first or (every[0] if every else {}))
+def _not_concerned(runtime: str) -> VisibilityDoc:
+    reason = f"it is no device of {runtime}"
+    return {"visible": False, "index": None, "reason": reason, "variable": None}
 
 
-def free_memory(device: Device) -> int | None:
+def _default(accelerators: Iterable[DeviceDoc], primary: str | None) -> str:
+    ranked = sorted(
+        accelerators, key=lambda device: (device["id"] != primary, device["vendor"] not in NATIVE)
+    )
+    return native_runtime(ranked[0] if ranked else {})
+
+
+def free_memory(device: DeviceDoc) -> int | None:
     """Return the bytes that can be used now, as far as is known: free, else usable, else total."""
-    memory = device.get("memory")
-    for field in ("free", "usable", "total"):
-        amount = memory.get(field) if isinstance(memory, dict) else None
-        if isinstance(amount, (int, float)):
+    memory = device["memory"]
+    # Without "free" nobody knows what others use: the whole then counts, not nothing, so that a
+    # device whose driver is silent can be asked for.
+    for amount in (memory["free"], memory["usable"], memory["total"]):
+        if amount is not None:
             return int(amount)
     return None

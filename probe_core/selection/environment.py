@@ -1,4 +1,4 @@
-"""The variables that confine a process to some devices, for every consumer, never widening.
+"""The variables that confine a process to some devices, for every runtime, never widening.
 
 UUIDs are used where a runtime knows them, since they mean the same whatever else is set; else
 numbers in an order that does not depend on speed. What was set before is replaced, because the
@@ -10,27 +10,26 @@ from __future__ import annotations
 from probe_core.selection.for_tinygrad import tinygrad_changes
 from probe_core.visibility import see
 from probe_core.visibility.level_zero import VARIABLE as ZE_MASK
-from probe_core.visibility.pool import gpus_of, identifier, in_order, uuids
+from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Container, Mapping, Sequence
 
+    from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.visibility import Views
 
-    Device = Mapping[str, Any]
     Changes = dict[str, str | None]
 
 __all__ = ["confine"]
 
-_NOTHING = "-1"
+_NO_DEVICE = "-1"
 """A number that no device has: where an empty value would mean "all" (ZE_AFFINITY_MASK)."""
 
 
 def confine(
-    document: Mapping[str, Any],
-    devices: Sequence[Device],
+    document: ReportDoc,
+    devices: Sequence[DeviceDoc],
     environ: Mapping[str, str],
     *,
     versions: Mapping[str, str] | None = None,
@@ -39,116 +38,118 @@ def confine(
 
     `document` is the node's report; the numbers count all its devices, since they are resolved
     before any mask. Every vendor's other devices are hidden, and a device that `environ` hides
-    from one consumer stays hidden from it, whichever consumer's numbers it was chosen by. The
-    order of `devices` is kept where the consumer keeps orders. Variables of vendors that are not
+    from one runtime stays hidden from it, whichever runtime's numbers it was chosen by. The
+    order of `devices` is kept where the runtime keeps orders. Variables of vendors that are not
     on the node are left alone. `versions` is as for `probe_core.visibility.see`.
     """
-    every = [one for one in document.get("devices") or () if one.get("kind") != "cpu"]
-    vendors = {one.get("vendor") for one in every if one.get("kind") == "gpu"}
-    system = _system(document)
-    views = see(every, environ, os=system, versions=versions)
+    installed = [device for device in document["devices"] if device["kind"] != "cpu"]
+    vendors = {device["vendor"] for device in installed if device["kind"] == "gpu"}
+    system = document["node"]["os"] or "linux"
+    views = see(installed, environ, os=system, versions=versions)
     changes: Changes = {}
     if "nvidia" in vendors:
-        changes |= _nvidia(every, _left(devices, views, "cuda"))
+        changes |= _nvidia(installed, _shown(devices, views, "cuda"))
     if "amd" in vendors:
-        changes |= _amd(every, devices, views)
+        changes |= _amd(installed, devices, views)
         if "nvidia" not in vendors and "CUDA_VISIBLE_DEVICES" in environ:
-            # HIP's second name: the old numbers are wrong now
+            # HIP reads it where its own variable is unset (clr, rocdevice.cpp): a command that
+            # unsets HIP_VISIBLE_DEVICES would count by the old numbers.
             changes["CUDA_VISIBLE_DEVICES"] = changes["HIP_VISIBLE_DEVICES"]
     if "intel" in vendors:
-        changes |= _intel(every, devices, environ)
+        changes |= _intel(installed, devices, environ)
     if vendors:
-        shown = _left(devices, views, "tinygrad")
-        changes |= tinygrad_changes(every, shown, environ, (versions or {}).get("tinygrad"))
+        allowed = _shown(devices, views, "tinygrad")
+        changes |= tinygrad_changes(installed, allowed, environ, (versions or {}).get("tinygrad"))
         if environ.get("ONEAPI_DEVICE_SELECTOR"):
             from probe_core.selection.for_sycl import selector_changes
 
-            changes |= selector_changes(every, environ, {**environ, **_set(changes)})
-        allowed = _left(devices, views, "ggml-vulkan")
-        changes |= _ggml(every, allowed, {**environ, **_set(changes)}, system)
+            changes |= selector_changes(installed, environ, _with(environ, changes))
+        allowed = _shown(devices, views, "ggml-vulkan")
+        changes |= _ggml(installed, allowed, _with(environ, changes), system)
     return changes
 
 
-def _system(document: Mapping[str, Any]) -> str:
-    node = document.get("node")
-    return str((node.get("os") if isinstance(node, dict) else None) or "linux")
-
-
-def _left(devices: Sequence[Device], views: Views, consumer: str) -> list[Device]:
-    """Return those of `devices` that the consumer surely sees now; all where it is no consumer."""
-    if consumer not in views:
+def _shown(devices: Sequence[DeviceDoc], views: Views, runtime: str) -> list[DeviceDoc]:
+    """Return those of `devices` that the runtime surely shows now; all where none concerns it."""
+    if runtime not in views:
         return list(devices)
-    seen = {name for view in views[consumer] for name in view.visible}
-    return [one for one in devices if identifier(one) in seen]
+    # Only surely: what may be hidden stays hidden, since nothing here may widen.
+    ids = {name for view in views[runtime] for name in view.visible}
+    return [device for device in devices if device["id"] in ids]
 
 
-def _set(changes: Changes) -> dict[str, str]:
-    return {name: value for name, value in changes.items() if value is not None}
+def _with(environ: Mapping[str, str], changes: Changes) -> dict[str, str]:
+    return {**environ, **{name: value for name, value in changes.items() if value is not None}}
 
 
-def _nvidia(every: Sequence[Device], devices: Sequence[Device]) -> Changes:
-    mine = [one for one in devices if one.get("vendor") == "nvidia"]
-    names = [_cuda_name(one) for one in mine]
-    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    if all(names):
-        listed = ",".join(str(name) for name in names)
-        return {**order, "CUDA_VISIBLE_DEVICES": listed, "NVIDIA_VISIBLE_DEVICES": listed or "none"}
-    ranked = [identifier(gpu) for gpu in in_order(gpus_of(every, "nvidia"))]
-    numbers = [str(ranked.index(identifier(one))) for one in mine if identifier(one) in ranked]
+def _of(vendor: str, devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+    return [device for device in devices if device["vendor"] == vendor]
+
+
+def _places(ids: Container[str], ranked: Sequence[DeviceDoc]) -> str:
+    """Return the numbers of the devices with these ids, as what counts `ranked` has them."""
+    return ",".join(str(place) for place, device in enumerate(ranked) if device["id"] in ids)
+
+
+def _numbers(devices: Sequence[DeviceDoc], ranked: Sequence[str]) -> str:
+    """Return the numbers of `devices`, in their order, among the ids of a runtime's devices."""
+    return ",".join(str(ranked.index(device["id"])) for device in devices if device["id"] in ranked)
+
+
+def _nvidia(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc]) -> Changes:
+    own = _of("nvidia", devices)
+    names = [name for name in map(_cuda_name, own) if name is not None]
+    listed = ",".join(names)
+    if len(names) < len(own):
+        listed = _numbers(own, ids_of(in_order(gpus_of(installed, "nvidia"))))
     return {
-        **order,
-        "CUDA_VISIBLE_DEVICES": ",".join(numbers),
-        "NVIDIA_VISIBLE_DEVICES": ",".join(numbers) or "none",
+        # The default, by speed, would make numbers depend on what else is visible.
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": listed,
+        # Empty would leave a container as runc makes it; "none" gives it the driver and no GPU.
+        "NVIDIA_VISIBLE_DEVICES": listed or "none",
     }
 
 
-def _cuda_name(device: Device) -> str | None:
+def _cuda_name(device: DeviceDoc) -> str | None:
     return next((uuid for uuid in uuids(device) if uuid.startswith(("GPU-", "MIG-"))), None)
 
 
-def _amd(every: Sequence[Device], devices: Sequence[Device], views: Views) -> Changes:
+def _amd(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Views) -> Changes:
     from probe_core.visibility.rocr import agents, amd_uuid
 
-    mine = [one for one in _left(devices, views, "rocr") if one.get("vendor") == "amd"]
-    ranked = agents(every)
-    known = [amd_uuid(one) for one in ranked]
-    places = {identifier(one): at for at, one in enumerate(ranked)}
-    names = [
-        # partitions of one card share its unique id: then only numbers tell them apart
-        amd_uuid(one) if known.count(amd_uuid(one)) == 1 else None
-        for one in mine
-    ]
-    if not all(names):
-        names = [str(places[identifier(one)]) for one in mine if identifier(one) in places]
+    own = _of("amd", _shown(devices, views, "rocr"))
+    ranked = agents(installed)
+    installed_uuids = [amd_uuid(gpu) for gpu in ranked]
+    names = [amd_uuid(device) for device in own]
+    # Partitions of one card share its unique id: then only numbers tell them apart.
+    unique = all(name is not None and installed_uuids.count(name) == 1 for name in names)
+    listed = ",".join(name or "" for name in names) if unique else _numbers(own, ids_of(ranked))
     return {
-        "ROCR_VISIBLE_DEVICES": ",".join(str(name) for name in names),
-        "HIP_VISIBLE_DEVICES": _numbers(mine, _left(mine, views, "hip")),
-        "GPU_DEVICE_ORDINAL": _numbers(mine, _left(mine, views, "opencl")),
+        "ROCR_VISIBLE_DEVICES": listed,
+        # These count what ROCr leaves.
+        "HIP_VISIBLE_DEVICES": _places(ids_of(_shown(own, views, "hip")), own),
+        "GPU_DEVICE_ORDINAL": _places(ids_of(_shown(own, views, "opencl")), own),
     }
 
 
-def _numbers(devices: Sequence[Device], wanted: Sequence[Device]) -> str:
-    """Return the numbers of the `wanted` among `devices`, as what comes after ROCr counts them."""
-    return ",".join(str(at) for at, one in enumerate(devices) if one in wanted)
-
-
 def _intel(
-    every: Sequence[Device], devices: Sequence[Device], environ: Mapping[str, str]
+    installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], environ: Mapping[str, str]
 ) -> Changes:
     from probe_core.visibility.level_zero import mask_of
 
-    mine = [identifier(one) for one in devices if one.get("vendor") == "intel"]
-    return {ZE_MASK: mask_of(every, environ, mine) or _NOTHING}
+    return {ZE_MASK: mask_of(installed, environ, ids_of(_of("intel", devices))) or _NO_DEVICE}
 
 
 def _ggml(
-    every: Sequence[Device], devices: Sequence[Device], environ: Mapping[str, str], system: str
+    installed: Sequence[DeviceDoc],
+    devices: Sequence[DeviceDoc],
+    environ: Mapping[str, str],
+    system: str,
 ) -> Changes:
     from probe_core.visibility import vulkan
 
-    loader = vulkan.see(every, environ, system)
+    loader = vulkan.see(installed, environ, system)
     if not loader.pool or not loader.certain:
         return {}
-    ids = loader.masks[0].ids
-    numbers = [str(ids.index(identifier(one))) for one in devices if identifier(one) in ids]
-    return {"GGML_VK_VISIBLE_DEVICES": ",".join(numbers)}
+    return {"GGML_VK_VISIBLE_DEVICES": _numbers(devices, loader.masks[0].ids)}

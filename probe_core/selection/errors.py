@@ -5,68 +5,47 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import LeaseDoc
 
-__all__ = ["SelectionError", "unmet"]
-
-SHOWN = 8
+__all__ = ["SelectionError"]
 
 
 class SelectionError(ValueError):
     """A request for devices that cannot be met on this node, in this environment.
 
-    `asked` is the request in words, `visible` the ids that the consumer sees in its order,
-    `hidden` maps hidden ids to why, `fix` is the nearest thing that would work (or None), and
-    `code` one word for scripts: ``syntax``, ``unknown``, ``hidden``, ``uncertain``, ``repeated``,
-    ``too-few``, ``memory``, ``busy``.
+    The message is for people. For code: `code` is one word, ``syntax``, ``unknown``, ``hidden``,
+    ``uncertain``, ``repeated``, ``too-few``, ``memory`` or ``busy``; `asked` the request in words;
+    `unmet` the condition that failed; `runtime` whose numbers counted; `visible` the ids that it
+    shows, in its order; `hidden` maps hidden ids to why; `device` is the id that the failure is
+    about, `variable` the environment variable that causes it, `fix` the nearest thing that would
+    work (each None where there is none); `leases` are the leases in the way of a ``busy`` one,
+    as `probe leases --json` lists them.
     """
 
     def __init__(
         self,
-        problem: str,
+        message: str,
         *,
         code: str,
         asked: str,
+        unmet: str = "",
+        runtime: str | None = None,
         visible: Sequence[str] = (),
         hidden: Mapping[str, str] | None = None,
         fix: str | None = None,
+        device: str | None = None,
+        variable: str | None = None,
+        leases: Sequence[LeaseDoc] = (),
     ) -> None:
-        super().__init__(problem)
+        super().__init__(message)
         self.code = code
         self.asked = asked
+        self.unmet = unmet or message
+        self.runtime = runtime
         self.visible = list(visible)
         self.hidden = dict(hidden or {})
         self.fix = fix
-
-
-def unmet(
-    problem: str,
-    *,
-    code: str,
-    asked: str,
-    consumer: str,
-    visible: Sequence[Device],
-    hidden: Mapping[str, str],
-    fix: str | None = None,
-) -> SelectionError:
-    """Return the error with everything that is visible and hidden told in its message."""
-    lines = [f"asked for {asked}: {problem}"]
-    shown = [f"{at}: {_named(device)}" for at, device in enumerate(visible[:SHOWN])]
-    more = f" and {len(visible) - SHOWN} more" if len(visible) > SHOWN else ""
-    lines.append(f"visible to {consumer}: {'; '.join(shown) + more if shown else 'nothing'}")
-    if hidden:
-        told = [f"{name} ({why})" for name, why in list(hidden.items())[:SHOWN]]
-        lines.append(f"hidden: {'; '.join(told)}")
-    if fix:
-        lines.append(f"what would work: {fix}")
-    names = [str(device.get("id")) for device in visible]
-    return SelectionError(
-        "\n".join(lines), code=code, asked=asked, visible=names, hidden=hidden, fix=fix
-    )
-
-
-def _named(device: Device) -> str:
-    name = device.get("name")
-    return f"{name} ({device.get('id')})" if name else str(device.get("id"))
+        self.device = device
+        self.variable = variable
+        self.leases = list(leases)

@@ -6,20 +6,18 @@ support/system.py, device.py and helpers.py (`Target.parse`).
 
 from __future__ import annotations
 
-from probe_core.visibility.pool import gpus_of, identifier, in_order
-from probe_core.visibility.tinygrad import release_of
+from probe_core.visibility.pool import gpus_of, ids_of, in_order
+from probe_core.visibility.tinygrad import DEV_SINCE, HCQ, HCQ_SINCE, release_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
+
     Changes = dict[str, str | None]
 
 __all__ = ["tinygrad_changes", "versions"]
-
-_HCQ, _DEV = (0, 12), (0, 13)
 
 
 def versions() -> dict[str, str]:
@@ -43,12 +41,12 @@ def versions() -> dict[str, str]:
 
 
 def tinygrad_changes(
-    every: Sequence[Device],
-    devices: Sequence[Device],
+    installed: Sequence[DeviceDoc],
+    devices: Sequence[DeviceDoc],
     environ: Mapping[str, str],
     version: str | None = None,
 ) -> Changes:
-    """Return what makes tinygrad show `devices` alone, of all devices of the node (`every`).
+    """Return what makes tinygrad show `devices` alone, of all devices of the node (`installed`).
 
     Up to 0.11 it reads VISIBLE_DEVICES, before the vendors' variables: needed, for it takes no
     UUIDs from CUDA_VISIBLE_DEVICES and does not count what ROCr left. It has one list for NV and
@@ -56,55 +54,55 @@ def tinygrad_changes(
     later ones refuse; since 0.13 indices stand in DEV, which 0.11 and 0.12 take for a backend's
     name. Where no version is known the newest counts.
     """
-    ranked = _ranked(every)
+    ranked = _ranked(installed)
     numbers = {backend: _numbers(ids, devices) for backend, ids in ranked.items()}
     listed = ",".join(next(iter(numbers.values()))) if len(numbers) == 1 else ""
     release = release_of(version)
     changes: Changes = {}
-    if listed and _HCQ <= release < _DEV:
-        changes["HCQ_VISIBLE_DEVICES"] = listed
-    if listed and (version is None or release < _HCQ):
+    if listed and HCQ_SINCE <= release < DEV_SINCE:
+        changes[HCQ] = listed
+    if listed and (version is None or release < HCQ_SINCE):
         changes["VISIBLE_DEVICES"] = listed
-    said = environ.get("DEV", "")
-    if ranked and release >= _DEV and (not said or _replaceable(said)):
+    dev = environ.get("DEV", "")
+    if ranked and release >= DEV_SINCE and (not dev or _names_a_backend(dev)):
         # No index means all: one behind the last is refused, so that it stands for none.
-        indices = {name: mine or [str(len(ranked[name]))] for name, mine in numbers.items()}
-        changes["DEV"] = _merged(said, indices) if said else _new(indices, numbers)
+        indices = {name: own or [str(len(ranked[name]))] for name, own in numbers.items()}
+        changes["DEV"] = _merged(dev, indices) if dev else _new(indices, numbers)
     return changes
 
 
-def _ranked(every: Sequence[Device]) -> dict[str, list[str]]:
+def _ranked(installed: Sequence[DeviceDoc]) -> dict[str, list[str]]:
     """Return each backend that has devices, and their ids as it numbers them."""
     from probe_core.visibility.rocr import agents
 
-    nvidia = in_order(gpus_of(every, "nvidia"), "nvml")
-    found = {"NV": nvidia, "AMD": agents(every)}
-    return {name: [identifier(one) for one in ranked] for name, ranked in found.items() if ranked}
+    nvidia = in_order(gpus_of(installed, "nvidia"), "nvml")
+    backends = {"NV": nvidia, "AMD": agents(installed)}
+    return {name: ids_of(gpus) for name, gpus in backends.items() if gpus}
 
 
-def _numbers(ranked: Sequence[str], devices: Sequence[Device]) -> list[str]:
-    return [str(ranked.index(identifier(one))) for one in devices if identifier(one) in ranked]
+def _numbers(ranked: Sequence[str], devices: Sequence[DeviceDoc]) -> list[str]:
+    return [str(ranked.index(device["id"])) for device in devices if device["id"] in ranked]
 
 
-def _replaceable(value: str) -> bool:
-    names = [target.rpartition("+")[2].split(":")[0].upper() for target in value.split(";")]
+def _names_a_backend(dev: str) -> bool:
+    names = [target.rpartition("+")[2].split(":")[0].upper() for target in dev.split(";")]
     return any(name in ("NV", "AMD") for name in names)
 
 
 def _new(indices: Mapping[str, Sequence[str]], numbers: Mapping[str, Sequence[str]]) -> str:
     """Return DEV where it was not set: the first target is also the backend that is used."""
     if not any(numbers.values()):
-        return f":{max(int(none) for mine in indices.values() for none in mine)}+"
+        return f":{max(int(index) for own in indices.values() for index in own)}+"
     ordered = sorted(indices, key=lambda backend: not numbers[backend])
     return ";".join(f":{','.join(indices[backend])}+{backend}" for backend in ordered)
 
 
-def _merged(said: str, indices: Mapping[str, Sequence[str]]) -> str:
+def _merged(dev: str, indices: Mapping[str, Sequence[str]]) -> str:
     """Return DEV with the indices put into the targets that it names, in its own order."""
-    found = []
-    for target in said.split(";"):
-        front, _, rest = target.rpartition("+")
-        mine = indices.get(rest.split(":")[0].upper())
+    targets = []
+    for target in dev.split(";"):
+        front, _, renderer = target.rpartition("+")
+        own = indices.get(renderer.split(":")[0].upper())
         interface = front.rpartition(":")[0] if ":" in front else front
-        found.append(f"{interface}:{','.join(mine)}+{rest}" if mine is not None else target)
-    return ";".join(found)
+        targets.append(target if own is None else f"{interface}:{','.join(own)}+{renderer}")
+    return ";".join(targets)

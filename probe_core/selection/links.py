@@ -6,69 +6,67 @@ from probe_core.visibility.pool import address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
 __all__ = ["closeness", "nearness"]
 
 _FABRIC = ("nvlink", "xgmi", "xe-link")
-_STRANGER = -1_000_000  # devices of two vendors work together last
+
+# Each kind of nearness outweighs all that follow it: up to 999 links of a fabric, up to nine
+# common switches, and less than 100 for neighbouring addresses.
+_OTHER_VENDOR = -1_000_000  # devices of two vendors work together last
 _LINKED, _SWITCHED, _NODE = 10_000, 1_000, 100
+_MOST_LINKS = 999
+_NEIGHBOURS = 50
 
 
-def closeness(left: Device, right: Device) -> int:
+def closeness(device: DeviceDoc, other: DeviceDoc) -> int:
     """Return how well two devices are connected: more is closer; comparable on one node only.
 
     A direct fabric link counts most, then a common fabric switch or PCIe switch, then a common
     NUMA node, then how near their PCI addresses lie.
     """
-    score = 0 if left.get("vendor") == right.get("vendor") else _STRANGER
-    direct = _direct(left, right) or _direct(right, left)
+    score = 0 if device["vendor"] == other["vendor"] else _OTHER_VENDOR
+    direct = _direct(device, other) or _direct(other, device)
     if direct:
         score += _LINKED + direct
-    score += _SWITCHED * len(_switches(left) & _switches(right))
-    numa = left.get("numa_node")
-    if isinstance(numa, int) and numa == right.get("numa_node"):
+    score += _SWITCHED * len(_switches(device) & _switches(other))
+    numa = device.get("numa_node")
+    if numa is not None and numa == other.get("numa_node"):
         score += _NODE
-    return score + _neighbours(left, right)
+    return score + _neighbours(device, other)
 
 
-def _links(device: Device) -> list[Mapping[str, Any]]:
-    return [link for link in device.get("links") or () if hasattr(link, "get")]
-
-
-def _direct(device: Device, other: Device) -> int:
-    names = {other.get("id"), *(other.get("ids") or ())}
-    for link in _links(device):
+def _direct(device: DeviceDoc, other: DeviceDoc) -> int:
+    """Return how many links of a fabric lead from one device to the other."""
+    names = {other["id"], *other["ids"]}
+    for link in device["links"]:
         if link.get("kind") in _FABRIC and link.get("peer") in names:
             count = link.get("count")
-            return count if isinstance(count, int) and 0 < count < 1000 else 1
+            return count if count is not None and 0 < count <= _MOST_LINKS else 1
     return 0
 
 
-def _switches(device: Device) -> set[object]:
+def _switches(device: DeviceDoc) -> set[tuple[str, str]]:
     """Return what the device's links lead to that is no device: switches, by kind and name."""
-    found: set[object] = set()
-    for link in _links(device):
-        if link.get("peer") is not None and not str(link["peer"]).startswith("uuid:"):
-            found.add((link.get("kind"), link["peer"]))
-        elif link.get("switch"):
-            found.add((link.get("kind"), link["switch"]))
-    return found
+    peers = ((link["kind"], link.get("peer")) for link in device["links"])
+    return {
+        (kind, peer) for kind, peer in peers if peer is not None and not peer.startswith("uuid:")
+    }
 
 
-def _neighbours(left: Device, right: Device) -> int:
-    one, two = address(left), address(right)
-    if one is None or two is None or one[0] != two[0]:
+def _neighbours(device: DeviceDoc, other: DeviceDoc) -> int:
+    first, second = address(device), address(other)
+    if first is None or second is None or first[0] != second[0]:
         return 0
-    return max(0, 50 - abs(one[1] - two[1]))
+    return max(0, _NEIGHBOURS - abs(first[1] - second[1]))
 
 
-def nearness(devices: Sequence[Device]) -> int:
+def nearness(devices: Sequence[DeviceDoc]) -> int:
     """Return the closeness of all pairs of a group together."""
     total = 0
-    for at, device in enumerate(devices):
-        total += sum(closeness(device, other) for other in devices[at + 1 :])
+    for place, device in enumerate(devices):
+        total += sum(closeness(device, other) for other in devices[place + 1 :])
     return total

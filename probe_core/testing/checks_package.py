@@ -14,6 +14,7 @@ from typing import Any
 
 from probe_core.api import API_VERSION
 from probe_core.machine import Machine
+from probe_core.recording.declared import check_records
 from probe_core.registry.discover import RESERVED
 from probe_core.registry.prober import Prober
 from probe_core.testing.case import Case, prober_of
@@ -81,7 +82,9 @@ class Packaging(Declared):
 
     def test_its_manifest_has_no_mistake(self) -> None:
         """The core would use a default, and tell every user."""
-        problems = self.prober().problems
+        prober = self.prober()
+        problems = [mistake.reason for mistake in prober.problems]
+        problems += check_records(prober.records or {})[1]
         assert not problems, f"correct prober.json: {problems}"
 
     def test_its_manifest_says_what_it_is(self) -> None:

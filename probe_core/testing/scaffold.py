@@ -60,6 +60,12 @@ def _manifest(path: Path, name: str) -> Path:
         "deadline_s": 3.0,
         "active": False,
         "when": {"os": ["linux"], "any_path": [f"/sys/class/{name}"]},
+        "records": {
+            "files": [
+                f"/sys/class/{name}/failed",
+                *(f"/sys/class/{name}/*/{file}" for file in ("address", "name", "memory_bytes")),
+            ]
+        },
     }
     text = json.dumps({"schema": 1, "probers": {name: fields}}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")

@@ -1,8 +1,8 @@
-"""Which devices a process may use, for each consumer: pure rules over environment and devices.
+"""Which devices a process may use, for each runtime: pure rules over environment and devices.
 
-`see` asks every consumer that the devices concern, `annotate` writes the answers into a report's
-devices, `findings` says what a variable hides. Standard library only; a consumer's rules are
-imported when a device of its vendor is there.
+`see` evaluates every runtime that the devices concern, `annotate` writes the answers into a
+report's devices, `findings` says what a variable hides. Standard library only; a runtime's rules
+are imported when a device of its vendor is there.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from probe_core.model.runtimes import RUNTIMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, VisibilityDoc
     from probe_core.visibility.view import View
 
-    Device = Mapping[str, Any]
     Views = dict[str, list[View]]
 
 __all__ = [
@@ -39,19 +37,19 @@ CODES = (
 
 
 def see(
-    devices: Sequence[Device],
+    devices: Sequence[DeviceDoc],
     environ: Mapping[str, str],
     *,
     os: str = "linux",
     versions: Mapping[str, str] | None = None,
 ) -> Views:
-    """Return what each consumer would see of a report's devices under `environ`.
+    """Return what each runtime would show of a report's devices under `environ`.
 
-    `os` is linux, darwin or windows. `versions` tells versions that change the rules
-    (``{"tinygrad": "0.12.0"}``). A consumer that no device concerns is left out. There is more
-    than one view of a consumer that numbers each vendor's devices apart (opencl, tinygrad).
+    `os` is linux, darwin or windows. `versions` are versions that change the rules
+    (``{"tinygrad": "0.12.0"}``). A runtime that no device concerns is left out. There is more
+    than one view of a runtime that numbers each vendor's devices apart (opencl, tinygrad).
     """
-    vendors = {device.get("vendor") for device in devices if device.get("kind") == "gpu"}
+    vendors = {device["vendor"] for device in devices if device["kind"] == "gpu"}
     if not vendors:
         return {}
     views: Views = {}
@@ -74,21 +72,23 @@ def see(
     return views
 
 
-def _see_mac(views: Views, devices: Sequence[Device]) -> None:
+def _see_mac(views: Views, devices: Sequence[DeviceDoc]) -> None:
     from probe_core.visibility import metal
 
     views["metal"] = [metal.see(devices)]
 
 
-def _see_amd(views: Views, devices: Sequence[Device], environ: Mapping[str, str], os: str) -> None:
-    if os == "windows":  # no ROCr there
+def _see_amd(
+    views: Views, devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
+) -> None:
+    from probe_core.visibility import hip
+
+    if os == "windows":  # HIP stands on PAL there: ROCr needs Linux's KFD
         from probe_core.visibility import pal
 
-        views["hip"] = [
-            pal.see(devices, environ, "hip", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
-        ]
+        views["hip"] = [pal.see(devices, environ, "hip", hip.VARIABLES)]
         return
-    from probe_core.visibility import hip, rocr
+    from probe_core.visibility import rocr
 
     below = rocr.see(devices, environ)
     views["rocr"] = [below]
@@ -96,15 +96,15 @@ def _see_amd(views: Views, devices: Sequence[Device], environ: Mapping[str, str]
 
 
 def _see_across(
-    views: Views, devices: Sequence[Device], environ: Mapping[str, str], os: str
+    views: Views, devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
 ) -> None:
-    """Add the consumers that serve several vendors."""
+    """Add the runtimes that serve several vendors."""
     from probe_core.visibility import ggml, vulkan
 
     if views:
         from probe_core.visibility import opencl, sycl
 
-        first = {name: found[0] for name, found in views.items()}
+        first = {name: platforms[0] for name, platforms in views.items()}
         backends = [first[name] for name in ("level-zero", "cuda", "hip") if name in first]
         views["sycl"] = [sycl.see(devices, environ, backends)]
         views["opencl"] = opencl.see(devices, environ, first)
@@ -116,7 +116,7 @@ def _see_across(
 
 def _see_nvidia_and_amd(
     views: Views,
-    devices: Sequence[Device],
+    devices: Sequence[DeviceDoc],
     environ: Mapping[str, str],
     versions: Mapping[str, str],
 ) -> None:
@@ -126,35 +126,36 @@ def _see_nvidia_and_amd(
         from probe_core.visibility import container
 
         views["nvidia-container"] = [container.see(devices, environ)]
-    found = tinygrad.see(devices, environ, versions.get("tinygrad"))
-    if found:
-        views["tinygrad"] = found
+    platforms = tinygrad.see(devices, environ, versions.get("tinygrad"))
+    if platforms:
+        views["tinygrad"] = platforms
 
 
-def annotate(devices: Sequence[dict[str, Any]], views: Views) -> None:
-    """Write ``visibility`` into each device: consumer → visible, index, reason, variable.
+def annotate(devices: Sequence[DeviceDoc], views: Views) -> None:
+    """Write ``visibility`` into each device: runtime → visible, index, reason, variable.
 
     ``visible`` is null where only the driver knows, ``index`` too where its order is not known;
-    ``one_of`` then lists the possible indexes. Hidden devices stay, marked.
+    ``one_of`` then lists the possible indexes, and ``settled_by`` names the variable that would
+    settle it. Hidden devices stay, marked.
     """
-    said: dict[str, dict[str, Any]] = {}
-    for consumer in RUNTIMES:
-        for view in views.get(consumer, ()):
+    entries: dict[str, dict[str, VisibilityDoc]] = {}
+    for runtime in RUNTIMES:
+        for view in views.get(runtime, ()):
             for name in view.pool:
-                said.setdefault(name, {})[consumer] = view.entry(name)
+                entries.setdefault(name, {})[runtime] = view.entry(name)
     for device in devices:
-        device["visibility"] = said.get(str(device.get("id")), {})
+        device["visibility"] = entries.get(device["id"], {})
 
 
 def findings(views: Views) -> list[FindingDoc]:
     """Return what a person should know: hidden devices, and values that do not do what they say."""
-    if all(_plain(view) for found in views.values() for view in found):
+    if all(_is_plain(view) for platforms in views.values() for view in platforms):
         return []
     from probe_core.visibility.explain import explain
 
     return explain(views)
 
 
-def _plain(view: View) -> bool:
+def _is_plain(view: View) -> bool:
     """Return whether no variable acts on the view, so that there is nothing to explain."""
     return view.variable is None and not view.reasons

@@ -8,45 +8,45 @@ container starts; inside, it has acted already and changes nothing.
 from __future__ import annotations
 
 from probe_core.visibility.mig import Instance, instances_of
-from probe_core.visibility.pool import gpus_of, identifier, in_order, uuids
+from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
+
+    Instances = Mapping[str, Sequence[Instance]]
 
 __all__ = ["VARIABLE", "container_visible", "see"]
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
-_NAMES = "nvidia.com/gpu="
+_CDI_KIND = "nvidia.com/gpu="
+_LONGEST_NUMBER = 9
+"""Digits: more fit no 32-bit device number."""
 
 
-def see(devices: Sequence[Device], environ: Mapping[str, str]) -> View:
-    """Return what the NVIDIA container runtime would hand to a container under `environ`."""
+def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
+    """Return what the NVIDIA container runtime would give a container under `environ`."""
     gpus = in_order(gpus_of(devices, "nvidia"), "nvml")
     instances = instances_of(devices, gpus)
     value = environ.get(VARIABLE)
-    if value is None and _legacy(environ):
+    if value is None and _all_by_default(environ):
         value = "all"
     mask = container_visible(value, gpus, instances)
-    pool = [identifier(gpu) for gpu in gpus]
-    pool += [one.id for cut in instances.values() for one in cut]
+    pool = [*ids_of(gpus), *(part.id for parts in instances.values() for part in parts)]
     variable = VARIABLE if VARIABLE in environ else None
     return View("nvidia-container", pool, [mask], variable=variable, value=value)
 
 
-def _legacy(environ: Mapping[str, str]) -> bool:
+def _all_by_default(environ: Mapping[str, str]) -> bool:
     """Return whether the image is one from before NVIDIA_REQUIRE_CUDA, for which unset is all."""
     return bool(environ.get("CUDA_VERSION")) and not environ.get("NVIDIA_REQUIRE_CUDA")
 
 
 def container_visible(
-    value: str | None,
-    gpus: Sequence[Device],
-    instances: Mapping[str, list[Instance]] | None = None,
+    value: str | None, gpus: Sequence[DeviceDoc], instances: Instances | None = None
 ) -> Mask:
     """Return what ``NVIDIA_VISIBLE_DEVICES=value`` hands over of `gpus`, given in NVML's order.
 
@@ -54,65 +54,63 @@ def container_visible(
     ``all`` all. Else NVML numbers, UUIDs or their beginnings, ``gpu:instance`` and MIG UUIDs,
     trimmed; a name that fits nothing fails the container's start. Inside, the order is NVML's.
     """
-    cut = instances or {}
+    instances = instances or {}
     entries = [entry.strip() for entry in (value or "").split(",")]
     entries = [entry for entry in entries if entry]
     if not entries or "void" in entries:
-        said = "is not set" if value is None else f"is {quoted(value)}"
-        return Mask([], f"{VARIABLE} {said}: the container runtime adds no GPU")
-    first = next((entry for entry in entries if entry in ("all", "none")), None)
-    if first == "none":
-        return Mask([], f"{VARIABLE}={quoted(value or '')} adds the driver but no GPU")
-    everything = _everything(gpus, cut)
-    if first == "all":
-        return Mask(everything)
+        state = "is not set" if value is None else f"is {quoted(value)}"
+        return Mask([], f"{VARIABLE} {state}: the container runtime adds no GPU")
+    assignment = f"{VARIABLE}={quoted(value or '')}"
+    keyword = next((entry for entry in entries if entry in ("all", "none")), None)
+    if keyword == "none":
+        return Mask([], f"{assignment} adds the driver but no GPU")
+    available = _available(gpus, instances)
+    if keyword == "all":
+        return Mask(available)
     chosen: set[str] = set()
     for entry in entries:
-        found = _named(entry, gpus, cut)
-        if found is None:
+        ids = _named(entry, gpus, instances)
+        if ids is None:
             detail = f"{VARIABLE}: {quoted(entry)} names no device, so no container starts with it"
-            return Mask([], detail, code="variable-breaks", detail=detail)
-        chosen.update(found)
-    ids = [name for name in everything if name in chosen]
-    return Mask(ids, f"{VARIABLE}={quoted(value or '')} does not name it")
+            return Mask.broken(detail)
+        chosen.update(ids)
+    return Mask([name for name in available if name in chosen], f"{assignment} does not name it")
 
 
-def _everything(gpus: Sequence[Device], cut: Mapping[str, list[Instance]]) -> list[str]:
-    found = []
-    for gpu in gpus:
-        found.append(identifier(gpu))
-        found += [one.id for one in cut.get(identifier(gpu), ())]
-    return found
+def _available(gpus: Sequence[DeviceDoc], instances: Instances) -> list[str]:
+    return [name for gpu in gpus for name in _whole(gpu["id"], instances)]
 
 
-def _named(
-    entry: str, gpus: Sequence[Device], cut: Mapping[str, list[Instance]]
-) -> list[str] | None:
-    text = entry.removeprefix(_NAMES)
+def _whole(gpu: str, instances: Instances) -> list[str]:
+    """Return the id of a GPU and those of its instances."""
+    return [gpu, *(instance.id for instance in instances.get(gpu, ()))]
+
+
+def _named(entry: str, gpus: Sequence[DeviceDoc], instances: Instances) -> list[str] | None:
+    text = entry.removeprefix(_CDI_KIND)
     if text == "all":  # of CDI; the plain word was understood before
-        return _everything(gpus, cut)
-    first, colon, second = text.partition(":")
-    if first.isascii() and first.isdigit() and len(first) < 10:
-        if int(first) >= len(gpus):
+        return _available(gpus, instances)
+    number, colon, instance = text.partition(":")
+    if _is_number(number):
+        if int(number) >= len(gpus):
             return None
-        return _numbered(identifier(gpus[int(first)]), second if colon else None, cut)
+        return _by_number(gpus[int(number)]["id"], instance if colon else None, instances)
     if text.startswith("GPU-"):
-        found = [identifier(gpu) for gpu in gpus if any(u.startswith(text) for u in uuids(gpu))]
-        return [found[0], *_ids(cut.get(found[0], ()))] if len(found) == 1 else None
-    every = [one for instances in cut.values() for one in instances]
-    return [one.id for one in every if text.startswith("MIG-") and one.uuid == text] or None
-
-
-def _numbered(
-    gpu: str, instance: str | None, cut: Mapping[str, list[Instance]]
-) -> list[str] | None:
-    inside = cut.get(gpu, [])
-    if instance is None:
-        return [gpu, *_ids(inside)]
-    if not (instance.isascii() and instance.isdigit()) or len(instance) > 9:
+        fits = [gpu["id"] for gpu in gpus if any(uuid.startswith(text) for uuid in uuids(gpu))]
+        return _whole(fits[0], instances) if len(fits) == 1 else None
+    if not text.startswith("MIG-"):
         return None
-    return [inside[int(instance)].id] if int(instance) < len(inside) else None
+    return [part.id for parts in instances.values() for part in parts if part.uuid == text] or None
 
 
-def _ids(instances: Sequence[Instance]) -> list[str]:
-    return [one.id for one in instances]
+def _by_number(gpu: str, instance: str | None, instances: Instances) -> list[str] | None:
+    if instance is None:
+        return _whole(gpu, instances)
+    own = instances.get(gpu, ())
+    if not _is_number(instance) or int(instance) >= len(own):
+        return None
+    return [own[int(instance)].id]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER

@@ -6,90 +6,97 @@ from probe_core.model.findings import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from probe_core.model.document import FindingDoc, Severity
+    from probe_core.model.document import FindingDoc
     from probe_core.visibility.view import View
 
 __all__ = ["explain"]
 
 # What acts on containers yet to be started hides nothing from this process.
-_ELSEWHERE = ("nvidia-container",)
+_NOT_THIS_PROCESS = ("nvidia-container",)
 
 _FIXES = {
-    "variable-empty": "unset {name}, or name the devices in it",
+    "hidden-by-variable": "unset {name}, or name the device in it, if the process may use it",
     "variable-stops-at": "name devices that exist, comma-separated without blanks: as UUIDs "
     "(probe --json shows them) they stay right when the order changes",
     "variable-duplicate": "name each device once in {name}",
     "variable-skips": "remove the entry from {name}, or write a number that exists",
     "variable-breaks": "correct {name}, or unset it",
-    "order-unknown": "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the devices by UUID",
 }
+_SETTLE = "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the devices by UUID"
+_NAME_BY_UUID = "name the devices by UUID"
+
+
+class _Hidden:
+    """A device that a variable hides: the reason, and the runtimes that it is hidden from."""
+
+    __slots__ = ("reason", "runtimes")
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.runtimes: list[str] = []
 
 
 def explain(views: Mapping[str, Sequence[View]]) -> list[FindingDoc]:
     """Return the findings of all views: one for each variable and device, or fault of a value."""
-    hidden: dict[tuple[str, str], tuple[str, list[str]]] = {}
-    faults: dict[tuple[str, str], FindingDoc] = {}
-    for consumer, several in views.items():
-        if consumer in _ELSEWHERE:
+    hidden: dict[tuple[str, str], _Hidden] = {}
+    faults: dict[tuple[str, str | None], FindingDoc] = {}
+    for runtime, platforms in views.items():
+        if runtime in _NOT_THIS_PROCESS:
             continue
-        for view in several:
+        for view in platforms:
             _collect_hidden(hidden, view)
-            _collect_faults(faults, view)
-    said = [
-        _finding(
-            "hidden-by-variable",
-            f"{device} is hidden from {', '.join(who)}",
-            why,
-            name,
-            device=device,
-        )
-        for (name, device), (why, who) in hidden.items()
+            for fault in _faults(view):
+                faults.setdefault((fault["code"], fault["variable"]), fault)
+    return [
+        *faults.values(),
+        *(_hidden_finding(*key, device) for key, device in hidden.items()),
     ]
-    return [*faults.values(), *said]
 
 
-def _collect_hidden(hidden: dict[tuple[str, str], tuple[str, list[str]]], view: View) -> None:
+def _collect_hidden(hidden: dict[tuple[str, str], _Hidden], view: View) -> None:
     for device in view.pool:
         entry = view.entry(device)
-        if entry["visible"] is False and entry["variable"] is not None:
-            _, who = hidden.setdefault((entry["variable"], device), (entry["reason"], []))
-            if view.consumer not in who:
-                who.append(view.consumer)
+        variable = entry.get("variable")
+        if entry["visible"] is False and variable is not None:
+            record = hidden.setdefault((variable, device), _Hidden(entry["reason"] or ""))
+            if view.runtime not in record.runtimes:
+                record.runtimes.append(view.runtime)
 
 
-def _collect_faults(faults: dict[tuple[str, str], FindingDoc], view: View) -> None:
-    mask = view.masks[0]
-    if mask.code is not None and mask.code != "variable-empty" and view.variable is not None:
-        key = (mask.code, view.variable)
-        what = f"{view.variable} does not do what it says"
-        why = mask.detail or mask.why
-        faults.setdefault(key, _finding(mask.code, what, why, view.variable, "warning"))
-    unsure = [name for name in view.pool if view.entry(name)["visible"] is None]
-    if unsure and view.consumer == "cuda":
-        why = view.uncertain or next(iter(mask.maybe.values()), "")
-        what = f"which GPUs CUDA shows is not known: one of {', '.join(unsure)}"
-        key = ("order-unknown", "CUDA_DEVICE_ORDER")
-        faults[key] = _finding("order-unknown", what, why, "CUDA_DEVICE_ORDER", "warning")
-
-
-def _finding(
-    code: str,
-    what: str,
-    why: str,
-    variable: str,
-    severity: Severity = "info",
-    device: str | None = None,
-) -> FindingDoc:
-    fix = _FIXES.get(code, "unset {name}, or name the device in it, if the process may use it")
+def _hidden_finding(variable: str, device: str, hidden: _Hidden) -> FindingDoc:
     return finding(
-        code,
-        what,
-        why,
-        fix.format(name=variable),
-        severity=severity,
+        "hidden-by-variable",
+        f"{device} is hidden from {', '.join(hidden.runtimes)}",
+        hidden.reason,
+        _FIXES["hidden-by-variable"].format(name=variable),
+        severity="info",
         device=device,
         variable=variable,
         step="visible",
     )
+
+
+def _faults(view: View) -> Iterator[FindingDoc]:
+    mask = view.masks[0]
+    # A variable that is set to nothing is meant: what it hides is said for each device.
+    if mask.code is not None and mask.code != "variable-empty" and view.variable is not None:
+        yield finding(
+            mask.code,
+            f"{view.variable} does not do what it says",
+            mask.detail or mask.reason,
+            _FIXES[mask.code].format(name=view.variable),
+            variable=view.variable,
+            step="visible",
+        )
+    unsure = [name for name in view.pool if view.entry(name)["visible"] is None]
+    if unsure and view.runtime == "cuda":
+        yield finding(
+            "order-unknown",
+            f"which GPUs CUDA shows is not known: one of {', '.join(unsure)}",
+            view.uncertain or next(iter(mask.maybe.values()), ""),
+            _SETTLE if view.settled_by else _NAME_BY_UUID,
+            variable=view.settled_by or view.variable,
+            step="visible",
+        )

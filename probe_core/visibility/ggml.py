@@ -18,25 +18,19 @@ VARIABLE = "GGML_VK_VISIBLE_DEVICES"
 
 
 def see(environ: Mapping[str, str], vulkan: View) -> View:
-    """Return what ggml would see; `vulkan` is the loader's view."""
+    """Return what ggml would show; `vulkan` is the loader's view."""
     value = environ.get(VARIABLE)
     mask = ggml_visible(value, vulkan.masks[0].ids)
-    variable = VARIABLE if value is not None else vulkan.variable
-    shown = value if value is not None else vulkan.value
-    view = View("ggml-vulkan", vulkan.pool, [mask], variable=variable, value=shown)
+    variable, shown_value = (
+        (VARIABLE, value) if value is not None else (vulkan.variable, vulkan.value)
+    )
+    view = View("ggml-vulkan", vulkan.pool, [mask], variable=variable, value=shown_value)
     view.reasons = dict(vulkan.reasons)
-    if vulkan.masks[0].maybe:
-        _doubt(view, mask, vulkan)
+    if vulkan.masks[0].maybe and mask.code != "variable-empty":
+        # What Vulkan itself shows is not known, so neither is what the numbers mean.
+        reason = next(iter(vulkan.masks[0].maybe.values()))
+        mask.ids, mask.maybe = [], dict.fromkeys(vulkan.possible, reason)
     return view
-
-
-def _doubt(view: View, mask: Mask, vulkan: View) -> None:
-    """What Vulkan itself shows is not known, so neither is what the numbers mean."""
-    why = next(iter(vulkan.masks[0].maybe.values()))
-    unsure = dict.fromkeys(vulkan.possible, why)
-    if view.variable == VARIABLE and not mask.ids and mask.code == "variable-empty":
-        return
-    mask.ids, mask.maybe = [], unsure
 
 
 def ggml_visible(value: str | None, ids: Sequence[str]) -> Mask:
@@ -48,23 +42,15 @@ def ggml_visible(value: str | None, ids: Sequence[str]) -> Mask:
     """
     if value is None:
         return Mask(ids)
-    found: list[str] = []
+    assignment = f"{VARIABLE}={quoted(value)}"
+    picks: list[str] = []
     for entry in value.replace(",", " ").split():
-        number, rest = strtol(entry, 10)
+        number, tail = strtol(entry, 10)
         if number is None or too_long(entry):
-            return _stopped(value, found, entry)
+            return Mask.stopped(picks, "ggml", assignment, entry)
         if unsigned(number) >= len(ids):
-            detail = f"{VARIABLE}={quoted(value)}: no device {number}, so ggml starts without GPUs"
-            return Mask([], detail, code="variable-breaks", detail=detail)
-        found.append(ids[number])
-        if rest:
-            return _stopped(value, found, rest)
-    if not found:
-        return Mask([], f"{VARIABLE} is empty, which hides every device", code="variable-empty")
-    return Mask(found, f"{VARIABLE}={quoted(value)} does not name it")
-
-
-def _stopped(value: str, found: Sequence[str], entry: str) -> Mask:
-    detail = f"{VARIABLE}={quoted(value)}: ggml stops reading at {quoted(entry)}"
-    why = f"{detail}, and it is not named before that"
-    return Mask(found, why, code="variable-stops-at", detail=detail)
+            return Mask.broken(f"{assignment}: no device {number}, so ggml starts without GPUs")
+        picks.append(ids[number])
+        if tail:
+            return Mask.stopped(picks, "ggml", assignment, tail)
+    return Mask(picks, f"{assignment} does not name it") if picks else Mask.empty(VARIABLE)

@@ -6,45 +6,48 @@ Source: ROCm clr, rocclr/device/rocm/rocdevice.cpp (`Device::init`) and rocclr/u
 
 from __future__ import annotations
 
-from probe_core.visibility.pool import identifier
+from probe_core.visibility.pool import ids_of
 from probe_core.visibility.rocr import amd_uuid
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
-__all__ = ["clr_visible", "deciding", "see", "see_through"]
+__all__ = ["VARIABLES", "clr_visible", "deciding", "see", "see_through"]
+
+VARIABLES = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+"""The first that is set counts: HIP code ported from CUDA keeps its launch scripts."""
 
 _NO_UUID = "GPU-XX"  # what ROCr calls a device without a unique id
 _INT_MAX = (1 << 31) - 1
 
 
-def see(devices: Sequence[Device], environ: Mapping[str, str], rocr: View) -> View:
-    """Return what HIP would see of a report's devices; `rocr` is ROCr's view of them."""
-    return see_through(devices, environ, rocr, "hip", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], rocr: View) -> View:
+    """Return what HIP would show of a report's devices; `rocr` is ROCr's view of them."""
+    return see_through(devices, environ, rocr, "hip", VARIABLES)
 
 
 def see_through(
-    devices: Sequence[Device],
+    devices: Sequence[DeviceDoc],
     environ: Mapping[str, str],
     rocr: View,
-    consumer: str,
-    *variables: str,
+    runtime: str,
+    variables: Sequence[str],
 ) -> View:
-    """Return what AMD's clr shows to `consumer`: ROCr's devices through the deciding variable."""
-    known = {identifier(device): device for device in devices}
-    left = [known[name] for name in rocr.visible]
+    """Return what AMD's clr shows as `runtime`: ROCr's devices through the deciding variable."""
+    by_id = {device["id"]: device for device in devices}
+    visible = rocr.visible
     variable, value = deciding(environ, variables)
-    mask = clr_visible(value, left, variable or variables[0])
-    view = View(consumer, rocr.pool, [mask], variable=variable, value=environ.get(variable or ""))
+    mask = clr_visible(value, [by_id[name] for name in visible], variable or variables[0])
+    raw = None if variable is None else environ[variable]
+    view = View(runtime, rocr.pool, [mask], variable=variable, value=raw)
     for name in rocr.pool:
-        if name not in rocr.visible:
+        if name not in visible:
             entry = rocr.entry(name)
-            view.reasons[name] = (entry["reason"], entry["variable"])
+            view.reasons[name] = (entry["reason"] or "", entry.get("variable"))
     if variable is None and rocr.variable is not None:
         view.variable, view.value = rocr.variable, rocr.value
     return view
@@ -71,7 +74,7 @@ def _unquoted(value: str) -> str:
     return inner[1:-1]
 
 
-def clr_visible(value: str | None, gpus: Sequence[Device], name: str) -> Mask:
+def clr_visible(value: str | None, gpus: Sequence[DeviceDoc], name: str) -> Mask:
     """Return what clr leaves of `gpus` (in ROCr's order) for the value of the variable `name`.
 
     None or nothing shows all; clr itself turns an empty variable into a blank, a bad entry. An
@@ -79,44 +82,31 @@ def clr_visible(value: str | None, gpus: Sequence[Device], name: str) -> Mask:
     ``GPU-`` in it and is part of a device's UUID, case-sensitive, the first device that fits.
     The first bad entry ends the list; a repeated one is skipped.
     """
+    ids = ids_of(gpus)
     if not value:
-        return Mask([identifier(gpu) for gpu in gpus])
-    picks: list[int] = []
+        return Mask(ids)
+    assignment = f"{name}={quoted(value)}"
     entries = value.split(",")
     if entries[-1] == "" and len(entries) > 1:  # the loop ends at a comma at the end
         entries.pop()
+    picks: list[int] = []
     for entry in entries:
-        at = _index(entry, gpus)
-        if at is None:
-            return _stopped(value, picks, entry, gpus, name)
-        if at not in picks:
-            picks.append(at)
-    return Mask([identifier(gpus[at]) for at in picks], f"{name}={quoted(value)} does not name it")
+        place = _place(entry, gpus)
+        if place is None:
+            if not value.strip(" "):
+                return Mask.empty(name)
+            return Mask.stopped([ids[pick] for pick in picks], "HIP", assignment, entry)
+        if place not in picks:
+            picks.append(place)
+    return Mask([ids[pick] for pick in picks], f"{assignment} does not name it")
 
 
-def _index(entry: str, gpus: Sequence[Device]) -> int | None:
+def _place(entry: str, gpus: Sequence[DeviceDoc]) -> int | None:
     if "GPU-" in entry:
-        for at, gpu in enumerate(gpus):
-            if entry in (amd_uuid(gpu) or _NO_UUID):
-                return at
-        return None
+        fits = (place for place, gpu in enumerate(gpus) if entry in (amd_uuid(gpu) or _NO_UUID))
+        return next(fits, None)
     plain = entry.isascii() and entry.isdigit() and (entry == "0" or entry[0] != "0")
-    if not plain or len(entry) > 10:
+    if not plain or len(entry) > len(str(_INT_MAX)):
         return None
     number = int(entry)
     return number if number <= _INT_MAX and number < len(gpus) else None
-
-
-def _stopped(
-    value: str, picks: Sequence[int], entry: str, gpus: Sequence[Device], name: str
-) -> Mask:
-    ids = [identifier(gpus[at]) for at in picks]
-    if not value.strip(" "):
-        return Mask([], f"{name} is empty, which hides every device", code="variable-empty")
-    detail = f"{name}={quoted(value)}: HIP stops reading at {quoted(entry)}"
-    return Mask(
-        ids,
-        f"{detail}, and it is not named before that",
-        code="variable-stops-at",
-        detail=detail,
-    )

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from probe_core.visibility.pool import identifier, partitions, uuids
+from probe_core.visibility.pool import partitions, uuids
 from probe_core.visibility.view import Mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
 __all__ = [
     "MANY_SINCE",
     "UUID_SINCE",
     "Instance",
     "expand",
-    "homeless",
     "instances_of",
     "is_instance",
+    "without_gpu",
 ]
 
 # "Starting with CUDA 12/R570, enumeration of a single compute instance per GPU instance is
@@ -33,80 +32,82 @@ NO_INSTANCE = "it is in MIG mode and has no instance"
 ONE_ONLY = "drivers before 570 show a process one MIG instance, and no other GPU beside it"
 ONE_OF_GPU_INSTANCE = "CUDA shows one compute instance of each GPU instance"
 
+# Keys of `extra` under which a prober reports the numbers. The nvidia prober writes the first of
+# each, after NVML's nvmlDeviceGetGpuInstanceId; the other spellings are a guess at other probers'.
+_GPU_INSTANCE = ("gpu_instance", "gpu_instance_id", "gi", "mig_gi")
+_COMPUTE_INSTANCE = ("compute_instance", "compute_instance_id", "ci", "mig_ci")
+
 
 class Instance:
     """One MIG device: its id, its UUID, and its GPU and compute instance numbers where known."""
 
     __slots__ = ("ci", "gi", "id", "uuid")
 
-    def __init__(self, device: Device) -> None:
-        self.id = identifier(device)
-        self.uuid = next((u for u in uuids(device) if u.startswith("MIG-")), "")
-        self.gi, self.ci = _numbers(device)
+    def __init__(self, device: DeviceDoc) -> None:
+        self.id = device["id"]
+        self.uuid = next((uuid for uuid in uuids(device) if uuid.startswith("MIG-")), "")
+        self.gi = _number(device, _GPU_INSTANCE)
+        self.ci = None if self.gi is None else _number(device, _COMPUTE_INSTANCE)
         if self.gi is None and self.uuid.startswith("MIG-GPU-"):
             self.gi, self.ci = _legacy_numbers(self.uuid)
 
 
-def _numbers(device: Device) -> tuple[int | None, int | None]:
-    for place in (device, device.get("extra"), device.get("share"), device.get("node_index")):
-        if not hasattr(place, "get"):
-            continue
-        gi = _first(place, "gpu_instance", "gpu_instance_id", "gi", "mig_gi")
-        ci = _first(place, "compute_instance", "compute_instance_id", "ci", "mig_ci")
-        if gi is not None:
-            return gi, ci
-    return None, None
-
-
-def _first(place: Any, *names: str) -> int | None:
-    return next((place[name] for name in names if isinstance(place.get(name), int)), None)
+def _number(device: DeviceDoc, names: Sequence[str]) -> int | None:
+    extra = device.get("extra") or {}
+    numbers = (extra.get(name) for name in names)
+    return next((number for number in numbers if isinstance(number, int)), None)
 
 
 def _legacy_numbers(uuid: str) -> tuple[int | None, int | None]:
+    """Read ``MIG-<GPU UUID>/<GPU instance>/<compute instance>``, the form before R470."""
     parts = uuid.split("/")
     if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
         return None, None
     return int(parts[1]), int(parts[2])
 
 
-def instances_of(devices: Sequence[Device], gpus: Sequence[Device]) -> dict[str, list[Instance]]:
+def instances_of(
+    devices: Sequence[DeviceDoc], gpus: Sequence[DeviceDoc]
+) -> dict[str, list[Instance]]:
     """Return the MIG instances of each GPU in MIG mode: an empty list for one without any."""
-    found = {}
+    instances = {}
     for gpu in gpus:
-        cut = [Instance(one) for one in gpu.get("cut") or partitions(devices, gpu)]
-        if cut or _flagged(gpu):
-            found[identifier(gpu)] = cut
-    return found
+        own = [Instance(device) for device in partitions(devices, gpu)]
+        if own or _in_mig_mode(gpu):
+            instances[gpu["id"]] = own
+    return instances
 
 
-def is_instance(device: Device) -> bool:
+def is_instance(device: DeviceDoc) -> bool:
     """Return whether the device is a MIG instance, by its UUID."""
     return any(uuid.startswith("MIG-") for uuid in uuids(device))
 
 
-def homeless(devices: Sequence[Device], gpus: Sequence[Device]) -> list[Device]:
-    """Return stand-ins for GPUs that the report lacks, each with one or more of its instances.
+def without_gpu(
+    devices: Sequence[DeviceDoc], gpus: Sequence[DeviceDoc]
+) -> tuple[list[DeviceDoc], dict[str, list[Instance]]]:
+    """Return stand-ins for GPUs that the report lacks, and the instances of each by its id.
 
-    A container may be shown an instance and not the GPU that it was cut from.
+    A container may be given an instance and not the GPU that it was cut from.
     """
-    known = {name for gpu in gpus for name in (identifier(gpu), *(gpu.get("ids") or ()))}
-    found: dict[str, Device] = {}
+    names = {name for gpu in gpus for name in (gpu["id"], *gpu["ids"])}
+    stand_ins: dict[str, DeviceDoc] = {}
+    instances: dict[str, list[Instance]] = {}
     for device in devices:
-        parent = device.get("parent")
-        if device.get("vendor") == "nvidia" and is_instance(device) and parent not in known:
-            name = str(parent or f"gpu-of:{identifier(device)}")
-            stand_in = found.setdefault(
-                name, {"id": name, "vendor": "nvidia", "driver": device.get("driver"), "cut": []}
-            )
-            stand_in["cut"].append(device)
-    return list(found.values())
+        parent = device["parent"]
+        if device["vendor"] == "nvidia" and parent not in names and is_instance(device):
+            name = parent or f"gpu-of:{device['id']}"
+            if name not in stand_ins:
+                # It has neither name nor PCI id, so that it counts as a model of its own.
+                stand_ins[name] = {**device, "id": name, "ids": [], "name": None, "pci": None}
+            instances.setdefault(name, []).append(Instance(device))
+    return list(stand_ins.values()), instances
 
 
-def _flagged(gpu: Device) -> bool:
-    extra = gpu.get("extra")
-    notes = extra if isinstance(extra, dict) else {}
-    said = (gpu.get("mig"), notes.get("mig"), notes.get("mig_mode"))
-    return any(value is True or value == "enabled" for value in said)
+def _in_mig_mode(gpu: DeviceDoc) -> bool:
+    extra = gpu.get("extra") or {}
+    modes = (extra.get("mig"), extra.get("mig_mode"))
+    return any(mode is True or mode == "enabled" for mode in modes)
 
 
 def expand(
@@ -132,17 +133,17 @@ def _one_per_gpu_instance(
     picks: Sequence[str | Instance], instances: Mapping[str, list[Instance]]
 ) -> list[str | Instance]:
     shown: list[str | Instance] = []
-    taken: set[tuple[str, int | str]] = set()
-    home = {instance.id: gpu for gpu, cut in instances.items() for instance in cut}
+    places: set[tuple[str, int | str]] = set()
+    gpu_of = {instance.id: gpu for gpu, own in instances.items() for instance in own}
     for pick in picks:
         if isinstance(pick, str) and pick not in instances:
             shown.append(pick)
             continue
         for instance in instances[pick] if isinstance(pick, str) else [pick]:
             # Without its number an instance counts as a GPU instance of its own: the common case.
-            place = (home[instance.id], instance.id if instance.gi is None else instance.gi)
-            if place not in taken:
-                taken.add(place)
+            place = (gpu_of[instance.id], instance.id if instance.gi is None else instance.gi)
+            if place not in places:
+                places.add(place)
                 shown.append(instance)
     return shown
 

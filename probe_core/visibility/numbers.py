@@ -7,6 +7,8 @@ __all__ = ["LONG_MAX", "strtol", "to_int32", "too_long", "unsigned"]
 LONG_MAX = (1 << 63) - 1
 _SPACE = " \t\n\v\f\r"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ALL_DIGITS = 64
+"""Significant digits in any base that may still fit a long: 64 of base 2."""
 
 
 def strtol(text: str, base: int = 10) -> tuple[int | None, str]:
@@ -15,35 +17,36 @@ def strtol(text: str, base: int = 10) -> tuple[int | None, str]:
     The value is None when no digit was read (C returns 0 and leaves `end` at the start). Base 0
     knows ``0x`` and the octal ``0``. A number too long for 64 bits is cut to the limit, as in C.
     """
-    rest = text.lstrip(_SPACE)
-    negative = rest[:1] == "-"
-    if rest[:1] in ("+", "-"):
-        rest = rest[1:]
-    base, rest = _base(rest, base)
-    known = _DIGITS[:base]
+    tail = text.lstrip(_SPACE)
+    negative = tail[:1] == "-"
+    if tail[:1] in ("+", "-"):
+        tail = tail[1:]
+    base, tail = _base(tail, base)
+    digits = _DIGITS[:base]
     length = 0
-    while length < len(rest) and rest[length].lower() in known and rest[length].isascii():
+    while length < len(tail) and tail[length].lower() in digits and tail[length].isascii():
         length += 1
     if not length:
         return None, text
-    value = _clamped(rest[:length], base)
-    return (max(-value, -LONG_MAX - 1) if negative else min(value, LONG_MAX)), rest[length:]
+    value = _clamped(tail[:length], base)
+    return (max(-value, -LONG_MAX - 1) if negative else min(value, LONG_MAX)), tail[length:]
 
 
 def _clamped(digits: str, base: int) -> int:
-    # Python refuses to convert thousands of digits; C stops at the limit of its type long before.
+    # Python refuses to convert thousands of digits (CVE-2020-10735, 3.11: more than 4,300); C
+    # stops at the limit of its type long before.
     significant = digits.lstrip("0") or "0"
-    return LONG_MAX + 1 if len(significant) > 64 else int(significant, base)
+    return LONG_MAX + 1 if len(significant) > _ALL_DIGITS else int(significant, base)
 
 
-def _base(rest: str, base: int) -> tuple[int, str]:
+def _base(tail: str, base: int) -> tuple[int, str]:
     if base not in (0, 16):
-        return base, rest
-    if rest[:2].lower() == "0x" and rest[2:3].lower() in _DIGITS[:16] and rest[2:3]:
-        return 16, rest[2:]
+        return base, tail
+    if tail[:2].lower() == "0x" and tail[2:3].lower() in _DIGITS[:16] and tail[2:3]:
+        return 16, tail[2:]
     if base:
-        return base, rest
-    return (8 if rest[:1] == "0" else 10), rest
+        return base, tail
+    return (8 if tail[:1] == "0" else 10), tail
 
 
 def to_int32(value: int) -> int:

@@ -14,9 +14,8 @@ from probe_core.visibility.view import View
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
 __all__ = ["VARIABLE", "see"]
 
@@ -24,15 +23,15 @@ VARIABLE = "GPU_DEVICE_ORDINAL"
 
 
 def see(
-    devices: Sequence[Device], environ: Mapping[str, str], views: Mapping[str, View]
+    devices: Sequence[DeviceDoc], environ: Mapping[str, str], views: Mapping[str, View]
 ) -> list[View]:
     """Return one view for each platform; `views` holds those of cuda, rocr and level-zero."""
-    found = [_renamed(views[name]) for name in ("cuda", "level-zero") if name in views]
+    platforms = [_renamed(views[name]) for name in ("cuda", "level-zero") if name in views]
     if "rocr" in views:
-        found.append(see_through(devices, environ, views["rocr"], "opencl", VARIABLE))
+        platforms.append(see_through(devices, environ, views["rocr"], "opencl", (VARIABLE,)))
     elif "hip" in views:  # Windows
-        found.append(pal.see(devices, environ, "opencl", VARIABLE))
-    return found
+        platforms.append(pal.see(devices, environ, "opencl", (VARIABLE,)))
+    return platforms
 
 
 def _renamed(view: View) -> View:
@@ -45,4 +44,5 @@ def _renamed(view: View) -> View:
         uncertain=view.uncertain,
     )
     same.reasons, same.complete = view.reasons, view.complete
+    same.settled_by = view.settled_by
     return same

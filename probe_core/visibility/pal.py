@@ -6,27 +6,33 @@ Source: ROCm clr, rocclr/device/pal/paldevice.cpp (`parseRequestedDeviceList`, `
 from __future__ import annotations
 
 from probe_core.visibility.hip import deciding
-from probe_core.visibility.pool import gpus_of, identifier
+from probe_core.visibility.pool import gpus_of, ids_of
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
 __all__ = ["pal_visible", "see"]
 
+_LONGEST_NUMBER = 20
+"""Digits that are read of an entry: as many as 64 bits have, and far beyond any device."""
+
 
 def see(
-    devices: Sequence[Device], environ: Mapping[str, str], consumer: str, *variables: str
+    devices: Sequence[DeviceDoc],
+    environ: Mapping[str, str],
+    runtime: str,
+    variables: Sequence[str],
 ) -> View:
-    """Return what clr shows to `consumer` on Windows, through the first variable that decides."""
-    ids = [identifier(gpu) for gpu in gpus_of(devices, "amd")]
+    """Return what clr shows as `runtime` on Windows, through the first variable that decides."""
+    ids = ids_of(gpus_of(devices, "amd"))
     variable, value = deciding(environ, variables)
     mask = pal_visible(value, ids, variable or variables[0])
-    return View(consumer, ids, [mask], variable=variable, value=environ.get(variable or ""))
+    raw = None if variable is None else environ[variable]
+    return View(runtime, ids, [mask], variable=variable, value=raw)
 
 
 def pal_visible(value: str | None, ids: Sequence[str], name: str) -> Mask:
@@ -38,19 +44,16 @@ def pal_visible(value: str | None, ids: Sequence[str], name: str) -> Mask:
     """
     if not value:
         return Mask(ids)
+    assignment = f"{name}={quoted(value)}"
     chosen: set[int] = set()
-    stop = None
-    for entry in value.split(","):
-        if not entry:
-            continue
-        number = int(entry[:20]) if entry.isascii() and entry.isdigit() else len(ids)
+    for entry in filter(None, value.split(",")):
+        digits = entry.isascii() and entry.isdigit()
+        number = int(entry[:_LONGEST_NUMBER]) if digits else len(ids)
         if number >= len(ids):
-            stop = entry
-            break
+            return Mask.stopped(_in_pal_order(ids, chosen), "HIP", assignment, entry)
         chosen.add(number)
-    found = [one for at, one in enumerate(ids) if at in chosen]
-    if stop is None:
-        return Mask(found, f"{name}={quoted(value)} does not name it")
-    detail = f"{name}={quoted(value)}: HIP stops reading at {quoted(stop)}"
-    why = f"{detail}, and it is not named before that"
-    return Mask(found, why, code="variable-stops-at", detail=detail)
+    return Mask(_in_pal_order(ids, chosen), f"{assignment} does not name it")
+
+
+def _in_pal_order(ids: Sequence[str], chosen: set[int]) -> list[str]:
+    return [name for place, name in enumerate(ids) if place in chosen]

@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
+from probe_core.model.passthrough import is_passthrough_driver
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
+
+    Address = tuple[int, int, int, int]
 
 __all__ = [
     "address",
     "driver_major",
+    "driver_name",
     "gpus_of",
-    "identifier",
+    "ids_of",
     "in_order",
     "integrated",
     "model",
+    "other_drivers",
     "partitions",
+    "pci_codes",
     "uuids",
 ]
 
-# Kernel drivers under which a vendor's own compute runtime never sees the device.
-_FOREIGN = {
-    "nvidia": ("nouveau", "nova", "nova-core", "vfio-pci", "pci-stub"),
-    "amd": ("radeon", "vfio-pci", "pci-stub"),
-    "intel": ("vfio-pci", "pci-stub"),
+# Kernel drivers of others for a vendor's GPUs: its own compute runtime does not open the device
+# under them. CUDA needs the nvidia module, ROCm the KFD interface of amdgpu, which radeon lacks.
+_OTHER_DRIVERS = {
+    "nvidia": ("nouveau", "nova", "nova-core"),
+    "amd": ("radeon",),
+    "intel": (),
 }
 
-
-def identifier(device: Device) -> str:
-    """Return the id that the report gives the device."""
-    found = device.get("id")
-    if not found:
-        found = next(iter(device.get("ids") or ()), "")
-    return str(found)
+# Sorts behind every PCI address. Domains go beyond 16 bits (Intel VMD's begin at 0x10000).
+_NO_ADDRESS = (1 << 40, 0, 0, 0)
 
 
-def uuids(device: Device) -> list[str]:
-    """Return the device's vendor UUIDs without our ``uuid:`` prefix."""
-    return [str(i)[5:] for i in device.get("ids") or () if str(i).startswith("uuid:")]
+def ids_of(devices: Iterable[DeviceDoc]) -> list[str]:
+    """Return the ids that the report gives the devices."""
+    return [device["id"] for device in devices]
 
 
-def address(device: Device) -> tuple[int, int, int, int] | None:
+def uuids(device: DeviceDoc) -> list[str]:
+    """Return the device's vendor UUIDs without the report's ``uuid:`` prefix."""
+    return [name[5:] for name in device["ids"] if name.startswith("uuid:")]
+
+
+def address(device: DeviceDoc) -> Address | None:
     """Return domain, bus, device and function of the device's PCI address; None without one."""
-    for text in (device.get("id"), *(device.get("ids") or ())):
-        if isinstance(text, str) and text.startswith("pci:"):
+    for name in (device["id"], *device["ids"]):
+        if name.startswith("pci:"):
             try:
-                domain, bus, slot = text[4:].split(":")
+                domain, bus, slot = name[4:].split(":")
                 number, function = slot.split(".")
                 return int(domain, 16), int(bus, 16), int(number, 16), int(function, 16)
             except ValueError:
@@ -55,75 +62,84 @@ def address(device: Device) -> tuple[int, int, int, int] | None:
     return None
 
 
-def driver_name(device: Device) -> str | None:
-    """Return the kernel driver's name; None when nobody said it."""
-    driver = device.get("driver")
-    name = driver.get("name") if isinstance(driver, dict) else None
-    return name if isinstance(name, str) else None
+def pci_codes(device: DeviceDoc) -> tuple[int, int] | None:
+    """Return the PCI ids of the device's vendor and of its model; None when they are not known."""
+    try:
+        vendor, code = ((device["pci"] or {}).get("id") or "").split(":")
+        return int(vendor, 16), int(code, 16)
+    except ValueError:
+        return None
 
 
-def driver_major(devices: Sequence[Device]) -> int | None:
-    """Return the driver's major version (580 of "580.95.05"); None when nobody said it."""
+def driver_name(device: DeviceDoc) -> str | None:
+    """Return the kernel driver's name; None when no prober reported it."""
+    return (device["driver"] or {}).get("name")
+
+
+def driver_major(devices: Iterable[DeviceDoc]) -> int | None:
+    """Return the driver's major version (580 of "580.95.05"); None when none is reported."""
     for device in devices:
-        driver = device.get("driver")
-        version = driver.get("version") if isinstance(driver, dict) else None
-        head = str(version).split(".")[0]
-        if version is not None and head.isascii() and head.isdigit():
-            return int(head)
+        major = (device["driver"] or {}).get("version", "").split(".")[0]
+        if major.isascii() and major.isdigit():
+            return int(major)
     return None
 
 
-def gpus_of(devices: Sequence[Device], vendor: str) -> list[Device]:
+def gpus_of(devices: Iterable[DeviceDoc], vendor: str) -> list[DeviceDoc]:
     """Return the vendor's GPUs that its own driver may serve; partitions are not among them."""
-    found = []
-    for device in devices:
-        if device.get("vendor") != vendor or device.get("kind") != "gpu" or device.get("parent"):
-            continue
-        if driver_name(device) not in _FOREIGN.get(vendor, ()):
-            found.append(device)
-    return found
+    return [
+        device
+        for device in devices
+        if device["vendor"] == vendor
+        and device["kind"] == "gpu"
+        and not device["parent"]
+        and not _has_other_driver(device)
+    ]
 
 
-def strangers(devices: Sequence[Device], vendor: str) -> dict[str, str]:
-    """Return the vendor's GPUs that a driver other than the vendor's holds, each with why."""
-    found = {}
-    for device in devices:
-        name = driver_name(device)
-        if device.get("vendor") == vendor and name in _FOREIGN.get(vendor, ()):
-            found[identifier(device)] = f"the kernel driver {name} holds it, not the vendor's"
-    return found
+def other_drivers(devices: Iterable[DeviceDoc], vendor: str) -> dict[str, str]:
+    """Return the vendor's devices that the vendor's runtime cannot open for their driver.
+
+    Ids to reasons. A passthrough driver reserves them for a guest, or another driver serves them.
+    """
+    return {
+        device["id"]: f"the kernel driver {driver_name(device)} holds it, not the vendor's"
+        for device in devices
+        if device["vendor"] == vendor and _has_other_driver(device)
+    }
 
 
-def partitions(devices: Sequence[Device], gpu: Device) -> list[Device]:
+def _has_other_driver(device: DeviceDoc) -> bool:
+    name, vendor = driver_name(device), device["vendor"]
+    return name in _OTHER_DRIVERS.get(vendor or "", ()) or is_passthrough_driver(name, vendor)
+
+
+def partitions(devices: Iterable[DeviceDoc], gpu: DeviceDoc) -> list[DeviceDoc]:
     """Return the devices cut from `gpu` (MIG instances, compute partitions), in report order."""
-    names = {identifier(gpu), *(str(i) for i in gpu.get("ids") or ())}
-    return [device for device in devices if device.get("parent") in names]
+    names = {gpu["id"], *gpu["ids"]}
+    return [device for device in devices if device["parent"] in names]
 
 
-def in_order(devices: Sequence[Device], ordinal: str | None = None) -> list[Device]:
+def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[DeviceDoc]:
     """Return the devices in the order of a driver's ordinal, else of the PCI address.
 
     `ordinal` is a name in ``node_index`` (``kfd``); it counts only when every device has one.
     Devices without an address keep their place at the end.
     """
     if ordinal is not None and len(devices) > 1:
-        places = [(device.get("node_index") or {}).get(ordinal) for device in devices]
-        if all(isinstance(place, int) for place in places):
-            numbered = sorted(range(len(devices)), key=lambda at: (places[at], at))
-            return [devices[at] for at in numbered]
-    last = (1 << 40, 0, 0, 0)
-    return sorted(devices, key=lambda device: address(device) or last)
+        ordinals = [(device.get("node_index") or {}).get(ordinal) for device in devices]
+        numbered = [(number, place) for place, number in enumerate(ordinals) if number is not None]
+        if len(numbered) == len(devices):
+            return [devices[place] for _, place in sorted(numbered)]
+    return sorted(devices, key=lambda device: address(device) or _NO_ADDRESS)
 
 
-def integrated(device: Device) -> bool:
+def integrated(device: DeviceDoc) -> bool:
     """Return whether the GPU shares the system's memory."""
-    memory = device.get("memory")
-    return isinstance(memory, dict) and memory.get("kind") in ("shared", "unified")
+    return device["memory"]["kind"] in ("shared", "unified")
 
 
-def model(device: Device) -> tuple[str, ...]:
+def model(device: DeviceDoc) -> tuple[str, ...]:
     """Return what two devices of one model have in common; empty when nothing is known."""
-    pci = device.get("pci")
-    code = pci.get("id") if isinstance(pci, dict) else None
-    known = [str(part) for part in (code, device.get("name")) if part]
-    return tuple(known)
+    code = (device["pci"] or {}).get("id")
+    return tuple(part for part in (code, device["name"]) if part)

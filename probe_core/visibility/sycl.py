@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from probe_core.visibility.level_zero import tiles
 from probe_core.visibility.numbers import strtol
-from probe_core.visibility.pool import identifier
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
 __all__ = ["VARIABLE", "Selector", "parse_selector", "see", "sycl_visible"]
 
@@ -49,36 +47,44 @@ class Selector:
         return self.kind in ("gpu", "*")
 
 
-def see(devices: Sequence[Device], environ: Mapping[str, str], backends: Sequence[View]) -> View:
-    """Return what SYCL would see; `backends` are the views of level-zero, cuda and hip."""
+def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], backends: Sequence[View]) -> View:
+    """Return what SYCL would show; `backends` are the views of level-zero, cuda and hip."""
     value = environ.get(VARIABLE)
-    known = {identifier(device): device for device in devices}
+    by_id = {device["id"]: device for device in devices}
     pool = [name for view in backends for name in view.pool]
-    masks = [sycl_visible(value, views, known) for views in _combinations(backends)]
-    unsure = next((view.uncertain for view in backends if not view.certain), None)
+    masks = [sycl_visible(value, ids, by_id) for ids in _combinations(backends)]
     variable = VARIABLE if value else None
-    sycl = View("sycl", pool, masks, variable=variable, value=value, uncertain=unsure)
+    sycl = View("sycl", pool, masks, variable=variable, value=value)
     sycl.complete = all(view.complete for view in backends)
+    unsure = next((view for view in backends if not view.certain), None)
+    if unsure is not None:
+        sycl.uncertain, sycl.settled_by = unsure.uncertain, unsure.settled_by
     for view in backends:
-        for name in view.pool:
-            if name not in view.possible:
-                entry = view.entry(name)
-                sycl.reasons[name] = (entry["reason"], entry["variable"])
-        if value in (None, "") and len(backends) == 1:
+        _add_hidden(sycl, view)
+        if not value and len(backends) == 1:
             sycl.variable, sycl.value = view.variable, view.value
     return sycl
 
 
+def _add_hidden(sycl: View, backend: View) -> None:
+    possible = backend.possible
+    for name in backend.pool:
+        if name not in possible:
+            entry = backend.entry(name)
+            sycl.reasons[name] = (entry["reason"] or "", entry.get("variable"))
+
+
 def _combinations(backends: Sequence[View]) -> list[dict[str, list[str]]]:
-    found: list[dict[str, list[str]]] = [{}]
+    """Return each combination of the backends' possible results, by the names SYCL gives them."""
+    combinations: list[dict[str, list[str]]] = [{}]
     for view in backends:
-        name = view.consumer.replace("-", "_")
-        found = [known | {name: mask.ids} for known in found for mask in view.masks]
-    return found
+        name = view.runtime.replace("-", "_")
+        combinations = [ids | {name: mask.ids} for ids in combinations for mask in view.masks]
+    return combinations
 
 
 def sycl_visible(
-    value: str | None, backends: Mapping[str, Sequence[str]], devices: Mapping[str, Device]
+    value: str | None, backends: Mapping[str, Sequence[str]], devices: Mapping[str, DeviceDoc]
 ) -> Mask:
     """Return what ``ONEAPI_DEVICE_SELECTOR=value`` leaves of each backend's devices (ids in order).
 
@@ -90,26 +96,29 @@ def sycl_visible(
     if not value:
         return Mask([name for ids in backends.values() for name in ids])
     selectors, fault = parse_selector(value)
+    assignment = f"{VARIABLE}={quoted(value)}"
     if fault is not None:
-        detail = f"{VARIABLE}={quoted(value)}: {fault}, and SYCL refuses to start"
-        return Mask([], detail, code="variable-breaks", detail=detail)
-    taken = []
-    for backend, ids in backends.items():
-        for number, name in enumerate(ids):
-            if _taken(selectors, backend, number, devices.get(name, {})):
-                taken.append(name)
-    return Mask(taken, f"{VARIABLE}={quoted(value)} does not take it")
+        return Mask.broken(f"{assignment}: {fault}, and SYCL refuses to start")
+    accepted = [
+        name
+        for backend, ids in backends.items()
+        for number, name in enumerate(ids)
+        if _accepts(selectors, backend, number, devices.get(name))
+    ]
+    return Mask(accepted, f"{assignment} does not take it")
 
 
-def _taken(selectors: Sequence[Selector], backend: str, number: int, device: Device) -> bool:
-    named = [one for one in selectors if one.fits(backend, number)]
-    if any(one.discards for one in named):
+def _accepts(
+    selectors: Sequence[Selector], backend: str, number: int, device: DeviceDoc | None
+) -> bool:
+    fits = [selector for selector in selectors if selector.fits(backend, number)]
+    if any(selector.discards for selector in fits):
         return False
-    return any(one.sub is None or _has_sub(one.sub, device) for one in named)
+    return any(selector.sub is None or _has_sub(selector.sub, device) for selector in fits)
 
 
-def _has_sub(sub: str, device: Device) -> bool:
-    count = tiles(device)
+def _has_sub(sub: str, device: DeviceDoc | None) -> bool:
+    count = 1 if device is None else tiles(device)
     if count < 2:  # not partitionable: SYCL says so and leaves it out
         return False
     if sub.startswith("*"):
@@ -119,26 +128,28 @@ def _has_sub(sub: str, device: Device) -> bool:
 
 
 def parse_selector(value: str) -> tuple[list[Selector], str | None]:
-    """Return the filters of a selector, or what is wrong with it."""
-    found: list[Selector] = []
+    """Return the filters of a selector, or no filter and what is wrong with it."""
+    selectors: list[Selector] = []
     for entry in _pieces(value.lower(), ";"):
-        backend, *rest = _pieces(entry, ":") or [""]
-        discards = backend.startswith("!")
-        known = next((name for name in _BACKENDS if name in backend), None)
-        if known is None:
+        # `Parse_ONEAPI_DEVICE_SELECTOR` looks for a backend's name anywhere in the text before
+        # the colon, so that "xcuda:0" is CUDA's.
+        prefix, *targets = _pieces(entry, ":") or [""]
+        discards = prefix.startswith("!")
+        backend = next((name for name in _BACKENDS if name in prefix), None)
+        if backend is None:
             return [], f"{quoted(entry)} names no backend"
-        if len(rest) != 1:
+        if len(targets) != 1:
             return [], f"{quoted(entry)} is not backend:devices"
-        if not discards and any(one.discards for one in found):
+        if not discards and any(selector.discards for selector in selectors):
             return [], f"{quoted(entry)} takes devices after a filter that discards some"
-        for text in _pieces(rest[0], ","):
-            one, fault = _device(known, text, discards)
-            if one is None:
+        for text in _pieces(targets[0], ","):
+            selector, fault = _device(backend, text, discards)
+            if selector is None:
                 return [], fault
-            found.append(one)
-    if found and all(one.discards for one in found):
-        found.append(Selector("*", "*", None, None, False))
-    return found, None
+            selectors.append(selector)
+    if selectors and all(selector.discards for selector in selectors):
+        selectors.append(Selector("*", "*", None, None, False))
+    return selectors, None
 
 
 def _pieces(text: str, mark: str) -> list[str]:

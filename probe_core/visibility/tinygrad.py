@@ -7,39 +7,53 @@ neither vendor's variable) and v0.13.0 on (indices in DEV, as ``DEV=:0,1+NV``).
 
 from __future__ import annotations
 
-from probe_core.visibility.pool import gpus_of, identifier, in_order
+from probe_core.visibility.pool import gpus_of, ids_of, in_order
 from probe_core.visibility.rocr import agents
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
+    from probe_core.model.document import DeviceDoc
 
-__all__ = ["NEWEST", "dev_indices", "release_of", "see", "tinygrad_visible"]
+    Release = tuple[int, ...]
+
+__all__ = [
+    "DEV_SINCE",
+    "HCQ",
+    "HCQ_SINCE",
+    "NEWEST",
+    "dev_indices",
+    "release_of",
+    "see",
+    "tinygrad_visible",
+]
 
 NEWEST = (0, 14)
-"""What is assumed when nobody told tinygrad's version."""
+"""What is assumed where the version is unknown."""
 
-_OWN = {"nvidia": ("NV", "CUDA_VISIBLE_DEVICES"), "amd": ("AMD", "HIP_VISIBLE_DEVICES")}
+_OWN_SINCE, HCQ_SINCE, DEV_SINCE = (0, 9), (0, 12), (0, 13)
+HCQ = "HCQ_VISIBLE_DEVICES"
+
+_BACKENDS = {"nvidia": ("NV", "CUDA_VISIBLE_DEVICES"), "amd": ("AMD", "HIP_VISIBLE_DEVICES")}
+"""Vendor to the backend that speaks to its kernel driver, and the vendor's variable."""
 
 
 def see(
-    devices: Sequence[Device], environ: Mapping[str, str], version: str | None = None
+    devices: Sequence[DeviceDoc], environ: Mapping[str, str], version: str | None = None
 ) -> list[View]:
-    """Return what tinygrad's NV and AMD backends would see; `version` as in ``0.12.0``."""
+    """Return what tinygrad's NV and AMD backends would show; `version` as in ``0.12.0``."""
     release = release_of(version)
-    found = []
-    for vendor, (backend, own) in _OWN.items():
+    views = []
+    for vendor, (backend, vendor_variable) in _BACKENDS.items():
         gpus = agents(devices) if vendor == "amd" else in_order(gpus_of(devices, vendor), "nvml")
         if gpus:
-            found.append(_view(gpus, environ, release, backend, own))
-    return found
+            views.append(_view(gpus, environ, release, backend, vendor_variable))
+    return views
 
 
-def release_of(version: str | None) -> tuple[int, ...]:
+def release_of(version: str | None) -> Release:
     """Return a version as numbers, ``(0, 12, 0)``; without one, the newest that is known."""
     if not version:
         return NEWEST
@@ -51,33 +65,33 @@ def release_of(version: str | None) -> tuple[int, ...]:
 
 
 def _view(
-    gpus: Sequence[Device],
+    gpus: Sequence[DeviceDoc],
     environ: Mapping[str, str],
-    release: tuple[int, ...],
+    release: Release,
     backend: str,
-    own: str,
+    vendor_variable: str,
 ) -> View:
-    variable, value = _deciding(environ, release, backend, own)
-    ids = [identifier(gpu) for gpu in gpus]
-    mask = tinygrad_visible(value, ids, variable or "", ranges=release >= (0, 13))
-    if release >= (0, 13) and "HCQ_VISIBLE_DEVICES" in environ and environ["HCQ_VISIBLE_DEVICES"]:
-        variable, value = "HCQ_VISIBLE_DEVICES", environ["HCQ_VISIBLE_DEVICES"]
-        detail = f"{variable} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
-        mask = Mask([], detail, code="variable-breaks", detail=detail)
+    ids = ids_of(gpus)
+    if release >= DEV_SINCE and environ.get(HCQ):
+        detail = f"{HCQ} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
+        mask = Mask.broken(detail)
+        return View("tinygrad", ids, [mask], variable=HCQ, value=environ[HCQ])
+    variable, value = _deciding(environ, release, backend, vendor_variable)
+    mask = tinygrad_visible(value, ids, variable or "", ranges=release >= DEV_SINCE)
     return View("tinygrad", ids, [mask], variable=variable, value=value)
 
 
 def _deciding(
-    environ: Mapping[str, str], release: tuple[int, ...], backend: str, own: str
+    environ: Mapping[str, str], release: Release, backend: str, vendor_variable: str
 ) -> tuple[str | None, str | None]:
+    if release >= DEV_SINCE:
+        indices = dev_indices(environ.get("DEV", ""), backend)
+        return ("DEV", indices) if indices else (None, None)
     names: tuple[str, ...] = ()
-    if release >= (0, 13):
-        text = dev_indices(environ.get("DEV", ""), backend)
-        return ("DEV", text) if text else (None, None)
-    if release >= (0, 12):
-        names = ("HCQ_VISIBLE_DEVICES",)
-    elif release >= (0, 9):
-        names = ("VISIBLE_DEVICES", own)
+    if release >= HCQ_SINCE:
+        names = (HCQ,)
+    elif release >= _OWN_SINCE:
+        names = ("VISIBLE_DEVICES", vendor_variable)
     name = next((name for name in names if name in environ), None)
     return (name, environ[name]) if name is not None and environ[name].strip(" ,") else (None, None)
 
@@ -85,8 +99,8 @@ def _deciding(
 def dev_indices(value: str, backend: str) -> str:
     """Return the indices that ``DEV`` gives `backend`: ``0,1`` in ``NVK:0,1+NV;AMD``, else ""."""
     for target in value.split(";"):
-        front, plus, rest = target.rpartition("+")
-        name = rest.split(":")[0].upper()
+        front, plus, renderer = target.rpartition("+")
+        name = renderer.split(":")[0].upper()
         if name in ("", backend):
             return front.rpartition(":")[2] if plus and ":" in front else ""
     return ""
@@ -104,10 +118,10 @@ def tinygrad_visible(
     if not value:
         return Mask(ids)
     try:
-        picks = [ids[at] for at in _indices(value, ranges, len(ids))]
+        picks = [ids[index] for index in _indices(value, ranges, len(ids))]
     except (ValueError, IndexError):
         detail = f"{name}={quoted(value)} is no list of its devices, and tinygrad raises on it"
-        return Mask([], detail, code="variable-breaks", detail=detail)
+        return Mask.broken(detail)
     if not picks:
         return Mask(ids)
     return Mask(picks, f"{name}={quoted(value)} does not name it")

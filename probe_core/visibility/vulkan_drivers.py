@@ -25,10 +25,13 @@ VENDORS = {
 }
 """Vendors of GPUs that a Vulkan driver exists for, and what its manifests are called."""
 
+# For devices whose PCI id no prober reports (pci.ids).
 PCI_VENDORS = {"nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086}
 
 _NOUVEAU = ("nouveau_icd.json", "nouveau_icd.x86_64.json")
-_WORDS = {
+
+# What in a manifest's name tells whose driver it is.
+_NAME_PARTS = {
     "nvidia": ("nvidia", "nouveau", "nvk"),
     "amd": ("radeon", "amd"),
     "intel": ("intel",),
@@ -39,7 +42,7 @@ _WORDS = {
     "imagination": ("powervr",),
 }
 _SOFTWARE = ("lvp", "lavapipe", "swiftshader", "gfxstream", "virtio", "dzn")
-_KNOWN = (*(word for words in _WORDS.values() for word in words), *_SOFTWARE)
+_ALL_NAME_PARTS = (*(part for parts in _NAME_PARTS.values() for part in parts), *_SOFTWARE)
 _FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _SELECT, _DISABLE = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
 _ALL = ("~all~", "*", "**")
@@ -71,49 +74,49 @@ class Filters:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        given = [name for name in (*_FILES, _SELECT, _DISABLE) if environ.get(name)]
-        self.variable = next(iter(given), None)
+        names = (name for name in (*_FILES, _SELECT, _DISABLE) if environ.get(name))
+        self.variable = next(names, None)
         self.value = environ[self.variable] if self.variable else ""
         self._listed = _file_names(self.value) if self.variable in _FILES else None
         self._select = _globs(environ.get(_SELECT, ""))
         self._disable = _globs(environ.get(_DISABLE, ""))
 
     def leave(self, vendor: str, driver: str | None) -> bool | None:
-        """Return whether a driver for the vendor's GPUs is left; None: files not known decide.
+        """Return whether a driver for the vendor's GPUs is left; None: unrecognised files decide.
 
         `driver` is the kernel's driver: NVIDIA's GPUs have another manifest under nouveau.
         """
-        names = self._manifests(vendor, driver)
-        left = [self._passes(name) for name in names]
-        if not any(left):
-            return None if self._strange() else False
-        if all(left) or not self._disable:
-            # Which of a vendor's drivers is installed is not asked: one that may be is left.
+        manifests = self._manifests(vendor, driver)
+        passing = [self._passes(name) for name in manifests]
+        if not any(passing):
+            return None if self._has_unrecognised() else False
+        if all(passing) or not self._disable:
+            # Which of a vendor's drivers is installed is not read: one that may be is left.
             return True
         return None
 
     def _manifests(self, vendor: str, driver: str | None) -> Sequence[str]:
         if self._listed is not None:
-            words = _WORDS[vendor]
-            return [name for name in self._listed if any(word in name for word in words)]
-        free = vendor == "nvidia" and driver in ("nouveau", "nova", "nova-core")
-        return _NOUVEAU if free else VENDORS[vendor]
+            parts = _NAME_PARTS[vendor]
+            return [name for name in self._listed if any(part in name for part in parts)]
+        open_driver = vendor == "nvidia" and driver in ("nouveau", "nova", "nova-core")
+        return _NOUVEAU if open_driver else VENDORS[vendor]
 
     def _passes(self, name: str) -> bool:
         if self._select and matches(name, self._select):
             return True
         return not self._select and not matches(name, self._disable)
 
-    def _strange(self) -> bool:
+    def _has_unrecognised(self) -> bool:
         """Return whether a file is listed or selected whose name tells no vendor."""
         if self._listed is not None:
             names = [name for name in self._listed if self._passes(name)]
-            return any(not _telling(name) for name in names)
-        return any(glob not in _ALL and not _telling(glob) for glob in self._select)
+            return any(not _tells_vendor(name) for name in names)
+        return any(glob not in _ALL and not _tells_vendor(glob) for glob in self._select)
 
 
-def _telling(name: str) -> bool:
-    return any(word in name for word in _KNOWN)
+def _tells_vendor(name: str) -> bool:
+    return any(part in name for part in _ALL_NAME_PARTS)
 
 
 def _globs(value: str) -> list[str]:

@@ -39,7 +39,7 @@ print(json.dumps([median(values[1:]) for values in (bare, first, own)]))
 
 
 def run(place: Place) -> Iterator[Figure]:
-    """Measure one prober at a time; the keeper on Linux is part of it."""
+    """Measure one prober at a time; the supervisor on Linux is part of it."""
     site = place.folder / "child"
     site.mkdir()
     (site / "x_first.py").write_text(PLUGIN)

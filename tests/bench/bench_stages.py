@@ -16,7 +16,8 @@ DEVICES = """
 import json, sys
 from copy import deepcopy
 from time import perf_counter
-from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.identity import Observation
+from probe_core.pipeline.merge import merge
 from probe_core.resolve import open_chipdb, resolve
 count, rounds = int(sys.argv[1]), int(sys.argv[2])
 start = perf_counter()
@@ -33,8 +34,8 @@ for _ in range(rounds):
                 "cores": 16384, "clocks": {"max_mhz": 3105},
                 "memory": {"kind": "dedicated", "total": 25757220864, "free": 25200000000}}
         uuid = [f"uuid:GPU-{number:08x}-0000-4000-8000-000000000000"]
-        said.append(Said("bus", 200, base))
-        said.append(Said("nvidia", 500, deepcopy(base) | more | {"ids": ids + uuid}))
+        said.append(Observation("bus", 200, base))
+        said.append(Observation("nvidia", 500, deepcopy(base) | more | {"ids": ids + uuid}))
     start = perf_counter()
     devices, _ = merge(said)
     merged = perf_counter()

@@ -151,6 +151,14 @@ def test_a_bad_prober_fails(plugin: Plugin, tmp_path: Path, check: str) -> None:
     assert not str(caught.value).startswith("assert"), "the check does not say what is wrong"
 
 
+def test_a_mistake_in_what_is_recorded_is_one_of_the_manifest(
+    plugin: Plugin, tmp_path: Path
+) -> None:
+    contract = plugin(manifest={"records": {"files": ["/sys/class/acme/*/name", "sys/class"]}})
+    with pytest.raises(AssertionError, match="'sys/class' is not absolute"):
+        run(contract, "test_its_manifest_has_no_mistake", tmp_path)
+
+
 def test_what_is_not_declared_is_not_collected() -> None:
     bare = type("TestBare", (ProberContract,), {"name": "bare", "target": "x_bare"})
     left = [name for name in dir(bare) if name.startswith("test_") and getattr(bare, name)]

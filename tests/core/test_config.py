@@ -11,7 +11,7 @@ import pytest
 from reports import codes, report_of
 
 import probe_core
-from probe_core.config import SETTINGS, ConfigError, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, load_config
 
 VALUES: dict[str, tuple[Any, str, str, Any]] = {
     # setting: (argument, variable's text, TOML, value)
@@ -24,6 +24,12 @@ VALUES: dict[str, tuple[Any, str, str, Any]] = {
     "chipdb": (Path("chips.toml"), "chips.toml", '"chips.toml"', "chips.toml"),
     "static": ("report.json", "report.json", '"report.json"', "report.json"),
 }
+
+
+def loaded(*arguments: Any) -> tuple[Config, list[str]]:
+    """Return the configuration and the sentences about what was left out of it."""
+    config, ignored = load_config(*arguments)
+    return config, [setting.reason for setting in ignored]
 
 
 def test_every_setting_has_a_case_here() -> None:
@@ -42,7 +48,7 @@ def test_setting_from_each_place(name: str, tmp_path: Path) -> None:
         ({}, {}, str(file), f"the file {file}"),
         ({}, {"PROBE_CONFIG": str(file)}, None, f"the file {file}"),
     ):
-        config, ignored = load_config(arguments, environ, path)
+        config, ignored = loaded(arguments, environ, path)
         assert getattr(config, name) == value
         assert config.origins == {name: origin}
         assert ignored == []
@@ -52,7 +58,7 @@ def test_argument_beats_environment_beats_file(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("timeout = 1\nonly = ['f']\ndisable = ['f']\n")
     environ = {"PROBE_TIMEOUT": "2", "PROBE_ONLY": "e", "PROBE_CONFIG": str(file)}
-    config, ignored = load_config({"timeout": 3, "only": None}, environ)
+    config, ignored = loaded({"timeout": 3, "only": None}, environ)
     assert (config.timeout, config.only, config.disable) == (3.0, ("e",), ("f",))
     assert config.origins == {
         "timeout": "the arguments",
@@ -63,7 +69,7 @@ def test_argument_beats_environment_beats_file(tmp_path: Path) -> None:
 
 
 def test_empty_variable_is_unset() -> None:
-    config, ignored = load_config({}, {"PROBE_ONLY": "", "PROBE_TIMEOUT": "  "})
+    config, ignored = loaded({}, {"PROBE_ONLY": "", "PROBE_TIMEOUT": "  "})
     assert (config.only, config.timeout, ignored) == (None, None, [])
 
 
@@ -117,7 +123,7 @@ def test_bad_argument_raises_one_sentence(name: str, value: Any, message: str) -
 )
 def test_bad_variable_is_told_and_the_default_stays(name: str, value: str, message: str) -> None:
     variable = SETTINGS[name][1]
-    config, ignored = load_config({}, {variable: value})
+    config, ignored = loaded({}, {variable: value})
     assert getattr(config, name) == getattr(load_config({}, {})[0], name)
     assert len(ignored) == 1
     assert ignored[0].startswith(f"{variable} set {name!r} to ")
@@ -138,7 +144,7 @@ def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> No
     }
     for why, change in changes.items():
         change()
-        config, ignored = load_config({}, {}, str(file))
+        config, ignored = loaded({}, {}, str(file))
         assert config.allow is None
         assert ignored == [f"the configuration file {file} is not used: running as root, and {why}"]
     tmp_path.chmod(0o700)
@@ -166,7 +172,7 @@ def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> No
 def test_bad_file_is_told_and_the_rest_holds(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    config, ignored = load_config({"active": True}, {"PROBE_CONFIG": str(file)})
+    config, ignored = loaded({"active": True}, {"PROBE_CONFIG": str(file)})
     assert config.active is True
     assert len(ignored) == 1
     assert message in ignored[0]
@@ -174,11 +180,11 @@ def test_bad_file_is_told_and_the_rest_holds(text: str, message: str, tmp_path: 
 
 
 def test_missing_and_unreadable_files_are_told(tmp_path: Path) -> None:
-    _, ignored = load_config({}, {}, str(tmp_path / "none.toml"))
+    _, ignored = loaded({}, {}, str(tmp_path / "none.toml"))
     assert ignored == [
         f"the configuration file {tmp_path}/none.toml cannot be read: No such file or directory"
     ]
-    _, ignored = load_config({}, {}, str(tmp_path))
+    _, ignored = loaded({}, {}, str(tmp_path))
     assert ignored == [f"the configuration file {tmp_path} cannot be read: Is a directory"]
 
 
@@ -189,14 +195,14 @@ def test_fifo_as_file_does_not_hang(tmp_path: Path) -> None:
 
 
 def test_misspelt_variable_is_told() -> None:
-    _, ignored = load_config({}, {"PROBE_DISABEL": "nvidia", "OTHER": "1"})
+    _, ignored = loaded({}, {"PROBE_DISABEL": "nvidia", "OTHER": "1"})
     (told,) = ignored
     assert told.startswith("the environment variable PROBE_DISABEL is not one of probe-core's: ")
     assert told.endswith("did you mean 'PROBE_DISABLE'?")
 
 
 def test_sentences_are_fit_for_a_terminal() -> None:
-    _, ignored = load_config({}, {"PROBE_\x1b[31m": "1", "PROBE_TIMEOUT": "\x1b]0;x\udcff"})
+    _, ignored = loaded({}, {"PROBE_\x1b[31m": "1", "PROBE_TIMEOUT": "\x1b]0;x\udcff"})
     assert len(ignored) == 2
     assert all(sentence.isprintable() for sentence in ignored)
 

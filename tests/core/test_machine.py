@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trees import Tree
@@ -133,3 +136,36 @@ def test_defaults_and_names(tmp_path: Path) -> None:
     assert repr(recorded) == f"Machine({str(tmp_path)!r}, os='linux', arch='riscv64')"
     live = Machine()
     assert (live.root, live.live, live.arch) == ("/", True, os.uname().machine)
+
+
+OTHERS = [
+    {"root": "/other"},
+    {"environ": {"A": "2"}},
+    {"environ": {}},
+    {"os": "darwin"},
+    {"arch": "aarch64"},
+]
+
+
+def same(**change: Any) -> Machine:
+    fields: dict[str, Any] = {"root": "/r", "environ": {"A": "1"}, "os": "linux", "arch": "x86_64"}
+    return Machine(**fields | change)
+
+
+@pytest.mark.parametrize("change", OTHERS, ids=str)
+def test_machines_are_compared_by_value(change: dict[str, Any]) -> None:
+    assert same() == same(root="/r/")
+    assert hash(same()) == hash(same(root="/r/"))
+    assert same() != same(**change)
+    assert len({same(), same(), same(**change)}) == 2
+    assert same() != "/r"
+
+
+@pytest.mark.parametrize("machine", [Machine(), same()], ids=["live", "recorded"])
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_machine_can_be_pickled_and_copied(machine: Machine, protocol: int) -> None:
+    for other in (pickle.loads(pickle.dumps(machine, protocol)), copy.deepcopy(machine)):
+        assert other == machine
+        assert (other.live, repr(other)) == (machine.live, repr(machine))
+        assert other.environ is not machine.environ
+    assert copy.copy(machine) == machine

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probe_core.model.ids import single, strength
-from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.identity import Observation
+from probe_core.pipeline.merge import merge
 from probe_core.pipeline.run import _merge
 
 A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"
@@ -21,7 +22,7 @@ Ids = list[str]
 def say(*sightings: Ids) -> tuple[list[Ids], list[tuple[str, str]]]:
     """Merge sightings of ever less believed probers; the devices' ids, and (device, what)."""
     said = [
-        Said(f"p{n}", 100 - n, {"ids": list(ids), "kind": "gpu", "unknown": {}})
+        Observation(f"p{n}", 100 - n, {"ids": list(ids), "kind": "gpu", "unknown": {}})
         for n, ids in enumerate(sightings)
     ]
     devices, findings = merge(said)
@@ -71,7 +72,7 @@ def test_conflicts(case: str) -> None:
 
 
 def test_the_id_that_was_not_believed_is_kept_with_who_said_it() -> None:
-    said = [Said("good", 2, {"ids": [A, UA]}), Said("bad", 1, {"ids": [A, UB]})]
+    said = [Observation("good", 2, {"ids": [A, UA]}), Observation("bad", 1, {"ids": [A, UB]})]
     (device,), (finding,) = merge(said)
     assert device["others"]["ids"] == [{"prober": "bad", "value": UB}]
     assert finding["what"] == f"bad gives the device {A} the id {UB}, which is not its own"
@@ -80,9 +81,9 @@ def test_the_id_that_was_not_believed_is_kept_with_who_said_it() -> None:
 
 def test_a_parent_named_by_an_id_that_was_not_believed_is_its_owner() -> None:
     said = [
-        Said("good", 3, {"ids": [B, UB]}),
-        Said("bad", 2, {"ids": [A, UB]}),
-        Said("part", 1, {"ids": ["uuid:MIG-1"], "parent": UB}),
+        Observation("good", 3, {"ids": [B, UB]}),
+        Observation("bad", 2, {"ids": [A, UB]}),
+        Observation("part", 1, {"ids": ["uuid:MIG-1"], "parent": UB}),
     ]
     assert [d.get("parent") for d in merge(said)[0]] == [None, None, B]
 
@@ -94,8 +95,8 @@ SIGHTINGS = st.lists(
 )
 
 
-def said(sightings: list[Ids]) -> list[Said]:
-    return [Said(f"p{n}", n, {"ids": ids, "unknown": {}}) for n, ids in enumerate(sightings)]
+def said(sightings: list[Ids]) -> list[Observation]:
+    return [Observation(f"p{n}", n, {"ids": ids, "unknown": {}}) for n, ids in enumerate(sightings)]
 
 
 @given(SIGHTINGS, st.randoms())
@@ -125,7 +126,9 @@ def test_no_device_vanishes_and_none_is_two(sightings: list[Ids]) -> None:
 def test_sightings_that_cannot_be_merged_cost_their_prober_alone() -> None:
     """They are checked before; this is the net below a mistake of ours."""
     good, bad = {"ids": [A], "kind": "gpu"}, {"ids": [B], "kind": "gpu", "memory": 5}
-    devices, findings = _merge([Said("bad", 2, bad), Said("good", 1, good), Said("worse", 0, {})])
+    devices, findings = _merge(
+        [Observation("bad", 2, bad), Observation("good", 1, good), Observation("worse", 0, {})]
+    )
     assert [device["id"] for device in devices] == [A]
     assert [finding["what"] for finding in findings] == [
         "the devices of bad could not be merged",

@@ -107,8 +107,9 @@ def test_changing_the_given_document_changes_nothing(document: dict[str, Any]) -
         ({"schema": 2}, "a report of schema 2; this core reads 1"),
         ({"schema": None}, "a report of schema None"),
         ({"devices": []}, "the report has no devices"),
-        ({"devices": [{"kind": "gpu"}]}, "lacks"),
-        ({"devices": None}, "lacks"),
+        ({"devices": [{"kind": "gpu"}]}, "a device has no 'id' that is text"),
+        ({"devices": None}, "the report has no devices"),
+        ({"findings": [{"code": 3}]}, "one of its findings has a 'code' of the wrong type"),
     ],
 )
 def test_document_that_is_no_report(
@@ -177,3 +178,41 @@ def test_every_public_type_is_frozen_slotted_and_documented() -> None:
         assert cls.__doc__, name
         assert "__slots__" in vars(cls), name
         assert cls.__setattr__.__name__ == "_frozen_setattrs", name
+
+
+def test_values_can_be_pickled_copied_compared_and_hashed(document: dict[str, Any]) -> None:
+    report = Report.from_json(document)
+    device = report.devices[0]
+    values: list[Any] = [
+        *(report, device, device.memory, device.chip, device.peaks[0], report.node),
+        *(report.node.memory, report.outcomes[0], report.decisions[0], report.findings[0]),
+    ]
+    assert len({type(value) for value in values}) == 10
+    for value in values:
+        for twin in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value), copy.copy(value)):
+            assert twin == value
+            assert hash(twin) == hash(value)
+    assert pickle.loads(pickle.dumps(report)).to_json() == document
+    assert Report.from_json(document) == report
+    document["devices"][0]["name"] = "Another"
+    assert Report.from_json(document) != report
+
+
+def test_the_views_are_the_documents_own_tables(document: dict[str, Any]) -> None:
+    """There is one frozen copy of a document, not one more behind each view."""
+    report = Report.from_json(document)
+    frozen = report._document["devices"][0]
+    assert report.devices[0].sources is frozen["sources"]
+    assert report.devices[0].unknown is frozen["unknown"]
+    assert report.devices[0].memory.parts is frozen["memory"]["parts"]
+
+
+def test_tables_of_a_view_are_read_like_any_table(document: dict[str, Any]) -> None:
+    driver = Report.from_json(document).devices[0].driver
+    assert driver is not None
+    assert json.loads(json.dumps(driver)) == {"name": "nvidia", "version": "580.95.05"}
+    assert {**driver, "x": 1}["x"] == 1
+    for change in ("clear()", "pop('name')", "popitem()", "update(x=1)", "setdefault('x', 1)"):
+        with pytest.raises(TypeError, match="a report cannot be changed"):
+            eval(f"driver.{change}", {"driver": driver})
+    assert set(driver) == {"name", "version"}

@@ -202,3 +202,21 @@ def test_fallback_cannot_be_disabled_or_replaced(tree: Tree, probers: Probers) -
         d["prober"]: d["cause"] for d in report["decisions"] if d["prober"] in probers.targets
     }
     assert causes == {"fallback": "rejected", "cpu": "rejected"}
+
+
+def test_a_gpu_that_xen_passes_to_a_guest_is_neither_primary_nor_numbered(
+    tree: Tree, probers: Probers
+) -> None:
+    for slot, driver in ((1, "pciback"), (2, "nvidia")):
+        folder = f"/sys/bus/pci/devices/0000:0{slot}:00.0"
+        for name, text in {"class": "0x030000", "vendor": "10de", "device": "2684"}.items():
+            tree.file(f"{folder}/{name}", text)
+        tree.link(f"{folder}/driver", f"/sys/bus/pci/drivers/{driver}")
+    report = run(tree, probers, {})
+    assert report["primary"] == "pci:0000:02:00.0"
+    entries = {one["id"]: one["visibility"] for one in report["devices"] if one["kind"] == "gpu"}
+    assert entries["pci:0000:02:00.0"]["cuda"]["index"] == 0
+    assert entries["pci:0000:01:00.0"]["cuda"]["visible"] is False
+    assert ("no-driver", "pci:0000:01:00.0") in [
+        (one["code"], one["device"]) for one in report["findings"]
+    ]

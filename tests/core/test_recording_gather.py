@@ -14,10 +14,10 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.recording import open_machine, unpack
-from probe_core.recording.disguise import Disguise
+from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.document import parse, write
-from probe_core.recording.gather import gather
-from probe_core.recording.kept import VARIABLES
+from probe_core.recording.gather import VARIABLES, Gathered
+from probe_core.recording.gather import gather as gather_declared
 from probe_core.visibility import see
 
 NAMES = recorded.names()
@@ -32,11 +32,16 @@ IDENTITY = {
 """Files of a PCI device that the kernel answers by itself."""
 
 
-class Plain(Disguise):
+class Plain(Anonymiser):
     """Replaces nothing, so that reports can be compared."""
 
     def digits(self, text: str) -> str:
         return text
+
+
+def gather(machine: Machine, origin: str, anonymiser: Anonymiser | None = None) -> Gathered:
+    """Record what the core and the repository's own plugins read."""
+    return gather_declared(machine, origin, recorded.declarations(), anonymiser)
 
 
 def settled(document: dict[str, Any]) -> dict[str, Any]:
@@ -87,6 +92,7 @@ def card(tree: Tree, power: str, **files: str) -> Watched:
     tree.file(f"{bridge}/current_link_speed", "16.0 GT/s PCIe\n")
     named = {"class": "0x030000", "vendor": "0x1002", "device": "0x744c", **files}
     named |= {"power/runtime_status": power, "current_link_width": "16"}
+    named |= dict.fromkeys(IDENTITY - set(named), "1")
     named |= {"mem_info_vram_total": "25753026560", "product_name": "x", "serial_number": "12345"}
     for name, text in named.items():
         tree.file(f"{CARD}/{name}", f"{text}\n")
@@ -162,7 +168,7 @@ def identified(tree: Tree) -> Machine:
     ("written", "refused"),
     [("7\x1f", False), ("9" * 5000, True), ("zz", True), ("\t7", False), ("", True)],
 )
-def test_an_odd_number_of_hardware_is_no_way_around_the_disguise(
+def test_an_odd_number_of_hardware_is_no_way_around_the_mask(
     tree: Tree, written: str, refused: bool
 ) -> None:
     path = "/sys/class/kfd/kfd/topology/nodes/1/properties"
@@ -197,8 +203,8 @@ def test_masks_still_name_the_same_devices(tree: Tree) -> None:
     assert found.environ["VK_DRIVER_FILES"] == "/home/nvidia_icd.json"
 
 
-def test_disguise_keeps_what_is_equal_equal_and_what_differs_different() -> None:
-    one, other = Disguise(), Disguise()
+def test_masks_keep_what_is_equal_equal_and_what_differs_different() -> None:
+    one, other = Anonymiser(), Anonymiser()
     assert one.digits("1a2b-3c") == one.digits("1a2b3c")[:4] + "-" + one.digits("1a2b3c")[4:]
     assert one.digits("1A2B").lower() == one.digits("1a2b")
     assert len({one.digits(f"1a2b{n:x}") for n in range(16)}) == 16
@@ -227,7 +233,13 @@ def test_every_variable_that_hides_devices_is_kept() -> None:
     vendors = ("nvidia", "amd", "intel")
     devices = [
         {"id": f"pci:0000:0{n}:00.0", "ids": [f"pci:0000:0{n}:00.0"], "kind": "gpu", "vendor": v}
-        | {"name": v, "memory": {"total": 1 << 34}, "parent": None, "driver": {}, "pci": {}}
+        | {
+            "name": v,
+            "memory": {"kind": None, "total": 1 << 34},
+            "parent": None,
+            "driver": {},
+            "pci": {},
+        }
         | {"unknown": {}, "backends": []}
         for n, v in enumerate(vendors)
     ]
@@ -242,7 +254,7 @@ def test_every_variable_that_hides_devices_is_kept() -> None:
 def test_more_than_a_recording_holds_is_left_out(tree: Tree, monkeypatch: Any) -> None:
     machine = card(tree, "active")
     whole = gather(machine, "recorded").recording
-    monkeypatch.setattr("probe_core.recording.gather.MAX_ENTRIES", 1024 + 5)
+    monkeypatch.setattr("probe_core.recording.taker.MAX_ENTRIES", 1024 + 5)
     found = gather(machine, "recorded")
     assert len(found.recording.files) + len(found.recording.links) == 5
     assert found.over == len(whole.files) + len(whole.links) - 5

@@ -98,7 +98,7 @@ BAD = [
     (with_("devices.0.links", [{"width": "x"}]), "a link has a 'width' of the wrong type"),
     (
         with_("devices.0.visibility", {"cuda": {"index": True}}),
-        "what a consumer sees has a 'index' of the wrong type",
+        "what a runtime shows has a 'index' of the wrong type",
     ),
     (with_("devices.0.fp32", 10**400), "it has a number beyond 64 bits"),
     (with_("fallback", "schema"), "its fallback is neither null"),

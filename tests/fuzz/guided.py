@@ -33,7 +33,7 @@ def frames(data: bytes) -> None:
     one.feed(data, 1.0)
     one.feed(f"{TOKEN} ".encode() + data + b"\n", 1.0)
     collected = import_module("probe_core.pipeline.collect").Collected()
-    collected.take_run(one)
+    collected.add_run(one)
     json.dumps(collected.outcomes, allow_nan=False)
 
 
@@ -46,6 +46,7 @@ def manifest(data: bytes) -> None:
         return
     for key, value in (fields if isinstance(fields, dict) else {"when": fields}).items():
         module.take_field(prober, key, value)
+    import_module("probe_core.recording.declared").check_records(prober.records)
 
 
 def entry_points(data: bytes) -> None:

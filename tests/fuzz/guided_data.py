@@ -93,10 +93,10 @@ def topologies(data: bytes) -> None:
 
 
 def lease_records(data: bytes) -> None:
-    module = import_module("probe_core.leasing.record")
+    module = import_module("probe_core.leasing.owners")
     with open(_held(data), "rb") as handle:
-        holders = module.read_records(handle.fileno())
-    assert all(one.command.isprintable() for one in holders)
+        owners = module.read_owners(handle.fileno())
+    assert all(one.command.isprintable() for one in owners)
 
 
 def plugins(data: bytes) -> None:

@@ -9,12 +9,14 @@ from foreign import CHANCES, Chance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.isolation.run import STATUSES, Run
+from probe_core.isolation.run import Run
 from probe_core.isolation.wire import encode
 from probe_core.model import Report
 from probe_core.model.ids import normalise_id
+from probe_core.model.statuses import STATUSES
 from probe_core.pipeline.collect import Collected
-from probe_core.pipeline.merge import Said, merge
+from probe_core.pipeline.identity import Observation
+from probe_core.pipeline.merge import merge
 from probe_core.pipeline.validate import check_finding, check_sighting
 from probe_core.registry.prober import Prober
 from probe_core.resolve import open_chipdb, resolve
@@ -46,7 +48,7 @@ def test_standard_error(pieces: list[bytes]) -> None:
     run = run_of()
     for piece in pieces:
         run.feed_stderr(piece)
-    run.exited("it was killed by SIGSEGV", 2.9)
+    run.exited(-11, 2.9)
     assert run.status in ("crashed", "timeout")
     assert all(line.isprintable() for line in [*run.stderr_tail(), run.reason or ""])
 
@@ -61,10 +63,10 @@ def test_whatever_is_in_a_frame_is_collected(chance: Chance) -> None:
     run = run_of(*lines, f'{TOKEN} {{"kind":"end","status":"ok"}}\n'.encode())
     assert run.status == "ok"
     collected = Collected()
-    collected.take_run(run)
+    collected.add_run(run)
     json.dumps(collected.outcomes, allow_nan=False)
-    json.dumps([one.sighting for one in collected.said], allow_nan=False)
-    assert len(collected.said) <= len(devices)
+    json.dumps([one.sighting for one in collected.observations], allow_nan=False)
+    assert len(collected.observations) <= len(devices)
 
 
 @given(CHANCES)
@@ -92,7 +94,7 @@ def test_devices_through_merge_resolve_and_report(chance: Chance) -> None:
     """From decoded frames to the document and its view, the way that a probe goes."""
     raw = (json.loads(encode(chance.device())) for _ in range(chance.randrange(1, 4)))
     checked = (check_sighting(device)[0] for device in raw)
-    said = [Said(f"acme{n}", 100 + n, one) for n, one in enumerate(checked) if one]
+    said = [Observation(f"acme{n}", 100 + n, one) for n, one in enumerate(checked) if one]
     devices, _ = merge(said)
     resolve(devices, CHIPS)
     views = see(devices, {"CUDA_VISIBLE_DEVICES": "0"})

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from foreign import CHANCES, Chance, encoded
@@ -13,7 +14,7 @@ from hypothesis import given
 
 from probe_core.cli import main
 from probe_core.leasing.folder import Folder, file_name
-from probe_core.leasing.keys import HELD, held_here, key_of, note_held
+from probe_core.leasing.keys import OUTER_LEASE, key_of, outer_lease, outer_lease_value
 from probe_core.leasing.listing import leases
 
 RECORD = b"pid 1\nstarted 5\npidns 4026531836\nuid 0\nsince 1763730000.0\nshare 0\ncommand x\n\n"
@@ -51,9 +52,9 @@ def test_names_of_lock_files(chance: Chance) -> None:
 
 @given(CHANCES)
 def test_what_an_outer_lease_gave(chance: Chance) -> None:
-    environ = {HELD: chance.words(WORDS, "")}
-    held = held_here(environ)
-    assert all(0 < depth < 100 for depth in held.values())
-    device = {"id": "pci:0000:01:00.0", "ids": ["pci:0000:01:00.0"]}
-    assert key_of(device, [device], held).own.endswith(".lock")
-    encoded(note_held(environ, [device]))
+    environ = {OUTER_LEASE: chance.words(WORDS, "")}
+    outer = outer_lease(environ)
+    assert all(0 < depth < 100 for depth in outer.values())
+    device: Any = {"id": "pci:0000:01:00.0", "ids": ["pci:0000:01:00.0"], "parent": None}
+    assert key_of(device, [device], outer).own.endswith(".lock")
+    encoded(outer_lease_value(environ, [device]))

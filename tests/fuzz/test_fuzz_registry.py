@@ -11,6 +11,8 @@ from hypothesis import given
 
 from probe_core.api import Machine
 from probe_core.machine.trust import allowed
+from probe_core.recording.declared import check_records
+from probe_core.recording.gather import gather
 from probe_core.registry.conditions import unmet
 from probe_core.registry.discover import discover
 from probe_core.registry.entrypoints import scan
@@ -33,6 +35,23 @@ MANIFEST = {
                 "any_module": ["acme"],
                 "pci_vendor": ["1ac0"],
             },
+            "records": {
+                "files": ["/sys/class/acme/#/id", "/opt/acme/version"],
+                "masks": {"/sys/class/acme/#/id": "hex64"},
+                "pci": [
+                    {
+                        "pci_vendor": ["1ac0"],
+                        "pci_class": ["12"],
+                        "asleep": True,
+                        "only_if": {"status": "up"},
+                        "files": ["memory"],
+                        "masks": {"memory": "decimal64:x"},
+                    }
+                ],
+                "platform": {"files": ["busy"]},
+                "nodes": ["/dev/acme#"],
+                "cgroup": ["memory.max"],
+            },
         }
     },
 }
@@ -51,7 +70,7 @@ def test_entry_points(tmp_path: Path, chance: Chance) -> None:
     site = write_files(tmp_path / "site", {"acme-1.dist-info/entry_points.txt": content})
     entries, problems = scan([str(site)])
     assert all(entry.distribution == "acme" for entry in entries)
-    assert all(problem.why for problem in problems)
+    assert all(problem.reason and problem.evidence for problem in problems)
     probers, findings = discover({}, [str(site)])
     assert all(prober.name.isprintable() for prober in probers)
     assert all(finding["why"] for finding in findings)
@@ -91,6 +110,7 @@ def test_fields_of_manifests(chance: Chance) -> None:
     taken({key: chance.value() for key in keys})
     taken({"when": {key: chance.value(2) for key in WHEN_KEYS}})
     taken({"when": chance.value()})
+    taken({"records": chance.value()})
 
 
 def taken(fields: dict[str, Any]) -> None:
@@ -98,7 +118,12 @@ def taken(fields: dict[str, Any]) -> None:
     for key, value in fields.items():
         take_field(prober, key, value)
     assert 1 <= prober.priority <= 999
-    assert all(problem.strip() for problem in prober.problems)
+    assert all(mistake.reason.strip() for mistake in prober.problems)
+    declared, mistakes = check_records(prober.records)
+    assert all(mistake.isprintable() for mistake in mistakes)
+    for patterns in (declared.files, declared.nodes):
+        assert all(path.startswith("/") and "/../" not in f"{path}/" for path in patterns)
+    gather(Machine("/nowhere"), "recorded", [declared])
     reason = unmet(prober.when, Machine("/nowhere"), {"10de"})
     assert reason is None or reason
 

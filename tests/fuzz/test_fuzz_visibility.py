@@ -8,9 +8,10 @@ from typing import Any
 from foreign import CHANCES, Chance
 from hypothesis import given
 
+from probe_core.model.sizes import parse_size
 from probe_core.pipeline.refresh import refresh
+from probe_core.pipeline.static import complete_report
 from probe_core.selection import SelectionError, select
-from probe_core.selection.sizes import parse_size
 from probe_core.visibility import annotate, findings, see
 
 VARIABLES = (
@@ -58,7 +59,13 @@ def node(count: int) -> list[dict[str, Any]]:
     return devices
 
 
-NODES = [node(count) for count in range(4)]
+def document_of(devices: list[dict[str, Any]]) -> Any:
+    """Return a report's document, completed as a static report is."""
+    whole: Any = complete_report({"devices": devices})
+    return whole
+
+
+NODES = [document_of(node(count))["devices"] for count in range(4)]
 
 
 def environ(chance: Chance) -> dict[str, str]:
@@ -68,7 +75,7 @@ def environ(chance: Chance) -> dict[str, str]:
 
 @given(CHANCES)
 def test_variables(chance: Chance) -> None:
-    devices = [dict(device) for device in chance.choice(NODES)]
+    devices: Any = [dict(device) for device in chance.choice(NODES)]
     known = {device["id"] for device in devices}
     system = chance.choice(["linux", "linux", "windows", "darwin"])
     version = chance.choice([{}, {"tinygrad": chance.words(["0.12.0", "0.9"], ".")}])
@@ -90,14 +97,14 @@ def test_devices_that_lack_much(chance: Chance) -> None:
         }
         for device in chance.choice(NODES)
     ]
-    document: dict[str, Any] = {"devices": devices, "findings": [], "primary": None}
+    document = document_of(devices)
     refresh(document, environ(chance))
     json.dumps(document)
 
 
 @given(CHANCES)
 def test_requests(chance: Chance) -> None:
-    devices = [dict(device) for device in chance.choice(NODES)]
+    devices: Any = [dict(device) for device in chance.choice(NODES)]
     annotate(devices, see(devices, environ(chance)))
     wanted = chance.words(ENTRIES, chance.choice(SEPARATORS))
     memory = chance.choice([None, chance.words(["20", "GiB", "1e3", "MB"], "")])

@@ -74,15 +74,15 @@ def check_modules(before: dict[str, Any]) -> None:
 
 def traced(mark: str) -> list[int]:
     """Return the living processes, other than this one, that inherited `mark`."""
-    found = []
+    pids = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
             environ = Path(f"/proc/{name}/environ").read_bytes()
         except OSError:
             continue
         if f"{TRACE}={mark}".encode() in environ and int(name) != os.getpid():
-            found.append(int(name))
-    return found
+            pids.append(int(name))
+    return pids
 
 
 @contextmanager
@@ -99,8 +99,8 @@ def unchanged() -> Iterator[None]:
             if after["threads"] != before["threads"]:
                 time.sleep(0.002)
                 after = state_of_host()
-        for what, value in before.items():
-            assert after[what] == value, what
+        for aspect, value in before.items():
+            assert after[aspect] == value, aspect
 
 
 @pytest.fixture
@@ -132,19 +132,19 @@ def probe_with(
     have answered, within the deadline and a second, and nothing may have been printed.
     """
 
-    def probe(source: str, timeout: float = 8.0, **more: Any) -> dict[str, Any]:
+    def probe(source: str, timeout: float = 8.0, **settings: Any) -> dict[str, Any]:
         if source is not None:
-            install(site, "bad", source, more.pop("head", HEAD))
-        config, _ = load_config({"timeout": timeout, "only": ["bad", "good"], **more}, {})
+            install(site, "bad", source, settings.pop("head", HEAD))
+        config, _ = load_config({"timeout": timeout, "only": ["bad", "good"], **settings}, {})
         start = time.monotonic()
         with untouched():
-            found = document(config, [])
+            report = document(config, [])
         assert time.monotonic() - start < timeout + 1.0
-        outcomes = {outcome["prober"]: outcome for outcome in found["outcomes"]}
+        outcomes = {outcome["prober"]: outcome for outcome in report["outcomes"]}
         assert (outcomes["good"]["status"], outcomes["good"]["devices"]) == ("ok", 1)
-        assert "good:1" in [device["id"] for device in found["devices"]]
+        assert "good:1" in [device["id"] for device in report["devices"]]
         assert outcomes["bad"]["status"] == "ok" or outcomes["bad"]["reason"]
-        return {**outcomes["bad"], "document": found}
+        return {**outcomes["bad"], "document": report}
 
     yield probe
     assert capfd.readouterr() == ("", "")
@@ -154,9 +154,9 @@ def probe_with(
 def hostile(probe_with: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """Return a function that runs the body of a hostile `probe_devices(request)`."""
 
-    def run(body: str, timeout: float = 8.0, **more: Any) -> dict[str, Any]:
+    def run(body: str, timeout: float = 8.0, **settings: Any) -> dict[str, Any]:
         body = textwrap.indent(textwrap.dedent(body), "    ")
-        return probe_with(f"@hookimpl\ndef probe_devices(request):\n{body}", timeout, **more)
+        return probe_with(f"@hookimpl\ndef probe_devices(request):\n{body}", timeout, **settings)
 
     return run
 
@@ -167,6 +167,6 @@ def check() -> Callable[[dict[str, Any], str, str], None]:
 
     def compare(outcome: dict[str, Any], status: str, reason: str) -> None:
         assert outcome["status"] in status.split("|"), outcome["reason"]
-        assert any(words in (outcome["reason"] or "") for words in reason.split("|"))
+        assert any(part in (outcome["reason"] or "") for part in reason.split("|"))
 
     return compare

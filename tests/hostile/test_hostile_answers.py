@@ -128,15 +128,17 @@ LOOP["self"] = LOOP
 
 @pytest.mark.parametrize("case", VALUES)
 def test_a_bad_value_never_costs_a_device(hostile: Hostile, case: str) -> None:
-    value, field, why = VALUES[case]
+    value, field, reason = VALUES[case]
     outcome = hostile(
         f"{SETUP}\nyield {{**ONE, {field!r}: {value}}}\nyield {{**ONE, 'ids': ['x:2']}}"
     )
     assert (outcome["status"], outcome["devices"]) == ("ok", 2)
     devices = {device["id"]: device for device in outcome["document"]["devices"]}
     path = "memory.total" if field == "memory_bytes" else field
-    told = " ".join(f"{k}: {v}" for k, v in devices["x:1"]["unknown"].items() if k.startswith(path))
-    assert why in told
+    reasons = " ".join(
+        f"{k}: {v}" for k, v in devices["x:1"]["unknown"].items() if k.startswith(path)
+    )
+    assert reason in reasons
     assert any(one["code"] == "value-rejected" for one in outcome["document"]["findings"])
     json.dumps(outcome["document"], allow_nan=False)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from probe_core.model import Report
+
 Hostile = Callable[..., dict[str, Any]]
 Check = Callable[[dict[str, Any], str, str], None]
 
@@ -104,5 +106,8 @@ def test_a_crash_keeps_what_was_seen(hostile: Hostile) -> None:
     outcome = hostile("yield ONE\nyield {**ONE, 'ids': ['x:2']}\nos.abort()")
     assert (outcome["status"], outcome["partial"], outcome["devices"]) == ("crashed", True, 2)
     assert any("File" in line for line in outcome["stderr"])
+    assert (outcome["phase"], outcome["signal"]) == ("call", "SIGABRT")
+    view = next(o for o in Report.from_json(outcome["document"]).outcomes if o.prober == "bad")
+    assert (view.phase, view.signal, view.exit_status) == ("call", "SIGABRT", None)
     finding = next(f for f in outcome["document"]["findings"] if f["code"] == "prober-failed")
     assert finding["what"] == "probe-bad 1.0: prober 'bad' failed (crashed)"

@@ -27,11 +27,12 @@ import json, os, sys, time
 sys.path[:0] = [sys.argv[1], {str(ROOT)!r}, {str(ROOT / "chipdb/src")!r}]
 from probe_core.config import load_config
 from probe_core.probing import document
-def look(timeout=8.0):
+def probe_again(timeout=8.0):
     settings = {{"timeout": timeout, "only": ["bad", "good"]}}
     return document(load_config(settings, {{}})[0], [])
-def said(found):
-    return {{o["prober"]: o["status"] for o in found["outcomes"] if o["prober"] in ("bad", "good")}}
+def statuses(report):
+    ours = [o for o in report["outcomes"] if o["prober"] in ("bad", "good")]
+    return {{o["prober"]: o["status"] for o in ours}}
 """
 
 
@@ -68,50 +69,52 @@ def host(site: Path, script: str, *flags: str, **options: Any) -> str:
     return done.stdout.strip()
 
 
-def look(timeout: float = 0.5, **more: Any) -> dict[str, str]:
-    report = probe_core.probe(timeout=timeout, only=["bad", "good"], refresh=True, **more)
+def probe_again(timeout: float = 0.5, **options: Any) -> dict[str, str]:
+    report = probe_core.probe(timeout=timeout, only=["bad", "good"], refresh=True, **options)
     return {o.prober: o.status for o in report.outcomes if o.prober in ("bad", "good")}
 
 
-BOTH = {"bad": "timeout", "good": "ok"}
+EXPECTED = {"bad": "timeout", "good": "ok"}
 
 
 def test_twice_the_same(bad: Path, untouched: Callable[[], Any]) -> None:
-    assert look() == BOTH  # what is imported lazily is imported now
+    assert probe_again() == EXPECTED  # what is imported lazily is imported now
     modules = set(sys.modules)
     with untouched():
-        assert look() == BOTH
+        assert probe_again() == EXPECTED
     assert set(sys.modules) == modules
 
 
 def test_from_another_thread(bad: Path, untouched: Callable[[], Any]) -> None:
-    found: list[dict[str, str]] = []
+    results: list[dict[str, str]] = []
     with untouched():
-        thread = threading.Thread(target=lambda: found.append(look()))
+        thread = threading.Thread(target=lambda: results.append(probe_again()))
         thread.start()
         thread.join(5)
-    assert found == [BOTH]
+    assert results == [EXPECTED]
 
 
 def test_from_six_threads_at_once(bad: Path, untouched: Callable[[], Any]) -> None:
-    found: list[dict[str, str]] = []
+    results: list[dict[str, str]] = []
     with untouched():
-        threads = [threading.Thread(target=lambda: found.append(look(1.5))) for _ in range(6)]
+        threads = [
+            threading.Thread(target=lambda: results.append(probe_again(1.5))) for _ in range(6)
+        ]
         start = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(10)
         assert time.monotonic() - start < 4.0
-    assert found == [BOTH] * 6
+    assert results == [EXPECTED] * 6
 
 
 def test_inside_a_running_loop(bad: Path, untouched: Callable[[], Any]) -> None:
     async def main() -> dict[str, str]:
-        return look()
+        return probe_again()
 
     with untouched():
-        assert asyncio.run(main()) == BOTH
+        assert asyncio.run(main()) == EXPECTED
 
 
 def test_awaited_without_blocking_the_loop(bad: Path, untouched: Callable[[], Any]) -> None:
@@ -185,7 +188,7 @@ def test_interrupted(bad: Path, untouched: Callable[[], Any]) -> None:
         timer.start()
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            look(30)
+            probe_again(30)
         assert time.monotonic() - start < 1.5
         timer.join()
 
@@ -193,14 +196,16 @@ def test_interrupted(bad: Path, untouched: Callable[[], Any]) -> None:
 def test_no_path_and_no_environment(bad: Path) -> None:
     script = """
     os.environ.clear()
-    print(json.dumps(said(look(0.5))))
+    print(json.dumps(statuses(probe_again(0.5))))
     """
-    assert json.loads(host(bad, script, "-I", "-S")) == BOTH
+    assert json.loads(host(bad, script, "-I", "-S")) == EXPECTED
 
 
 @pytest.mark.parametrize("flags", [("-I",), ("-S", "-E"), ("-O",), ("-X", "utf8"), ("-W", "error")])
 def test_flags_of_the_interpreter(bad: Path, flags: tuple[str, ...]) -> None:
-    assert json.loads(host(bad, "print(json.dumps(said(look(0.5))))", *flags)) == BOTH
+    assert (
+        json.loads(host(bad, "print(json.dumps(statuses(probe_again(0.5))))", *flags)) == EXPECTED
+    )
 
 
 def test_closed_streams(bad: Path) -> None:
@@ -208,30 +213,30 @@ def test_closed_streams(bad: Path) -> None:
     script = f"""
     os.closerange(0, 3)
     sys.stdin = sys.stdout = sys.stderr = None
-    found = said(look(0.5))
+    result = statuses(probe_again(0.5))
     free = []
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)
         except OSError:
             free.append(fd)
-    open({str(bad / "result")!r}, "w").write(json.dumps([found, free]))
+    open({str(bad / "result")!r}, "w").write(json.dumps([result, free]))
     """
     host(bad, script)
-    assert json.loads((bad / "result").read_text()) == [BOTH, [0, 1, 2]]
+    assert json.loads((bad / "result").read_text()) == [EXPECTED, [0, 1, 2]]
 
 
 def test_after_a_fork(bad: Path) -> None:
     script = """
-    look(0.3)
+    probe_again(0.3)
     read, write = os.pipe()
     if os.fork() == 0:
-        os.write(write, json.dumps(said(look(0.5))).encode())
+        os.write(write, json.dumps(statuses(probe_again(0.5))).encode())
         os._exit(0)
     os.wait()
     print(os.read(read, 4096).decode())
     """
-    assert json.loads(host(bad, script)) == BOTH
+    assert json.loads(host(bad, script)) == EXPECTED
 
 
 SERVED = """
@@ -249,19 +254,19 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("way", ["forkserver", "spawn"])
 def test_in_a_process_of_multiprocessing(bad: Path, way: str) -> None:
-    inner = "\ndef inner(queue):\n    queue.put(said(look(0.5)))\n"
+    inner = "\ndef inner(queue):\n    queue.put(statuses(probe_again(0.5)))\n"
     (bad / "x_served.py").write_text(SCRIPT_HEAD + inner)
     (bad / "main.py").write_text(SERVED)
     command = [sys.executable, "-W", "ignore", str(bad / "main.py"), str(bad), way]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert json.loads(done.stdout or "null") == BOTH, done.stderr
+    assert json.loads(done.stdout or "null") == EXPECTED, done.stderr
 
 
 def test_a_main_module_without_a_guard_is_not_run_again(bad: Path) -> None:
-    (bad / "main.py").write_text(SCRIPT_HEAD + "print(said(look(0.5)))\n")
+    (bad / "main.py").write_text(SCRIPT_HEAD + "print(statuses(probe_again(0.5)))\n")
     command = [sys.executable, str(bad / "main.py"), str(bad)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-    assert done.stdout == f"{BOTH}\n"
+    assert done.stdout == f"{EXPECTED}\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this test run is already an ordinary user's")
@@ -282,9 +287,9 @@ def test_an_ordinary_user_without_a_folder_to_write(bad: Path) -> None:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
     os.chdir("/")
     os.environ.update(HOME="/nonexistent", TMPDIR="/nonexistent")
-    print(json.dumps([os.geteuid(), said(look(0.5))]))
+    print(json.dumps([os.geteuid(), statuses(probe_again(0.5))]))
     """
-    assert json.loads(host(bad, script, executable=python)) == [65534, BOTH]
+    assert json.loads(host(bad, script, executable=python)) == [65534, EXPECTED]
 
 
 def test_a_deleted_working_directory(bad: Path) -> None:
@@ -292,25 +297,25 @@ def test_a_deleted_working_directory(bad: Path) -> None:
     script = f"""
     os.chdir({str(bad / "gone")!r}); os.rmdir({str(bad / "gone")!r})
     sys.path.insert(0, "")
-    print(json.dumps(said(look(0.5))))
+    print(json.dumps(statuses(probe_again(0.5))))
     """
-    assert json.loads(host(bad, script)) == BOTH
+    assert json.loads(host(bad, script)) == EXPECTED
 
 
 def test_a_host_with_its_own_signals_and_limits(bad: Path) -> None:
     script = """
     import resource, signal
-    for one in (signal.SIGCHLD, signal.SIGTERM, signal.SIGALRM, signal.SIGIO):
-        signal.signal(one, signal.SIG_IGN)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGALRM, signal.SIGIO):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGALRM, signal.SIGIO})
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    found = said(look(0.5))
+    result = statuses(probe_again(0.5))
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
-    print(json.dumps(found))
+    print(json.dumps(result))
     """
-    assert json.loads(host(bad, script)) == BOTH
+    assert json.loads(host(bad, script)) == EXPECTED
 
 
 def test_a_prober_that_probes_starts_no_endless_chain(bad: Path) -> None:
@@ -319,5 +324,7 @@ def test_a_prober_that_probes_starts_no_endless_chain(bad: Path) -> None:
         "    import probe_core\n    report = probe_core.probe(only=['bad'], refresh=True)\n"
         "    raise Unavailable(next(o.reason for o in report.outcomes if o.prober == 'bad'))\n"
     )
-    found = host(bad, "print([o['reason'] for o in look()['outcomes'] if o['prober'] == 'bad'])")
-    assert found == "['this is itself the process of a prober: probers start no probers']"
+    printed = host(
+        bad, "print([o['reason'] for o in probe_again()['outcomes'] if o['prober'] == 'bad'])"
+    )
+    assert printed == "['this is itself the process of a prober: probers start no probers']"

@@ -24,7 +24,7 @@ def test_devices_come_back_as_they_were_yielded(run_hook: Hook) -> None:
 
 def test_findings_travel_among_devices(run_hook: Hook) -> None:
     run = run_hook(f'yield finding("a-code", what="w", why="y", fix="f")\nyield {DEVICE}')
-    assert [one["code"] for one in run.findings] == ["a-code"]
+    assert [finding["code"] for finding in run.findings] == ["a-code"]
     assert len(run.sightings) == 1
 
 

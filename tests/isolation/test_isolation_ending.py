@@ -42,7 +42,7 @@ def pid_in(path: Path) -> int:
     return int(path.read_text())
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -127,12 +127,12 @@ def test_what_a_prober_started_goes_with_it(
     run_hook: Hook, tmp_path: Path, escape: str, end: str
 ) -> None:
     path = tmp_path / "pid"
-    way = ESCAPES[escape].format(path=str(path))
-    body = FORK.format(escape=way, path=str(path), end=ENDS[end])
+    escape_code = ESCAPES[escape].format(path=str(path))
+    body = FORK.format(escape=escape_code, path=str(path), end=ENDS[end])
     # Time enough for a busy machine to fork and write before the deadline cuts in.
     run = run_hook(body, deadline_s=2.5 if end == "hangs" else 20.0)
     assert run.status == {"succeeds": "not_applicable", "hangs": "timeout", "dies": "crashed"}[end]
-    assert gone(pid_in(path))
+    assert has_ended(pid_in(path))
 
 
 @linux
@@ -145,7 +145,7 @@ def test_a_tool_it_started_goes_with_it(run_hook: Hook, tmp_path: Path) -> None:
     return []
     """
     assert run_hook(body).status == "not_applicable"
-    assert gone(pid_in(path))
+    assert has_ended(pid_in(path))
 
 
 @linux

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.isolation.run import STATUSES, STRAY_LIMIT, TOTAL_LIMIT, Run
+from probe_core.isolation.run import STRAY_LIMIT, TOTAL_LIMIT, Run
 from probe_core.isolation.wire import FRAME_LIMIT, ITEM_LIMIT, encode
+from probe_core.model.statuses import STATUSES
 from probe_core.registry.prober import Prober
 from probe_core.unencodable import INVALID
 
@@ -133,7 +134,7 @@ def plain(value: Any, depth: int = 0) -> bool:
         return abs(value) < 1 << 63
     if isinstance(value, (list, dict)):
         inner = value.values() if isinstance(value, dict) else value
-        return depth < 16 and all(plain(one, depth + 1) for one in inner)
+        return depth < 16 and all(plain(item, depth + 1) for item in inner)
     return not isinstance(value, str) or len(value) <= 4096
 
 

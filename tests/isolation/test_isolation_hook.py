@@ -76,11 +76,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("source", "words"), BAD)
-def test_each_mistake_has_its_sentence(source: str, words: str) -> None:
+@pytest.mark.parametrize(("source", "sentence"), BAD)
+def test_each_mistake_has_its_sentence(source: str, sentence: str) -> None:
     with pytest.raises(HookError) as caught:
         find_hook(plugin(source), "acme")
-    assert words in str(caught.value)
+    assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -112,11 +112,11 @@ def test_a_missing_module_and_a_missing_attribute(
     from probe_core.registry.prober import Prober
 
     make_prober("class Sub: pass", name="there")
-    gone, lacks = run_probers(
+    missing, lacks = run_probers(
         [Prober("a", "x_nowhere.sub"), Prober("b", "x_there:Other.part")], Machine(), ()
     )
-    assert gone.status == "load_error"
-    assert gone.reason == (
+    assert missing.status == "load_error"
+    assert missing.reason == (
         "importing x_nowhere.sub failed: ModuleNotFoundError: No module named 'x_nowhere'"
     )
     assert lacks.status == "load_error"

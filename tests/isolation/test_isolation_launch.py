@@ -19,8 +19,8 @@ from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 
 Hook = Callable[..., Run]
-ONE = 'yield {"ids": ["x:1"], "kind": "npu"}'
-GOOD = f"@hookimpl\ndef probe_devices(request):\n    {ONE}"
+DEVICE = 'yield {"ids": ["x:1"], "kind": "npu"}'
+GOOD = f"@hookimpl\ndef probe_devices(request):\n    {DEVICE}"
 
 
 def test_an_interpreter_can_be_started() -> None:
@@ -55,8 +55,8 @@ def test_a_path_of_odd_things_is_handed_on(run_hook: Hook, monkeypatch: pytest.M
     odd = [None, 5, b"/bytes", "", "relative", "\0", "/ü\udcff/日本", "/" + "x" * 5000]
     monkeypatch.setattr(sys, "path", [*odd, *sys.path])
     run = run_hook('yield {"ids": ["x:1"], "kind": "npu", "extra": {"path": sys.path[:4]}}')
-    here = os.getcwd()
-    expected = [here, f"{here}/relative", "/ü\udcff/日本", "/" + "x" * 4094 + "…"]
+    cwd = os.getcwd()
+    expected = [cwd, f"{cwd}/relative", "/ü\udcff/日本", "/" + "x" * 4094 + "…"]
     assert run.sightings[0]["extra"]["path"] == expected
 
 
@@ -64,7 +64,7 @@ def test_a_path_longer_than_an_argument_may_be(
     run_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", sys.path + [f"/bazel/{'x' * 90}/{n}" for n in range(2000)])
-    assert run_hook(ONE).status == "ok"
+    assert run_hook(DEVICE).status == "ok"
 
 
 def test_a_deleted_working_directory(
@@ -74,14 +74,14 @@ def test_a_deleted_working_directory(
     monkeypatch.chdir(tmp_path / "gone")
     monkeypatch.syspath_prepend("")
     (tmp_path / "gone").rmdir()
-    assert run_hook(ONE).status == "ok"
+    assert run_hook(DEVICE).status == "ok"
 
 
 def test_no_interpreter_where_there_was_one(
     run_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python3")
-    run = run_hook(ONE)
+    run = run_hook(DEVICE)
     assert run.status == "resource"
     assert "no process could be started" in str(run.reason)
     assert "/nowhere/python3" in str(run.reason)
@@ -133,11 +133,11 @@ def test_the_host_is_told_in_order(make_prober: Callable[..., Prober]) -> None:
 
     probers = [make_prober(GOOD, name="a"), make_prober("1 / 0", name="b")]
     run_probers(probers, Machine(), (), observe=observe)
-    assert [one for one in heard if one[0] == "started"] == [
+    assert [event for event in heard if event[0] == "started"] == [
         ("started", "a", None),
         ("started", "b", None),
     ]
-    assert [one for one in heard if one[0] == "finished"] == [
+    assert [event for event in heard if event[0] == "finished"] == [
         ("finished", "a", "ok"),
         ("finished", "b", "load_error"),
     ]
@@ -170,5 +170,5 @@ def test_cancelled_by_a_byte(make_prober: Callable[..., Prober]) -> None:
 
 def test_what_else_there_is_to_do_is_done_meanwhile(run_hook: Hook) -> None:
     done: list[int] = []
-    assert run_hook(ONE, meanwhile=lambda: done.append(1)).status == "ok"
+    assert run_hook(DEVICE, meanwhile=lambda: done.append(1)).status == "ok"
     assert done == [1]

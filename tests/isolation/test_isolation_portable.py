@@ -15,16 +15,16 @@ from probe_core.isolation import launch, portable
 from probe_core.isolation.run import Run
 
 Hook = Callable[..., Run]
-ONE = '{"ids": ["x:1"], "kind": "npu"}'
+DEVICE = '{"ids": ["x:1"], "kind": "npu"}'
 
 CASES = [
-    (f"yield {ONE}", "ok", None),
+    (f"yield {DEVICE}", "ok", None),
     ('return not_applicable("none here")', "not_applicable", "none here"),
     ("1 / 0", "call_error", "ZeroDivisionError: division by zero"),
-    (f"yield {ONE}\nos._exit(3)", "crashed", "it exited with status 3 before it had answered"),
-    ("os.kill(os.getpid(), 9)", "crashed", "it was killed by signal 9 before it had answered"),
+    (f"yield {DEVICE}\nos._exit(3)", "crashed", "it exited with status 3 before it had answered"),
+    ("os.kill(os.getpid(), 9)", "crashed", "it was killed by SIGKILL before it had answered"),
     ("os.closerange(3, 4096)\ntime.sleep(60)", "protocol", "it closed its result pipe"),
-    (f"yield {ONE}\ntime.sleep(60)", "timeout", "its call took longer than 1 s"),
+    (f"yield {DEVICE}\ntime.sleep(60)", "timeout", "its call took longer than 1 s"),
     (
         'os.fork() or (os.setsid(), time.sleep(2))\nreturn [{"ids": ["x:1"], "kind": "npu"}]',
         "ok",
@@ -49,7 +49,7 @@ def test_same_outcomes(run_hook: Hook, body: str, status: str, reason: str | Non
 
 def test_it_serves_a_large_request_and_a_loud_child(run_hook: Hook) -> None:
     bus = [{"extra": "x" * 100_000} for _ in range(10)]
-    body = f'sys.stderr.write("x" * 2_000_000)\nassert len(request.bus) == 10\nyield {ONE}'
+    body = f'sys.stderr.write("x" * 2_000_000)\nassert len(request.bus) == 10\nyield {DEVICE}'
     assert run_hook(body, portable=True, bus=bus).status == "ok"
 
 
@@ -67,7 +67,7 @@ def test_it_is_used_where_there_is_no_posix_spawn(monkeypatch: pytest.MonkeyPatc
 
 def test_on_windows_the_whole_tree_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """taskkill may be missing or hang: the child itself is killed in any case."""
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     class Process:
         killed = False
@@ -76,7 +76,7 @@ def test_on_windows_the_whole_tree_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
             self.killed = True
 
     def refuse(command: list[str], **options: object) -> None:
-        asked.append(command)
+        commands.append(command)
         assert options["timeout"] == portable.REAP_S
         raise FileNotFoundError("taskkill")
 
@@ -85,5 +85,5 @@ def test_on_windows_the_whole_tree_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr(subprocess, "run", refuse)
     portable._kill_tree(child)
-    assert asked == [["taskkill", "/F", "/T", "/PID", "4242"]]
+    assert commands == [["taskkill", "/F", "/T", "/PID", "4242"]]
     assert child.process.killed  # type: ignore[attr-defined]

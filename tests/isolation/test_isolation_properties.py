@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probe_core.model.fields import FIELDS
 from probe_core.model.ids import normalise_id, pci_id
-from probe_core.pipeline.merge import Said, merge
-from probe_core.pipeline.validate import FIELDS, check_finding, check_sighting
+from probe_core.pipeline.identity import Observation
+from probe_core.pipeline.merge import merge
+from probe_core.pipeline.validate import check_finding, check_sighting
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.visibility import see
 
@@ -149,8 +151,8 @@ def test_no_value_of_any_field_stops_a_step_behind(field: str, kind: str) -> Non
             sighting, _ = check_sighting(raw)
             if sighting is None:
                 continue
-            own = Said("own", 500, {"ids": ["uuid:GPU-1"], "kind": "gpu", "unknown": {}})
-            devices, _ = merge([Said("bad", 100, sighting), own])
+            own = Observation("own", 500, {"ids": ["uuid:GPU-1"], "kind": "gpu", "unknown": {}})
+            devices, _ = merge([Observation("bad", 100, sighting), own])
             resolve(devices, database)
             see(devices, {"CUDA_VISIBLE_DEVICES": "0"})
             json.dumps(devices, allow_nan=False)
@@ -166,10 +168,11 @@ SIGHTINGS = st.builds(
 GROUPS = st.lists(SIGHTINGS, max_size=8)
 
 
-def said(sightings: list[dict[str, Any]]) -> list[Said]:
+def said(sightings: list[dict[str, Any]]) -> list[Observation]:
     """Give each sighting a prober and a priority of its own, so that no tie decides."""
     return [
-        Said(f"p{n}", n + 1, copy.deepcopy({**s, "unknown": {}})) for n, s in enumerate(sightings)
+        Observation(f"p{n}", n + 1, copy.deepcopy({**s, "unknown": {}}))
+        for n, s in enumerate(sightings)
     ]
 
 

@@ -25,7 +25,7 @@ def gpu(slot: int, **more: Any) -> dict[str, Any]:
         "memory": {"kind": "dedicated", "total": 80 << 30, "free": 79 << 30, "usable": 79 << 30},
         "chip": {"id": None, "by": None, "confidence": None, "candidates": []},
     }
-    device |= dict.fromkeys(("parent", "power_state", "units", "bandwidth"))
+    device |= dict.fromkeys(("arch", "parent", "pci", "power_state", "units", "bandwidth"))
     device |= dict.fromkeys(("fp32", "fp16", "int8"))
     device |= {part: [] for part in ("peaks", "backends", "links", "seen_by")}
     device |= {part: {} for part in ("visibility", "unknown", "sources", "others")}

@@ -39,7 +39,7 @@ def test_two_commands_get_two_gpus_and_a_third_none(node: Node) -> None:
         assert third.returncode == 3
         assert "asked for 1 device: not free" in third.stderr
         assert f"by process {one.pid}" in third.stderr
-        assert third.stderr.endswith("what would work: --wait to stand in line\n")
+        assert third.stderr.endswith("what would work: --wait to queue\n")
         told = {(entry["pid"], entry["state"], entry["share"]) for entry in node.held()}
         assert told == {(one.pid, "running", False), (two.pid, "running", False)}
     finally:
@@ -316,7 +316,7 @@ script = 'mkdir "$0/$CUDA_VISIBLE_DEVICES" || exit 9; sleep 0.002; rmdir "$0/$CU
 for number in range({count}):
     if os.fork() == 0:
         held = lease(1, wait=True, report=document, environ=os.environ)
-        held.hand_on()
+        held.keep_on_exec()
         replace("/bin/sh", ["sh", "-c", script, {str(node.folder)!r}], held.environ)
 for number in range({count}):
     _, status = os.wait()

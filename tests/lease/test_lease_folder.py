@@ -13,9 +13,9 @@ from lease_node import ROOT, Node, gpu
 
 from probe_core.leasing import LeaseError, SelectionError, folder, lease
 from probe_core.leasing.folder import Folder, file_name, lease_folder
-from probe_core.leasing.keys import held_here, key_of, note_held
+from probe_core.leasing.keys import key_of, outer_lease, outer_lease_value
 from probe_core.leasing.listing import leases
-from probe_core.leasing.record import Holder, own_record, read_records, write_record
+from probe_core.leasing.owners import Owner, own_record, read_owners, write_record
 from probe_core.pipeline.refresh import refresh
 
 
@@ -123,7 +123,7 @@ def test_records_survive_being_written_and_read(tmp_path: Path) -> None:
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     record = own_record(["sh", "-c", "echo \x1b[31m\n"], share=True, now=1763712000.5)
     write_record(handle, record)
-    (read,) = read_records(handle)
+    (read,) = read_owners(handle)
     assert (read.pid, read.uid, read.since) == (os.getpid(), os.getuid(), 1763712000.5)
     assert (read.share, read.alive()) == (True, True)
     assert read.command == "sh -c echo \\x1b[31m\\n"
@@ -134,7 +134,7 @@ def test_records_of_others_are_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     path.write_bytes(b"pid x\nsince -1\nuid 99999999999999999999\ncommand \x1b]0;evil\x07\xff\n\n")
     handle = os.open(path, os.O_RDWR)
-    (read,) = read_records(handle)
+    (read,) = read_owners(handle)
     assert (read.pid, read.since, read.uid, read.alive()) == (None, None, None, None)
     assert read.command.isprintable()
     os.close(handle)
@@ -146,12 +146,12 @@ def test_a_reused_process_number_is_told_apart() -> None:
     assert record.started is not None
     record.started += 1
     assert record.alive() is False
-    assert Holder().alive() is None
+    assert Owner().alive() is None
 
 
 def test_a_partition_locks_its_gpu_in_share() -> None:
     card = gpu(1)
-    part = {"id": "uuid:MIG-1", "ids": ["uuid:MIG-1"], "parent": card["id"]}
+    part = gpu(2, id="uuid:MIG-1", ids=["uuid:MIG-1"], parent=card["id"])
     key = key_of(part, [card, part], {})
     assert (key.own, key.whole) == ("uuid:MIG-1.lock", "pci:0000:01:00.0.lock")
     assert key_of(card, [card, part], {}).whole is None
@@ -159,16 +159,16 @@ def test_a_partition_locks_its_gpu_in_share() -> None:
 
 def test_what_an_outer_lease_gave_is_locked_one_level_deeper() -> None:
     card = gpu(1)
-    given = note_held({}, [card])
+    given = outer_lease_value({}, [card])
     assert given == "1;pci:0000:01:00.0"
-    held = held_here({"PROBE_LEASE": given})
+    held = outer_lease({"PROBE_LEASE": given})
     assert key_of(card, [card], held).own == "pci:0000:01:00.0+1.lock"
-    assert note_held({"PROBE_LEASE": given}, [card]) == "2;pci:0000:01:00.0"
+    assert outer_lease_value({"PROBE_LEASE": given}, [card]) == "2;pci:0000:01:00.0"
 
 
 @pytest.mark.parametrize("value", ["", ";", "x;pci:1", "-1;pci:1", "1", "0;pci:1", "999;pci:1"])
 def test_nonsense_in_the_variable_holds_nothing(value: str) -> None:
-    assert held_here({"PROBE_LEASE": value}) == {}
+    assert outer_lease({"PROBE_LEASE": value}) == {}
 
 
 def test_the_context_manager_holds_and_gives_back(node: Node) -> None:

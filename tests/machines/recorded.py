@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from probe_core import recording
+from probe_core.recording.declared import Declared, check_records
 from probe_core.recording.document import parse
+from probe_core.recording.sources import own_declarations
 
 FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parents[1]
 KEYS = {"schema", "os", "arch", "environ", "origin", "files", "links", "expect", "with"}
 
 
@@ -33,6 +36,17 @@ def read(name: str) -> dict[str, Any]:
     unknown = set(data) - KEYS
     assert not unknown, f"{name} has unknown keys: {', '.join(sorted(unknown))}"
     return data
+
+
+def declarations() -> list[Declared]:
+    """Return what the core and the repository's own plugins declare, installed or not."""
+    declared_all = own_declarations()
+    for manifest in sorted(ROOT.glob("plugins/*/src/*/prober.json")):
+        for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
+            result, mistakes = check_records(fields["records"])
+            assert not mistakes, (name, mistakes)
+            declared_all.append(result)
+    return declared_all
 
 
 def unpack(data: dict[str, Any], folder: str | Path) -> Path:

@@ -131,6 +131,29 @@ def test_two_copies_side_by_side_are_told(install: Install, site: Path) -> None:
     ]
 
 
+def test_findings_of_distributions_carry_what_was_read(install: Install, site: Path) -> None:
+    path = install("bad", entries="[probe_core.probers.v1]\nacme") / "entry_points.txt"
+    install("twice", version="1")
+    second = install("twice", version="2")
+    broken, copy = discover({}, [str(site)])[1]
+    assert (broken["code"], broken["prober"]) == ("distribution-broken", None)
+    assert broken["evidence"] == f"{path}: expected `name = module`, found 'acme'"
+    assert (copy["code"], copy["prober"]) == ("distribution-broken", None)
+    assert copy["evidence"] == str(second)
+
+
+def test_scan_serves_any_group(install: Install, site: Path) -> None:
+    text = "[probe_core.commands.v1]\ntop = a_b:c\n[probe_core.chipdb.v1]\nacme = chips\n"
+    install(entries=f"{text}[probe_core.probers.v1]\nacme = x_acme\n")
+    bad = install("bad", entries="[probe_core.commands.v1]\nbroken")
+    for stem, entry in (("commands", ("top", "a_b:c")), ("chipdb", ("acme", "chips"))):
+        entries, problems = scan([str(site)], f"probe_core.{stem}.v")
+        assert [(e.name, e.target, e.distribution) for e in entries] == [(*entry, "probe-acme")]
+        assert [p.evidence.partition(":")[0] for p in problems] == (
+            [f"{bad}/entry_points.txt"] if stem == "commands" else []
+        )
+
+
 def test_odd_entries_of_the_path_are_passed_over(install: Install, site: Path) -> None:
     install()
     odd: list[Any] = [None, 5, b"/tmp", "\0", "/nowhere", str(site / "x_acme.py"), Path("/tmp")]

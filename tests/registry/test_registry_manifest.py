@@ -112,6 +112,17 @@ def test_one_bad_field_costs_itself(
     assert prober.summary == ("" if key == "summary" else "S")
 
 
+def test_findings_of_manifests_name_prober_path_and_value(install: Install, site: Path) -> None:
+    install(manifest={"priority": 0})
+    install("bad", manifest="[]")
+    path = site / "x_acme.prober.json"
+    findings = {one["prober"]: one["evidence"] for one in discover({}, [str(site)])[1]}
+    assert findings["acme"] == f"{path}: priority = 0"
+    assert str(findings["bad"]).startswith(f"{site}/x_bad.prober.json: expected {{")
+    (one,) = discover({"mine": {"target": "x_mine", "priority": 0}}, [])[1]
+    assert one["evidence"] == "registered by the host as 'mine': priority = 0"
+
+
 def test_many_mistakes_are_told_once_and_quickly(install: Install, site: Path) -> None:
     install(manifest={f"key{n}": n for n in range(3000)})
     start = time.monotonic()

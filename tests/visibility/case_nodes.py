@@ -15,11 +15,11 @@ UNIQUE = (0x1A2B3C4D5E6F7081, 0x1A2B99990000AAAA, 0xBEEF000000000001, 0x00000000
 
 
 class Case(NamedTuple):
-    """One line of a table; `expected` is the consumer's list, or several, or what it may see."""
+    """One line of a table; `expected` is the runtime's list, or several, or what it may show."""
 
     place: str
     node: str
-    consumer: str
+    runtime: str
     environ: dict[str, str]
     expected: str
     source: str
@@ -71,7 +71,9 @@ def arcs() -> list[Device]:
 
 def pvc() -> list[Device]:
     def card(slot: int) -> Device:
-        return nodes.intel(slot, name="Intel Data Center GPU Max 1550", code="0bd5", tiles=4)
+        return nodes.intel(
+            slot, name="Intel Data Center GPU Max 1550", code="0bd5", extra={"tiles": 4}
+        )
 
     return [card(1), card(2)]
 
@@ -96,7 +98,7 @@ NODES: dict[str, list[Device]] = {
     "mixed": mixed(),
     "arcs": arcs(),
     "pvc": pvc(),
-    "flex": [nodes.intel(1, tiles=2), nodes.intel(2, tiles=2)],
+    "flex": [nodes.intel(slot, extra={"tiles": 2}) for slot in (1, 2)],
     "all": [*mixed(), nodes.intel(5)],
 }
 
@@ -138,20 +140,20 @@ def filled(text: str, devices: list[Device]) -> str:
 
 
 def cases(file: Path) -> list[Case]:
-    """Read a table: node, consumer, environment, expected and source, apart by tabs."""
+    """Read a table: node, runtime, environment, expected and source, apart by tabs."""
     found = []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if not line or line.startswith("#"):
             continue
-        node, consumer, environment, expected, source = line.split("\t")
+        node, runtime, environment, expected, source = line.split("\t")
         pairs = (word.partition("=") for word in shlex.split(filled(environment, NODES[node])))
         environ = {name: value for name, _, value in pairs}
-        found.append(Case(f"{file.stem}:{number}", node, consumer, environ, expected, source))
+        found.append(Case(f"{file.stem}:{number}", node, runtime, environ, expected, source))
     return found
 
 
 def told(view: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return a consumer's answer as the tables write it.
+    """Return a runtime's answer as the tables write it.
 
     ``n1 n3``: seen, in this order. ``-``: nothing. ``n1 n2 | n2 n1``: one of these. ``n1 ? n2``:
     n1 is seen, of n2 only the driver knows.

@@ -18,10 +18,10 @@ CASES = [case for table in TABLES for case in case_nodes.cases(table)]
 
 def answer(case: Case) -> str:
     devices = NODES[case.node]
-    consumer, _, version = case.consumer.partition("@")
-    versions = {consumer: version} if version else None
+    runtime, _, version = case.runtime.partition("@")
+    versions = {runtime: version} if version else None
     views = see(devices, case.environ, versions=versions)
-    return case_nodes.told(merged(views.get(consumer, ())), case_nodes.short(devices))
+    return case_nodes.told(merged(views.get(runtime, ())), case_nodes.short(devices))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.place)
@@ -32,14 +32,14 @@ def test_case(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.place)
 def test_entries_say_the_same_as_the_list(case: Case) -> None:
     devices = [dict(device) for device in NODES[case.node]]
-    consumer = case.consumer.partition("@")[0]
+    runtime = case.runtime.partition("@")[0]
     views = see(devices, case.environ)
     annotate(devices, views)
     for device in devices:
-        entry = device["visibility"].get(consumer)
+        entry = device["visibility"].get(runtime)
         if entry is None:
             continue
-        listed = any(device["id"] in view.visible for view in views[consumer])
+        listed = any(device["id"] in view.visible for view in views[runtime])
         assert (entry["visible"] is True) is listed
         assert entry["visible"] is True or entry["reason"], "a hidden device has a reason"
         assert entry["index"] is None or entry["visible"] is True

@@ -184,7 +184,8 @@ def test_tinygrad_on_amd_reads_hips_variable_before_0_12() -> None:
 
 
 def test_metal_has_no_variable() -> None:
-    mac = [{"id": "apple:gpu", "kind": "gpu", "vendor": "apple", "memory": {"kind": "unified"}}]
+    gpu = {"id": "apple:gpu", "kind": "gpu", "vendor": "apple", "memory": {"kind": "unified"}}
+    mac: Any = [nodes.whole(gpu)]
     views = see(mac, {"CUDA_VISIBLE_DEVICES": ""}, os="darwin")
     assert list(views) == ["metal"]
     assert views["metal"][0].visible == ["apple:gpu"]
@@ -195,13 +196,14 @@ def test_no_gpu_no_views() -> None:
         {"id": "cpu:0", "kind": "cpu", "vendor": "intel"},
         {"id": "pci:0000:05:00.0", "kind": "display", "vendor": "aspeed"},
     ]
-    views = see(devices, {"CUDA_VISIBLE_DEVICES": "0"})
-    annotate(devices, views)
+    full: Any = [nodes.whole(device) for device in devices]
+    views = see(full, {"CUDA_VISIBLE_DEVICES": "0"})
+    annotate(full, views)
     assert views == {}
-    assert [device["visibility"] for device in devices] == [{}, {}]
+    assert [device["visibility"] for device in full] == [{}, {}]
 
 
-def test_a_consumer_is_told_only_for_its_devices() -> None:
+def test_a_runtime_is_listed_only_for_its_devices() -> None:
     devices = [dict(device) for device in MIXED]
     annotate(devices, see(devices, {}))
     told = [list(device["visibility"]) for device in devices]
@@ -213,10 +215,10 @@ def test_a_consumer_is_told_only_for_its_devices() -> None:
 _OTHERS = ("rocr", "hip", "level-zero", "metal")
 
 
-def test_visible_devices_come_in_the_consumers_order() -> None:
+def test_visible_devices_come_in_the_runtimes_order() -> None:
     devices = nodes.h100s(4)
     annotate(devices, see(devices, {"CUDA_VISIBLE_DEVICES": "2,0"}))
-    report = {"devices": [*devices, {"id": "cpu:0", "kind": "cpu", "visibility": {}}]}
+    report: Any = nodes.report([*devices, nodes.whole({"id": "cpu:0", "kind": "cpu"})])
     assert nodes.slots([device["id"] for device in visible(report, "cuda")]) == [3, 1]
     assert [device["id"] for device in visible(report)] == [
         "pci:0000:01:00.0",
@@ -274,7 +276,7 @@ def test_no_environment_raises(environ: dict[str, str], version: str) -> None:
             assert set(view.possible) <= set(view.pool)
 
 
-def test_eight_devices_and_all_consumers_within_a_millisecond() -> None:
+def test_eight_devices_and_all_runtimes_within_a_millisecond() -> None:
     devices = nodes.h100s(8)
     environ = {"CUDA_VISIBLE_DEVICES": "0,1,2,3", "NVIDIA_VISIBLE_DEVICES": "all"}
     annotate(devices, see(devices, environ))
@@ -289,7 +291,7 @@ def test_eight_devices_and_all_consumers_within_a_millisecond() -> None:
 def test_the_rules_import_nothing_but_themselves() -> None:
     code = (
         "import sys; before = set(sys.modules); import probe_core.visibility as v; "
-        "v.see([{'id': 'a', 'kind': 'gpu', 'vendor': 'nvidia'}], {}); "
+        f"v.see([{nodes.nvidia(1)!r}], {{}}); "
         "print(sorted(m for m in set(sys.modules) - before if not m.startswith('probe_core')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ from probe_core.visibility import see
 
 
 def document(devices: list[dict[str, Any]], primary: str | None = None) -> dict[str, Any]:
-    return {"devices": devices, "primary": primary or devices[0]["id"], "findings": []}
+    return nodes.report([nodes.whole(device) for device in devices], primary)
 
 
 def test_the_primary_device_is_a_visible_one() -> None:
@@ -49,6 +49,7 @@ def test_devices_named_by_uuid_alone_keep_the_order_of_the_report() -> None:
         | {"name": "NVIDIA L4"}
         for uuid in nodes.UUIDS[:3]
     ]
+    devices = [nodes.whole(device) for device in devices]
     view = see(devices, {"CUDA_VISIBLE_DEVICES": "2,0"})["cuda"][0]
     assert view.certain
     assert view.visible == [devices[2]["id"], devices[0]["id"]]
@@ -56,7 +57,8 @@ def test_devices_named_by_uuid_alone_keep_the_order_of_the_report() -> None:
 
 def instance(name: str, parent: str | None) -> dict[str, Any]:
     ids = {"id": f"uuid:{name}", "ids": [f"uuid:{name}"]}
-    return ids | {"kind": "gpu", "vendor": "nvidia", "name": "MIG", "parent": parent}
+    device = ids | {"kind": "gpu", "vendor": "nvidia", "name": "MIG", "parent": parent}
+    return nodes.whole(device)
 
 
 def test_an_instance_is_seen_without_its_gpu() -> None:
@@ -79,5 +81,5 @@ def test_instances_without_their_gpu_are_of_one_where_they_name_it() -> None:
 @pytest.mark.parametrize(
     "name", ["level_zero", "level-zero", "LEVEL_ZERO", "ze", "levelzero", "l0", " Level-Zero "]
 )
-def test_a_consumer_has_several_names(name: str) -> None:
+def test_a_runtime_has_several_names(name: str) -> None:
     assert canonical(name) == "level-zero"

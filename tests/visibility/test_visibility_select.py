@@ -9,21 +9,15 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probe_core.model.sizes import format_size, parse_size
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
-from probe_core.selection.sizes import format_size, parse_size
 from probe_core.visibility import see
 
 
 def report(devices: list[Any], **environ: str) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "schema": 1,
-        "node": {"os": "linux"},
-        "primary": devices[0]["id"] if devices else None,
-        "devices": [dict(device) for device in devices],
-        "findings": [],
-    }
+    document = nodes.report([nodes.whole(device) for device in devices])
     refresh(document, environ)
     return document
 
@@ -140,10 +134,10 @@ def test_order_that_only_the_driver_knows_is_refused_by_number_not_by_uuid() -> 
     assert len(select(document, count=2)) == 2
 
 
-def test_consumers_have_other_names() -> None:
+def test_runtimes_have_other_names() -> None:
     document = report([nodes.intel(1)])
     for name in ("level-zero", "level_zero", "ZE", "oneapi"):
-        assert len(select(document, "0", consumer=name)) == 1
+        assert len(select(document, "0", runtime=name)) == 1
 
 
 def test_no_accelerator() -> None:
@@ -153,7 +147,7 @@ def test_no_accelerator() -> None:
             select(document, **request)  # type: ignore[arg-type]
 
 
-def test_npus_are_numbered_though_no_consumer_knows_them() -> None:
+def test_npus_are_numbered_though_no_runtime_knows_them() -> None:
     npu = {"id": "dt:/npu", "ids": ["dt:/npu"], "kind": "npu", "vendor": "rockchip"}
     assert select(report([npu]), "0").ids == ["dt:/npu"]
 
@@ -222,33 +216,33 @@ def test_what_is_set_confines_exactly_and_never_widens(
     environ: dict[str, str], data: st.DataObject
 ) -> None:
     before = see(NODE, environ)
-    left = [name for consumer in _MAINS.values() for name in before[consumer][0].visible]
+    left = [name for runtime in _MAINS.values() for name in before[runtime][0].visible]
     chosen = data.draw(st.lists(st.sampled_from(left), unique=True) if left else st.just([]))
     devices = [next(d for d in NODE if d["id"] == name) for name in chosen]
     changed = dict(environ)
-    for name, value in confine({"devices": NODE}, devices, environ).items():
+    for name, value in confine(nodes.report(NODE), devices, environ).items():
         if value is None:
             changed.pop(name, None)
         else:
             changed[name] = value
     after = see(NODE, changed)
-    for vendor, consumer in _MAINS.items():
+    for vendor, runtime in _MAINS.items():
         mine = [device["id"] for device in devices if device["vendor"] == vendor]
-        seen = after[consumer][0].visible
+        seen = after[runtime][0].visible
         assert (sorted(seen), len(seen)) == (sorted(mine), len(mine))
-        if consumer != "level-zero":
+        if runtime != "level-zero":
             assert seen == mine
     seen = before["ggml-vulkan"][0].visible
     assert after["ggml-vulkan"][0].visible == [name for name in chosen if name in seen]
-    for consumer in ("cuda", "rocr", "hip", "level-zero", "sycl", "opencl", "tinygrad"):
-        may = {name for view in before[consumer] for name in view.possible}
-        now = {name for view in after[consumer] for name in view.possible}
-        assert now <= may & set(chosen) or changed.get("DEV") == "CPU", consumer
+    for runtime in ("cuda", "rocr", "hip", "level-zero", "sycl", "opencl", "tinygrad"):
+        may = {name for view in before[runtime] for name in view.possible}
+        now = {name for view in after[runtime] for name in view.possible}
+        assert now <= may & set(chosen) or changed.get("DEV") == "CPU", runtime
 
 
 def test_without_uuids_numbers_in_pci_order_do() -> None:
     devices = [dict(device) | {"ids": [device["id"]]} for device in nodes.h100s(3)]
-    changes = confine({"devices": devices}, [devices[2], devices[0]], {})
+    changes = confine(nodes.report(devices), [devices[2], devices[0]], {})
     assert changes["CUDA_VISIBLE_DEVICES"] == "2,0"
     assert changes["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
@@ -259,20 +253,20 @@ def test_partitions_of_one_unique_id_are_told_apart_by_number() -> None:
         card | {"id": f"kfd:{n}", "ids": [f"kfd:{n}", card["ids"][1]], "parent": card["id"]}
         for n in range(2)
     ]
-    changes = confine({"devices": [card, *parts]}, [parts[1]], {})
+    changes = confine(nodes.report([card, *parts]), [parts[1]], {})
     assert changes["ROCR_VISIBLE_DEVICES"] == "1"
 
 
 def test_tiles_hidden_before_stay_hidden() -> None:
     tiled = [nodes.intel(slot, code="0bd5", extra={"tiles": 2}) for slot in (1, 2)]
     environ = {"ZE_AFFINITY_MASK": "1,3"}
-    assert confine({"devices": tiled}, [tiled[0]], environ)["ZE_AFFINITY_MASK"] == "1"
+    assert confine(nodes.report(tiled), [tiled[0]], environ)["ZE_AFFINITY_MASK"] == "1"
     environ = {"ZE_AFFINITY_MASK": "0.1,1", "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}
-    assert confine({"devices": tiled}, tiled, environ)["ZE_AFFINITY_MASK"] == "0.1,1"
+    assert confine(nodes.report(tiled), tiled, environ)["ZE_AFFINITY_MASK"] == "0.1,1"
 
 
 def test_dev_keeps_what_it_said() -> None:
-    document = {"devices": FOUR}
+    document = nodes.report(FOUR)
     assert confine(document, FOUR[1:2], {})["DEV"] == ":1+NV"
     changes = confine(document, FOUR[1:3], {"DEV": "NVK:0,1,2+NV:NVCC"})
     assert changes["DEV"] == "NVK:1,2+NV:NVCC"
@@ -281,10 +275,10 @@ def test_dev_keeps_what_it_said() -> None:
 
 
 def test_dev_hides_the_backend_without_a_device() -> None:
-    document = {"devices": [*FOUR, *AMD]}
+    document = nodes.report([*FOUR, *AMD])
     assert confine(document, FOUR[1:2], {})["DEV"] == ":1+NV;:3+AMD"
     assert confine(document, AMD[2:], {})["DEV"] == ":2+AMD;:4+NV"
-    assert confine({"devices": NODE}, INTEL, {})["DEV"] == ":3+"
+    assert confine(nodes.report(NODE), INTEL, {})["DEV"] == ":3+"
 
 
 @pytest.mark.parametrize(
@@ -301,7 +295,7 @@ def test_tinygrad_has_a_variable_for_each_generation(
     version: str | None, expected: dict[str, str]
 ) -> None:
     versions = {"tinygrad": version} if version else None
-    changes = confine({"devices": FOUR}, FOUR[1:2], {}, versions=versions)
+    changes = confine(nodes.report(FOUR), FOUR[1:2], {}, versions=versions)
     names = ("DEV", "VISIBLE_DEVICES", "HCQ_VISIBLE_DEVICES")
     assert {name: changes[name] for name in names if name in changes} == expected
     after = see(FOUR, {k: v for k, v in changes.items() if v is not None}, versions=versions)
@@ -309,18 +303,18 @@ def test_tinygrad_has_a_variable_for_each_generation(
 
 
 def test_old_tinygrad_counts_cards_that_rocr_hides() -> None:
-    changes = confine({"devices": AMD}, AMD[2:], {"ROCR_VISIBLE_DEVICES": "1,2"})
+    changes = confine(nodes.report(AMD), AMD[2:], {"ROCR_VISIBLE_DEVICES": "1,2"})
     assert (changes["HIP_VISIBLE_DEVICES"], changes["VISIBLE_DEVICES"]) == ("0", "2")
 
 
-def test_a_device_chosen_by_one_consumer_stays_hidden_from_another() -> None:
-    changes = confine({"devices": FOUR}, FOUR[:2], {"CUDA_VISIBLE_DEVICES": "1"})
+def test_a_device_chosen_by_one_runtime_stays_hidden_from_another() -> None:
+    changes = confine(nodes.report(FOUR), FOUR[:2], {"CUDA_VISIBLE_DEVICES": "1"})
     assert changes["CUDA_VISIBLE_DEVICES"] == nodes.UUIDS[1]
-    changes = confine({"devices": AMD}, AMD[:2], {"GPU_DEVICE_ORDINAL": "1"})
+    changes = confine(nodes.report(AMD), AMD[:2], {"GPU_DEVICE_ORDINAL": "1"})
     assert (changes["HIP_VISIBLE_DEVICES"], changes["GPU_DEVICE_ORDINAL"]) == ("0,1", "1")
 
 
 def test_cudas_variable_is_renewed_on_a_node_of_amd_alone() -> None:
-    changes = confine({"devices": AMD}, AMD[1:], {"CUDA_VISIBLE_DEVICES": "1,2"})
+    changes = confine(nodes.report(AMD), AMD[1:], {"CUDA_VISIBLE_DEVICES": "1,2"})
     assert changes["CUDA_VISIBLE_DEVICES"] == changes["HIP_VISIBLE_DEVICES"] == "0,1"
-    assert "CUDA_VISIBLE_DEVICES" not in confine({"devices": AMD}, AMD, {})
+    assert "CUDA_VISIBLE_DEVICES" not in confine(nodes.report(AMD), AMD, {})

@@ -18,6 +18,40 @@ UUIDS = [
 ]
 
 
+_UNKNOWN = ("vendor", "name", "arch", "units", "pci", "driver", "power_state", "parent")
+_EMPTY_MEMORY: dict[str, Any] = {"kind": None, "total": None, "free": None, "usable": None}
+
+
+def whole(device: Device) -> Device:
+    """Return a device with every key that a report's devices have, null where nothing is said."""
+    return {
+        **dict.fromkeys((*_UNKNOWN, "bandwidth", "fp32", "fp16", "int8")),
+        **{part: [] for part in ("ids", "peaks", "backends", "links", "seen_by")},
+        **{part: {} for part in ("visibility", "unknown", "sources", "others")},
+        "chip": {"id": None, "by": None, "confidence": None, "candidates": []},
+        **device,
+        "memory": {**_EMPTY_MEMORY, "parts": {}, **device.get("memory", {})},
+    }
+
+
+def report(devices: list[Device], primary: str | None = None) -> dict[str, Any]:
+    """Return a report's document that has these devices."""
+    return {
+        "schema": 1,
+        "probe_core": "1.0.0",
+        "chipdb": None,
+        "node": {"os": "linux", "kernel": None, "arch": "x86_64", "model": None}
+        | {"memory": dict.fromkeys(("total", "available", "limit"))},
+        "primary": primary or (devices[0]["id"] if devices else None),
+        "devices": devices,
+        "outcomes": [],
+        "decisions": [],
+        "fallback": None,
+        "findings": [],
+        "timings_ms": {},
+    }
+
+
 def pci(slot: int) -> str:
     return f"pci:0000:{slot:02x}:00.0"
 
@@ -33,7 +67,7 @@ def nvidia(slot: int, *, name: str = "NVIDIA H100 80GB HBM3", **more: Any) -> De
         "parent": None,
         "memory": {"kind": "dedicated", "total": 80 << 30, "free": 79 << 30},
     }
-    return device | more
+    return whole(device | more)
 
 
 def h100s(count: int = 8) -> list[Device]:
@@ -42,7 +76,7 @@ def h100s(count: int = 8) -> list[Device]:
 
 def mig(parent: Device, number: int, gi: int, ci: int = 0) -> Device:
     uuid = f"MIG-{number:08x}-0000-5000-8000-{gi:06x}{ci:06x}"
-    return {
+    device: Device = {
         "id": f"uuid:{uuid}",
         "ids": [f"uuid:{uuid}"],
         "kind": "gpu",
@@ -52,6 +86,7 @@ def mig(parent: Device, number: int, gi: int, ci: int = 0) -> Device:
         "driver": parent["driver"],
         "extra": {"gpu_instance": gi, "compute_instance": ci},
     }
+    return whole(device)
 
 
 def amd(slot: int, unique: int | None = None, kfd: int | None = None, **more: Any) -> Device:
@@ -67,7 +102,7 @@ def amd(slot: int, unique: int | None = None, kfd: int | None = None, **more: An
         "memory": {"kind": "dedicated"},
         "node_index": {} if kfd is None else {"kfd": kfd},
     }
-    return device | more
+    return whole(device | more)
 
 
 def intel(slot: int, *, name: str = "Intel Arc B580", code: str = "e20b", **more: Any) -> Device:
@@ -81,7 +116,7 @@ def intel(slot: int, *, name: str = "Intel Arc B580", code: str = "e20b", **more
         "driver": {"name": "xe"},
         "memory": {"kind": "dedicated"},
     }
-    return device | more
+    return whole(device | more)
 
 
 def slots(ids: list[str]) -> list[int]:

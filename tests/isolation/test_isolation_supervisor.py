@@ -1,4 +1,4 @@
-"""The keeper of a prober: what becomes of both when one of them is hurt, or cannot be made."""
+"""The supervisor of a prober: what becomes of both when one of them is hurt, or cannot be made."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from probe_core.isolation.run import Run
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are keepers on Linux alone")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="there are supervisors on Linux alone"
+)
 Hook = Callable[..., Run]
-ONE = '{"ids": ["x:1"], "kind": "npu"}'
+DEVICE = '{"ids": ["x:1"], "kind": "npu"}'
 
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Callable[[], list[int]]:
-    """Read the process ids that a prober wrote: its keeper's and its own."""
-    return lambda: [int(word) for word in (tmp_path / "pids").read_text().split()]
+    """Read the process ids that a prober wrote: its supervisor's and its own."""
+    return lambda: [int(pid) for pid in (tmp_path / "pids").read_text().split()]
 
 
 def noting(tmp_path: Path, then: str) -> str:
     place = str(tmp_path / "pids")
-    # Where no keeper could be made, its place is the test's own.
+    # Where no supervisor could be made, its place is the test's own.
     check = "assert 'isolation.start' in open(f'/proc/{os.getppid()}/cmdline').read()\n"
     return f"{check}open({place!r}, 'w').write(f'{{os.getppid()}} {{os.getpid()}}')\n{then}"
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """A zombie is for whoever inherits orphans on this machine to reap."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -40,25 +42,25 @@ def gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("by", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
-def test_a_killed_keeper_takes_its_prober_along(
+def test_a_killed_supervisor_takes_its_prober_along(
     run_hook: Hook, tmp_path: Path, pids: Callable[[], list[int]], by: str
 ) -> None:
-    then = f"import signal\nos.kill(os.getppid(), signal.{by})\nyield {ONE}\ntime.sleep(60)"
+    then = f"import signal\nos.kill(os.getppid(), signal.{by})\nyield {DEVICE}\ntime.sleep(60)"
     run = run_hook(noting(tmp_path, then), deadline_s=20.0)
     assert run.status == "crashed"
     assert not run.abandoned
-    assert all(map(gone, pids()))
+    assert all(map(has_ended, pids()))
 
 
-@pytest.mark.parametrize("then", ["time.sleep(60)", "return [ONE]"])
-def test_a_stopped_keeper_goes_on(
+@pytest.mark.parametrize("then", ["time.sleep(60)", "return [DEVICE]"])
+def test_a_stopped_supervisor_goes_on(
     run_hook: Hook, tmp_path: Path, pids: Callable[[], list[int]], then: str
 ) -> None:
-    stop = f"import signal\nos.kill(os.getppid(), signal.SIGSTOP)\n{then.replace('ONE', ONE)}"
+    stop = f"import signal\nos.kill(os.getppid(), signal.SIGSTOP)\n{then.replace('DEVICE', DEVICE)}"
     run = run_hook(noting(tmp_path, stop), deadline_s=1.0)
     assert run.status == ("timeout" if "sleep" in then else "ok")
     assert not run.abandoned
-    assert all(map(gone, pids()))
+    assert all(map(has_ended, pids()))
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ NO_FORK = (
 )
 
 
-def test_without_room_for_a_keeper_the_prober_runs(
+def test_without_room_for_a_supervisor_the_prober_runs(
     run_source: Hook, started_with: Callable[[str], None], tmp_path: Path
 ) -> None:
     started_with(NO_FORK)
@@ -89,13 +91,13 @@ def test_without_room_for_a_keeper_the_prober_runs(
         "    term = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
         "    leads = os.getsid(0) == os.getpid()\n"
         "    first = open('/proc/self/oom_score_adj').read().strip()\n"
-        f"    return [{ONE[:-1]}, 'extra': {{'leads': leads, 'term': term, 'first': first}}}}]"
+        f"    return [{DEVICE[:-1]}, 'extra': {{'leads': leads, 'term': term, 'first': first}}}}]"
     )
     assert run.status == "ok", run.stderr_tail()
     assert run.sightings[0]["extra"] == {"leads": True, "term": True, "first": "1000"}
 
 
-def test_without_a_keeper_a_hanging_prober_is_killed(
+def test_without_a_supervisor_a_hanging_prober_is_killed(
     run_hook: Hook, started_with: Callable[[str], None], tmp_path: Path
 ) -> None:
     started_with(NO_FORK)
@@ -108,19 +110,19 @@ def test_without_a_keeper_a_hanging_prober_is_killed(
     """
     run = run_hook(body, deadline_s=2.0)
     assert (run.status, run.abandoned) == ("timeout", False)
-    assert gone(int(Path(place).read_text()))
+    assert has_ended(int(Path(place).read_text()))
 
 
 @pytest.mark.parametrize(
     "line", ["import sys; sys.modules['_ctypes'] = None", "import os; del os.pidfd_open"]
 )
-@pytest.mark.parametrize("then", ["return [ONE]", "os._exit(3)", "os.abort()", "time.sleep(60)"])
+@pytest.mark.parametrize("then", ["return [DEVICE]", "os._exit(3)", "os.abort()", "time.sleep(60)"])
 def test_older_kernels_and_smaller_builds(
     run_hook: Hook, started_with: Callable[[str], None], line: str, then: str
 ) -> None:
     started_with(line)
-    run = run_hook(then.replace("ONE", ONE), deadline_s=2.0 if "sleep" in then else 20.0)
-    ends = {"return [ONE]": "ok", "time.sleep(60)": "timeout"}
+    run = run_hook(then.replace("DEVICE", DEVICE), deadline_s=2.0 if "sleep" in then else 20.0)
+    ends = {"return [DEVICE]": "ok", "time.sleep(60)": "timeout"}
     assert run.status == ends.get(then, "crashed")
     if then == "os._exit(3)":
         assert run.reason == "it exited with status 3 before it had answered"
@@ -132,7 +134,7 @@ def test_orphans_that_end_early_are_no_trouble(run_hook: Hook) -> None:
     run = run_hook(
         "for _ in range(20):\n"
         "    if os.fork() == 0:\n        os.fork() or time.sleep(0.01)\n        os._exit(0)\n"
-        f"time.sleep(0.1)\nreturn [{ONE}]"
+        f"time.sleep(0.1)\nreturn [{DEVICE}]"
     )
     assert run.status == "ok"
 

@@ -1,9 +1,9 @@
 """The process between the host and a prober: it leaves nothing that the prober started.
 
-It inherits orphans, so that whatever descends from the prober is found here: also what left the
-group and the session, cleared its environment and forked twice. It ends all of that when the prober
-ends, when the host asks with SIGTERM, and when the host's end of the request pipe closes because
-the host was killed. Should it be killed itself, the kernel kills the prober's group.
+It is a subreaper, see prctl(2), so whatever descends from the prober becomes its child: also what
+left the group and the session, cleared its environment and forked twice. It ends all of that when
+the prober ends, when the host asks with SIGTERM, and when the host's end of the request pipe closes
+because the host was killed. Should it be killed itself, the kernel kills the prober's group.
 """
 
 from __future__ import annotations
@@ -20,55 +20,67 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["keep"]
+__all__ = ["supervise"]
 
 _REQUEST = 0
-_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
+
 _TICK_MS = 20
-"""Time between two looks where the kernel has no descriptor that tells the end of a process."""
+"""Time between two looks where the kernel has no descriptor that tells the end of a process.
+
+That is before Linux 5.3. The prober's answer does not wait for it, only its end does.
+"""
 
 _DYING_MS = 50
+"""Time that a killed prober has before its descendants are looked for: usually it has none."""
+
 _PAUSES_S = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128)
+"""Times between two looks at /proc for descendants; the last one repeats.
+
+The first are short because the host waits 0.3 s, the last is long because a process that is stuck
+in the kernel may take for ever.
+"""
 
 
-def keep(prober: int, asked: int, ready_r: int, ready_w: int) -> None:
-    """Wait for the end of the prober, end the rest, and leave as the prober did.
+def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
+    """Wait for the end of the prober, end what it leaves, and exit as the prober did.
 
-    `asked` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits, so what it
-    need not wait for comes behind it, also the import of what is needed then.
+    `stop` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits, so what it
+    need not wait for comes after it, also the import of what is needed then.
     """
     try:
         os.setpgid(prober, prober)
-        _inherit_orphans()
+        _become_subreaper()
         go_first(prober)
-        _let_it_run(prober, ready_r, ready_w)
+        _release(prober, ready_r, ready_w)
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)  # the prober's alone: their end tells that it closed them
+        os.dup2(null, 1)  # the prober's alone: their end tells the host that it closed them
         os.dup2(null, 2)
-        _watch(prober, asked)
-    except OSError:  # the prober is gone already
+        _watch(prober, stop)
+    except OSError:  # the prober has ended already
         pass
     finally:
-        _leave(_end_all(prober))
+        _exit_as(_end_all(prober))
 
 
-def _inherit_orphans() -> None:
+def _become_subreaper() -> None:
     """Be the parent of all descendants whose own parent has ended."""
     try:
         import _ctypes  # a quarter of the time that ctypes takes
 
-        here = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # what this process has loaded
-        prctl = _ctypes.dlsym(here, "prctl")
+        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this process itself
+        prctl = _ctypes.dlsym(loaded, "prctl")
         _ctypes.call_cdeclfunction(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-    except (ImportError, OSError, AttributeError):  # a Python without it: the host finds the rest
+    except (ImportError, OSError, AttributeError):  # a Python without it: the host ends leftovers
         pass
 
 
-def _let_it_run(prober: int, ready_r: int, ready_w: int) -> None:
-    """Have the kernel kill the prober's group when this process is killed: its pipe then ends.
+def _release(prober: int, ready_r: int, ready_w: int) -> None:
+    """Let the prober run, and have the kernel kill its group when this process is killed.
 
+    The end of a pipe whose only writer died raises a signal of choice, see F_SETSIG in fcntl(2).
     The settings are the pipe's, whose end the prober holds too, so it need not make them. They come
-    behind the byte, which would kill as well.
+    after the byte, which would kill as well.
     """
     import fcntl
 
@@ -77,32 +89,32 @@ def _let_it_run(prober: int, ready_r: int, ready_w: int) -> None:
         fcntl.fcntl(ready_r, fcntl.F_SETOWN, -prober)
         fcntl.fcntl(ready_r, fcntl.F_SETSIG, _signal.SIGKILL)
         fcntl.fcntl(ready_r, fcntl.F_SETFL, fcntl.fcntl(ready_r, fcntl.F_GETFL) | fcntl.FASYNC)
-    except OSError:  # a kernel in name only: the host finds the prober by its session
+    except OSError:  # a kernel that lacks F_SETSIG: the host finds the prober by its session
         pass
 
 
-def _watch(prober: int, asked: int) -> None:
+def _watch(prober: int, stop: int) -> None:
     """Wait until the prober has ended, or must end."""
     import select
 
-    poller = _end_of(prober)
+    poller = _poll_end_of(prober)
     timeout = None if poller else _TICK_MS
     poller = poller or select.poll()
-    poller.register(asked, select.POLLIN)
-    poller.register(_REQUEST, 0)  # its end is always told, and what it brings is the prober's
+    poller.register(stop, select.POLLIN)
+    poller.register(_REQUEST, 0)  # its end is always reported, and what it brings is the prober's
     # Not reaped yet: its number must stay the number of its group until that was killed.
     while not poller.poll(timeout):
         if os.waitid(os.P_PID, prober, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return
 
 
-def _end_of(prober: int) -> select.poll | None:
-    """Return what wakes at the prober's end; None before Linux 5.3."""
+def _poll_end_of(pid: int) -> select.poll | None:
+    """Return what wakes at the end of a process; None before Linux 5.3."""
     try:
         import select
 
         poller = select.poll()
-        poller.register(os.pidfd_open(prober), select.POLLIN)
+        poller.register(os.pidfd_open(pid), select.POLLIN)
     except (ImportError, AttributeError, OSError):
         return None
     return poller
@@ -116,16 +128,16 @@ def _end_all(prober: int) -> int:
             kill(prober, _signal.SIGKILL)
         except OSError:
             pass
-    if end := _end_of(prober):
-        end.poll(_DYING_MS)  # usually there is nothing else to wait for
+    if poller := _poll_end_of(prober):
+        poller.poll(_DYING_MS)
     pauses = iter(_PAUSES_S)
     while True:
         try:
-            pid, how = os.waitpid(-1, os.WNOHANG)
+            pid, ended_with = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return status
         if pid == prober:
-            status = how
+            status = ended_with
         elif pid == 0:
             _kill_children()
             sleep(next(pauses, _PAUSES_S[-1]))
@@ -144,7 +156,7 @@ def _kill_children() -> None:
             continue
 
 
-def _leave(status: int) -> None:
+def _exit_as(status: int) -> None:
     """End as the prober did, so that the host sees what it would have seen."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
@@ -157,4 +169,4 @@ def _leave(status: int) -> None:
             _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     finally:
-        os._exit(128 - code)
+        os._exit(128 - code)  # as a shell does, for a signal that did not end this process

@@ -1,11 +1,11 @@
 """Takes leases: all of the devices asked for or none, in turn with everybody else.
 
 One short lock, the *door*, is held while locks are tried, so that two requests never keep each
-other from a set that is free. Who waits stands in the kernel's queue for a second lock, one for
-each set of devices that would do, so that nobody stands behind a request that waits for something
-else. The head of a queue alone looks whether devices come free. If it needs several it keeps
-those that it has, so that it is not passed over for ever; but one head at a time (the *keeper*),
-so that two never hold what the other one needs.
+other from a set that is free. Who waits queues in the kernel for a second lock, one for each set
+of devices that would do, so that nobody queues behind a request that waits for something else.
+The head of a queue alone looks whether devices come free. If it needs several it keeps those that
+it has, so that it is not passed over for ever; but only one head at a time (the *collector*), so
+that two never hold what the other one needs.
 """
 
 from __future__ import annotations
@@ -14,29 +14,34 @@ import os
 from time import monotonic, sleep, time
 
 from probe_core.leasing.folder import Folder
-from probe_core.leasing.keys import Key, held_here, key_of
+from probe_core.leasing.keys import Key, key_of, outer_lease
 from probe_core.leasing.locks import POLL_S, drop, take, try_take
-from probe_core.leasing.record import own_record, read_records, write_record
+from probe_core.leasing.owners import own_record, read_owners, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
-    Device = Mapping[str, Any]
-    Choose = Callable[[Sequence[Device]], Sequence[Device] | None]
+    from probe_core.model.document import DeviceDoc
 
-__all__ = ["DOOR", "KEEPER", "Held", "Taker"]
+    Choose = Callable[[Sequence[DeviceDoc]], Sequence[DeviceDoc] | None]
 
-DOOR, KEEPER = ".door", ".keeper"
+__all__ = ["COLLECTOR", "DOOR", "Acquisition", "Leased"]
+
+DOOR, COLLECTOR = ".door", ".collector"
+
+_HIGH_DESCRIPTORS = (900, 200, 60)
+"""Numbers from which a command inherits the locks' files, the first that the limit on open files
+allows (1,024 by default on Linux, 256 on macOS). Scripts redirect descriptors up to 9 (POSIX sh,
+2.7 Redirection), and bash reads its script from 255."""
 
 
-class Held:
-    """Devices under lease: `devices` in the order given, and the open files that hold the locks."""
+class Leased:
+    """Leased devices: `devices` in the order chosen, and the open files that hold the locks."""
 
     __slots__ = ("devices", "files", "folder")
 
-    def __init__(self, devices: Sequence[Device], files: Sequence[int], folder: Folder) -> None:
+    def __init__(self, devices: Sequence[DeviceDoc], files: Sequence[int], folder: Folder) -> None:
         self.devices = list(devices)
         self.files = list(files)
         self.folder = folder
@@ -53,31 +58,34 @@ class Held:
         self.put_back()
         self.folder.close()
 
-    def hand_on(self) -> None:
-        """Make the locks outlive ``execve``, under numbers that a script's own files do not use."""
-        self.files = [_moved(handle) for handle in (*self.files, self.folder.fd)]
+    def keep_on_exec(self) -> None:
+        """Make the locks outlive ``execve``, under numbers that a script's own files do not use.
+
+        The folder's file goes with them: its shared lock keeps systemd-tmpfiles away.
+        """
+        self.files = [_inheritable(handle) for handle in (*self.files, self.folder.fd)]
         self.folder.fd = -1
 
 
-def _moved(handle: int) -> int:
+def _inheritable(handle: int) -> int:
     import fcntl
 
-    for least in (900, 200, 60):
+    for lowest in _HIGH_DESCRIPTORS:
         try:
-            moved = fcntl.fcntl(handle, fcntl.F_DUPFD, least)  # inherited, unlike the original
-        except OSError:  # more files than the process may open
+            duplicate = fcntl.fcntl(handle, fcntl.F_DUPFD, lowest)  # inherited, unlike `handle`
+        except OSError:  # beyond the limit on open files
             continue
         os.close(handle)
-        return moved
+        return duplicate
     os.set_inheritable(handle, True)
     return handle
 
 
-class Taker:
+class Acquisition:
     """One request for devices of a node, until it is met or given up.
 
-    `every` are the node's devices (partitions name their GPU among them), `command` what is told
-    to others, `share` whether others may use the devices too.
+    `installed` are the node's devices (partitions name their GPU among them), `command` what is
+    shown to others, `share` whether others may use the devices too.
     """
 
     __slots__ = ("_door", "_files", "command", "folder", "keys", "share")
@@ -85,8 +93,8 @@ class Taker:
     def __init__(
         self,
         folder: Folder,
-        wanted: Sequence[Device],
-        every: Sequence[Device],
+        devices: Sequence[DeviceDoc],
+        installed: Sequence[DeviceDoc],
         environ: Mapping[str, str],
         *,
         share: bool = False,
@@ -95,32 +103,34 @@ class Taker:
         self.folder = folder
         self.share = share
         self.command = command
-        outer = held_here(environ)
-        self.keys: list[tuple[Device, Key]] = [(one, key_of(one, every, outer)) for one in wanted]
+        outer = outer_lease(environ)
+        self.keys: list[tuple[DeviceDoc, Key]] = [
+            (device, key_of(device, installed, outer)) for device in devices
+        ]
         self._files: dict[str, int] = {}
         self._door = folder.open(DOOR)
 
-    def attempt(self, choose: Choose) -> Held | None:
+    def attempt(self, choose: Choose) -> Leased | None:
         """Take what `choose` picks of the free devices, at once; None when it picks nothing."""
         take(self._door, deadline=None)
         try:
-            return self._chosen(choose, keep=False)
+            return self._take_chosen(choose, keep=False)
         finally:
             drop(self._door)
 
-    def wait(self, choose: Choose, deadline: float | None) -> Held | None:
-        """Stand in line, then take what `choose` picks; None when the deadline passed.
+    def wait(self, choose: Choose, deadline: float | None) -> Leased | None:
+        """Queue, then take what `choose` picks; None when the deadline passed.
 
         `deadline` is of `time.monotonic`; None waits for ever.
         """
         queue = self.folder.open(self.queue)
-        keeper = self.folder.open(KEEPER)
+        collector = self.folder.open(COLLECTOR)
         try:
             if not take(queue, deadline=deadline):
                 return None
-            return self._watch(choose, deadline, keeper)
+            return self._watch(choose, deadline, collector)
         finally:
-            os.close(keeper)
+            os.close(collector)
             os.close(queue)
 
     @property
@@ -128,54 +138,56 @@ class Taker:
         """Name of the queue of all requests that the same devices would do for."""
         from binascii import crc32
 
+        # Requests that compete get the same name; a collision of CRCs only makes two queues one.
         names = "\n".join(sorted(key.own for _, key in self.keys))
         return f".queue-{crc32(names.encode('ascii', 'replace')):08x}"
 
-    def _watch(self, choose: Choose, deadline: float | None, keeper: int) -> Held | None:
+    def _watch(self, choose: Choose, deadline: float | None, collector: int) -> Leased | None:
         keep = False
         while True:
-            keep = keep or try_take(keeper)
+            keep = keep or try_take(collector)
             take(self._door, deadline=None)
             try:
-                held = self._chosen(choose, keep=keep)
+                leased = self._take_chosen(choose, keep=keep)
             finally:
                 drop(self._door)
-            if held is not None:
-                return held
+            if leased is not None:
+                return leased
             if deadline is not None and monotonic() >= deadline:
                 return None
             sleep(POLL_S)
 
-    def _chosen(self, choose: Choose, *, keep: bool) -> Held | None:
+    def _take_chosen(self, choose: Choose, *, keep: bool) -> Leased | None:
         free = [(device, key) for device, key in self.keys if self._lock(key)]
-        picked = choose([device for device, _ in free])
-        if picked is None:
+        chosen = choose([device for device, _ in free])
+        if chosen is None:
             if not keep:
-                self._let_go([key for _, key in free])
+                self._unlock([key for _, key in free])
             return None
-        self._let_go([key for device, key in free if device not in picked])
-        mine = {id(device): key for device, key in free}
+        self._unlock([key for device, key in free if device not in chosen])
+        keys = {id(device): key for device, key in free}
         files = []
-        for device in picked:
-            files += self._sign(mine[id(device)])
-        return Held(picked, files, self.folder)
+        for device in chosen:
+            files += self._sign(keys[id(device)])
+        return Leased(chosen, files, self.folder)
 
     def _lock(self, key: Key) -> bool:
         """Lock a device and what it is a part of; both or none."""
         if key.own in self._files:
             return True
         if key.whole is not None and key.whole not in self._files:
-            whole = self._locked(key.whole, share=True)
+            whole = self._open_locked(key.whole, share=True)
             if whole < 0:
                 return False
             self._files[key.whole] = whole
-        own = self._locked(key.own, share=self.share)
+        own = self._open_locked(key.own, share=self.share)
         if own < 0:
             return False
         self._files[key.own] = own
         return True
 
-    def _locked(self, name: str, *, share: bool) -> int:
+    def _open_locked(self, name: str, *, share: bool) -> int:
+        """Return the open lock file of that name, locked; -1 while somebody else holds it."""
         while True:
             handle = self.folder.open(name)
             if not try_take(handle, share=share):
@@ -185,17 +197,19 @@ class Taker:
                 return handle
             os.close(handle)  # somebody tidied the folder between open and lock: again
 
-    def _let_go(self, keys: Sequence[Key]) -> None:
+    def _unlock(self, keys: Sequence[Key]) -> None:
         for key in keys:
             handle = self._files.pop(key.own, None)
             if handle is not None:
                 os.close(handle)
 
     def _sign(self, key: Key) -> list[int]:
+        """Write who leases the device into its lock file; return the files that hold the locks."""
         handle = self._files.pop(key.own)
-        others = [one for one in read_records(handle) if one.share and one.alive() is not False]
+        sharers = [owner for owner in read_owners(handle) if owner.share]
+        sharers = [owner for owner in sharers if owner.alive() is not False]
         record = own_record(self.command, share=self.share, now=time())
-        write_record(handle, record, others if self.share else ())
+        write_record(handle, record, sharers if self.share else ())
         if key.whole is None or key.whole not in self._files:
             return [handle]
         return [handle, os.dup(self._files[key.whole])]
@@ -207,6 +221,6 @@ class Taker:
         self._files = {}
 
     def close(self) -> None:
-        """Give back what was not handed out, and end the request. Can be called once."""
+        """Give back what was not chosen, and end the request. Can be called once."""
         self.give_up()
         os.close(self._door)

@@ -1,4 +1,4 @@
-"""What a holder writes into the lock file about itself: for people; the lock alone counts."""
+"""What an owner writes into the lock file about itself: for people; the lock alone counts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Holder", "own_record", "read_records", "write_record"]
+__all__ = ["Owner", "own_record", "read_owners", "write_record"]
 
 _LIMIT = 16384
+"""Bytes of a lock file that are read and written: some 50 sharers with the longest commands."""
 _COMMAND = 200
+"""Characters of a command: two lines of a terminal; more names no process better."""
 
 
-class Holder:
-    """One holder of a device, as it signed the lock file; every field may be unknown (None)."""
+class Owner:
+    """One owner of a device, as it signed the lock file; every field may be unknown (None)."""
 
     __slots__ = ("command", "pid", "pidns", "share", "since", "started", "uid")
 
@@ -36,7 +38,7 @@ class Holder:
         """What it runs: escaped, at most 200 characters."""
 
     def text(self) -> str:
-        """Return the holder as lines of a lock file."""
+        """Return the owner as lines of a lock file."""
         lines = [f"{name} {value}" for name, value in self._numbers() if value is not None]
         return "\n".join([*lines, f"share {int(self.share)}", f"command {self.command}"]) + "\n\n"
 
@@ -56,20 +58,20 @@ class Holder:
         return self.started is not None and _started(self.pid) == self.started
 
 
-def own_record(command: Sequence[str], *, share: bool, now: float) -> Holder:
-    """Return the record of this process, holding a lease for `command` since `now`."""
-    holder = Holder()
-    holder.pid, holder.uid, holder.since = os.getpid(), os.getuid(), round(now, 3)
-    holder.started, holder.pidns = _started(holder.pid), _pidns()
-    holder.share = share
-    said = " ".join(ascii(word)[1:-1] if word else "''" for word in command)
-    holder.command = said if len(said) <= _COMMAND else said[: _COMMAND - 3] + "..."
-    return holder
+def own_record(command: Sequence[str], *, share: bool, now: float) -> Owner:
+    """Return the record of this process, leasing for `command` since `now`."""
+    owner = Owner()
+    owner.pid, owner.uid, owner.since = os.getpid(), os.getuid(), round(now, 3)
+    owner.started, owner.pidns = _started(owner.pid), _pidns()
+    owner.share = share
+    text = " ".join(ascii(argument)[1:-1] if argument else "''" for argument in command)
+    owner.command = text if len(text) <= _COMMAND else text[: _COMMAND - 3] + "..."
+    return owner
 
 
-def write_record(handle: int, holder: Holder, others: Sequence[Holder] = ()) -> None:
+def write_record(handle: int, owner: Owner, sharers: Sequence[Owner] = ()) -> None:
     """Sign an open lock file; one that may not be written stays unsigned."""
-    text = "".join(one.text() for one in (*others, holder))
+    text = "".join(record.text() for record in (*sharers, owner))
     try:
         os.ftruncate(handle, 0)
         os.pwrite(handle, text.encode("ascii", "replace")[:_LIMIT], 0)
@@ -77,8 +79,8 @@ def write_record(handle: int, holder: Holder, others: Sequence[Holder] = ()) -> 
         return
 
 
-def read_records(handle: int) -> list[Holder]:
-    """Return what the holders wrote; text that is no record is passed over."""
+def read_owners(handle: int) -> list[Owner]:
+    """Return what the owners wrote; text that is no record is passed over."""
     try:
         text = os.pread(handle, _LIMIT, 0).decode("ascii", "replace")
     except OSError:
@@ -86,21 +88,21 @@ def read_records(handle: int) -> list[Holder]:
     return [_parse(block) for block in text.split("\n\n") if block.strip()]
 
 
-def _parse(block: str) -> Holder:
-    holder = Holder()
+def _parse(block: str) -> Owner:
+    owner = Owner()
     for line in block.split("\n"):
         name, _, value = line.partition(" ")
         if name == "command":
-            # another user may have written it: no control characters reach a terminal
-            holder.command = "".join(c if c.isprintable() else "?" for c in value[:_COMMAND])
+            # Another user may have written it: no control characters reach a terminal.
+            owner.command = "".join(c if c.isprintable() else "?" for c in value[:_COMMAND])
         elif name == "share":
-            holder.share = value == "1"
+            owner.share = value == "1"
         elif name == "since":
-            holder.since = _number(value)
+            owner.since = _number(value)
         elif name in ("pid", "started", "pidns", "uid"):
             number = _number(value)
-            setattr(holder, name, None if number is None else int(number))
-    return holder
+            setattr(owner, name, None if number is None else int(number))
+    return owner
 
 
 def _number(text: str) -> float | None:
@@ -108,22 +110,23 @@ def _number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if 0 <= value < 1e18 else None
+    return value if 0 <= value < 1e18 else None  # within 64 bits, so that JSON readers can hold it
 
 
 def _started(pid: int) -> int | None:
+    """Return when a process began, in clock ticks since boot (proc_pid_stat(5), field 22)."""
     try:
         handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        said = os.read(handle, 4096)
+        text = os.read(handle, 4096)
     except OSError:
         return None
     finally:
         os.close(handle)
     # The name in parentheses may hold blanks; the 20th field behind it is the start time.
-    fields = said.rpartition(b")")[2].split()
+    fields = text.rpartition(b")")[2].split()
     return int(fields[19]) if len(fields) > 19 else None
 
 

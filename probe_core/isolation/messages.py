@@ -1,0 +1,28 @@
+"""Types of what parent and child send each other.
+
+For type checkers alone: no module imports this while it runs, so that `typing` costs no child its
+start.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+__all__ = ["RequestMessage"]
+
+
+class RequestMessage(TypedDict):
+    """What the parent asks of a child, as marshal data behind eight digits that give its size."""
+
+    token: str
+    paths: list[str]
+    target: str
+    needs_site: bool
+    deadline_s: float
+    ends: float
+    active: bool
+    root: str
+    environ: dict[str, str]
+    os: str
+    arch: str
+    bus: list[Any]

@@ -1,0 +1,163 @@
+"""The report's JSON Schema, made from the tables of fields; no probe imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from probe_core.model.document import Json
+from probe_core.model.field import Field
+from probe_core.model.report_fields import REPORT
+from probe_core.model.runtimes import RUNTIMES
+from probe_core.model.statuses import STATUSES
+from probe_core.model.values import Choice, Flag, Items, Number, TableOf, Text, Value
+
+__all__ = ["schema", "sentence"]
+
+Schema = dict[str, Json]
+
+_UNITLESS = ("", "count", "number", "ordinal", "1 to 999")
+
+_TITLES = {
+    "node": "The machine itself.",
+    "node_memory": "The system's memory, in bytes.",
+    "device": "One physical device, or one partition of one.",
+    "chip": "Which chip of chipdb a device is, and how sure that is.",
+    "memory": "A device's memory, in bytes.",
+    "peak": "One theoretical peak; without all of its keys a number means nothing.",
+    "link": "One link to another device or to the host.",
+    "sight": "What one runtime shows of the device.",
+    "other": "What another prober reports for a field, and was not used.",
+    "outcome": "How one prober's run ended.",
+    "decision": "Whether one prober was run.",
+    "finding": "Something a person should know, with a cause and a fix.",
+}
+"""Shape of a part to what it is; also the order of the definitions."""
+
+
+def schema(report: Mapping[str, Field] = REPORT) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a report with these fields."""
+    parts: dict[str, Mapping[str, Field]] = {}
+    _collect(report, parts)
+    top = _table(report)
+    # Only here is a number a constant: it is what a reader looks at first.
+    top["properties"]["schema"] = {"const": 1, "description": report["schema"].doc}  # type: ignore[index, call-overload]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:probe-core:report:1",
+        "title": "A report of probe-core, schema 1",
+        "description": "What a compute node is. Fields are only ever added: readers must ignore"
+        " what they do not know. Unknown values are null, and a device's `unknown` gives the"
+        " reason. Bytes are bytes, clocks MHz, bandwidth bytes per second, peaks TFLOPS (TOPS for"
+        " integers).",
+        **top,
+        "$defs": {shape: _definition(shape, parts[shape]) for shape in _TITLES if shape in parts},
+    }
+
+
+def _collect(fields: Mapping[str, Field], parts: dict[str, Mapping[str, Field]]) -> None:
+    """Find every nested part, each once."""
+    for field in fields.values():
+        if field.fields is not None and field.shape and field.shape not in parts:
+            parts[field.shape] = field.fields
+            _collect(field.fields, parts)
+
+
+def _definition(shape: str, fields: Mapping[str, Field]) -> Schema:
+    definition = _table(fields) | {"description": _TITLES[shape]}
+    if shape == "outcome":
+        # Every end but a good one has a reason: a host shows it instead of guessing.
+        definition["if"] = {"properties": {"status": {"const": "ok"}}}
+        definition["else"] = {"properties": {"reason": {"type": "string"}}}
+        definition["properties"]["status"]["enum"] = list(STATUSES)  # type: ignore[index, call-overload]
+    return definition
+
+
+def _table(fields: Mapping[str, Field]) -> Schema:
+    table: Schema = {"type": "object"}
+    required: list[Json] = [
+        name for name, field in fields.items() if field.always and not field.added
+    ]
+    if required:
+        table["required"] = required
+    table["properties"] = {name: _property(field) for name, field in fields.items()}
+    return table
+
+
+def _property(field: Field) -> Schema:
+    described: Schema = {"description": sentence(field)}
+    if field.single and field.shape:
+        return {"$ref": f"#/$defs/{field.shape}"} | described
+    described |= _value(field.value, field.shape)
+    if field.shape == "sight":
+        # Not an enum: a newer core may know more runtimes.
+        described["propertyNames"] = {"examples": [*RUNTIMES]}
+    if field.single and field.fields:
+        described["properties"] = {name: _property(item) for name, item in field.fields.items()}
+    return _or_null(described) if field.nullable else described
+
+
+def sentence(field: Field) -> str:
+    """Return what the field means, with the unit of a physical quantity."""
+    if field.unit in _UNITLESS or field.unit in field.doc:
+        return field.doc
+    return f"{field.doc}, in {field.unit}"
+
+
+def _or_null(described: Schema) -> Schema:
+    described["type"] = [described["type"], "null"]
+    if isinstance(described.get("enum"), list):
+        described["enum"] = [*described["enum"], None]  # type: ignore[misc]
+    return described
+
+
+def _value(value: Value, shape: str = "") -> Schema:
+    """Return the schema of one kind of value; `shape` names the part that its items are."""
+    if isinstance(value, Choice):
+        return {"type": "string", "enum": list(value.choices)}
+    if isinstance(value, Text):
+        return _text(value)
+    if isinstance(value, Flag):
+        return {"type": "boolean"}
+    if isinstance(value, Number):
+        return _number(value)
+    if isinstance(value, Items):
+        return _array(value, shape)
+    if isinstance(value, TableOf):
+        inner = value.value
+        is_part = bool(shape) and not isinstance(inner, Items)
+        return {
+            "type": "object",
+            "additionalProperties": _ref(shape) if is_part else _value(inner, shape),
+        }
+    return {"type": "object"} if value.single else {}
+
+
+def _ref(shape: str) -> Schema:
+    return {"$ref": f"#/$defs/{shape}"}
+
+
+def _array(value: Items, shape: str) -> Schema:
+    array: Schema = {"type": "array", "items": _ref(shape) if shape else _value(value.item)}
+    if value.least:
+        array["minItems"] = value.least
+    return array
+
+
+def _text(value: Text) -> Schema:
+    schema: Schema = {"type": "string"}
+    if value.least:
+        schema["minLength"] = value.least
+    if value.pattern:
+        schema["pattern"] = value.pattern
+    return schema
+
+
+def _number(value: Number) -> Schema:
+    """Return the bounds that readers may rely on.
+
+    They are wider than those of what a prober may report: a figure may come from elsewhere.
+    """
+    if value.whole:
+        return {"type": "integer", "minimum": 1 if value.low == 1 else 0}
+    bound = "exclusiveMinimum" if value.low > 0 else "minimum"
+    return {"type": "number", bound: 0}

@@ -1,0 +1,101 @@
+"""The files that the core's own probers read, in the form of a plugin's manifest (`records`).
+
+`probe record` keeps them of every machine, with those that the installed plugins declare.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.registry.document import Records
+
+__all__ = ["RECORDS"]
+
+_CPU = "/sys/devices/system/cpu"
+_TREE = "/sys/firmware/devicetree/base"
+
+RECORDS: dict[str, Records] = {
+    "node": {
+        "files": [
+            "/proc/meminfo",
+            "/proc/sys/kernel/osrelease",
+            "/proc/sys/kernel/arch",
+            "/sys/class/dmi/id/product_name",
+            f"{_TREE}/compatible",
+            f"{_TREE}/model",
+            "/proc/device-tree/compatible",
+            "/proc/device-tree/model",
+        ],
+        "cgroup": [
+            "memory.max",
+            "memory.current",
+            "memory.stat",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+        ],
+    },
+    "cpu": {
+        "files": [
+            "/proc/cpuinfo",
+            f"{_CPU}/online",
+            f"{_CPU}/cpu#/node#",
+            f"{_CPU}/cpu#/topology/package_cpus_list",
+            f"{_CPU}/cpu#/topology/core_siblings_list",
+            f"{_CPU}/cpu#/topology/core_cpus_list",
+            f"{_CPU}/cpu#/topology/thread_siblings_list",
+            f"{_CPU}/cpu#/cpufreq/cpuinfo_max_freq",
+            f"{_CPU}/cpu#/cpufreq/base_frequency",
+            "/sys/devices/cpu_core/cpus",
+            "/sys/devices/cpu_atom/cpus",
+            "/sys/devices/cpu_lowpower/cpus",
+        ],
+        "masks": {"/proc/cpuinfo": "cpuinfo"},
+    },
+    "bus": {
+        "files": [
+            "/sys/class/drm/card#/dev",
+            "/sys/class/drm/card#/device",
+            "/sys/class/drm/renderD#/dev",
+            "/sys/class/drm/renderD#/device",
+            "/sys/class/accel/accel#/dev",
+            "/sys/class/accel/accel#/device",
+        ],
+        "pci": [
+            {
+                # What the kernel read when it found the device: pci-sysfs.c answers from memory.
+                "asleep": True,
+                "files": [
+                    "class",
+                    "vendor",
+                    "device",
+                    "subsystem_vendor",
+                    "subsystem_device",
+                    "revision",
+                    "numa_node",
+                    "power/runtime_status",
+                    "driver",
+                    "physfn",
+                ],
+            },
+            {
+                # These resume a sleeping device: since Linux 6.18, and stable releases such as
+                # 6.6.114, the kernel powers it up first ("PCI/sysfs: Ensure devices are powered
+                # for config reads").
+                "files": [
+                    "current_link_speed",
+                    "current_link_width",
+                    "max_link_speed",
+                    "max_link_width",
+                ],
+            },
+        ],
+        "platform": [
+            {
+                "asleep": True,
+                "files": ["of_node/compatible", "of_node/status", "driver", "power/runtime_status"],
+            }
+        ],
+        "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#"],
+    },
+}
+"""Name of a built-in prober, or "node", to what it reads."""

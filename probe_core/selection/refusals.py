@@ -1,0 +1,183 @@
+"""Why a request cannot be met, and what would work instead: the errors of `select` and `lease`."""
+
+from __future__ import annotations
+
+from probe_core.selection.candidates import free_memory
+from probe_core.selection.errors import SelectionError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from probe_core.model.document import DeviceDoc, LeaseDoc, VisibilityDoc
+    from probe_core.selection.candidates import Candidates
+
+__all__ = ["Refusals"]
+
+_SHOWN_DEVICES = 8
+"""Devices that a message lists: the largest common server; `SelectionError` has them all."""
+
+_SHOWN_NUMBERS = 16
+"""Numbers that a message lists: those of the largest server with GPUs (16, DGX-2)."""
+
+_NO_ACCELERATOR = "this node has no accelerator"
+_ELSEWHERE = "run it on the CPU, or on another node"
+
+# By the variable of an entry's `settled_by`.
+_SETTLE = {"CUDA_DEVICE_ORDER": "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name devices by UUID"}
+
+
+class Refusals:
+    """Makes the errors of one request, in words; `choice` is what it could choose from."""
+
+    __slots__ = ("choice", "request")
+
+    def __init__(self, request: str, choice: Candidates) -> None:
+        self.request = request
+        self.choice = choice
+
+    def error(
+        self,
+        unmet: str,
+        code: str,
+        fix: str | None = None,
+        *,
+        device: str | None = None,
+        variable: str | None = None,
+        leases: Sequence[LeaseDoc] = (),
+    ) -> SelectionError:
+        """Return the error, with everything that is visible and hidden in its message."""
+        hidden = {name: entry["reason"] or "" for name, entry in self.choice.not_visible().items()}
+        lines = [
+            f"asked for {self.request}: {unmet}",
+            f"visible to {self.choice.runtime}: {_listed(self.choice.visible)}",
+        ]
+        if hidden:
+            shown = [f"{name} ({reason})" for name, reason in hidden.items()]
+            lines.append(f"hidden: {'; '.join(shown[:_SHOWN_DEVICES])}")
+        if fix:
+            lines.append(f"what would work: {fix}")
+        return SelectionError(
+            "\n".join(lines),
+            code=code,
+            asked=self.request,
+            unmet=unmet,
+            runtime=self.choice.runtime,
+            visible=[shown_device["id"] for shown_device in self.choice.visible],
+            hidden=hidden,
+            fix=fix,
+            device=device,
+            variable=variable,
+            leases=leases,
+        )
+
+    def syntax(self, unmet: str) -> SelectionError:
+        """Return the error of a list that cannot be read."""
+        return self.error(unmet, "syntax", self.numbers())
+
+    def unknown(self, unmet: str) -> SelectionError:
+        """Return the error of a name or number that no device has."""
+        return self.error(unmet, "unknown", self.numbers())
+
+    def not_shown(self, entry: str, device: str) -> SelectionError:
+        """Return the error of a named device that is hidden, or may be."""
+        is_hidden = device in self.choice.hidden
+        view = self.choice.not_visible()[device]
+        return self.error(
+            f"{entry!a}{' is hidden' if is_hidden else ''}: {view['reason']}",
+            "hidden" if is_hidden else "uncertain",
+            remedy([view]),
+            device=device,
+            variable=_variable([view]),
+        )
+
+    def unordered(self, number: str) -> SelectionError:
+        """Return the error of a number that only the driver can tell the device of."""
+        views = [*self.choice.uncertain.values(), *self.choice.unordered.values()]
+        reason = views[0]["reason"] or "the order is known to the driver alone"
+        return self.error(
+            f"which device is number {number} is not known: {reason}",
+            "uncertain",
+            remedy(views) or "name devices by id",
+            variable=_variable(views),
+        )
+
+    def too_few(self, usable: Sequence[DeviceDoc], count: int, least: int | None) -> SelectionError:
+        """Return the error of `count` devices with `least` bytes free, where `usable` are had."""
+        choice, hidden = self.choice, self.choice.not_visible().values()
+        if not choice.accelerators:
+            return self.error(_NO_ACCELERATOR, "too-few", _ELSEWHERE)
+        if least is not None and len(choice.visible) >= count:
+            return self._too_little(usable, count)
+        fix = f"ask for {len(usable)}" if usable else remedy(hidden)
+        if usable and len(choice.accelerators) >= count and hidden:
+            fix = f"{fix}, or {remedy(hidden)}"
+        unmet = f"only {len(usable)} device{'s' * (len(usable) != 1)} can be had"
+        code = "too-few" if usable or choice.visible else "hidden"
+        return self.error(unmet, code, fix, variable=_variable(hidden))
+
+    def _too_little(self, usable: Sequence[DeviceDoc], count: int) -> SelectionError:
+        from probe_core.model.sizes import format_size
+
+        amounts = sorted((free_memory(device) or 0 for device in self.choice.visible), reverse=True)
+        # What the device that would be the last one taken has: all the others have more.
+        smallest = amounts[count - 1]
+        return self.error(
+            f"only {len(usable)} of the visible devices have that much memory free",
+            "memory",
+            f"ask for {format_size(smallest)} each" if smallest else None,
+        )
+
+    def none_usable(self, least: int | None) -> SelectionError:
+        """Return the error of a request for any device where there is none."""
+        hidden = self.choice.not_visible().values()
+        if self.choice.visible or not hidden:
+            return self.too_few([], 1, least)
+        return self.error(
+            "no device is visible", "hidden", remedy(hidden), variable=_variable(hidden)
+        )
+
+    def lacks_memory(self, device: DeviceDoc, least: int) -> SelectionError:
+        """Return the error of a named device that has less than `least` bytes free."""
+        from probe_core.model.sizes import format_size
+
+        free = free_memory(device)
+        amount = "an unknown amount" if free is None else format_size(free)
+        roomy = [other for other in self.choice.visible if (free_memory(other) or 0) >= least]
+        return self.error(
+            f"{device['id']} has {amount} free",
+            "memory",
+            f"{roomy[0]['id']} has enough" if roomy else None,
+            device=device["id"],
+        )
+
+    def numbers(self) -> str | None:
+        """Return the numbers that exist, or how to get at a device where there is none."""
+        numbers = sorted(self.choice.indexes.values()) or range(len(self.choice.visible))
+        if not numbers:
+            return remedy(self.choice.not_visible().values())
+        return "one of " + ", ".join(str(number) for number in numbers[:_SHOWN_NUMBERS])
+
+
+def remedy(entries: Iterable[VisibilityDoc]) -> str | None:
+    """Return how devices that are not surely shown could be had; None where nothing is known."""
+    views = list(entries)
+    for view in views:
+        if view.get("settled_by") in _SETTLE:
+            return _SETTLE[view["settled_by"]]
+    variable = _variable(views)
+    return f"change or unset {variable}" if variable else None
+
+
+def _variable(entries: Iterable[VisibilityDoc]) -> str | None:
+    return next((variable for view in entries if (variable := view.get("variable"))), None)
+
+
+def _listed(devices: Sequence[DeviceDoc]) -> str:
+    shown = [f"{at}: {_named(device)}" for at, device in enumerate(devices[:_SHOWN_DEVICES])]
+    unlisted = len(devices) - len(shown)
+    return ("; ".join(shown) or "nothing") + (f" and {unlisted} more" if unlisted else "")
+
+
+def _named(device: DeviceDoc) -> str:
+    return f"{device['name']} ({device['id']})" if device["name"] else device["id"]
