@@ -211,7 +211,7 @@ PEAK = by_name(
     )
 )
 
-_GTS = "gigatransfers per second"
+GTS = "gigatransfers per second"
 
 LINK = by_name(
     (
@@ -223,34 +223,52 @@ LINK = by_name(
         ),
         F("to", Text(), "What is at the other end of an NVLink: gpu, cpu or switch"),
         F("count", COUNT, "How many links go there", unit="count"),
-        # Of PCIe these are the slowest hop's between device and host: what data gets through. The
-        # device's own hop says little where a switch with a narrow uplink is above it.
-        F("width", COUNT, "Lanes in use now; of PCIe the slowest hop's to the host", unit="count"),
-        F("max_width", COUNT, "Lanes of that hop at most", unit="count"),
-        F("gts", Number(), "Speed of each lane of that hop now", unit=_GTS),
-        F("max_gts", Number(), "Speed of each lane of that hop at most", unit=_GTS),
-        F("generation", COUNT, "PCIe generation of that hop now", unit="number"),
+        F(
+            "width",
+            COUNT,
+            "Lanes in use now; of PCIe those of the slowest hop between device and host",
+            unit="count",
+        ),
+        F("max_width", COUNT, "Lanes at most, of the same hop", unit="count"),
+        F("gts", Number(), "Speed of each lane now, of the same hop", unit=GTS),
+        F("max_gts", Number(), "Speed of each lane at most, of the same hop", unit=GTS),
+        F("generation", COUNT, "PCIe generation now, of the same hop", unit="number"),
         F(
             "bandwidth",
             Number(),
-            "Data rate in one direction; of PCIe the slowest hop's to the host",
+            "Data rate in one direction; of PCIe the slowest hop's between device and host",
             unit="bytes per second",
         ),
-        F("local_width", COUNT, "Lanes in use now on the device's own PCIe hop", unit="count"),
-        F("local_max_width", COUNT, "Lanes of the device's own hop at most", unit="count"),
-        F("local_gts", Number(), "Speed of each lane of the own hop now", unit=_GTS),
-        F("local_max_gts", Number(), "Speed of each lane of the own hop at most", unit=_GTS),
-        F("local_generation", COUNT, "PCIe generation of the own hop now", unit="number"),
+        F(
+            "local_width",
+            COUNT,
+            "Lanes in use now on the device's own PCIe hop, to the bridge above it",
+            unit="count",
+        ),
+        F("local_max_width", COUNT, "Lanes at most, of the device's own hop", unit="count"),
+        F("local_gts", Number(), "Speed of each lane now, of the device's own hop", unit=GTS),
+        F(
+            "local_max_gts",
+            Number(),
+            "Speed of each lane at most, of the device's own hop",
+            unit=GTS,
+        ),
+        F(
+            "local_generation",
+            COUNT,
+            "PCIe generation now, of the device's own hop",
+            unit="number",
+        ),
         F(
             "local_bandwidth",
             Number(),
-            "Data rate of the own hop in one direction",
+            "Data rate in one direction, of the device's own hop",
             unit="bytes per second",
         ),
         F(
             "limited_by",
             Text(),
-            "PCI address of the bridge whose link is the slowest, where that is not the own hop",
+            "PCI address of the bridge whose link is the slowest, where it is not the device's own",
         ),
     )
 )

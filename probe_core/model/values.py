@@ -47,6 +47,10 @@ _BITS_64 = range(-(1 << 63), 1 << 64)
 """Whole numbers that other languages' JSON readers hold: signed or unsigned 64 bits."""
 
 
+UNBOUNDED = 1 << 63
+"""No bound of its own: what 64 bits hold."""
+
+
 class Rejected(ValueError):
     """A value that cannot be true; the message is the reason."""
 
@@ -156,7 +160,7 @@ class Number(Value):
 
     __slots__ = ("high", "low", "whole")
 
-    def __init__(self, low: float = 0, high: float = 1 << 63, *, whole: bool = False) -> None:
+    def __init__(self, low: float = 0, high: float = UNBOUNDED, *, whole: bool = False) -> None:
         self.low = low
         self.high = high
         self.whole = whole
@@ -165,7 +169,9 @@ class Number(Value):
     def noun(self) -> str:  # type: ignore[override]
         """The bounds, for the reference."""
         kind = "a whole number" if self.whole else "a number"
-        return f"{kind} from {self.low:g} to {self.high:g}"
+        if self.high >= UNBOUNDED:
+            return f"{kind}, {_figure(self.low)} or more"
+        return f"{kind} from {_figure(self.low)} to {_figure(self.high)}"
 
     def check(self, value: object) -> int | float:
         """Return the number. True is no number here: nobody who reports a count means it so."""
@@ -174,7 +180,7 @@ class Number(Value):
         if not self.low <= value <= self.high:
             # An integer of thousands of digits cannot be formatted as a float.
             text = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
-            raise Rejected(f"{text} is not between {self.low:.6g} and {self.high:.6g}")
+            raise Rejected(f"{text} is not between {_figure(self.low)} and {_figure(self.high)}")
         if self.whole and value != int(value):
             raise Rejected(f"expected a whole number, found {value}")
         return int(value) if self.whole else value
@@ -182,6 +188,23 @@ class Number(Value):
     def holds(self, value: object) -> bool:
         """Return whether it is a number."""
         return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _plural(noun: str) -> str:
+    """Return ``whole numbers from 1 to 9`` for ``a whole number from 1 to 9``."""
+    first, *words = noun.split(" ")
+    if first not in ("a", "an"):
+        return f"{noun}s" if not words else noun
+    ends = [at for at, word in enumerate(words) if word in ("from", "in", "of")] or [len(words)]
+    words[ends[0] - 1] = (
+        words[ends[0] - 1].rstrip(",") + "s" + "," * words[ends[0] - 1].endswith(",")
+    )
+    return " ".join(words)
+
+
+def _figure(bound: float) -> str:
+    """Return a bound as people read it: 1,000,000; rates of 10^15 stay short."""
+    return f"{int(bound):,}" if bound == int(bound) and bound < 1e14 else f"{bound:g}"
 
 
 class Items(Value):
@@ -197,7 +220,7 @@ class Items(Value):
     @property
     def noun(self) -> str:  # type: ignore[override]
         """What it is a list of."""
-        return f"a list of {self.item.noun.removeprefix('a ')}"
+        return f"a list of {_plural(self.item.noun)}"
 
     def check(self, value: object) -> list[Json]:
         """Return the list, every item checked."""
@@ -224,7 +247,7 @@ class TableOf(Value):
     @property
     def noun(self) -> str:  # type: ignore[override]
         """What it is a table of."""
-        return f"a table of {self.value.noun.removeprefix('a ')}"
+        return f"a table of {_plural(self.value.noun)}"
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the table without its nulls, every value checked."""

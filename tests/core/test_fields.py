@@ -64,8 +64,8 @@ def test_an_added_field_is_validated(wattage: Field) -> None:
     assert bad is not None
     assert (dict(good)["wattage"], problems) == (450, [])
     assert "wattage" not in bad
-    assert bad["unknown"] == {"wattage": "450000 is not between 1 and 5000"}
-    assert reasons == ["wattage: 450000 is not between 1 and 5000"]
+    assert bad["unknown"] == {"wattage": "450000 is not between 1 and 5,000"}
+    assert reasons == ["wattage: 450000 is not between 1 and 5,000"]
 
 
 def test_an_added_field_is_merged_with_its_source(wattage: Field) -> None:
@@ -106,7 +106,7 @@ def test_an_added_field_is_in_the_schema(wattage: Field) -> None:
 
 
 def test_an_added_field_is_in_the_reference(wattage: Field, regions: ModuleType) -> None:
-    row = "| `wattage` | a number from 1 to 5000 | What it draws at most, in watts |"
+    row = "| `wattage` | a number from 1 to 5,000 | What it draws at most, in watts |"
     assert row in regions.sighting().splitlines()
 
 
