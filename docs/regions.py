@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import sys
 import textwrap
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
-from typed import VIEWS
-
-from probe_core.model.field import Field
-from probe_core.model.fields import FIELDS
-from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
-from probe_core.model.report_fields import REPORT
-from probe_core.model.schema import sentence
+from blocks import class_text, file_of, function, table
+from regions_model import report, rooms, sighting, tables
+from regions_recording import kept, limits, masks, recordings
 
 __all__ = ["REGIONS"]
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    cells = [list(head), *map(list, rows)]
-    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells]
-    rule = " | ".join("---" for _ in cells[0])
-    return "\n".join(f"| {line} |" for line in (lines[0], rule, *lines[1:]))
 
 
 def settings() -> str:
@@ -45,7 +31,7 @@ def settings() -> str:
         for name, (kind, variable, meaning) in SETTINGS.items()
     ]
     rows.append(("`config`", "`--config`", f"`{FILE_VARIABLE}`", "path", "a TOML file of settings"))
-    return _table(("argument and key", "option", "variable", "kind", "meaning"), rows)
+    return table(("argument and key", "option", "variable", "kind", "meaning"), rows)
 
 
 def statuses() -> str:
@@ -56,19 +42,19 @@ def statuses() -> str:
         (f"`{status}`", meaning, "yes" if status in FAILURES else "no")
         for status, meaning in STATUSES.items()
     ]
-    return _table(("status", "meaning", "the prober's failure"), rows)
+    return table(("status", "meaning", "the prober's failure"), rows)
 
 
 def hooks() -> str:
     """Every hook with its exact signature."""
-    return "\n\n".join(_function(one) for one in source.functions("probe_core/hookspecs.py"))
+    return "\n\n".join(function(one) for one in source.functions("probe_core/hookspecs.py"))
 
 
 def author() -> str:
     """Everything a prober's author imports from `probe_core.api`."""
     path = "probe_core/api.py"
-    parts = [_function(one) for one in source.functions(path)]
-    return "\n\n".join([*parts, _class(path, "Unavailable"), _class(path, "Request")])
+    parts = [function(one) for one in source.functions(path)]
+    return "\n\n".join([*parts, class_text(path, "Unavailable"), class_text(path, "Request")])
 
 
 def calls() -> str:
@@ -79,73 +65,15 @@ def calls() -> str:
     for name in probe_core.__all__:
         found = getattr(probe_core, name)
         if callable(found) and not isinstance(found, type) and found.__module__ != "probe_core.api":
-            parts += [_function(one) for one in source.functions(_home(found)) if one.name == name]
+            parts += [function(one) for one in source.functions(file_of(found)) if one.name == name]
     return "\n\n".join(parts)
 
 
 def machine() -> str:
     """The `Machine` and its methods."""
     path = "probe_core/machine/__init__.py"
-    methods = [_function(one, "Machine.") for one in source.functions(path, "Machine")]
-    return "\n\n".join([_class(path, "Machine"), *methods])
-
-
-_TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
-
-
-def report() -> str:
-    """Every field of every type of the report, with its unit."""
-    from probe_core import model
-
-    names = dict.fromkeys([*_TYPES, *(n for n in model.__all__ if n[0].isupper())])
-    return "\n\n".join(_type(name, _home(getattr(model, name))) for name in names)
-
-
-def _home(thing: type | Callable[..., object]) -> str:
-    """Return the file of a class or function, below the repository's root."""
-    path = thing.__module__.replace(".", "/")
-    return f"{path}/__init__.py" if (source.ROOT / path).is_dir() else f"{path}.py"
-
-
-def _type(name: str, path: str) -> str:
-    node = source.classes(path)[name]
-    fields = source.attributes(node).items()
-    table = _table(
-        ("field", "type", "unit", "meaning"),
-        (_field(name, field, kind, text) for field, (kind, text) in fields),
-    )
-    methods = [_function(one, f"{name}.", 4) for one in source.functions(path, name)]
-    return "\n\n".join([f"### {name}", source.docstring(node), table, *methods])
-
-
-def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
-    field = VIEWS.get(owner, REPORT).get(name)
-    return f"`{name}`", f"`{kind}`", field.unit if field else "", text
-
-
-def sighting() -> str:
-    """Every field that a prober may report of a device, with what its value must be."""
-    rows = [
-        (f"`{name}`", _noun(field), sentence(field))
-        for name, field in FIELDS.items()
-        if field.reported
-    ]
-    return _table(("field", "value", "meaning"), rows)
-
-
-def tables() -> str:
-    """The fields of the tables inside a sighting."""
-    parts = []
-    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
-        rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
-        parts.append(f"### `{name}`\n\n" + _table(("key", "value", "meaning"), rows))
-    return "\n\n".join(parts)
-
-
-def _noun(field: Field) -> str:
-    if field.fields is not None and field.single:
-        return "a table, see below"
-    return field.value.noun
+    methods = [function(one, "Machine.") for one in source.functions(path, "Machine")]
+    return "\n\n".join([class_text(path, "Machine"), *methods])
 
 
 def cli() -> str:
@@ -174,12 +102,12 @@ def contract() -> str:
     parts = []
     for name in sorted(commands.__all__):
         public = getattr(commands, name)
-        path = _home(public)
+        path = file_of(public)
         if isinstance(public, type):
-            methods = [_function(m, f"{name}.", 4) for m in source.functions(path, name)]
-            parts.append("\n\n".join([_class(path, name), *methods]))
+            methods = [function(m, f"{name}.", 4) for m in source.functions(path, name)]
+            parts.append("\n\n".join([class_text(path, name), *methods]))
         else:
-            parts += [_function(one) for one in source.functions(path) if one.name == name]
+            parts += [function(one) for one in source.functions(path) if one.name == name]
     return "\n\n".join(parts)
 
 
@@ -213,7 +141,7 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def _options(actions: Iterable[argparse.Action]) -> str:
     rows = [(f"`{_written(one)}`", one.help or "") for one in actions]
-    return _table(("argument", "meaning"), rows) if rows else "It takes no options of its own."
+    return table(("argument", "meaning"), rows) if rows else "It takes no options of its own."
 
 
 def _written(action: argparse.Action) -> str:
@@ -230,16 +158,16 @@ def kit() -> str:
     path = "probe_core/testing/contract.py"
     contract = source.classes(path)["ProberContract"]
     parts = [f"### `ProberContract`\n\n{source.docstring(contract)}"]
-    parts += [_function(one, "ProberContract.") for one in source.functions(path, "ProberContract")]
-    parts.append(_class("probe_core/testing/case.py", "Case"))
+    parts += [function(one, "ProberContract.") for one in source.functions(path, "ProberContract")]
+    parts.append(class_text("probe_core/testing/case.py", "Case"))
     return "\n\n".join(parts)
 
 
 def tree() -> str:
     """The builder of invented machines, for tests."""
     path = "probe_core/testing/tree.py"
-    methods = [_function(one, "Tree.") for one in source.functions(path, "Tree")]
-    return "\n\n".join([_class(path, "Tree"), *methods])
+    methods = [function(one, "Tree.") for one in source.functions(path, "Tree")]
+    return "\n\n".join([class_text(path, "Tree"), *methods])
 
 
 def sysfs() -> str:
@@ -257,12 +185,12 @@ def _module(path: str) -> str:
     constants = {key: text for key, text in source.constants(path).items() if key[0] != "_"}
     if constants:
         rows = ((f"`{constant}`", meaning) for constant, meaning in constants.items())
-        parts.append(_table(("constant", "meaning"), rows))
+        parts.append(table(("constant", "meaning"), rows))
     for kind in source.classes(path):
-        parts.append(_class(path, kind))
-        parts += [_function(one, f"{kind}.", 4) for one in source.functions(path, kind)]
+        parts.append(class_text(path, kind))
+        parts += [function(one, f"{kind}.", 4) for one in source.functions(path, kind)]
     prefix = name.rpartition(".")[2]
-    parts += [_function(one, f"{prefix}.") for one in source.functions(path)]
+    parts += [function(one, f"{prefix}.") for one in source.functions(path)]
     return "\n\n".join(parts)
 
 
@@ -280,120 +208,6 @@ def checks() -> str:
 
 def _first_line(kind: type) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]
-
-
-def _function(one: source.Function, prefix: str = "", level: int = 3) -> str:
-    title = f"{'#' * level} `{prefix}{one.name}`"
-    note = "A property.\n\n" if one.is_property else ""
-    return f"{title}\n\n```text\n{one.signature}\n```\n\n{note}{one.doc}"
-
-
-def _class(path: str, name: str) -> str:
-    made = source.constructor(path, name)
-    doc = source.docstring(source.classes(path)[name])
-    signature = made.signature.replace("def __init__", name, 1).removesuffix(" -> None")
-    signature = signature.replace("(self, ", "(", 1).replace("\n    self,", "", 1)
-    return f"### `{name}`\n\n```text\n{signature}\n```\n\n{doc}"
-
-
-def recordings() -> str:
-    """The calls that read recorded machines, and their classes."""
-    parts = []
-    for name, call in (("opening", ""), ("read", ""), ("unpack", ""), ("recording", "Recording")):
-        path = f"probe_core/recording/{name}.py"
-        found = source.functions(path, call or None)
-        parts += [_class(path, call)] if call else []
-        parts += [_function(one, f"{call}." if call else "") for one in found]
-    error = source.classes("probe_core/recording/errors.py")["BadRecording"]
-    return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
-
-
-def limits() -> str:
-    """Every limit of a recording."""
-    from probe_core.recording import limits as numbers
-
-    told = source.constants("probe_core/recording/limits.py")
-    rows = [(text, f"{getattr(numbers, name):,}") for name, text in told.items()]
-    return _table(("what is counted", "at most"), rows)
-
-
-def kept() -> str:
-    """What `probe record` keeps, prober by prober, and which variables."""
-    from probe_core.probers.records import RECORDS
-    from probe_core.recording.gather import VARIABLES
-
-    own = [_declaration(f"probe-core, {name}", records) for name, records in RECORDS.items()]
-    plugins = []
-    for manifest in sorted(source.ROOT.glob("plugins/*/src/*/prober.json")):
-        owner = f"probe-{manifest.parents[2].name}"
-        for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
-            if records := fields.get("records"):
-                plugins.append(_declaration(f"{owner}, {name}", records))
-    variables = "### Variables\n\nOf the environment, what decides which devices a program sees.\n"
-    return "\n\n".join([*own, *plugins, variables, _list(VARIABLES)])
-
-
-def _declaration(title: str, records: Mapping[str, Any]) -> str:
-    parts = [f"### {title}"]
-    parts += _files("Of every machine.", records)
-    for bus, kind in (("pci", "PCI"), ("platform", "platform")):
-        for rule in records.get(bus, []):
-            parts += _files(_devices_of(kind, rule), rule)
-    if records.get("nodes"):
-        parts += ["Device nodes, marked and never opened.", _list(records["nodes"])]
-    if records.get("cgroup"):
-        parts += ["Of each control group of the process.", _list(records["cgroup"])]
-    return "\n\n".join(parts)
-
-
-def _files(title: str, table: Mapping[str, Any]) -> list[str]:
-    masks = table.get("masks", {})
-    lines = [f"{f}  [{masks[f]}]" if f in masks else f for f in table.get("files", [])]
-    return [title, _list(lines)] if lines else []
-
-
-def _list(lines: Iterable[str]) -> str:
-    return "```text\n" + "\n".join(lines) + "\n```"
-
-
-def _devices_of(kind: str, rule: Mapping[str, Any]) -> str:
-    words = [f"Below each {kind} device"]
-    if rule.get("pci_vendor"):
-        words.append(f"of vendor {', '.join(rule['pci_vendor'])}")
-    if rule.get("pci_class"):
-        words.append(f"whose class begins with {', '.join(rule['pci_class'])}")
-    if kind == "platform":
-        words.append("that the device tree describes")
-    title = " ".join(words)
-    title += ", also while it sleeps" if rule.get("asleep") else ", while it is awake"
-    if rule.get("only_if"):
-        pairs = ", ".join(f"`{file}` is {text}" for file, text in rule["only_if"].items())
-        title += f" and one of these holds: {pairs}"
-    return f"{title}."
-
-
-def masks() -> str:
-    """Every kind of identity that a mask replaces."""
-    from probe_core.recording.masks import KINDS
-
-    rows = [(f"`{name}`", " ".join(str(kind.__doc__).split())) for name, kind in KINDS.items()]
-    return _table(("mask", "what it replaces"), rows)
-
-
-def rooms() -> str:
-    """Which room may import which, from the contracts that the linter holds the code to."""
-    contracts = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
-        "importlinter"
-    ]["contracts"]
-    imports: dict[str, list[str]] = {}
-    for contract in contracts:
-        if contract["type"] == "protected":
-            for importer in contract["allowed_importers"]:
-                imports.setdefault(importer, []).extend(contract["protected_modules"])
-    rows = [
-        (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
-    ]
-    return _table(("room", "may import"), sorted(rows))
 
 
 REGIONS: dict[str, Callable[[], str]] = {
