@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from probe_core.selection import SelectionError as SelectionError
     from probe_core.selection import select as select
 
-__version__ = "1.0.0"
+__version__ = "0.9.0"
 
 _HOMES = {
     "probe": "probing",

@@ -43,7 +43,7 @@ class Node:
         self.devices = devices or [gpu(slot) for slot in range(1, count + 1)]
         self.document = {
             "schema": 1,
-            "probe_core": "1.0.0",
+            "probe_core": "0.9.0",
             "chipdb": None,
             "node": {"os": "linux", "kernel": None, "arch": "x86_64", "model": None}
             | {"memory": dict.fromkeys(("total", "available", "limit"))},

@@ -38,7 +38,7 @@ def report(devices: list[Device], primary: str | None = None) -> dict[str, Any]:
     """Return a report's document that has these devices."""
     return {
         "schema": 1,
-        "probe_core": "1.0.0",
+        "probe_core": "0.9.0",
         "chipdb": None,
         "node": {"os": "linux", "kernel": None, "arch": "x86_64", "model": None}
         | {"memory": dict.fromkeys(("total", "available", "limit"))},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from probe_exo.thunderbolt import NodeLinks as NodeLinks
     from probe_exo.thunderbolt import node_links as node_links
 
-__version__ = "1.0.0"
+__version__ = "0.9.0"
 
 _MODULES = {
     "register_probers": "frozen",
