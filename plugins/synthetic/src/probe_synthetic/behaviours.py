@@ -33,6 +33,7 @@ def _spin() -> None:
 def _hold_the_gil() -> None:
     import ctypes
 
+    # PyDLL keeps the lock during the call, as a C extension does that forgets to release it.
     ctypes.PyDLL(None).sleep(3600)
 
 
@@ -43,12 +44,12 @@ def _segfault() -> None:
 
 
 def _raise() -> None:
-    raise RuntimeError("the synthetic prober was told to raise")
+    raise RuntimeError("the synthetic prober raises, as its file asks")
 
 
 def _unavailable() -> None:
     raise Unavailable(
-        "the synthetic prober was told that its hardware cannot be asked",
+        "the synthetic prober reports its hardware as unavailable",
         code="synthetic",
         fix="take `then` out of the file",
     )
@@ -61,6 +62,7 @@ def _noise() -> None:
 
 
 def _daemon() -> None:
+    # A session of its own leaves the child's process group, which the host ends.
     if os.fork() == 0:
         os.setsid()
         _hang()
@@ -69,6 +71,7 @@ def _daemon() -> None:
 def _memory() -> None:
     pages = []
     while True:
+        # Small steps: the host must see the growth before the machine is out of memory.
         pages.append(b"x" * (16 << 20))
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from probe_core.api import NotApplicable, Request
     from probe_windows.adapters import Adapter
 
+# PCI vendor ids of those whose GPUs compute; 1414 is Microsoft's adapter in virtual machines.
 _VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1414": "microsoft"}
 # Adapters that cannot compute: board management controllers and what virtual machines show.
 _DISPLAYS = frozenset("1a03 102b 1013 1234 1b36 1af4 15ad 1414 80ee 126f 1ab8 5853".split())
