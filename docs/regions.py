@@ -149,25 +149,58 @@ def _noun(field: Field) -> str:
 
 
 def cli() -> str:
-    """Every command with its options; the options of all commands that probe, once."""
+    """Every built-in command with its options; the options of all commands that probe, once."""
     from probe_core.cli import COMMANDS
-    from probe_core.cli.options import add_probe_options
+    from probe_core.commands import add_probe_options
 
-    shared = _parser(add_probe_options)
-    parts = [f"### Probing options\n\n{_options(_actions(shared))}"]
-    for name, (module_name, _) in COMMANDS.items():
-        module = import_module(f"probe_core.cli.{module_name}")
-        own = _actions(_parser(module.add_arguments))
-        rest = [one for one in own if one.dest not in {a.dest for a in _actions(shared)}]
+    options = _options(_actions(_parser(add_probe_options)))
+    parts = [f"### Probing options\n\n{options}"]
+    for name, (module, _, _) in COMMANDS.items():
         title = "probe" if name == "report" else f"probe {name}"
-        probes = "\n\nAnd the [probing options](#probing-options)." if len(rest) < len(own) else ""
-        text = textwrap.fill(module.HELP, 100)
-        parts.append(f"### {title}\n\n{text}\n\n{_options(rest)}{probes}")
+        parts.append(_command(title, f"probe_core.cli.{module}"))
     return "\n\n".join(parts)
 
 
+def cluster() -> str:
+    """The commands of probe-cluster with their options."""
+    names = ("topology", "partition")
+    return "\n\n".join(_command(f"probe {n}", f"probe_cluster.{n}_command") for n in names)
+
+
+def contract() -> str:
+    """What a command may import from `probe_core.commands`, classes first."""
+    from probe_core import commands
+
+    parts = []
+    for name in sorted(commands.__all__):
+        public = getattr(commands, name)
+        path = _home(public)
+        if isinstance(public, type):
+            methods = [_function(m, f"{name}.", 4) for m in source.functions(path, name)]
+            parts.append("\n\n".join([_class(path, name), *methods]))
+        else:
+            parts += [_function(one) for one in source.functions(path) if one.name == name]
+    return "\n\n".join(parts)
+
+
+def _command(title: str, module: str) -> str:
+    from probe_core.commands import add_probe_options
+
+    command = import_module(module)
+    shared = {action.dest for action in _actions(_parser(add_probe_options))}
+    actions = _actions(_parser(command.add_arguments))
+    own = [action for action in actions if action.dest not in shared or not _probes(actions)]
+    probing = "\n\nAnd the [probing options](#probing-options)." if _probes(actions) else ""
+    return f"### {title}\n\n{textwrap.fill(command.HELP, 100)}\n\n{_options(own)}{probing}"
+
+
+def _probes(actions: Iterable[argparse.Action]) -> bool:
+    """Return whether a command probes: the others have options of the same name (`--chipdb`)."""
+    return "static" in {action.dest for action in actions}
+
+
 def _parser(add: Callable[[argparse.ArgumentParser], None]) -> argparse.ArgumentParser:
-    from probe_core.cli.options import Parser
+    from probe_core.cli.parser import Parser
 
     parser = Parser(prog="probe", allow_abbrev=False, add_help=False)
     add(parser)
@@ -367,6 +400,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
+        *(cluster, contract),
         *(sighting, tables, rooms),
         *(recordings, limits, kept, masks, tree, sysfs),
     )

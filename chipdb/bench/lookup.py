@@ -21,7 +21,7 @@ start = time.perf_counter()
 import probe_chipdb
 from probe_chipdb import table
 table.__file__ = {table!r}
-match = probe_chipdb.load(packages={packages}).match({asked})
+match = probe_chipdb.load(packages={packages}).match({question})
 print((time.perf_counter() - start) * 1000, match.chip is not None)
 """
 
@@ -29,8 +29,8 @@ print((time.perf_counter() - start) * 1000, match.chip is not None)
 def synthetic(count: int, into: Path) -> Path:
     """A table of `count` chips with six keys each; the path that `table.py` would have there."""
     sys.path.insert(0, str(SRC))
-    from probe_chipdb.entry.judge import Data
-    from probe_chipdb.entry.rows import texts
+    from probe_chipdb.entry.pack import texts
+    from probe_chipdb.entry.validate import Data
     from probe_chipdb.tools.build import rendered
 
     data = Data()
@@ -59,9 +59,9 @@ def pci(at: int) -> str:
     return f"aa{at >> 16:02x}:{at & 0xFFFF:04x}"
 
 
-def cold(table: str, asked: str, packages: bool = False) -> float:
+def cold(table: str, question: str, packages: bool = False) -> float:
     """Median milliseconds in fresh interpreters."""
-    code = COLD.format(src=str(SRC), table=table, asked=asked, packages=packages)
+    code = COLD.format(src=str(SRC), table=table, question=question, packages=packages)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(RUNS + 1):
@@ -114,8 +114,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for count in (2_000, 20_000):
             path = str(synthetic(count, Path(folder)))
-            asked = f"pci='aa00:{count // 2:04x}'"
-            print(f"{count} chips: cold load and first lookup {cold(path, asked):.2f} ms")
+            question = f"pci='aa00:{count // 2:04x}'"
+            print(f"{count} chips: cold load and first lookup {cold(path, question):.2f} ms")
             again, name, new, new_name = warm(path, count)
             print(f"{count} chips: warm, asked before: id {again:.2f} us, name {name:.2f} us")
             print(
@@ -123,9 +123,9 @@ def main() -> None:
             )
             print(f"{count} chips: memory {memory(path):.1f} MiB")
     real = str(SRC / "probe_chipdb" / "table.py")
-    asked = "pci='10de:2684'"
-    print(f"the real table: cold {cold(real, asked):.2f} ms")
-    print(f"the real table: cold, with vendor packages {cold(real, asked, True):.2f} ms")
+    question = "pci='10de:2684'"
+    print(f"the real table: cold {cold(real, question):.2f} ms")
+    print(f"the real table: cold, with vendor packages {cold(real, question, True):.2f} ms")
     print(f"the real table: memory {memory(real):.1f} MiB")
 
 

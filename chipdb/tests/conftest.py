@@ -9,7 +9,7 @@ import pytest
 import probe_chipdb
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
-from probe_chipdb.entry.rows import to_table
+from probe_chipdb.entry.pack import to_table
 
 SOURCES = """
 [book]
@@ -179,9 +179,9 @@ def make(tmp_path: Path) -> Make:
     """Opens a data folder, with site files and a path of vendor packages."""
 
     def opened(folder: Path, **options: object) -> Database:
-        found = read_folder(str(folder))
-        assert [str(problem) for problem in found.problems] == []
-        return Database(to_table(found, "built", "1"), **options)  # type: ignore[arg-type]
+        entries = read_folder(str(folder))
+        assert [str(problem) for problem in entries.problems] == []
+        return Database(to_table(entries, "built", "1"), **options)  # type: ignore[arg-type]
 
     return opened
 

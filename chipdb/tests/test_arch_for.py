@@ -8,7 +8,7 @@ from probe_chipdb.database import Database
 
 
 @pytest.mark.parametrize(
-    ("said", "id_", "reason"),
+    ("facts", "id_", "reason"),
     [
         ({"compute_capability": "8.9", "name": "Fast 7"}, "one", "compute capability 8.9, and the product class of 'fast 7'"),
         ({"compute_capability": "8.9", "name": "Pro 9"}, "two", "product class"),
@@ -23,18 +23,21 @@ from probe_chipdb.database import Database
         ({"pci": "BEEF:0001"}, "vague", "PCI id"),
     ],
 )  # fmt: skip
-def test_found(db: Database, said: dict[str, str], id_: str, reason: str) -> None:
-    arch, why = db.arch_for(**said)
+def test_found(db: Database, facts: dict[str, str], id_: str, reason: str) -> None:
+    arch, reason = db.arch_for(**facts)
     assert arch is not None
     assert arch.id == id_
-    assert reason in why
+    assert reason in reason
 
 
 @pytest.mark.parametrize(
-    "said", [{}, {"compute_capability": "1.0"}, {"gfx": "gfx1"}, {"name": "Fast 7"}]
+    "facts", [{}, {"compute_capability": "1.0"}, {"gfx": "gfx1"}, {"name": "Fast 7"}]
 )
-def test_not_found(db: Database, said: dict[str, str]) -> None:
-    assert db.arch_for(**said) == (None, "no architecture of the table has what the driver says")
+def test_not_found(db: Database, facts: dict[str, str]) -> None:
+    assert db.arch_for(**facts) == (
+        None,
+        "no architecture of the table matches what the driver reports",
+    )
 
 
 def test_shared_rates(db: Database) -> None:

@@ -47,9 +47,11 @@ def test_brand_key(name: str, key: str) -> None:
     assert brand_key(name) == key
 
 
-@pytest.mark.parametrize("word", ["Gold 51,52", "a,b"])
-def test_a_comma_in_a_brand_word_is_refused(word: str) -> None:
+@pytest.mark.parametrize("token", ["Gold 51,52", "a,b"])
+def test_a_comma_in_a_brand_word_is_refused(token: str) -> None:
     """The built table separates the words of a rule by commas."""
     for rule in ("brand", "cpuid"):
         spec = fields.MATCH[rule].each.keys["prefix" if rule == "brand" else "brand"]  # type: ignore[attr-defined]
-        assert [what for _, what, _ in spec.faults([word], "x")] == [f"{word!r} is not well formed"]
+        assert [fault for _, fault, _ in spec.faults([token], "x")] == [
+            f"{token!r} is not well formed"
+        ]

@@ -69,7 +69,7 @@ def test_good_data_passes(data: Path) -> None:
         ('id = "acme/fast-1-8gb"', 'id = "acme/fast-1"', "id: the id is used already in chips/acme/fast.toml"),
         ("tflops = 102", "tflops = 204.8", "twice as much is the sparse figure"),
         ("tflops = 102", "tflops = 102400", "a slip of x1000: write TFLOPS (TOPS), not G or P"),
-        ("tflops = 102", "tflops = 120", "published 120 but units x rate x clock gives 102.4 (-14.7%); mend"),
+        ("tflops = 102", "tflops = 120", "published 120 but units x rate x clock gives 102.4 (-14.7%); correct"),
         ("fp16.matrix.fp32", "fp16.matrix", "published[0].rate: 'fp16.matrix' is not well formed; write dtype.path"),
         ("fp16.matrix.fp32", "fp16.tensor.fp32", "is not well formed"),
         ("fp16.matrix.fp32", "bf16.matrix.fp32", "the architecture has no such rate; use the rate key"),
@@ -86,9 +86,9 @@ def test_good_data_passes(data: Path) -> None:
     ],
 )  # fmt: skip
 def test_bad_input(data: Path, old: str, new: str, sentence: str) -> None:
-    found = errors(change(data, old, new))
-    assert any(sentence in text for text in found), found
-    assert all(text.startswith(("chips/acme/fast.toml: ", "chips\\acme")) for text in found)
+    sentences = errors(change(data, old, new))
+    assert any(sentence in text for text in sentences), sentences
+    assert all(text.startswith(("chips/acme/fast.toml: ", "chips\\acme")) for text in sentences)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_bad_input(data: Path, old: str, new: str, sentence: str) -> None:
     ],
 )
 def test_bad_architecture(data: Path, old: str, new: str, sentence: str) -> None:
-    found = errors(change(data, old, new, "arch/a.toml"))
-    assert any(sentence in text for text in found), found
+    sentences = errors(change(data, old, new, "arch/a.toml"))
+    assert any(sentence in text for text in sentences), sentences
 
 
 def test_an_explained_difference_passes(data: Path) -> None:
@@ -134,11 +134,11 @@ def test_a_generic_name_must_not_mean_one_chip(data: Path) -> None:
     ]
 
 
-def test_chips_that_nothing_tells_apart(data: Path) -> None:
+def test_chips_that_nothing_distinguishes(data: Path) -> None:
     path = data / FAST
     path.write_text(path.read_text() + '[[chip]]\nid = "acme/twin"\nname = "Acme NPU"\n'
                     'kind = "npu"\ndt = ["acme,npu-v2"]\n')  # fmt: skip
-    assert any("nothing tells it from acme/twin" in text for text in warnings(data))
+    assert any("nothing distinguishes it from acme/twin" in text for text in warnings(data))
 
 
 def test_published_at_base_clock(data: Path) -> None:

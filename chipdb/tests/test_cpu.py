@@ -3,6 +3,8 @@
 import pytest
 
 from probe_chipdb.database import Database
+from probe_chipdb.entry.pack import to_table
+from probe_chipdb.entry.validate import Data
 
 AVX2 = frozenset(("sse2", "avx", "avx2", "fma"))
 FP32 = "fp32.vector.fp32"
@@ -10,7 +12,7 @@ BF16 = "bf16.vector.fp32"
 
 
 @pytest.mark.parametrize(
-    ("asked", "arch", "fp32"),
+    ("facts", "arch", "fp32"),
     [
         ({"vendor": "AuthenticAMD", "family": 25, "model": 0x61, "flags": AVX2}, "cpu-zen4", 32),
         ({"vendor": "AuthenticAMD", "family": "25", "model": "97", "flags": AVX2}, "cpu-zen4", 32),
@@ -25,16 +27,16 @@ BF16 = "bf16.vector.fp32"
         ({"name": "Apple M1 Ultra"}, "cpu-apple-p", 32),
     ],
 )
-def test_known(real: Database, asked: dict[str, object], arch: str, fp32: float) -> None:
-    match = real.cpu(**asked)  # type: ignore[arg-type]
+def test_known(real: Database, facts: dict[str, object], arch: str, fp32: float) -> None:
+    match = real.cpu(**facts)  # type: ignore[arg-type]
     assert match.arch is not None
     assert (match.arch.id, match.rates[FP32]) == (arch, fp32)
 
 
 def test_a_hypervisor_that_hides_avx512_lowers_the_figure(real: Database) -> None:
-    asked = {"vendor": "GenuineIntel", "family": 6, "model": 0x6A}
-    full = real.cpu(**asked, flags=AVX2 | {"avx512f", "avx512_vnni"})  # type: ignore[arg-type]
-    hidden = real.cpu(**asked, flags=AVX2)  # type: ignore[arg-type]
+    facts = {"vendor": "GenuineIntel", "family": 6, "model": 0x6A}
+    full = real.cpu(**facts, flags=AVX2 | {"avx512f", "avx512_vnni"})  # type: ignore[arg-type]
+    hidden = real.cpu(**facts, flags=AVX2)  # type: ignore[arg-type]
     assert (full.rates[FP32], full.rates["int8.vector.int32"]) == (64, 256)
     assert hidden.rates == {"fp64.vector.fp64": 16, FP32: 32}
 
@@ -53,10 +55,10 @@ def test_amx(real: Database) -> None:
 
 
 def test_one_fma_by_brand_and_the_lower_without(real: Database) -> None:
-    asked = {"vendor": "GenuineIntel", "family": 6, "model": 0x55, "flags": AVX2 | {"avx512f"}}
-    silver = real.cpu(**asked, name="Intel(R) Xeon(R) Silver 4110 CPU @ 2.10GHz")  # type: ignore[arg-type]
-    gold = real.cpu(**asked, name="Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz")  # type: ignore[arg-type]
-    unsure = real.cpu(**asked)  # type: ignore[arg-type]
+    facts = {"vendor": "GenuineIntel", "family": 6, "model": 0x55, "flags": AVX2 | {"avx512f"}}
+    silver = real.cpu(**facts, name="Intel(R) Xeon(R) Silver 4110 CPU @ 2.10GHz")  # type: ignore[arg-type]
+    gold = real.cpu(**facts, name="Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz")  # type: ignore[arg-type]
+    unsure = real.cpu(**facts)  # type: ignore[arg-type]
     assert (silver.rates[FP32], gold.rates[FP32], unsure.rates[FP32]) == (32, 64, 32)
     assert "brand not given: the lower of several" in unsure.reason
 
@@ -83,7 +85,7 @@ def test_peaks(real: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "arch", "fp32"),
+    ("facts", "arch", "fp32"),
     [
         (
             {"vendor": "GenuineIntel", "family": 6, "model": 0xFE, "flags": AVX2},
@@ -104,9 +106,9 @@ def test_peaks(real: Database) -> None:
     ],
 )
 def test_unknown_cores_get_a_labelled_bound(
-    real: Database, asked: dict[str, object], arch: str, fp32: float
+    real: Database, facts: dict[str, object], arch: str, fp32: float
 ) -> None:
-    match = real.cpu(**asked)  # type: ignore[arg-type]
+    match = real.cpu(**facts)  # type: ignore[arg-type]
     assert match.arch is not None
     assert (match.arch.id, match.by, match.rates[FP32]) == (arch, "generic", fp32)
     assert "a lower bound" in match.reason
@@ -114,17 +116,33 @@ def test_unknown_cores_get_a_labelled_bound(
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"name": "Apple M10"}, {"vendor": "x", "family": "y", "model": "z"}]
+    "facts", [{}, {"name": "Apple M10"}, {"vendor": "x", "family": "y", "model": "z"}]
 )
-def test_nothing_known(real: Database, asked: dict[str, str]) -> None:
-    match = real.cpu(**asked)
+def test_nothing_known(real: Database, facts: dict[str, str]) -> None:
+    match = real.cpu(**facts)
     assert (match.arch, match.rates, match.peaks(8, 1000)) == (None, {}, ())
     assert match.reason == "neither cpuid, MIDR, brand nor flags name a known core"
 
 
 def test_at_least_forty_microarchitectures(real: Database) -> None:
-    from probe_chipdb.text import parts
+    from probe_chipdb.row import parts
 
     names = {row[0] for arch in real.archs() for rule in ("cpuid", "midr", "brand")
              for row in parts(arch.column(rule))}  # fmt: skip
     assert len(names) >= 40
+
+
+def test_rules_that_all_want_another_brand_give_no_core() -> None:
+    data = Data()
+    data.archs["gold"] = {
+        "name": "Gold", "family": "gold", "vendor": "acme", "unit": "core", "source": ["book"],
+        "confidence": "vendor", "rates": {"fp32.vector.fp32": 32},
+        "match": {
+            "cpuid": [
+                {"name": "G", "vendor": "Acme", "family": 6, "models": ["0x1"], "brand": ["Gold"]}
+            ]
+        },
+    }  # fmt: skip
+    db = Database(to_table(data, "built", "1"))
+    assert db.cpu(vendor="Acme", family=6, model=1, name="Acme Gold 1").uarch == "G"
+    assert db.cpu(vendor="Acme", family=6, model=1, name="Acme Silver 1").arch is None

@@ -46,13 +46,13 @@ def test_coverage_of_whole_entries(real: Database) -> None:
 
     def whole(chip: Chip) -> bool:
         clock, memory = chip.clock, chip.memory
-        known = (clock.boost or clock.base) and (memory.gib or memory.gbs or memory.bus)
-        return bool(chip.units and known and chip.peaks())
+        has_figures = (clock.boost or clock.base) and (memory.gib or memory.gbs or memory.bus)
+        return bool(chip.units and has_figures and chip.peaks())
 
     assert sum(map(whole, real.chips())) >= 860
 
 
-KNOWN = [
+EXPECTED = [
     ("nvml", "NVIDIA GeForce RTX 4090", {}, "nvidia/geforce-rtx-4090"),
     ("nvml", "NVIDIA GeForce RTX 4090 Laptop GPU", {}, "nvidia/geforce-rtx-4090-laptop-gpu"),
     ("nvml", "NVIDIA GeForce RTX 4090 D", {}, "nvidia/geforce-rtx-4090-d"),
@@ -75,7 +75,7 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "live", "id_"), KNOWN)
+@pytest.mark.parametrize(("kind", "name", "live", "id_"), EXPECTED)
 def test_known_names(real: Database, kind: str, name: str, live: dict[str, int], id_: str) -> None:
     match = real.match(name=name, name_kind=kind, **live)  # type: ignore[arg-type]
     assert (match.chip.id if match.chip else None) == id_
@@ -91,12 +91,12 @@ def test_known_names(real: Database, kind: str, name: str, live: dict[str, int],
         ("metal", "Apple M3 Max", 2),
     ],
 )
-def test_shared_names_are_one_of(real: Database, kind: str, name: str, least: int) -> None:
+def test_shared_names_are_ambiguous(real: Database, kind: str, name: str, least: int) -> None:
     match = real.match(name=name, name_kind=kind)
     assert match.chip is None
     assert len(match.candidates) >= least
     assert match.reason is not None
-    assert match.reason.startswith("one of ")
+    assert match.reason.startswith("ambiguous: ")
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_every_key_finds_its_chip_again(real: Database) -> None:
     """Asked for one of its own keys, a chip is the answer or among the candidates."""
     for chip in real.chips():
         for pci in chip.pci:
-            plain, _, rest = pci.partition("/")
+            plain, _, qualifier = pci.partition("/")
             plain, _, revision = plain.partition("@")
-            subsystem, _, revision2 = rest.partition("@")
+            subsystem, _, revision2 = qualifier.partition("@")
             match = real.match(
                 pci=plain, subsystem=subsystem or None, revision=revision or revision2 or None
             )
             assert match.chip == chip or chip in match.candidates, pci
         for name in (chip.name, *chip.aliases):
             match = real.match(name=name)
-            found = match.chip == chip or chip in match.candidates
-            assert found, (chip.id, name, match.reason)
+            answered = match.chip == chip or chip in match.candidates
+            assert answered, (chip.id, name, match.reason)

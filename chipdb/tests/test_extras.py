@@ -77,12 +77,12 @@ def pack(tmp_path: Path) -> Pack:
     return install
 
 
-def asked(make: Make, data: Path, site: Path, **options: object) -> Database:
+def opened(make: Make, data: Path, site: Path, **options: object) -> Database:
     return make(data, packages=True, path=[str(site)], **options)
 
 
 def test_a_vendor_package_adds(make: Make, data: Path, pack: Pack) -> None:
-    db = asked(make, data, pack(VENDOR))
+    db = opened(make, data, pack(VENDOR))
     chip = db.match(pci="cccc:0001").chip
     assert chip is not None
     assert (chip.id, chip.origin, chip.units) == ("gamma/g1", "package:probe_gamma 1.2", 10)
@@ -94,7 +94,7 @@ def test_a_vendor_package_adds(make: Make, data: Path, pack: Pack) -> None:
 
 def test_a_package_may_not_redefine_somebody_elses_chip(make: Make, data: Path, pack: Pack) -> None:
     stolen = VENDOR.replace('"gamma"', '"acme"').replace("gamma/g1", "acme/fast-1")
-    db = asked(make, data, pack(stolen))
+    db = opened(make, data, pack(stolen))
     chip = db.chip("acme/fast-1")
     assert chip is not None
     assert chip.units == 100
@@ -110,7 +110,7 @@ def test_a_package_may_not_take_keys_and_names(make: Make, data: Path, pack: Pac
     grabbing = VENDOR.replace('["cccc:0001"]', '["aaaa:0001", "cccc:0001"]').replace(
         "Gamma G1", "Acme Fast OEM"
     )
-    db = asked(make, data, pack(grabbing))
+    db = opened(make, data, pack(grabbing))
     match = db.match(pci="aaaa:0001")
     assert match.chip is not None
     assert match.chip.id == "acme/fast-1"
@@ -124,7 +124,7 @@ def test_a_package_may_not_take_keys_and_names(make: Make, data: Path, pack: Pac
 def test_two_packages_of_one_namespace(make: Make, data: Path, pack: Pack) -> None:
     pack(VENDOR)
     site = pack(VENDOR.replace("gamma/g1", "gamma/g2"), name="later")
-    db = asked(make, data, site)
+    db = opened(make, data, site)
     assert db.chip("gamma/g1") is not None
     assert db.chip("gamma/g2") is None
     assert any("the namespace 'gamma' belongs to probe_gamma 1.2" in text for text in db.problems)
@@ -134,7 +134,7 @@ def test_two_packages_that_share_a_key_are_ambiguous(make: Make, data: Path, pac
     pack(VENDOR)
     other = VENDOR.replace('"gamma"', '"delta"').replace("gamma/g1", "delta/d1")
     site = pack(other.replace("arch.gamma1", "arch.delta1").replace("G1", "D1"), name="delta")
-    db = asked(make, data, site)
+    db = opened(make, data, site)
     match = db.match(pci="cccc:0001")
     assert match.chip is None
     assert [chip.id for chip in match.candidates] == ["delta/d1", "gamma/g1"]
@@ -145,7 +145,7 @@ def test_one_bad_value_leaves_the_rest(make: Make, data: Path, pack: Pack) -> No
     bad = VENDOR.replace("units = 10", "units = -5\nspeed = 3").replace(
         "boost = 1000", "boost = nan"
     )
-    db = asked(make, data, pack(bad))
+    db = opened(make, data, pack(bad))
     chip = db.match(pci="cccc:0001").chip
     assert chip is not None
     assert (chip.name, chip.units, chip.clock.boost, chip.peaks()) == ("Gamma G1", None, None, ())
@@ -167,7 +167,7 @@ def test_a_broken_package_hides_nobody(make: Make, data: Path, pack: Pack) -> No
     site = pack("", name="away", create=False)
     site_bad = pack("", name="odd", module="no package!", create=False)
     assert site == site_bad
-    db = asked(make, data, site)
+    db = opened(make, data, site)
     assert db.match(pci="cccc:0001").chip is not None
     text = "\n".join(db.problems)
     assert "probe_broken 1.2: chips.toml: is no TOML" in text
@@ -178,11 +178,11 @@ def test_a_broken_package_hides_nobody(make: Make, data: Path, pack: Pack) -> No
 def test_no_code_of_a_package_runs(make: Make, data: Path, pack: Pack) -> None:
     site = pack(VENDOR)
     (site / "gamma_chips" / "__init__.py").write_text("raise SystemExit('imported')")
-    assert asked(make, data, site).match(pci="cccc:0001").chip is not None
+    assert opened(make, data, site).match(pci="cccc:0001").chip is not None
 
 
 def test_the_host_may_refuse_a_file(make: Make, data: Path, pack: Pack) -> None:
-    db = asked(make, data, pack(VENDOR), accept=lambda path: "somebody else may write it")
+    db = opened(make, data, pack(VENDOR), accept=lambda path: "somebody else may write it")
     assert db.match(pci="cccc:0001").chip is None
     assert db.problems == (
         "probe_gamma 1.2: chips.toml: somebody else may write it; see the host's policy",
@@ -193,7 +193,7 @@ def test_a_huge_file_is_left_out(make: Make, data: Path, pack: Pack) -> None:
     site = pack(VENDOR)
     with open(site / "gamma_chips" / "huge.toml", "wb") as file:
         file.truncate(2**30)  # a sparse gibibyte: nothing of it is read
-    db = asked(make, data, site)
+    db = opened(make, data, site)
     assert db.match(pci="cccc:0001").chip is not None
     assert db.problems == (
         "probe_gamma 1.2: huge.toml: is larger than 4194304 bytes; split it into families",
@@ -206,10 +206,10 @@ def test_too_many_chips_and_too_deep(
     monkeypatch.setattr(files, "MAX_CHIPS", 5)
     chip = VENDOR[VENDOR.index("[[chip]]") :]
     many = VENDOR + "".join(chip.replace("gamma/g1", f"gamma/h{n}") for n in range(5))
-    db = asked(make, data, pack(many))
+    db = opened(make, data, pack(many))
     assert db.problems == ("probe_gamma 1.2: chips.toml: has 6 chips; write at most 5 a file",)
     deep = pack("x = " + "[" * 20 + "]" * 20, name="deep")
-    assert "nests deeper than 8" in asked(make, data, deep).problems[0]
+    assert "nests deeper than 8" in opened(make, data, deep).problems[0]
 
 
 def test_a_site_file_overrides(make: Make, data: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a program pays: nothing on import, few and small modules on the first question."""
 
+import ast
 import subprocess
 import sys
 import zipfile
@@ -16,16 +17,31 @@ def run(code: str, path: str = str(SRC)) -> str:
 NEW = "print(*sorted(m for m in set(sys.modules) - before))"
 
 
+def test_only_the_standard_library_is_imported() -> None:
+    """A host that vendors the reader takes nothing else along."""
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, path
+                names = [str(node.module)]
+            for name in names:
+                top = name.partition(".")[0]
+                assert top == "probe_chipdb" or top in sys.stdlib_module_names, (path, name)
+
+
 def test_import_loads_nothing_else() -> None:
     assert run(f"before = set(sys.modules); import probe_chipdb; {NEW}") == "probe_chipdb\n"
 
 
 def test_first_question_loads_no_heavy_module() -> None:
-    asked = (
+    question = (
         "probe_chipdb.load().match(pci='10de:2684', name='NVIDIA GeForce RTX 4090').chip.peaks()"
     )
     # os is loaded by every interpreter that runs site; nothing else may come along.
-    out = run(f"import os; before = set(sys.modules); import probe_chipdb; {asked}; {NEW}").split()
+    out = run(
+        f"import os; before = set(sys.modules); import probe_chipdb; {question}; {NEW}"
+    ).split()
     assert {name.partition(".")[0] for name in out} == {"probe_chipdb"}
     assert not [
         name for name in out if name.startswith(("probe_chipdb.entry", "probe_chipdb.tools"))
@@ -38,8 +54,8 @@ def test_the_function_is_published_under_its_name() -> None:
 
 
 def test_every_name_resolves() -> None:
-    every = "[getattr(c, n) is not None for n in c.__all__]"
-    code = f"import probe_chipdb as c; print(all({every}), dir(c) == sorted(c.__all__))"
+    names = "[getattr(c, n) is not None for n in c.__all__]"
+    code = f"import probe_chipdb as c; print(all({names}), dir(c) == sorted(c.__all__))"
     assert run(code) == "True True\n"
 
 

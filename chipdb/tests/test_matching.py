@@ -7,13 +7,13 @@ from probe_chipdb.database import Database
 GIB = 2**30
 
 
-def found(match: object) -> tuple[object, ...]:
+def verdict(match: object) -> tuple[object, ...]:
     chip = match.chip  # type: ignore[attr-defined]
     return (chip.id if chip else None, match.by, match.confidence)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("facts", "answer"),
     [
         ({"pci": "aaaa:0001"}, ("acme/fast-1", "pci", "high")),
         ({"pci": "AAAA:0001"}, ("acme/fast-1", "pci", "high")),
@@ -61,30 +61,30 @@ def found(match: object) -> tuple[object, ...]:
         ({"name": "other,first\0beta,soc-gpu\0", "name_kind": "dt"}, ("beta/b-40", "dt", "high")),
     ],
 )
-def test_one_chip(db: Database, asked: dict[str, object], answer: tuple[object, ...]) -> None:
-    match = db.match(**asked)  # type: ignore[arg-type]
-    assert found(match) == answer
+def test_one_chip(db: Database, facts: dict[str, object], answer: tuple[object, ...]) -> None:
+    match = db.match(**facts)  # type: ignore[arg-type]
+    assert verdict(match) == answer
     assert match.conflicts == ()
     assert match.candidates == ()
     assert match.reason is None
 
 
 @pytest.mark.parametrize(
-    ("asked", "ids", "reason"),
+    ("facts", "ids", "reason"),
     [
-        ({"name": "Acme Fast 1"}, ["acme/fast-1", "acme/fast-1-8gb"], "memory size would tell"),
-        ({"name": "Beta B Max"}, ["beta/b-30", "beta/b-40"], "unit count would tell"),
-        ({"name": "Beta Graphics"}, ["beta/b-30", "beta/b-40"], "unit count would tell"),
-        ({"pci": "aaaa:0009"}, ["acme/fast-1", "acme/fast-1-laptop"], "PCI id aaaa:0009 is shared"),
+        ({"name": "Acme Fast 1"}, ["acme/fast-1", "acme/fast-1-8gb"], "memory size would decide"),
+        ({"name": "Beta B Max"}, ["beta/b-30", "beta/b-40"], "unit count would decide"),
+        ({"name": "Beta Graphics"}, ["beta/b-30", "beta/b-40"], "unit count would decide"),
+        ({"pci": "aaaa:0009"}, ["acme/fast-1", "acme/fast-1-laptop"], "share the PCI id aaaa:0009"),
         (
             {"compute_capability": "8.9", "units": 100},
             ["acme/fast-1", "acme/fast-1-8gb"],
-            "architecture and unit count is shared; the memory size would tell",
+            "share the architecture and unit count; the memory size would decide",
         ),
     ],
 )
-def test_one_of(db: Database, asked: dict[str, object], ids: list[str], reason: str) -> None:
-    match = db.match(**asked)  # type: ignore[arg-type]
+def test_one_of(db: Database, facts: dict[str, object], ids: list[str], reason: str) -> None:
+    match = db.match(**facts)  # type: ignore[arg-type]
     assert match.chip is None
     assert match.confidence is None
     assert [chip.id for chip in match.candidates] == ids
@@ -92,29 +92,29 @@ def test_one_of(db: Database, asked: dict[str, object], ids: list[str], reason: 
 
 
 def test_a_shared_pci_id_is_decided_by_units_or_name(db: Database) -> None:
-    assert found(db.match(pci="aaaa:0009", units=80)) == ("acme/fast-1-laptop", "pci", "medium")
+    assert verdict(db.match(pci="aaaa:0009", units=80)) == ("acme/fast-1-laptop", "pci", "medium")
     named = db.match(pci="aaaa:0009", name="Acme Fast 1")
-    assert found(named) == ("acme/fast-1", "pci", "medium")
+    assert verdict(named) == ("acme/fast-1", "pci", "medium")
     assert named.conflicts == ()
 
 
 def test_pci_and_name_disagree(db: Database) -> None:
     match = db.match(pci="aaaa:0001", name="Acme Fast OEM")
-    assert found(match) == ("acme/fast-1", "pci", "medium")
+    assert verdict(match) == ("acme/fast-1", "pci", "medium")
     assert match.conflicts == (
-        "pci says acme/fast-1, but the name 'Acme Fast OEM' says acme/fast-oem",
+        "the PCI id aaaa:0001 means acme/fast-1, but the name 'Acme Fast OEM' means acme/fast-oem",
     )
 
 
 def test_pci_and_live_units_disagree(db: Database) -> None:
     match = db.match(pci="aaaa:0001", units=64)
-    assert found(match) == ("acme/fast-1", "pci", "medium")
+    assert verdict(match) == ("acme/fast-1", "pci", "medium")
     assert match.conflicts == ("acme/fast-1: the driver counts 64 SM, the product has 100",)
 
 
 def test_pci_and_live_memory_disagree(db: Database) -> None:
     match = db.match(pci="aaaa:0001", memory=24 * GIB, units=64, name="Acme Fast OEM")
-    assert found(match) == ("acme/fast-1", "pci", "low")
+    assert verdict(match) == ("acme/fast-1", "pci", "low")
 
 
 def test_memory_bounds(db: Database) -> None:
@@ -129,8 +129,8 @@ def test_memory_bounds(db: Database) -> None:
 
 def test_pci_and_driver_architecture_disagree(db: Database) -> None:
     match = db.match(pci="aaaa:0001", compute_capability="9.0")
-    assert found(match) == ("acme/fast-1", "pci", "medium")
-    assert match.conflicts == ("acme/fast-1 is one, but the driver says compute capability 9.0",)
+    assert verdict(match) == ("acme/fast-1", "pci", "medium")
+    assert match.conflicts == ("acme/fast-1 is one, but the driver reports compute capability 9.0",)
 
 
 def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:
@@ -142,7 +142,7 @@ def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason"),
+    ("facts", "reason"),
     [
         ({}, "nothing that identifies a chip was given"),
         ({"name": "Acme Fast 2"}, "no chip is named 'Acme Fast 2'"),
@@ -164,8 +164,8 @@ def test_candidates_that_all_misfit_are_no_answer(db: Database) -> None:
         ({"name": "NVIDIA Acme Fast OEM"}, "that fits the vendor and architecture"),
     ],
 )
-def test_unknown(db: Database, asked: dict[str, object], reason: str) -> None:
-    match = db.match(**asked)  # type: ignore[arg-type]
+def test_unknown(db: Database, facts: dict[str, object], reason: str) -> None:
+    match = db.match(**facts)  # type: ignore[arg-type]
     assert (match.chip, match.by, match.confidence, match.candidates) == (None, None, None, ())
     assert reason in (match.reason or "")
 
@@ -177,7 +177,7 @@ def test_units_do_not_override_an_unknown_product_name(db: Database) -> None:
 
 def test_units_do_not_override_an_unknown_pci_id(db: Database) -> None:
     assert db.match(pci="bbbb:0001", arch="one", units=90).chip is None
-    assert found(db.match(pci="bbbb:0001", gfx="gfx1100", units=40)) == (
+    assert verdict(db.match(pci="bbbb:0001", gfx="gfx1100", units=40)) == (
         "beta/b-40",
         "arch-units",
         "medium",
@@ -186,7 +186,7 @@ def test_units_do_not_override_an_unknown_pci_id(db: Database) -> None:
 
 def test_known_name_with_unknown_pci_id_is_unsure(db: Database) -> None:
     match = db.match(pci="aaaa:ffff", name="Acme Fast OEM")
-    assert found(match) == ("acme/fast-oem", "name", "low")
+    assert verdict(match) == ("acme/fast-oem", "name", "low")
     assert match.conflicts == (
         "the name is known, but its PCI id aaaa:ffff is not: a newer variant?",
     )
@@ -231,9 +231,9 @@ def test_near_shows_but_never_matches(db: Database) -> None:
 
 
 def test_a_name_that_even_the_driver_lacks_is_no_known_product(real: Database) -> None:
-    asked = {"compute_capability": "8.9", "units": 128}
+    facts = {"compute_capability": "8.9", "units": 128}
     for name in ("NVIDIA Graphics Device", "Graphics Device", "NVIDIA"):
-        assert real.match(name=name, name_kind="nvml", **asked).chip is None  # type: ignore[arg-type]
-    found = real.match(name="NVIDIA Graphics Device", name_kind="nvml", pci="10de:2684").chip
-    assert found is not None
-    assert found.id == "nvidia/geforce-rtx-4090"
+        assert real.match(name=name, name_kind="nvml", **facts).chip is None  # type: ignore[arg-type]
+    chip = real.match(name="NVIDIA Graphics Device", name_kind="nvml", pci="10de:2684").chip
+    assert chip is not None
+    assert chip.id == "nvidia/geforce-rtx-4090"

@@ -136,9 +136,9 @@ IDENTITY = (
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "dt"])
-@pytest.mark.parametrize("word", IDENTITY)
-def test_words_of_identity_stay(kind: str, word: str) -> None:
-    assert normalise(f"NVIDIA GeForce RTX 4080 {word}", kind) != normalise(
+@pytest.mark.parametrize("token", IDENTITY)
+def test_words_of_identity_stay(kind: str, token: str) -> None:
+    assert normalise(f"NVIDIA GeForce RTX 4080 {token}", kind) != normalise(
         "NVIDIA GeForce RTX 4080", kind
     )
 

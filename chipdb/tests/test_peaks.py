@@ -13,13 +13,13 @@ Make = Callable[..., Database]
 
 
 def chip(db: Database, id_: str) -> Chip:
-    found = db.chip(id_)
-    assert found is not None
-    return found
+    chip = db.chip(id_)
+    assert chip is not None
+    return chip
 
 
-def figures(found: Chip, **options: object) -> dict[tuple[str, str], float]:
-    peaks = found.peaks(**options)  # type: ignore[arg-type]
+def figures(chip: Chip, **options: object) -> dict[tuple[str, str], float]:
+    peaks = chip.peaks(**options)  # type: ignore[arg-type]
     return {(peak.rate, peak.sparsity): round(peak.tflops, 9) for peak in peaks}
 
 
@@ -94,6 +94,7 @@ def test_override_replaces_and_adds(db: Database) -> None:
     peaks = {peak.rate: peak for peak in chip(db, "beta/b-30").peaks()}
     assert peaks["fp32.vector.fp32"].tflops == 9
     assert peaks["fp32.vector.fp32"].source == "override: a slower path [book]"
+    assert peaks["fp32.vector.fp32"].basis == "override"
     assert peaks["fp32.vector.fp32"].confidence == "vendor"
     assert peaks["fp16.matrix.fp32"].confidence == "measured"
 
@@ -109,11 +110,14 @@ def test_override_scales_and_says_so(db: Database) -> None:
 
 
 def test_architecture_confidence_is_kept(db: Database) -> None:
-    assert {peak.confidence for peak in chip(db, "beta/b-40").peaks()} == {"measured"}
+    peaks = chip(db, "beta/b-40").peaks()
+    assert {peak.confidence for peak in peaks} == {"measured"}
+    assert {peak.basis for peak in peaks} == {"derived"}
 
 
 def test_published_only(db: Database) -> None:
     (peak,) = chip(db, "acme/npu").peaks()
+    assert peak.basis == "published"
     assert peak.as_json() == {
         "dtype": "int8", "path": "matrix", "accumulate": "int32", "sparsity": "dense",
         "clock": "boost", "tflops": 6.0, "source": "published [book]", "confidence": "vendor",
@@ -148,8 +152,8 @@ def replace(data: Path, old: str, new: str) -> None:
 
 
 def test_an_override_can_take_a_path_away(data: Path, make: Make) -> None:
-    gone = '{ rate = "fp16.matrix.fp32", absent = true, reason = "fused off", source = "book" }'
-    replace(data, "power = 200", f"override = [{gone}]")
+    absent = '{ rate = "fp16.matrix.fp32", absent = true, reason = "fused off", source = "book" }'
+    replace(data, "power = 200", f"override = [{absent}]")
     peaks = chip(make(data), "acme/fast-1").peaks()
     assert [(peak.rate, peak.sparsity) for peak in peaks] == [("fp32.vector.fp32", "dense")]
 

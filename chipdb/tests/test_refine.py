@@ -3,7 +3,7 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.told import register_in, units_in
+from probe_chipdb.name_facts import register_in, units_in
 
 
 def test_the_device_tree_refines_the_register(real: Database) -> None:

@@ -19,12 +19,12 @@ def rows(*names: str) -> list[Row]:
     for name in names:
         for line in (STRINGS / f"{name}.tsv").read_text(encoding="utf-8").splitlines():
             if not line.startswith("#"):
-                text, kind, wanted, _ = line.split("\t")
-                out.append((text.replace("\\t", "\t").replace("\\\\", "\\"), kind, wanted))
+                text, kind, expected, _ = line.split("\t")
+                out.append((text.replace("\\t", "\t").replace("\\\\", "\\"), kind, expected))
     return out
 
 
-def said(db: Database, text: str, kind: str) -> str:
+def meaning(db: Database, text: str, kind: str) -> str:
     match = db.match(name=text, name_kind=kind)
     if match.chip:
         return match.chip.id
@@ -34,9 +34,9 @@ def said(db: Database, text: str, kind: str) -> str:
 @pytest.mark.parametrize("table", ["names", "logs", "ids", "dt"])
 def test_every_string_means_what_the_table_says(real: Database, table: str) -> None:
     wrong = [
-        (text, kind, wanted, got)
-        for text, kind, wanted in rows(table)
-        if (got := said(real, text, kind)) != wanted
+        (text, kind, expected, got)
+        for text, kind, expected in rows(table)
+        if (got := meaning(real, text, kind)) != expected
     ]
     assert wrong == []
 
@@ -44,19 +44,19 @@ def test_every_string_means_what_the_table_says(real: Database, table: str) -> N
 @pytest.mark.parametrize("table", ["names", "logs"])
 def test_without_its_kind_a_string_never_means_another_chip(real: Database, table: str) -> None:
     wrong = [
-        (text, kind, wanted, got)
-        for text, kind, wanted in rows(table)
-        if (got := said(real, text, "name")) != wanted and got not in ("one of", "unknown")
+        (text, kind, expected, got)
+        for text, kind, expected in rows(table)
+        if (got := meaning(real, text, "name")) != expected and got not in ("one of", "unknown")
     ]
     assert wrong == []
 
 
 def test_brand_strings_give_the_core(real: Database) -> None:
     wrong = []
-    for text, _, wanted in rows("cpuinfo"):
-        found = real.cpu(name=text).arch
-        if (found.id if found else "unknown") != wanted:
-            wrong.append((text, wanted, found))
+    for text, _, expected in rows("cpuinfo"):
+        arch = real.cpu(name=text).arch
+        if (arch.id if arch else "unknown") != expected:
+            wrong.append((text, expected, arch))
     assert wrong == []
 
 
@@ -71,8 +71,8 @@ def test_brand_strings_are_no_gpus(real: Database) -> None:
 
 
 def test_the_tables_are_large_and_without_duplicates() -> None:
-    every = rows("names", "logs", "ids", "dt", "cpuinfo")
-    assert len(every) >= 1000
-    assert len({(text, kind) for text, kind, _ in every}) == len(every)
-    unknown = sum(wanted == "unknown" for _, _, wanted in every)
+    strings = rows("names", "logs", "ids", "dt", "cpuinfo")
+    assert len(strings) >= 1000
+    assert len({(text, kind) for text, kind, _ in strings}) == len(strings)
+    unknown = sum(expected == "unknown" for _, _, expected in strings)
     assert unknown >= 150

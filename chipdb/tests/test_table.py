@@ -15,11 +15,11 @@ keys = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_siz
 @given(st.sets(keys, max_size=40), keys)
 def test_find(present: set[str], other: str) -> None:
     lines = sorted(present, key=str.encode)
-    found = SortedText("".join(f"{key}\tvalue of {key}\n" for key in lines).encode())
+    text = SortedText("".join(f"{key}\tvalue of {key}\n" for key in lines).encode())
     for key in present:
-        assert found.find(key) == f"value of {key}"
+        assert text.find(key) == f"value of {key}"
     if other not in present:
-        assert found.find(other) is None
+        assert text.find(other) is None
 
 
 def test_prefixes_do_not_confuse() -> None:

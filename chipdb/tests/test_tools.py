@@ -105,21 +105,21 @@ def test_pages(db: Database, tmp_path: Path) -> None:
 
 def test_committed_schemas_are_up_to_date() -> None:
     """Otherwise run `python -m probe_chipdb schema` and commit what it writes."""
-    for name, wanted in schema.schemas().items():
-        assert json.loads((ROOT / "schema" / name).read_text()) == wanted
+    for name, expected in schema.schemas().items():
+        assert json.loads((ROOT / "schema" / name).read_text()) == expected
 
 
 def test_schemas_accept_the_data_and_refuse_slips(data: Path) -> None:
     import tomllib
 
     jsonschema = pytest.importorskip("jsonschema")
-    wanted = schema.schemas()["chips.schema.json"]
+    expected = schema.schemas()["chips.schema.json"]
     good = tomllib.loads((data / FAST).read_text())
-    jsonschema.Draft7Validator.check_schema(wanted)
-    jsonschema.validate(good, wanted)
+    jsonschema.Draft7Validator.check_schema(expected)
+    jsonschema.validate(good, expected)
     good["chip"][0]["units"] = -1
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(good, wanted)
+        jsonschema.validate(good, expected)
 
 
 def test_command_check(data: Path, capsys: Capture) -> None:

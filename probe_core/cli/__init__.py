@@ -1,7 +1,6 @@
-"""The command `probe`: data to standard output, words to standard error, honest exit statuses.
+"""The command `probe`: data to standard output, words to standard error, and exit statuses.
 
-Only the command that was asked for is imported: the start-up cost of a command line is paid by
-every script that calls it.
+Only the command that runs is imported: every script that calls `probe` pays for its start.
 """
 
 from __future__ import annotations
@@ -15,30 +14,38 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-__all__ = ["COMMANDS", "entry", "main"]
+__all__ = ["COMMANDS", "GROUPS", "OTHER", "entry", "main"]
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    # name: (module, help); `report` is what runs without a command
-    "report": ("report", "what this node is (the default)"),
-    "explain": ("explain", "every decision, outcome and timing, and who said what"),
-    "visible": ("visible", "which devices each runtime would see, and why not the others"),
-    "exec": ("exec", "run a command on devices that are free"),
-    "leases": ("leases", "who holds which device since when"),
-    "layout": ("layout", "environments for several instances on this node"),
-    "plugins": ("plugins", "installed probers: list, check, why-not NAME"),
-    "chip": ("chip", "look chips up by name or id"),
-    "topology": ("topology", "many nodes' reports as one view"),
-    "partition": ("partition", "share a model's layers among nodes"),
-    "record": ("record", "write this machine as a file that --machine takes"),
-    "completion": ("completion", "shell completion for bash, zsh or fish"),
+OTHER = "Other"
+GROUPS = ("Look", "Fix", "Use", "Clusters", OTHER)
+"""The tasks by which `probe --help` groups commands, in its order. What a plugin's manifest calls
+otherwise comes under the last."""
+
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    # name: (module, group, summary); `report` is what runs without a command
+    "report": ("report", "Look", "devices, memory, peak FLOPS (the default)"),
+    "explain": ("explain", "Look", "where every value comes from"),
+    "visible": ("visible", "Look", "which devices CUDA, HIP, Vulkan … would see"),
+    "chip": ("chip", "Look", "look a chip up by name or PCI id"),
+    "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, new"),
+    "record": ("record", "Fix", "save this computer as a file for a bug report"),
+    "exec": ("exec", "Use", "run a command on free devices"),
+    "leases": ("leases", "Use", "devices in use, their owners and since when"),
+    "layout": ("layout", "Use", "split the devices among several processes"),
+    "completion": ("completion", OTHER, "shell completion for bash, zsh or fish"),
 }
+"""The built-in commands. Their names belong to them: no plugin can take one."""
+
+# 130 is 128 + SIGINT and 141 is 128 + SIGPIPE, as shells write a death by signal.
 USAGE, INTERRUPTED, BROKEN_PIPE, UNWRITTEN = 2, 130, 141, 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    0: an answer was given. 1: `--strict`, and the node is degraded. 2: usage. 130: Ctrl-C.
+    0: an answer was given. 1: `--strict`, and the node is degraded; a plugin's command that is
+    broken; an answer that could not be written. 2: usage. 130: Ctrl-C. Raises `SystemExit` as
+    argparse does, for `--help` and for usage errors.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -49,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence_stdout()
         return BROKEN_PIPE
     except OSError as error:  # a full disk behind standard output
-        from probe_core.cli.context import write_error
+        from probe_core.commands.context import write_error
 
         write_error(f"probe: the answer could not be written: {error.strerror or error}")
         _silence_stdout()
@@ -59,9 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def entry() -> NoReturn:
     """Run the command line as a process of its own: what the script `probe` calls.
 
-    A process that lives for 30 milliseconds needs no garbage collection, and no teardown of
-    modules that the system frees faster: together a tenth of its time.
+    A built-in command lives for 30 milliseconds. It needs no garbage collection, and no teardown of
+    modules that the system frees faster: together a tenth of its time. A plugin's command may run
+    for days and start threads, so it starts and ends as any program does.
     """
+    if _command(sys.argv[1:])[0] not in COMMANDS:
+        sys.exit(main())
     import atexit
     import gc
     import os
@@ -79,18 +89,20 @@ def entry() -> NoReturn:
 
 
 def _run(arguments: list[str]) -> int:
-    from probe_core.cli.context import CommandError, Context
+    from probe_core.commands.context import CommandError
 
-    name, rest = _command(arguments)
+    name, arguments = _command(arguments)
     try:
-        module = _module(name)
-        parser = _parser(name, module)
-        args = parser.parse_args(rest)
-        status: int = module.run(args, Context(args))
+        if name in COMMANDS:
+            status = _run_builtin(name, arguments)
+        else:
+            from probe_core.cli.running import run_installed
+
+            status = run_installed(name, arguments)
         _flush()
         return status
     except CommandError as error:
-        from probe_core.cli.context import write_error
+        from probe_core.commands.context import write_error
 
         write_error(f"probe: {error}")
         return error.status
@@ -103,21 +115,19 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
     return "report", arguments
 
 
-def _module(name: str) -> ModuleType:
+def _run_builtin(name: str, arguments: list[str]) -> int:
     from importlib import import_module
 
-    from probe_core.cli.context import CommandError
+    from probe_core.commands.context import Context
 
-    if name not in COMMANDS:
-        from probe_core.wording import did_you_mean
-
-        hint = did_you_mean(name, COMMANDS)
-        raise CommandError(f"{name!r} is no command: {hint} (`probe --help` lists them)", USAGE)
-    return import_module(f"probe_core.cli.{COMMANDS[name][0]}")
+    module = import_module(f"probe_core.cli.{COMMANDS[name][0]}")
+    args = _parser(name, module).parse_args(arguments)
+    status: int = module.run(args, Context(args))
+    return status
 
 
 def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
-    from probe_core.cli.options import Parser
+    from probe_core.cli.parser import Parser
 
     program = "probe" if name == "report" else f"probe {name}"
     parser = Parser(prog=program, description=module.HELP, allow_abbrev=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probe_core.cli import text
 from probe_core.cli.query import ask, parse_size
+from probe_core.commands import text
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -12,29 +12,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from probe_core.cli.context import Context
+    from probe_core.commands import Context
 
     Answer = Mapping[str, Any]
 
-NAME = "chip"
-HELP = "Look chips up by any name or id that a tool prints; never by likeness."
+HELP = "Look chips up by a name or id that a tool prints. Exact matches only: nothing is guessed."
 KINDS = ("nvml", "amdgpu", "pci", "lspci", "cpuinfo", "dt", "vulkan", "metal", "wmi", "name")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe chip`."""
     parser.add_argument("query", nargs="+", help="a name, a PCI id (10de:2684), a compatible …")
-    parser.add_argument("--kind", choices=KINDS, help="what printed the query; guessed by its form")
-    parser.add_argument("--memory", metavar="SIZE", help="memory of the device (24GiB), to choose")
-    parser.add_argument("--units", metavar="N", help="live count of SMs, CUs or cores, to choose")
-    parser.add_argument("--chipdb", metavar="FILE", help="a TOML file of chips to add")
+    parser.add_argument(
+        "--kind", choices=KINDS, help="what printed the query (default: by its form)"
+    )
+    parser.add_argument("--memory", metavar="SIZE", help="choose by memory (24GiB)")
+    parser.add_argument("--units", metavar="N", help="choose by number of SMs, CUs or cores")
+    parser.add_argument("--chipdb", metavar="FILE", help="also read this TOML file of chips")
     parser.add_argument("--json", action="store_true", help="print one JSON list, one per query")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when one is not known")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a query is unknown")
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print what is known of each query."""
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
     from probe_core.resolve import open_chipdb
 
     memory = parse_size(args.memory) if args.memory else None
@@ -56,10 +57,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _units(value: str | None) -> int | None:
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
 
     if value is None:
         return None
+    # A million units: fifty times the largest chip's cores. Python refuses thousands of digits.
     if not value.isdecimal() or len(value) > 7 or not 1 <= int(value) <= 1_000_000:
         raise CommandError(f"--units {value}: expected a whole number from 1 to 1000000")
     return int(value)
@@ -70,12 +72,12 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
     if match is None:
         yield f"{clean_text(answer['query'])}: {answer['reason']}"
         if answer["candidates"]:
-            yield "  one of: " + ", ".join(answer["candidates"])
+            yield "  ambiguous: " + " or ".join(answer["candidates"])
             if answer["shared_peaks"]:
                 yield "  whichever it is:"
                 yield from _peaks(answer["shared_peaks"], context)
         elif answer["near"]:
-            yield "  not matched; the nearest names are: " + ", ".join(answer["near"])
+            yield "  close matches: " + ", ".join(answer["near"])
         yield ""
         return
     yield text.paint(match["name"], "bold", context.colour) + f"  {match['id']}"
@@ -110,7 +112,7 @@ def _facts(match: Mapping[str, Any]) -> Iterator[str]:
 
 def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
     if not peaks:
-        return ["  no peaks: units, clock or rates of this chip are not known"]
+        return ["  no theoretical peaks: units, clock or rates of this chip are unknown"]
     rows = [("  DTYPE", "PATH", "ACCUMULATE", "SPARSITY", "TFLOPS", "CLOCK", "CONFIDENCE")]
     for peak in peaks:
         low = f"{peak['low']:g}–" if peak.get("low") else ""

@@ -5,15 +5,14 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import Any
 
-    from probe_core.cli.context import Context
+    from probe_core.commands import Context
     from probe_core.leasing import Lease
+    from probe_core.model.document import ReportDoc
 
-NAME = "exec"
 HELP = (
     "Run a command on devices that are free: visible here, and leased by nobody else. The lease "
-    "ends with the command. Exit status: the command's; 3 when the devices cannot be had; 126 or "
+    "ends with the command. Exit status: the command's; 3 when no such devices are free; 126 or "
     "127 when the command cannot be run."
 )
 UNMET, USAGE = 3, 2
@@ -21,13 +20,13 @@ UNMET, USAGE = 3, 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe exec`."""
-    from probe_core.cli.options import add_probe_options
+    from probe_core.commands.options import add_probe_options
 
     parser.add_argument("--gpus", "-n", type=int, metavar="N", help="how many devices (default: 1)")
     parser.add_argument(
         "--device",
-        metavar="SEL",
-        help="these devices: numbers as the runtime counts them, UUIDs or ids (0,2 or GPU-1a2b)",
+        metavar="LIST",
+        help="these devices: indices as the runtime counts, UUIDs or ids (0,2 or GPU-1a2b)",
     )
     parser.add_argument(
         "--memory", metavar="SIZE", help="free memory that each device must have (20GiB)"
@@ -35,10 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layout", metavar="NxM", help="divide the devices into N groups of M")
     parser.add_argument("--index", type=int, metavar="K", help="take group K of the layout, from 0")
     parser.add_argument(
-        "--for", dest="consumer", metavar="RUNTIME", help="whose numbers count (cuda, hip …)"
+        "--for",
+        dest="runtime",
+        metavar="RUNTIME",
+        help="which runtime's indices are meant (cuda, hip …)",
     )
     parser.add_argument(
-        "--share", action="store_true", help="let others that share use the devices too"
+        "--share", action="store_true", help="shared mode: other `--share` commands use them too"
     )
     parser.add_argument(
         "--wait",
@@ -47,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=float("inf"),
         default=0.0,
         metavar="SECONDS",
-        help="queue until devices are free (for ever without SECONDS)",
+        help="queue until devices are free (without SECONDS: for ever)",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be set, as shell lines"
@@ -60,47 +62,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Lease, set the environment, and become the command."""
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
     from probe_core.leasing.execute import CannotRun, replace, resolve
 
-    words = args.command[1:] if args.command[:1] == ["--"] else args.command
-    _check(args, words)
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    _check(args, command)
     if args.dry_run:
         return _dry_run(args, context)
     try:
-        path = resolve(words[0], context.environ)
-        held = _held(args, context, words)
-        held.keep_on_exec()
-        replace(path, words, held.environ)
+        # The path first: a command that does not exist must not queue for devices.
+        path = resolve(command[0], context.environ)
+        lease = _leased(args, context, command)
+        lease.keep_on_exec()
+        replace(path, command, lease.environ)
     except CannotRun as error:
         raise CommandError(f"exec: {error}", error.status) from None
 
 
-def _check(args: argparse.Namespace, words: list[str]) -> None:
-    from probe_core.cli.context import CommandError
+def _check(args: argparse.Namespace, command: list[str]) -> None:
+    from probe_core.commands import CommandError
 
-    if not words and not args.dry_run:
+    if not command and not args.dry_run:
         raise CommandError("exec: no command; write `probe exec --gpus 1 -- COMMAND`", USAGE)
-    given = [flag for flag in ("gpus", "device", "layout") if getattr(args, flag) is not None]
-    if len(given) > 1:
-        raise CommandError(f"exec: --{given[0]} and --{given[1]} exclude each other", USAGE)
+    flags = [flag for flag in ("gpus", "device", "layout") if getattr(args, flag) is not None]
+    if len(flags) > 1:
+        raise CommandError(f"exec: --{flags[0]} and --{flags[1]} exclude each other", USAGE)
     if (args.layout is None) != (args.index is None):
         raise CommandError("exec: --layout and --index belong together", USAGE)
-    if not args.wait >= 0:
+    if not args.wait >= 0:  # written so that NaN is refused
         raise CommandError("exec: --wait takes seconds, 0 or more", USAGE)
 
 
-def _document(args: argparse.Namespace, context: Context) -> dict[str, Any]:
-    document = context.report()
-    if getattr(args, "machine", None):  # a recorded machine was seen through its own environment
+def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
+    report = context.report()
+    if getattr(args, "machine", None):
+        # A recorded machine's visibility is that of its own environment; the command gets ours.
         from probe_core.pipeline.refresh import refresh
 
-        refresh(document, context.environ)
-    return document
+        refresh(report, context.environ)
+    return report
 
 
-def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease:
-    from probe_core.cli.context import CommandError
+def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
+    from probe_core.commands import CommandError
     from probe_core.leasing import LeaseError, SelectionError, lease
     from probe_core.selection.for_tinygrad import versions
 
@@ -112,11 +116,11 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
             memory=args.memory,
             share=args.share,
             wait=True if args.wait == float("inf") else args.wait,
-            runtime=args.consumer,
-            report=_document(args, context),
+            runtime=args.runtime,
+            report=_report(args, context),
             environ=context.environ,
-            command=words,
-            measure=lambda: _document(args, context),
+            command=command,
+            measure=lambda: _report(args, context),
             versions=versions(),
         )
     except SelectionError as error:
@@ -126,11 +130,13 @@ def _held(args: argparse.Namespace, context: Context, words: list[str]) -> Lease
 
 
 def _dry_run(args: argparse.Namespace, context: Context) -> int:
-    """Print the environment that the command would get; the lease is given back at once."""
+    """Print the environment that the command would get; the lease is released at once."""
     from probe_core.leasing.keys import OUTER_LEASE
     from probe_core.leasing.shell import lines
 
-    with _held(args, context, args.command) as held:
-        for line in lines({k: v for k, v in held.changes.items() if k != OUTER_LEASE}):
+    with _leased(args, context, args.command) as lease:
+        # The variable that names the lease would be about one that has ended.
+        changes = {name: value for name, value in lease.changes.items() if name != OUTER_LEASE}
+        for line in lines(changes):
             context.out(line)
     return 0

@@ -1,22 +1,24 @@
-"""`probe explain`: every decision and outcome with its time, and per field who said what."""
+"""`probe explain`: every decision and result with its time, and the source of every value."""
 
 from __future__ import annotations
 
-from probe_core.cli import text
-from probe_core.cli.options import add_probe_options
+from probe_core.commands import text
+from probe_core.commands.options import add_probe_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.cli.context import Context
+    from probe_core.commands import Context
+    from probe_core.model.document import DeviceDoc, PeakDoc, ReportDoc
 
-    Device = Mapping[str, Any]
+HELP = "Show every decision, result and timing, and the source of every value of a device."
 
-NAME = "explain"
-HELP = "Show every decision, outcome and timing, and for each field who said it."
+# Reasons are what the tables are for, so they are cut only where no screen is that wide: a
+# terminal wraps the lines. Judgements, by the longest reasons of our own plugins.
+_WIDE_RUNS, _WIDE_FIELDS = 200, 160
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the explanation."""
-    document = context.report()
-    devices = _chosen(document["devices"], args.device)
+    report = context.report()
+    devices = _matching(report["devices"], args.device)
     if args.json:
-        context.json({**document, "devices": devices})
+        context.json({**report, "devices": devices})
         return 0
     if args.device is None:
-        for line in _run_lines(document, context):
+        for line in _run_lines(report, context):
             context.out(line)
     for device in devices:
         for line in _device_lines(device, context):
@@ -42,22 +44,23 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _chosen(devices: list[Device], wanted: str | None) -> list[Device]:
-    from probe_core.cli.context import CommandError
+def _matching(devices: list[DeviceDoc], part: str | None) -> list[DeviceDoc]:
+    """Return the devices that have an id with `part` in it, of any case; None: all."""
+    from probe_core.commands import CommandError
 
-    if wanted is None:
+    if part is None:
         return devices
-    chosen = [d for d in devices if any(wanted.lower() in i.lower() for i in d["ids"])]
-    if not chosen:
+    matching = [d for d in devices if any(part.lower() in id_.lower() for id_ in d["ids"])]
+    if not matching:
         ids = ", ".join(device["id"] for device in devices)
-        raise CommandError(f"no device has an id with {wanted!r} in it; there are: {ids}")
-    return chosen
+        raise CommandError(f"no device has an id with {part!r} in it; there are: {ids}")
+    return matching
 
 
-def _run_lines(document: Mapping[str, Any], context: Context) -> Iterator[str]:
-    yield from _section("Probers", context)
-    rows = [("PROBER", "FROM", "OUTCOME", "MS", "DEVICES", "REASON")]
-    for outcome in document["outcomes"]:
+def _run_lines(report: ReportDoc, context: Context) -> Iterator[str]:
+    yield from _section("Plugins", context)
+    rows = [("PLUGIN", "PACKAGE", "STATUS", "MS", "DEVICES", "REASON")]
+    for outcome in report["outcomes"]:
         status = outcome["status"] + (" (partial)" if outcome["partial"] else "")
         rows.append(
             (
@@ -69,66 +72,78 @@ def _run_lines(document: Mapping[str, Any], context: Context) -> Iterator[str]:
                 outcome["reason"] or "",
             )
         )
-    yield from text.columns(rows, max(context.width, 200), right=(3, 4), flexible=5)
-    for outcome in document["outcomes"]:
+    yield from text.columns(rows, max(context.width, _WIDE_RUNS), right=(3, 4), flexible=5)
+    for outcome in report["outcomes"]:
         for line in outcome.get("stderr", ()):
             yield f"  {outcome['prober']}| {line}"
     yield from _section("Time", context)
-    timings = document.get("timings_ms", {})
-    yield "  ".join(f"{step} {taken:.1f}" for step, taken in timings.items()) + " ms"
+    timings = report.get("timings_ms", {})
+    yield "  ".join(f"{step} {spent:.1f}" for step, spent in timings.items()) + " ms"
     yield from _section("Findings", context)
-    if not document["findings"]:
+    yield from _finding_lines(report)
+    yield f"fallback: {report['fallback'] or 'no'}"
+
+
+def _finding_lines(report: ReportDoc) -> Iterator[str]:
+    from probe_core.cli.findings import NO_FIX
+
+    if not report["findings"]:
         yield "none"
-    for finding in document["findings"]:
+    for finding in report["findings"]:
         yield f"[{finding['severity']}] {finding['code']}: {finding['what']}"
         yield f"    why: {finding['why']}"
-        yield f"    fix: {finding['fix']}"
-    yield f"fallback: {document['fallback'] or 'none was needed'}"
+        if finding["fix"] != NO_FIX:
+            yield f"    fix: {finding['fix']}"
 
 
 def _section(title: str, context: Context) -> list[str]:
     return ["", text.paint(title, "bold", context.colour)]
 
 
-def _device_lines(device: Device, context: Context) -> Iterator[str]:
+def _device_lines(device: DeviceDoc, context: Context) -> Iterator[str]:
     yield from _section(f"{device['id']}  {device['name'] or ''}", context)
-    rows = [("  FIELD", "VALUE", "SAID BY")]
-    for path, who in sorted(device["sources"].items()):
+    rows = [("  FIELD", "VALUE", "SOURCE")]
+    for path, source in sorted(device["sources"].items()):
         if path != "peaks":
-            rows.append((f"  {path}", _value(device, path), who))
-    yield from text.columns(rows, max(context.width, 160), flexible=1)
-    for path, said in device.get("others", {}).items():
-        for other in said:
-            yield f"  {path}: {other['prober']} said {_shown(other['value'])} instead"
+            rows.append((f"  {path}", _value(device, path), source))
+    yield from text.columns(rows, max(context.width, _WIDE_FIELDS), flexible=1)
+    for path, others in device.get("others", {}).items():
+        for other in others:
+            yield f"  {path}: {other['prober']} reports {_shown(other['value'])}"
     yield from _chip_lines(device)
     for path, reason in sorted(device["unknown"].items()):
         yield f"  unknown {path}: {reason}"
 
 
-def _chip_lines(device: Device) -> Iterator[str]:
+def _chip_lines(device: DeviceDoc) -> Iterator[str]:
     chip = device["chip"]
     if chip["id"]:
         yield f"  chip {chip['id']} by {chip['by']} ({chip['confidence']} confidence)"
     for sentence in chip.get("conflicts", ()):
         yield f"    conflict: {sentence}"
     if chip["candidates"] and not chip["id"]:
-        yield f"  chip: one of {', '.join(chip['candidates'])}"
+        yield f"  chip: ambiguous: {' or '.join(chip['candidates'])}"
     for peak in device["peaks"]:
-        kind = f"{peak['dtype']} {peak['path']} acc {peak['accumulate']} {peak['sparsity']}"
-        if peak.get("variant"):
-            kind += f" {peak['variant']}"
-        yield f"  peak {kind}: {peak['tflops']:g} T at {peak['clock']} ({peak['confidence']})"
-        yield f"       {peak['source']}"
+        yield from _peak_lines(peak)
 
 
-def _value(device: Device, path: str) -> str:
+def _peak_lines(peak: PeakDoc) -> Iterator[str]:
+    kind = f"{peak['dtype']} {peak['path']}, {peak['accumulate']} accumulate, {peak['sparsity']}"
+    if peak.get("variant"):
+        kind += f", {peak['variant']}"
+    unit = "TOPS" if "int" in peak["dtype"] else "TFLOPS"
+    yield f"  peak {kind}: {peak['tflops']:g} {unit} at {peak['clock']} ({peak['confidence']})"
+    yield f"       {peak['source']}"
+
+
+def _value(device: DeviceDoc, path: str) -> str:
     value: Any = device
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return _shown(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, (dict, list)):
         import json
 

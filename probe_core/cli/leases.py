@@ -1,16 +1,15 @@
-"""`probe leases`: who holds which device since when."""
+"""`probe leases`: devices in use, their owners and since when."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from typing import Any
 
-    from probe_core.cli.context import Context
+    from probe_core.commands import Context
+    from probe_core.model.document import LeaseDoc
 
-NAME = "leases"
-HELP = "Show which devices are leased, by whom and since when. Asks no device."
+HELP = "Show the devices in use, their owners and since when. Queries no device."
 _HEAD = ("DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND")
 
 
@@ -21,60 +20,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Read the lease folder."""
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
     from probe_core.leasing.errors import LeaseError
-    from probe_core.leasing.folder import lease_folder
 
     try:
-        folder = lease_folder(context.environ)
-        from probe_core.leasing.listing import leases
-
-        try:
-            found = leases(folder)
-        finally:
-            folder.close()
+        path, entries = _read(context)
     except LeaseError as error:
         raise CommandError(f"leases: {error}", 3) from None
     if args.json:
-        context.json({"folder": folder.path, "leases": found})
-        return 0
-    if not found:
-        context.err(f"no device is leased ({folder.path})")
-        return 0
-    from probe_core.cli import text
+        context.json({"folder": path, "leases": entries})
+    elif not entries:
+        context.err(f"no device is leased ({path})")
+    else:
+        from probe_core.commands import text
 
-    rows = [_HEAD, *(_row(one) for one in found)]
-    for line in text.columns(rows, context.width, right=(1,), flexible=len(_HEAD) - 1):
-        context.out(line)
+        rows = [_HEAD, *(_row(entry) for entry in entries)]
+        for line in text.columns(rows, context.width, right=(1,), flexible=len(_HEAD) - 1):
+            context.out(line)
     return 0
 
 
-def _row(one: Any) -> tuple[str, ...]:
-    how = {True: "shared", False: "exclusive", None: "?"}[one["share"]]
+def _read(context: Context) -> tuple[str, list[LeaseDoc]]:
+    """Return the lease folder's path and its entries; raises `LeaseError`."""
+    from probe_core.leasing.folder import lease_folder
+
+    folder = lease_folder(context.environ)
+    try:
+        from probe_core.leasing.listing import leases
+
+        return folder.path, leases(folder)
+    finally:
+        folder.close()
+
+
+def _row(entry: LeaseDoc) -> tuple[str, ...]:
+    how = {True: "shared", False: "exclusive", None: "?"}[entry["share"]]
     return (
-        one["device"],
-        _known(one["pid"]),
-        _user(one["uid"]),
-        _time(one["since"]),
+        entry["device"],
+        "?" if entry["pid"] is None else str(entry["pid"]),
+        _user(entry["uid"]),
+        _time(entry["since"]),
         how,
-        _state(one),
-        one["command"] or "?",
+        _state(entry),
+        entry["command"] or "?",
     )
 
 
-def _state(one: Any) -> str:
-    kept = ", ".join(str(pid) for pid in one["kept_by"])
-    return f"{one['state']} by {kept}" if kept else str(one["state"])
-
-
-def _known(value: object) -> str:
-    return "?" if value is None else str(value)
+def _state(entry: LeaseDoc) -> str:
+    owners = ", ".join(str(pid) for pid in entry["kept_by"])
+    return f"{entry['state']} by {owners}" if owners else str(entry["state"])
 
 
 def _user(uid: int | None) -> str:
     if uid is None:
         return "?"
-    import pwd
+    import pwd  # not on Windows
 
     try:
         return pwd.getpwuid(uid).pw_name
@@ -89,8 +89,8 @@ def _time(since: float | None) -> str:
     from time import localtime, strftime, time
 
     try:
-        then = localtime(since)
+        start = localtime(since)
     except (OverflowError, OSError, ValueError):
         return "?"
-    today = localtime(time())[:3] == then[:3]
-    return strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M", then)
+    today = localtime(time())[:3] == start[:3]
+    return strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M", start)

@@ -6,11 +6,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_chipdb import Chip, CpuMatch, Database
+    from probe_chipdb import Arch, Chip, CpuMatch, Database
 
 __all__ = ["ask", "parse_size"]
 
 _NEAR = 5
+"""Close matches shown: what fits on a line."""
 
 
 def parse_size(size: str) -> int:
@@ -18,7 +19,7 @@ def parse_size(size: str) -> int:
 
     ``G`` is binary and ``GB`` decimal. Raises `CommandError`.
     """
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
     from probe_core.model import sizes
 
     try:
@@ -42,10 +43,10 @@ def ask(
     answer["shared_peaks"] = []
     if not query:
         return answer | {"reason": "the query is empty"}
-    asked = kind or _kind_of(query)
-    if asked == "cpuinfo":
+    name_kind = kind or _kind_of(query)
+    if name_kind == "cpuinfo":
         return answer | _cpu(database, query)
-    match = database.match(name=query, name_kind=asked, memory=memory, units=units)
+    match = database.match(name=query, name_kind=name_kind, memory=memory, units=units)
     answer["by"], answer["confidence"] = match.by, match.confidence
     answer["candidates"] = [chip.id for chip in match.candidates]
     answer["conflicts"] = list(match.conflicts)
@@ -71,19 +72,17 @@ def _kind_of(query: str) -> str:
 
 def _cpu(database: Database, query: str) -> dict[str, Any]:
     """Return the answer for a processor's brand string: its microarchitecture, if it says it."""
-    found = database.cpu(name=query)
-    if found.arch is None:
-        return {"match": None, "reason": found.reason}
-    return {"by": found.by, "confidence": "medium", "match": _core(found)}
+    match = database.cpu(name=query)
+    if match.arch is None:
+        return {"match": None, "reason": match.reason}
+    return {"by": match.by, "confidence": "medium", "match": _core(match, match.arch)}
 
 
-def _core(found: CpuMatch) -> dict[str, Any]:
-    arch = found.arch
-    assert arch is not None
+def _core(match: CpuMatch, arch: Arch) -> dict[str, Any]:
     return {
         **dict.fromkeys(("year", "units", "cores", "power", "bandwidth")),
         "id": arch.id,
-        "name": found.uarch or arch.name,
+        "name": match.uarch or arch.name,
         "vendor": arch.vendor,
         "kind": "cpu",
         "arch": arch.family,
@@ -91,7 +90,7 @@ def _core(found: CpuMatch) -> dict[str, Any]:
         "clock": {},
         "memory": {"bytes": None, "type": None},
         "sources": list(arch.sources),
-        "note": f"operations per clock and core: {found.rates}",
+        "note": f"operations per clock and core: {match.rates}",
         "peaks": [],
     }
 

@@ -8,12 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from probe_core.cli.context import Context
+    from probe_core.commands import Context
     from probe_core.machine import Machine
     from probe_core.recording.gather import Gathered
     from probe_core.recording.sources import Sources
 
-NAME = "record"
 HELP = (
     "Write this machine as a recording: the files that the installed plugins declare that they"
     " read, as readable JSON, which --machine takes anywhere. No device is opened or woken. Serial"
@@ -26,11 +25,13 @@ _LEFT_OUT = (
     "Left out: serial numbers, MAC addresses, host and user names, names of control groups, and the"
     " environment but for the variables that hide devices. UUIDs are replaced."
 )
+_MAX_NAMES = 8
+"""Sleeping devices named at most: those of one server of eight GPUs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe record`."""
-    from probe_core.cli.options import MACHINE_HELP
+    from probe_core.commands.options import RECORDING_HELP
 
     parser.add_argument(
         "file",
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine",
         dest="source",
         metavar="PATH",
-        help=MACHINE_HELP.replace("probe a", "record another", 1),
+        help=f"record another recorded machine: {RECORDING_HELP}",
     )
 
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.source is None:
         gathered = _gathered(Machine(environ=context.environ), sources)
     else:
-        from probe_core.cli.recorded import opened
+        from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
             gathered = _gathered(machine, sources)
@@ -76,22 +77,23 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _gathered(machine: Machine, sources: Sources) -> Gathered:
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
 
     if machine.os != "linux":
-        raise CommandError(f"record: on {machine.os} probers read no files that could be recorded")
+        raise CommandError(f"record: on {machine.os} plugins read no files that could be recorded")
     try:
         return gather(machine, _origin(machine), sources.declarations)
-    except BadRecording as error:  # what changed while it was read, say a GPU that was taken away
+    except BadRecording as error:
+        # Something changed while it was read, such as a GPU that was unplugged.
         raise CommandError(f"record: {error}; try again", 1) from None
 
 
 def _origin(machine: Machine) -> str:
     from probe_core import __version__
 
-    if not machine.live:  # what was invented stays invented
+    if not machine.live:  # a synthetic recording stays marked as one
         from probe_core.recording.folder import about
 
         if (origin := about(machine.root).origin) is not None:
@@ -100,13 +102,13 @@ def _origin(machine: Machine) -> str:
 
 
 def _save(path: str, text: str, force: bool) -> None:
-    from probe_core.cli.context import CommandError
+    from probe_core.commands import CommandError
 
     try:
         with open(path, "w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise CommandError(f"record: {path} is there already; --force overwrites it") from None
+        raise CommandError(f"record: {path} exists already; --force overwrites it") from None
     except OSError as error:
         raise CommandError(f"record: {path}: {error.strerror or error}", 1) from None
 
@@ -119,7 +121,8 @@ def _summary(path: str, gathered: Gathered) -> list[str]:
         _LEFT_OUT,
     ]
     if gathered.asleep:
-        names = ", ".join(gathered.asleep[:8]) + (" …" if gathered.asleep[8:] else "")
+        names = ", ".join(gathered.asleep[:_MAX_NAMES])
+        names += " …" if gathered.asleep[_MAX_NAMES:] else ""
         lines.append(f"Left out, so as not to wake them: most files of {names}.")
     if gathered.unreadable:
         lines.append(f"Left out, for they cannot be read: {len(gathered.unreadable)} files.")

@@ -123,6 +123,8 @@ def unknown_names(config: Config, known: Collection[str]) -> list[FindingDoc]:
             f"{config.origins[setting]} set {setting!r} to a prober {name!r}",
             "no prober of that name is installed",
             did_you_mean(name, known),
+            prober=name,
+            setting=setting,
         )
         for setting in ("only", "disable", "priority")
         for name in getattr(config, setting) or ()

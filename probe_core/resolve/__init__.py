@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from probe_core.model.findings import finding
-from probe_core.resolve.reasons import explain_nulls
+from probe_core.resolve.reasons import DISPLAY, explain_nulls
 from probe_core.resolve.shorthands import add_shorthands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
 
     from probe_chipdb import Database
-    from probe_core.model.document import FindingDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc
 
-    ResolveHook = Callable[[dict[str, Any]], str | None]
+    ResolveHook = Callable[[DeviceDoc], str | None]
 
 __all__ = ["open_chipdb", "resolve"]
 
@@ -22,35 +21,44 @@ _NO_CHIPDB = "chipdb is not installed"
 
 
 def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]]:
-    """Return the chip database with the site's files, or None and why.
+    """Return the chip database with the site's files, or None and the finding that says why.
 
     The core works without chipdb, with an older one and with a newer minor: whatever it raises
     becomes a finding.
     """
     try:
         import probe_chipdb
-        from probe_core.machine.trust import untrusted
 
-        return probe_chipdb.load(extra=extra, accept=lambda path: untrusted([path])), []
+        return probe_chipdb.load(extra=extra, accept=_untrusted), []
     except Exception as error:
-        why = _NO_CHIPDB if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
+        reason = _NO_CHIPDB if isinstance(error, ImportError) else text
         fix = "install probe-chipdb, so that chips get names, FLOPS and bandwidth"
-        return None, [finding("chipdb-missing", "chips cannot be named", why, fix)]
+        missing = finding("chipdb-missing", "chips cannot be named", reason, fix, evidence=text)
+        return None, [missing]
+
+
+def _untrusted(path: str) -> str | None:
+    """Return why a vendor's chip file must not be read; called only where a package has one."""
+    from probe_core.machine.trust import untrusted
+
+    return untrusted([path])
 
 
 def resolve(
-    devices: list[dict[str, Any]], database: Database | None, hook: ResolveHook | None = None
+    devices: Sequence[DeviceDoc], database: Database | None, hook: ResolveHook | None = None
 ) -> list[FindingDoc]:
-    """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place."""
+    """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place.
+
+    `hook` is the host's own: it returns a chip's id, or None to leave the question to chipdb.
+    """
     findings: list[FindingDoc] = []
-    for device in sorted(devices, key=lambda one: one.get("parent") is not None):
+    # Parts of a device come after all whole ones, because they take their share of its peaks.
+    for device in sorted(devices, key=lambda device: device.get("parent") is not None):
         try:
-            findings += _resolve_one(device, devices, database, hook)
+            findings += _resolve_device(device, devices, database, hook)
         except Exception as error:  # a broken chip table must not cost the node its start
-            why = f"{type(error).__name__}: {error}"
-            fix = "report this, with the chipdb version"
-            what = f"the chip of {device['id']} could not be resolved"
-            findings.append(finding("chipdb-problem", what, why, fix, device=device["id"]))
+            findings.append(_failure(device, error))
         add_shorthands(device)
         explain_nulls(device)
     if database is not None:
@@ -58,9 +66,9 @@ def resolve(
     return findings
 
 
-def _resolve_one(
-    device: dict[str, Any],
-    devices: list[dict[str, Any]],
+def _resolve_device(
+    device: DeviceDoc,
+    devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None,
 ) -> list[FindingDoc]:
@@ -68,7 +76,7 @@ def _resolve_one(
     device.setdefault("bandwidth", None)
     device["chip"] = {"id": None, "by": None, "confidence": None, "candidates": []}
     if device["kind"] == "display":
-        device["unknown"]["chip"] = "a display adapter that cannot compute"
+        device["unknown"]["chip"] = DISPLAY
         return []
     if database is None:
         device["unknown"]["chip"] = device["unknown"]["peaks"] = _NO_CHIPDB
@@ -84,13 +92,26 @@ def _resolve_one(
     return accelerators.resolve(device, parent, database, hook)
 
 
+def _failure(device: DeviceDoc, error: Exception) -> FindingDoc:
+    text = f"{type(error).__name__}: {error}"
+    return finding(
+        "chipdb-problem",
+        f"the chip of {device['id']} could not be resolved",
+        text,
+        "report this, with the chipdb version",
+        device=device["id"],
+        evidence=text,
+    )
+
+
 def _problems(database: Database) -> list[FindingDoc]:
     return [
         finding(
             "chipdb-problem",
             "a chip file was left out, wholly or in part",
             problem,
-            "correct it; `python -m probe_chipdb check FILE` tells all that is wrong",
+            "correct it; `python -m probe_chipdb check FILE` lists all that is wrong",
+            evidence=problem,
         )
         for problem in database.problems
     ]

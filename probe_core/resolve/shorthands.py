@@ -10,37 +10,43 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Literal
+
+    from probe_core.model.document import DeviceDoc, PeakDoc
+
+    Shorthand = Literal["fp32", "fp16", "int8"]
 
 __all__ = ["SHORTHANDS", "add_shorthands", "shorthand"]
 
-SHORTHANDS = ("fp32", "fp16", "int8")
+SHORTHANDS: tuple[Shorthand, ...] = ("fp32", "fp16", "int8")
 
 
-def add_shorthands(device: dict[str, Any]) -> None:
+def add_shorthands(device: DeviceDoc) -> None:
     """Set the three numbers (TFLOPS, TOPS), or None with the reason in `unknown`."""
     peaks = device.get("peaks") or []
     for name in SHORTHANDS:
         device[name] = shorthand(name, peaks)
         if device[name] is None:
-            device["unknown"].setdefault(name, _why(name, device))
+            device["unknown"].setdefault(name, _missing(name, device))
 
 
-def shorthand(name: str, peaks: Iterable[dict[str, Any]]) -> float | None:
+def shorthand(name: str, peaks: Iterable[PeakDoc]) -> float | None:
     """Return one of `SHORTHANDS` from a device's peaks; None when no peak fits the convention."""
     dense = [p for p in peaks if p["dtype"] == name and p["sparsity"] == "dense"]
+    return max((peak["tflops"] for peak in _fitting(name, dense)), default=None)
+
+
+def _fitting(name: str, dense: list[PeakDoc]) -> list[PeakDoc]:
+    vector = [peak for peak in dense if peak["path"] == "vector"]
     if name == "fp32":
-        fitting = [p for p in dense if p["path"] == "vector" and "variant" not in p]
-    elif name == "fp16":
-        fitting = [p for p in dense if p["accumulate"] == "fp32"] or [
-            p for p in dense if p["path"] == "vector"
-        ]
-    else:
-        fitting = dense
-    return max((p["tflops"] for p in fitting), default=None)
+        # A variant is a way to issue the same path: RDNA 3 counts dual issue in its own.
+        return [peak for peak in vector if "variant" not in peak]
+    if name == "fp16":
+        return [peak for peak in dense if peak["accumulate"] == "fp32"] or vector
+    return dense
 
 
-def _why(name: str, device: dict[str, Any]) -> str:
+def _missing(name: Shorthand, device: DeviceDoc) -> str:
     if device.get("peaks"):
         return f"no dense {name} path of this chip is known"
-    return str(device["unknown"].get("peaks", "its peaks are unknown"))
+    return device["unknown"].get("peaks", "its peaks are unknown")

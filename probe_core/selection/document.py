@@ -21,7 +21,7 @@ def document_of(report: object) -> Mapping[str, Any]:
         document: Mapping[str, Any] = report.to_json()
         return document
     if not hasattr(report, "get"):
-        raise TypeError(f"select() needs a report or its document, not {type(report).__name__}")
+        raise TypeError(f"it needs a report or its document, not {type(report).__name__}")
     return report  # type: ignore[return-value]
 
 

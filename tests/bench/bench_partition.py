@@ -13,7 +13,7 @@ from typing import Any
 from measure import Figure
 from place import ROOT, Place
 
-sys.path.insert(0, str(ROOT / "tests" / "cluster"))
+sys.path.insert(0, str(ROOT / "plugins" / "cluster" / "tests"))
 
 MODELS = {"8b": (8_030_261_248, 32, 4096), "70b": (70_553_706_496, 80, 8192)}
 LAYERS = 128
@@ -26,7 +26,7 @@ def run(place: Place) -> Iterator[Figure]:
 
 
 def _large() -> Iterator[Figure]:
-    from probe_core.cluster import STRATEGIES, ClusterError, Member, Model, plan
+    from probe_cluster import STRATEGIES, ClusterError, Member, Model, plan
 
     source = random.Random(1)
     model = Model(70_553_706_496, LAYERS, 8.0, hidden=8192)
@@ -52,8 +52,8 @@ def _large() -> Iterator[Figure]:
 def _homes(place: Place) -> Iterator[Figure]:
     from home_nodes import NODES, report_of
 
-    from probe_core.cluster import Links, Model, compare, member
-    from probe_core.cluster.links import KINDS
+    from probe_cluster import Links, Model, compare, member
+    from probe_cluster.links import KINDS
 
     folder = Path(place.folder) / "home"
     folder.mkdir(exist_ok=True)

@@ -17,7 +17,11 @@ from pathlib import Path
 from measure import here
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("chipdb", ".", *(f"plugins/{p}" for p in "nvidia amd mali tinygrad exo".split()))
+PACKAGES = (
+    "chipdb",
+    ".",
+    *(f"plugins/{p}" for p in "nvidia amd mali tinygrad cluster exo".split()),
+)
 RIVALS = ("psutil",)
 """What the ways to compare with need besides what the plugins bring."""
 

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import bench_child
 import bench_cold
+import bench_commands
 import bench_exo
 import bench_hang
 import bench_import
@@ -42,6 +43,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "memory": bench_memory.run,
     "exo": bench_exo.run,
     "partition": bench_partition.run,
+    "commands": bench_commands.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from probe_core.cli import main
-from probe_core.cli.context import CommandError
 from probe_core.cli.query import parse_size
+from probe_core.commands.context import CommandError
 
 LSPCI = "01:00.0 VGA compatible controller [0300]: AD102 [GeForce RTX 4090] [10de:2684] (rev a1)"
 SHAPE = {"query", "match", "by", "confidence", "candidates", "conflicts", "near", "reason"}
@@ -88,7 +88,7 @@ def test_near_names_are_offered_to_people_alone(capsys: Any) -> None:
     assert answer["match"] is None
     assert "nvidia/geforce-rtx-4090" in answer["near"]
     assert main(["chip", "NVIDIA GeForce RTX 4091"]) == 0
-    assert "not matched; the nearest names are: " in capsys.readouterr().out
+    assert "  close matches: " in capsys.readouterr().out
 
 
 def test_processor_by_its_brand(capsys: Any) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_explain_shows_every_decision_outcome_and_reason(env: dict[str, str]) ->
 
 def test_explain_of_one_device(env: dict[str, str]) -> None:
     done = probe("explain", "01:00.0", env=env)
-    assert "Probers" not in done.stdout
+    assert "Plugins" not in done.stdout
     assert done.stdout.strip().startswith("pci:0000:01:00.0  NVIDIA GeForce RTX 4090")
     name = next(line for line in done.stdout.splitlines() if line.startswith("  name "))
     assert name.split()[-1] == "good"
@@ -97,13 +98,13 @@ def test_what_two_probers_said_is_shown(tmp_path: Path) -> None:
     install(tmp_path, "two", GOOD.replace("4090", "4080"))
     env = environment(tmp_path, PROBE_ONLY="one,two", PROBE_PRIORITY="two=900")
     done = probe("explain", env=env)
-    assert "name: one said NVIDIA GeForce RTX 4090 instead" in done.stdout
+    assert "name: one reports NVIDIA GeForce RTX 4090" in done.stdout
 
 
 def test_plugins_list(env: dict[str, str]) -> None:
     done = probe("plugins", env=env)
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert lines[0] == ["PROBER", "FROM", "PRIORITY", "DEADLINE", "RUNS", "WHY", "NOT"]
+    assert lines[0] == ["PLUGIN", "PACKAGE", "PRIORITY", "DEADLINE", "RUNS", "WHY", "NOT"]
     ours = {line[0]: line for line in lines[1:] if line[0] in NAMES.split(",")}
     assert ours["good"][1:] == ["probe-x-good", "1.2", "100", "5", "s", "yes"]
     assert ours["picky"][3:7] == ["700", "5", "s", "no"]
@@ -136,18 +137,43 @@ def test_plugins_check_judges_what_ran(env: dict[str, str]) -> None:
     assert (judged["sound"], judged["outcomes"][0]["status"]) == (False, "call_error")
 
 
+def test_a_prober_answers_for_its_own_mistakes_alone(tmp_path: Path) -> None:
+    """Two probers of one distribution: the sound one is sound whatever the other one does."""
+    for name, body in (("fine", GOOD), ("sloppy", GOOD.replace('"kind": "gpu"', '"kind": 7'))):
+        (tmp_path / f"pair_{name}.py").write_text(dedent(body))
+    (tmp_path / "pair_sloppy.prober.json").write_text('{"schema": 1, "probers": {"sloppy": []}}')
+    info = tmp_path / "probe_pair-1.2.dist-info"
+    info.mkdir()
+    entries = "[probe_core.probers.v1]\nfine = pair_fine\nsloppy = pair_sloppy\n"
+    (info / "entry_points.txt").write_text(entries)
+    broken = tmp_path / "probe_unreadable-1.dist-info"
+    broken.mkdir()
+    (broken / "entry_points.txt").write_text("[probe_core.probers.v1]\nno equals sign\n")
+    env = environment(tmp_path, PROBE_ONLY="fine,sloppy")
+    done = probe("plugins", "check", "fine", env=env)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stdout.startswith("ok   fine (probe-pair 1.2) ok, 1 device in ")
+    judged = json.loads(probe("plugins", "check", "sloppy", "--json", env=env).stdout)
+    assert judged["sound"] is False
+    assert {finding["prober"] for finding in judged["findings"]} == {"sloppy"}
+    assert {finding["code"] for finding in judged["findings"]} >= {"manifest-problem"}
+    everything = probe("plugins", "check", env=env)
+    assert everything.returncode == 1
+    assert "FAIL the distribution probe-unreadable" in everything.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
         (
             "good",
-            "The prober 'good' of probe-x-good 1.2 ran, and reported 1 device: nothing is wrong",
+            "The plugin 'good' of probe-x-good 1.2 ran, and reported 1 device: nothing is wrong",
         ),
         ("bad", "was run and ended as call_error: RuntimeError: no luck"),
-        ("absent", "ran, and found nothing of its own: nothing of mine."),
+        ("absent", "ran, and detected nothing of its own: nothing of mine."),
         ("mute", "the driver is not loaded. What would help: modprobe acme."),
         ("picky", "was not run: no path of /no/such exists."),
-        ("cpu", "The prober 'cpu' of probe-core"),
+        ("cpu", "The plugin 'cpu' of probe-core"),
     ],
 )
 def test_why_not(name: str, sentence: str, env: dict[str, str]) -> None:

@@ -73,7 +73,7 @@ def test_file_is_overwritten_only_by_force(capsys: Any, tmp_path: Path) -> None:
     machine = ("--machine", str(recorded.path(VM)))
     status, out, err = told(capsys, str(path), *machine)
     assert (status, out) == (2, "")
-    assert err == f"probe: record: {path} is there already; --force overwrites it\n"
+    assert err == f"probe: record: {path} exists already; --force overwrites it\n"
     assert path.read_text() == "mine"
     assert told(capsys, str(path), "--force", *machine)[0] == 0
     assert json.loads(path.read_text())["schema"] == 1
@@ -89,4 +89,4 @@ def test_machine_whose_probers_read_no_files(capsys: Any, tmp_path: Path) -> Non
     (tmp_path / "machine.json").write_text('{"os": "darwin"}')
     status, _, err = told(capsys, "-", "--machine", str(tmp_path))
     assert status == 2
-    assert err == "probe: record: on darwin probers read no files that could be recorded\n"
+    assert err == "probe: record: on darwin plugins read no files that could be recorded\n"

@@ -12,7 +12,8 @@ from fake_probers import Probers, gpu
 from reports import report_of
 from trees import Tree
 
-from probe_core.cli import main, text
+from probe_core.cli import main
+from probe_core.commands import text
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -144,8 +145,8 @@ def table(tree: Tree, probers: Probers, environ: dict[str, str] | None = None) -
     import io
 
     import probe_core
-    from probe_core.cli.context import Context
     from probe_core.cli.report import _lines
+    from probe_core.commands.context import Context
 
     machine = probe_core.Machine(str(tree.root), environ)
     document = report_of(machine, **probers.arguments)
@@ -180,7 +181,7 @@ def test_names_in_wide_characters_are_aligned(tree: Tree, probers: Probers) -> N
     ("columns", "width"), [("140", 140), ("3", 40), ("0", 100), ("x", 100), ("9" * 5000, 100)]
 )
 def test_columns_that_somebody_sets(columns: str, width: int) -> None:
-    from probe_core.cli.context import terminal_width
+    from probe_core.commands.context import terminal_width
 
     assert terminal_width({"COLUMNS": columns}, None) == width
 
@@ -188,7 +189,7 @@ def test_columns_that_somebody_sets(columns: str, width: int) -> None:
 def test_terminal_without_the_characters_gets_question_marks(tmp_path: Path) -> None:
     import io
 
-    from probe_core.cli.context import Context
+    from probe_core.commands.context import Context
 
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")

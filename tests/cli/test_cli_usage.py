@@ -25,15 +25,21 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["--machine", "/no/such/folder"],
         "probe: --machine /no/such/folder: there is no such folder or file",
     ),
-    (["--only", "no-such-prober"], "--only to a prober 'no-such-prober': known: |did you mean"),
-    (["--disable", "buss"], "--disable to a prober 'buss': did you mean 'bus'?"),
+    (
+        ["--only", "no-such-prober"],
+        "--only names a plugin 'no-such-prober' that is not installed: known: |did you mean",
+    ),
+    (
+        ["--disable", "buss"],
+        "--disable names a plugin 'buss' that is not installed: did you mean 'bus'?",
+    ),
     (["explain", "pci:ffff"], "no device has an id with 'pci:ffff' in it; there are: "),
     (["explain", "--jsno"], "probe explain: unknown option --jsno: did you mean '--json'?"),
     (["plugins", "lst"], "argument action: invalid choice: 'lst'"),
-    (["plugins", "why-not"], "probe: probe plugins why-not needs a prober's name"),
-    (["plugins", "why-not", "buss"], "no prober 'buss' is installed: did you mean 'bus'?"),
+    (["plugins", "why-not"], "probe: probe plugins why-not needs a plugin's name"),
+    (["plugins", "why-not", "buss"], "no plugin 'buss' is installed: did you mean 'bus'?"),
     (["plugins", "why-not", "fallback"], "the fallback is the core's own: it always runs"),
-    (["plugins", "new"], "probe: probe plugins new needs a prober's name"),
+    (["plugins", "new"], "probe: probe plugins new needs a plugin's name"),
     (["chip"], "probe chip: the following arguments are required: query"),
     (["chip", "x", "--kind", "brand"], "argument --kind: invalid choice: 'brand'"),
     (["chip", "x", "--memory", "lots"], "'lots' is no memory size; write 24GiB, 24576MiB or"),
@@ -82,7 +88,7 @@ def test_help_of_every_command(command: str | None, capsys: pytest.CaptureFixtur
     assert err == ""
     assert out.startswith("usage: probe")
     if command is None:
-        for name, (_, text) in COMMANDS.items():
+        for name, (_, _, text) in COMMANDS.items():
             assert f"  {name:<12}{text}" in out
 
 
@@ -103,6 +109,20 @@ def test_variable_with_an_unknown_name_is_a_finding(
     assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
     assert "PROBE_DISABLE set 'disable' to a prober 'nvidai'" in out
+
+
+def test_an_option_is_refused_and_a_variable_is_not(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the setting that the finding names, whatever its sentence says."""
+    monkeypatch.setenv("PROBE_DISABLE", "the arguments set nvidai")
+    arguments = ["--machine", str(tmp_path), "--only", "cpu"]
+    assert outcome(arguments) == 0
+    capsys.readouterr()
+    assert outcome([*arguments, "--priority", "nvidai=3"]) == 2
+    err = capsys.readouterr().err
+    assert "--priority names a plugin 'nvidai' that is not installed: " in err
+    assert outcome([*arguments, "--disable", "cpu"]) == 0  # the option replaces the variable
 
 
 @pytest.mark.parametrize(

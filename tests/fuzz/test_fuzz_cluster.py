@@ -9,12 +9,12 @@ from typing import Any
 from foreign import CHANCES, Chance
 from hypothesis import given
 
-from probe_core.cluster.asking import asked_model
-from probe_core.cluster.errors import ClusterError
-from probe_core.cluster.links import parse_link
-from probe_core.cluster.model import shape_from_config
-from probe_core.cluster.reading import read_members
-from probe_core.cluster.topology import Topology
+from probe_cluster.errors import ClusterError
+from probe_cluster.links import parse_link
+from probe_cluster.model import shape_from_config
+from probe_cluster.model_spec import parse_model
+from probe_cluster.reading import read_members
+from probe_cluster.topology import Topology
 
 REPORT = json.loads((Path(__file__).parents[1] / "compat" / "report-v1.json").read_bytes())
 TOPOLOGY = {
@@ -68,7 +68,7 @@ def test_configurations_of_models(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(chance.mutate(json.dumps(CONFIG).encode()))
     try:
-        model = asked_model({"model": str(path), "params": "8b", "context": "8192"})
+        model = parse_model({"model": str(path), "params": "8b", "context": "8192"})
     except ClusterError:
         return
     assert model.layer_bytes > 0
@@ -80,7 +80,7 @@ def test_words_for_models_and_links(chance: Chance) -> None:
     for name in chance.sample("params active_params layers bits context kv_bits".split(), 3):
         asked[name] = chance.words(WORDS, "")
     try:
-        assert asked_model(asked).total_bytes > 0
+        assert parse_model(asked).total_bytes > 0
     except ClusterError:
         pass
     try:

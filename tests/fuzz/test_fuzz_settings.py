@@ -10,9 +10,9 @@ from foreign import CHANCES, Chance
 from hypothesis import given
 
 import probe_core
+from probe_cluster import capacity
 from probe_core.api import Machine
 from probe_core.cli import main
-from probe_core.cluster import capacity
 from probe_core.config import SETTINGS, load_config
 from probe_core.pipeline.static import read_document
 from probe_core.selection import SelectionError, select

@@ -83,10 +83,10 @@ def test_a_runtime_without_devices_here(node: Node) -> None:
     assert (told["visible"], told["hidden"]) == ([], {})
 
 
-def test_layout_prints_each_instance(node: Node) -> None:
+def test_layout_prints_each_process(node: Node) -> None:
     done = node.run("layout", "2x1")
     lines = done.stdout.splitlines()
-    heads = [line for line in lines if line.startswith("# instance")]
+    heads = [line for line in lines if line.startswith("# process")]
     assert [head.split()[3] for head in heads] == ["pci:0000:01:00.0", "pci:0000:02:00.0"]
     assert sum("CUDA_VISIBLE_DEVICES=" in line for line in lines) == 2
     assert node.run("layout", "2x1").stdout == done.stdout

@@ -111,6 +111,7 @@ def test_names_nobody_has_are_told() -> None:
     config, _ = load_config({"only": ["acne"], "disable": ["bus"], "priority": {"cpu": 5}}, {})
     (one,) = unknown_names(config, ["acme", "bus", "cpu"])
     assert (one["code"], one["fix"]) == ("unknown-prober", "did you mean 'acme'?")
+    assert (one["setting"], one["prober"]) == ("only", "acne")
 
 
 @pytest.fixture

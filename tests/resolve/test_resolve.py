@@ -28,14 +28,20 @@ A100 = gpu(
 )
 
 
-def run(tree: Tree, probers: Probers, **more: Any) -> dict[str, Any]:
-    return report_of(tree.machine(), **probers.arguments, **more)
+def run(tree: Tree, probers: Probers, **options: Any) -> dict[str, Any]:
+    return report_of(tree.machine(), **probers.arguments, **options)
 
 
 def first(tree: Tree, probers: Probers, *devices: dict[str, Any]) -> dict[str, Any]:
     probers.reports("a", *devices, priority=500)
-    found: dict[str, Any] = run(tree, probers)["devices"][0]
-    return found
+    device: dict[str, Any] = run(tree, probers)["devices"][0]
+    return device
+
+
+def finding_of(report: dict[str, Any], code: str) -> dict[str, Any]:
+    """Return the one finding with that code."""
+    (finding,) = (f for f in report["findings"] if f["code"] == code)
+    return dict(finding)
 
 
 def rounded(device: dict[str, Any], *names: str) -> list[float]:
@@ -92,13 +98,13 @@ def test_mig_instance_gets_its_share_never_the_cards_figures(tree: Tree, probers
     assert (part["chip"]["id"], part["chip"]["by"]) == ("nvidia/a100-sxm4-40gb", "parent")
     assert part["memory"]["total"] == 4983881728
     assert part["bandwidth"] is None
-    assert part["unknown"]["bandwidth"] == "a part's share of the memory bandwidth is not told"
+    assert part["unknown"]["bandwidth"] == "no driver reports a part's share of the bandwidth"
     assert part["peaks"][0]["source"].startswith("14 of 108 units of: ")
     assert {peak["confidence"] for peak in part["peaks"]} == {"derived"}
     assert "published" not in part["peaks"][0]
 
 
-def test_share_says_the_units_too(tree: Tree, probers: Probers) -> None:
+def test_share_gives_the_units_too(tree: Tree, probers: Probers) -> None:
     probers.reports("a", A100, MIG | {"share": {"units": 42, "of": 108}})
     part = run(tree, probers)["devices"][1]
     assert part["units"] == 42
@@ -147,23 +153,29 @@ def test_unknown_chip_of_a_known_architecture_is_derived(tree: Tree, probers: Pr
     assert "an upper bound: a driver's maximum is no boost clock" in device["peaks"][0]["source"]
     assert device["sources"]["peaks"] == "derived"
     assert "chip-unknown" in codes(report)
+    unknown = finding_of(report, "chip-unknown")
+    assert unknown["device"] == device["id"]
+    assert unknown["evidence"] == (
+        "pci=10de:ffff, compute_capability=8.0, units=100, memory=8589934592,"
+        " name=NVIDIA RTX 9999 Secret"
+    )
 
 
 @pytest.mark.parametrize(
-    ("missing", "why"),
+    ("missing", "reason"),
     [
         ("units", "the driver gives no unit count"),
         ("clocks", "the driver gives no clock"),
         ("compute_capability", "unknown chip"),
     ],
 )
-def test_unknown_chip_with_too_little_said(
-    missing: str, why: str, tree: Tree, probers: Probers
+def test_unknown_chip_with_too_few_facts(
+    missing: str, reason: str, tree: Tree, probers: Probers
 ) -> None:
     probers.reports("a", {k: v for k, v in UNKNOWN.items() if k != missing})
     device = run(tree, probers)["devices"][0]
     assert (device["peaks"], device["fp32"], device["bandwidth"]) == ([], None, None)
-    assert why in device["unknown"]["peaks"]
+    assert reason in device["unknown"]["peaks"]
     assert device["unknown"]["fp32"] == device["unknown"]["peaks"]
 
 
@@ -179,11 +191,14 @@ def test_ambiguous_chip_names_its_candidates(tree: Tree, probers: Probers) -> No
         },
         {"ids": ["pci:0000:02:00.0"], "kind": "gpu", "vendor": "intel", "pci": {"id": "8086:56a0"}},
     )
-    known, open_ = run(tree, probers)["devices"][:2]
-    assert known["chip"]["id"] == "intel/arc-a770-graphics-16gb"
-    assert open_["chip"]["id"] is None
-    assert len(open_["chip"]["candidates"]) == 2
-    assert open_["peaks"] == []
+    report = run(tree, probers)
+    certain, ambiguous = report["devices"][:2]
+    assert certain["chip"]["id"] == "intel/arc-a770-graphics-16gb"
+    assert ambiguous["chip"]["id"] is None
+    assert len(ambiguous["chip"]["candidates"]) == 2
+    assert ambiguous["peaks"] == []
+    finding = finding_of(report, "chip-ambiguous")
+    assert (finding["device"], finding["evidence"]) == (ambiguous["id"], "pci=8086:56a0")
 
 
 def test_name_that_disagrees_with_the_id_is_a_recorded_conflict(
@@ -196,6 +211,10 @@ def test_name_that_disagrees_with_the_id_is_a_recorded_conflict(
     assert device["chip"]["confidence"] != "high"
     assert "nvidia/geforce-rtx-3090" in device["chip"]["conflicts"][0]
     assert "chip-conflict" in codes(report)
+    conflict = finding_of(report, "chip-conflict")
+    assert conflict["device"] == device["id"]
+    assert "pci=10de:2684" in conflict["evidence"]
+    assert "name=NVIDIA GeForce RTX 3090" in conflict["evidence"]
 
 
 def test_near_names_are_never_taken(tree: Tree, probers: Probers) -> None:
@@ -209,10 +228,10 @@ def test_near_names_are_never_taken(tree: Tree, probers: Probers) -> None:
                 "name": name,
             },
         )
-    found = [d for d in run(tree, probers)["devices"] if d["kind"] == "gpu"]
-    assert len(found) == 3
-    assert [d["chip"]["id"] for d in found] == [None] * 3
-    assert [d["fp16"] for d in found] == [None] * 3
+    gpus = [d for d in run(tree, probers)["devices"] if d["kind"] == "gpu"]
+    assert len(gpus) == 3
+    assert [d["chip"]["id"] for d in gpus] == [None] * 3
+    assert [d["fp16"] for d in gpus] == [None] * 3
 
 
 def test_reported_peaks_are_kept(tree: Tree, probers: Probers) -> None:
@@ -281,18 +300,16 @@ def test_sites_chip_file_wins(tree: Tree, probers: Probers, tmp_path: Path) -> N
     assert [f["why"] for f in report["findings"] if f["code"] == "chipdb-problem"] == []
     assert (device["chip"]["id"], device["name"], device["int8"]) == ("acme/one", "Acme One", 40.0)
     missing = run(tree, probers, chipdb=str(tmp_path / "none.toml"))
-    told = [f for f in missing["findings"] if f["code"] == "chipdb-problem"]
-    assert len(told) == 1
-    assert "none.toml" in told[0]["why"]
+    problem = finding_of(missing, "chipdb-problem")
+    assert "none.toml" in problem["why"]
+    assert "none.toml" in problem["evidence"]
 
 
 def test_broken_chip_file_is_a_finding(tree: Tree, probers: Probers, tmp_path: Path) -> None:
     file = tmp_path / "site.toml"
     file.write_text("this is no TOML = = =")
     report = run(tree, probers, chipdb=str(file))
-    told = [f for f in report["findings"] if f["code"] == "chipdb-problem"]
-    assert len(told) == 1
-    assert "site.toml" in told[0]["why"]
+    assert "site.toml" in finding_of(report, "chipdb-problem")["why"]
     assert report["chipdb"]
 
 
@@ -310,13 +327,15 @@ print(json.dumps(probe_core.probe(machine=probe_core.Machine(sys.argv[1]), only=
 
 
 @pytest.mark.parametrize(
-    ("error", "why"),
+    ("error", "reason"),
     [
         ("ModuleNotFoundError(name)", "chipdb is not installed"),
         ("RuntimeError('broken wheel')", "RuntimeError: broken wheel"),
     ],
 )
-def test_without_chipdb_there_is_a_report_with_the_reason(error: str, why: str, tree: Tree) -> None:
+def test_without_chipdb_there_is_a_report_with_the_reason(
+    error: str, reason: str, tree: Tree
+) -> None:
     import json
 
     from reports import validated
@@ -333,7 +352,9 @@ def test_without_chipdb_there_is_a_report_with_the_reason(error: str, why: str, 
     assert done.returncode == 0, done.stderr
     report = validated(json.loads(done.stdout))
     assert report["chipdb"] is None
-    assert [f["why"] for f in report["findings"] if f["code"] == "chipdb-missing"] == [why]
+    missing = finding_of(report, "chipdb-missing")
+    assert missing["why"] == reason
+    assert missing["evidence"].startswith(error.partition("(")[0])
     gpu_ = report["devices"][0]
     assert (gpu_["chip"]["id"], gpu_["fp16"], gpu_["peaks"]) == (None, None, [])
     assert gpu_["unknown"]["chip"] == gpu_["unknown"]["fp16"] == "chipdb is not installed"

@@ -1,4 +1,4 @@
-"""Answers what an AI chip can do, and says so when it does not know.
+"""What an AI chip can do: units, clocks, memory and peaks, or the reason why that is unknown.
 
 Nothing is imported until it is used: a node without accelerators pays for this line alone.
 
@@ -8,7 +8,8 @@ Nothing is imported until it is used: a node without accelerators pays for this 
     'NVIDIA GeForce RTX 4090'
 """
 
-TYPE_CHECKING = False  # not typing's: importing typing would cost more than this whole package
+# Not typing's own: importing typing would cost more than this whole package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb._version import __version__ as __version__
     from probe_chipdb.arch import Arch as Arch
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from probe_chipdb.spelling import NORMALISE_VERSION as NORMALISE_VERSION
     from probe_chipdb.spelling import normalise as normalise
 
-_HOME = {
+_MODULES = {
     "__version__": "_version",
     "Arch": "arch",
     "Chip": "chip",
@@ -58,10 +59,10 @@ __all__ = [  # noqa: RUF022 - in the order a reader meets them
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
+    module_name = _MODULES.get(name)
+    if module_name is None:
         raise AttributeError(f"module 'probe_chipdb' has no attribute {name!r}")
-    module = __import__(f"probe_chipdb.{home}", fromlist=[name])
+    module = __import__(f"probe_chipdb.{module_name}", fromlist=[name])
     value: object = getattr(module, name)
     globals()[name] = value  # so that the next access is a plain one
     return value

@@ -1,4 +1,4 @@
-"""The command line of those who write and release the data."""
+"""The command line for people who write and release the data."""
 
 import argparse
 import os
@@ -27,15 +27,15 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.set_defaults(run=_check)
     build = commands.add_parser("build", help="pack a data folder into a table")
-    build.add_argument("data", nargs="?", default=_here("data"))
-    build.add_argument("--into", default=_here("src", "probe_chipdb", "table"))
+    build.add_argument("data", nargs="?", default=_source_path("data"))
+    build.add_argument("--into", default=_source_path("src", "probe_chipdb", "table"))
     build.set_defaults(run=_build)
-    diff = commands.add_parser("diff", help="what changed between two data folders or tables")
+    diff = commands.add_parser("diff", help="list what changed between two data folders or tables")
     diff.add_argument("old")
     diff.add_argument("new")
     diff.set_defaults(run=_diff)
     schema = commands.add_parser("schema", help="write the JSON Schemas for editors")
-    schema.add_argument("into", nargs="?", default=_here("schema"))
+    schema.add_argument("into", nargs="?", default=_source_path("schema"))
     schema.set_defaults(run=_schema)
     pages = commands.add_parser("pages", help="write one Markdown page per family")
     pages.add_argument("into")
@@ -91,8 +91,8 @@ def _pages(options: argparse.Namespace) -> int:
     return 0
 
 
-def _here(*parts: str) -> str:
-    """A path of the source tree, for those who work in it."""
+def _source_path(*parts: str) -> str:
+    """A path of the source tree, for people who work in it."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return os.path.join(root, *parts)
 

@@ -1,7 +1,6 @@
 """One architecture: what a unit of it does per clock, for every data type and path."""
 
-from probe_chipdb.columns import ARCH
-from probe_chipdb.text import items, number, parts, unescape
+from probe_chipdb.row import ARCH, items, number, parts, unescape
 
 _AT = {name: at for at, name in enumerate(ARCH)}
 
@@ -9,7 +8,7 @@ _AT = {name: at for at, name in enumerate(ARCH)}
 class Arch:
     """Rates of one architecture, dense, per clock and unit, one FMA counted as two operations.
 
-    id, name, family, vendor: who it is; reports print the family.
+    id, name, family, vendor: its identity; reports print the family.
     unit, cores_per_unit: what is counted ("SM", "CU", "core" ...), and FP32 lanes in each.
     rates: {"dtype.path.accumulate": operations}.
     sparse_factor, sparse_keys: which rates the vendor's structured sparsity multiplies, by what.
@@ -64,9 +63,9 @@ class Arch:
 
     def with_rates(self, rates: dict[str, float]) -> "Arch":
         """The same architecture, held to other rates."""
-        other = Arch(list(self._fields))
-        other.rates = rates
-        return other
+        copy = Arch(list(self._fields))
+        copy.rates = rates
+        return copy
 
     def __repr__(self) -> str:
         return f"<Arch {self.id}>"
@@ -80,24 +79,31 @@ def rates_of(text: str) -> dict[str, float]:
 
 def shared(archs: list[Arch]) -> Arch:
     """What all of these have in common: the rates on which they agree, under a joint id."""
-    first, rest = archs[0], archs[1:]
-    if not rest:
+    first, *siblings = archs
+    if not siblings:
         return first
-    joint = first.with_rates(
-        {
-            key: ops
-            for key, ops in first.rates.items()
-            if all(arch.rates.get(key) == ops for arch in rest)
-        }
-    )
+    joint = first.with_rates(_agreed_rates(first, siblings))
     joint.id = "+".join(arch.id for arch in archs)
     joint.name = " or ".join(arch.name for arch in archs)
-    if any(arch.family != first.family for arch in rest):
+    if any(arch.family != first.family for arch in siblings):
         joint.family = ""
-    agreed = all(arch.sparse_factor == first.sparse_factor for arch in rest)
-    keys = first.sparse_keys.intersection(*(arch.sparse_keys for arch in rest))
-    joint.sparse_keys = keys if agreed else frozenset()
+    joint.sparse_keys = _agreed_sparse_keys(first, siblings)
     joint.sources = tuple(dict.fromkeys(key for arch in archs for key in arch.sources))
     joint.confidence = "derived"
     joint.note = "only the rates that all of them share"
     return joint
+
+
+def _agreed_rates(first: Arch, siblings: list[Arch]) -> dict[str, float]:
+    return {
+        key: ops
+        for key, ops in first.rates.items()
+        if all(arch.rates.get(key) == ops for arch in siblings)
+    }
+
+
+def _agreed_sparse_keys(first: Arch, siblings: list[Arch]) -> frozenset[str]:
+    """The rates that sparsity multiplies in all of them, if it does so by the same factor."""
+    if any(arch.sparse_factor != first.sparse_factor for arch in siblings):
+        return frozenset()
+    return first.sparse_keys.intersection(*(arch.sparse_keys for arch in siblings))

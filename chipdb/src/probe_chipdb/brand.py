@@ -5,31 +5,38 @@ a final `*` for what follows if that does not begin with a digit ("8480c", "8480
 rules that fit, the one with the most literal letters is the closer.
 """
 
+from itertools import pairwise
+
 from probe_chipdb.spelling import normalise
 
 _DROPPED = frozenset(("cpu", "processor", "apu"))
+# AMD spells core counts out: "AMD FX(tm)-8350 Eight-Core Processor".
 _COUNTS = frozenset(("dual", "triple", "quad", "six", "eight", "twelve", "sixteen"))
 
 
 def brand_key(name: str) -> str:
-    """A brand string without what says nothing of the core: trademarks, clocks, core counts.
+    """A brand string without what does not identify the core: trademarks, clocks, core counts.
 
     >>> brand_key("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz")
     'xeon e5 2686 v4'
     >>> brand_key("AMD Ryzen Threadripper PRO 5995WX 64-Cores")
     'ryzen threadripper pro 5995wx'
     """
-    words = normalise(name, "cpuinfo").split()
-    if words[1:2] == ["gen"]:
-        words = [word for word in words[2:] if word != "intel"]  # "13th Gen Intel(R) Core(TM) ..."
-    for at in range(len(words) - 1):
-        counted = words[at].isdecimal() or words[at] in _COUNTS
-        if counted and words[at + 1] in ("core", "cores"):
-            words = words[:at]  # "16 core processor", "eight core processor", "64 cores"
-            break
-    if words[-1:] == ["0"]:
-        del words[-1]  # "Xeon(R) CPU E5-2670 0": the first version, counted from nothing
-    return " ".join(word for word in words if word not in _DROPPED)
+    tokens = normalise(name, "cpuinfo").split()
+    if tokens[1:2] == ["gen"]:
+        tokens = [token for token in tokens[2:] if token != "intel"]  # "13th Gen Intel(R) Core ..."
+    tokens = _without_count(tokens)
+    if tokens[-1:] == ["0"]:
+        del tokens[-1]  # "Xeon(R) CPU E5-2670 0": the first version, counted from nothing
+    return " ".join(token for token in tokens if token not in _DROPPED)
+
+
+def _without_count(tokens: list[str]) -> list[str]:
+    """Without "16 core processor", "eight core processor", "64 cores", and all behind that."""
+    for at, (count, noun) in enumerate(pairwise(tokens)):
+        if noun in ("core", "cores") and (count.isdecimal() or count in _COUNTS):
+            return tokens[:at]
+    return tokens
 
 
 def fits(pattern: str, key: str) -> bool:

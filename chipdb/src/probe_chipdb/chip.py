@@ -1,15 +1,14 @@
-"""One chip, read from its line in the table only as far as it is asked."""
+"""One chip, read from its line in the table only as far as it is needed."""
 
-from probe_chipdb import columns
-from probe_chipdb.peaks import Peak, find, natural_accumulator
-from probe_chipdb.text import items, number, parts, unescape, whole
+from probe_chipdb.row import CHIP, CLOCK, MEMORY, items, number, parts, unescape, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.arch import Arch
     from probe_chipdb.database import Database
+    from probe_chipdb.peaks import Peak
 
-_AT = {name: at for at, name in enumerate(columns.CHIP)}
+_AT = {name: at for at, name in enumerate(CHIP)}
 
 
 class Clock:
@@ -19,7 +18,7 @@ class Clock:
     one. boost_low: the lowest boost of a laptop part; `boost` is then the highest.
     """
 
-    __slots__ = columns.CLOCK
+    __slots__ = CLOCK
 
     def __init__(
         self, base: float | None, boost: float | None, matrix: float | None, boost_low: float | None
@@ -36,7 +35,7 @@ class Memory:
     Chips with unified memory have no `gib`: it is the system's.
     """
 
-    __slots__ = columns.MEMORY
+    __slots__ = MEMORY
 
     def __init__(
         self, gib: float | None, type: str | None, bus: int | None, gbs: float | None
@@ -53,7 +52,7 @@ class Memory:
 
 
 class Chip:
-    """One product: an id that is never reused, and what its vendor says about it.
+    """One product: an id that is never reused, and what its vendor publishes of it.
 
     Everything unknown is None or empty, never a guess.
     """
@@ -99,8 +98,8 @@ class Chip:
     @property
     def family(self) -> str | None:
         """The architecture's family, as reports print it ("ada")."""
-        found = self._arch()
-        return found.family if found else None
+        arch = self._arch()
+        return arch.family if arch else None
 
     @property
     def series(self) -> str | None:
@@ -125,16 +124,16 @@ class Chip:
     @property
     def unit(self) -> str | None:
         """What `units` counts."""
-        found = self._arch()
-        return found.unit if found else None
+        arch = self._arch()
+        return arch.unit if arch else None
 
     @property
     def cores(self) -> int | None:
         """FP32 lanes (CUDA cores, stream processors) of one device."""
-        found, units = self._arch(), self.units
-        if found is None or units is None or found.cores_per_unit is None:
+        arch, units = self._arch(), self.units
+        if arch is None or units is None or arch.cores_per_unit is None:
             return None
-        return int(units * found.cores_per_unit)
+        return int(units * arch.cores_per_unit)
 
     @property
     def clock(self) -> Clock:
@@ -220,10 +219,10 @@ class Chip:
         units: int | None = None,
         clock_mhz: float | None = None,
         clock_source: str | None = None,
-    ) -> tuple[Peak, ...]:
+    ) -> "tuple[Peak, ...]":
         """Every peak of one device, dense and sparse.
 
-        units: the live count where the driver tells one; peaks then follow it, and say so.
+        units: the live count where the driver gives one; peaks then follow it, and say so.
         clock_mhz: replaces the table's clocks, labelled with clock_source ("given" if None).
             A driver's maximum clock is no boost clock: give one only if it is what you mean.
 
@@ -240,12 +239,14 @@ class Chip:
         path: str = "matrix",
         sparsity: str = "dense",
         units: int | None = None,
-    ) -> Peak | None:
+    ) -> "Peak | None":
         """One peak, for instance the denominator of MFU: `chip.peak("bf16", accumulate="fp32")`.
 
         accumulate None means the usual one: fp32 for a matrix path, the type itself for a vector
         path, int32 for integers. None when the chip has no such path, or its figure is unknown.
         """
+        from probe_chipdb.peaks import find, natural_accumulator
+
         rate = f"{dtype}.{path}.{accumulate or natural_accumulator(dtype, path)}"
         return find(self.peaks(units=units), rate, sparsity)
 

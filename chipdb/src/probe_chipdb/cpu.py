@@ -2,13 +2,16 @@
 
 from probe_chipdb.arch import Arch
 from probe_chipdb.peaks import Peak, from_rates
-from probe_chipdb.text import parts
+from probe_chipdb.row import parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from probe_chipdb.database import Database
 
 Number = int | str | None
+"""A number, or its digits as /proc/cpuinfo prints them ("0x19")."""
 
 
 class CpuMatch:
@@ -51,40 +54,76 @@ class CpuMatch:
             return ()
         held = arch.with_rates(self.efficient_rates if efficient else self.rates)
         clocks = {path: (clock, float(clock_mhz)) for path in ("vector", "matrix")}
-        told = f"{self.reason}; rates [{', '.join(arch.sources)}], cores and clock [{source}]"
-        return tuple(from_rates(held, cores, clocks, told))
+        origin = f"{self.reason}; rates [{', '.join(arch.sources)}], cores and clock [{source}]"
+        return tuple(from_rates(held, cores, clocks, origin))
 
     def __repr__(self) -> str:
         return f"<CpuMatch {self.arch.id if self.arch else None} {self.uarch!r}>"
 
 
-def find_cpu(
-    db: "Database",
-    vendor: str | None,
-    family: Number,
-    model: Number,
-    implementer: Number,
-    part: Number,
-    name: str | None,
-    flags: frozenset[str],
-) -> CpuMatch:
+class CpuFacts:
+    """What an operating system reports of a core. None is unknown.
+
+    vendor, family, model: cpuid's. implementer, part: MIDR's (Arm). name: the brand string.
+    flags: empty where they are not known.
+    """
+
+    __slots__ = ("family", "flags", "implementer", "model", "name", "part", "vendor")
+
+    def __init__(
+        self,
+        *,
+        vendor: str | None,
+        family: Number,
+        model: Number,
+        implementer: Number,
+        part: Number,
+        name: str | None,
+        flags: "Iterable[str]",
+    ) -> None:
+        self.vendor = vendor
+        self.family = _whole(family)
+        self.model = _whole(model)
+        self.implementer = _whole(implementer)
+        self.part = _whole(part)
+        self.name = name
+        self.flags = frozenset(flags)
+
+
+class _Rule:
+    """One line of the data that fits: the core's architecture, its name, and its smaller cores."""
+
+    __slots__ = ("arch", "brands", "efficient", "uarch")
+
+    def __init__(self, arch: Arch, uarch: str, efficient: str, brands: str = "") -> None:
+        self.arch = arch
+        self.uarch = uarch
+        self.efficient = efficient
+        self.brands = brands.split(",") if brands else []
+
+    def match(self, by: str, reason: str) -> tuple[CpuMatch, str]:
+        """The answer, and the id of the smaller cores' architecture or the empty text."""
+        return CpuMatch(self.arch, self.uarch, by, reason), self.efficient
+
+
+def find_cpu(db: "Database", facts: CpuFacts) -> CpuMatch:
     """cpuid or MIDR first, then the brand, then the lower bound of the instruction set."""
-    found = (
-        _by_cpuid(db, vendor, _int(family), _int(model), name)
-        or _by_midr(db, _int(implementer), _int(part))
-        or _by_brand(db, name)
-        or _generic(db, vendor, _int(implementer), flags)
+    answer = (
+        _by_cpuid(db, facts)
+        or _by_midr(db, facts.implementer, facts.part)
+        or _by_brand(db, facts.name)
+        or _generic(db, facts)
     )
-    if found is None:
+    if answer is None:
         return CpuMatch(None, None, None, "neither cpuid, MIDR, brand nor flags name a known core")
-    match, efficient = found
+    match, efficient = answer
     if match.arch:
-        match.rates = held_rates(match.arch, flags)
-    if not flags:
+        match.rates = held_rates(match.arch, facts.flags)
+    if not facts.flags:
         match.reason += ", flags not given: only what needs none"
     match.efficient = db.arch(efficient) if efficient else None
     if match.efficient:
-        match.efficient_rates = held_rates(match.efficient, flags)
+        match.efficient_rates = held_rates(match.efficient, facts.flags)
         match.reason += f", smaller cores: {match.efficient.name}"
     return match
 
@@ -98,33 +137,42 @@ def held_rates(arch: Arch, flags: frozenset[str]) -> dict[str, float]:
     return rates
 
 
-def _by_cpuid(
-    db: "Database", vendor: str | None, family: int | None, model: int | None, name: str | None
-) -> tuple[CpuMatch, str] | None:
-    fits = []
-    for arch in _archs(db, f"i:{vendor}/{family}") if model is not None else ():
-        for uarch, maker, number, models, brand, efficient in parts(arch.column("cpuid")):
-            if maker == vendor and int(number) == family and _holds(models, model or 0):
-                fits.append((brand.split(",") if brand else [], arch, uarch, efficient))
-    if not fits:
+def _by_cpuid(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
+    rules = list(_cpuid_rules(db, facts.vendor, facts.family, facts.model))
+    rule = _closest(rules, facts.name)
+    if rule is None:
         return None
-    # A rule that also wants a brand is the closer one; without a brand string, the lower figure.
-    if name:
-        fits = [fit for fit in fits if not fit[0] or any(word in name for word in fit[0])]
-        fits.sort(key=lambda fit: not fit[0])
-    else:
-        fits.sort(key=lambda fit: _most(fit[1]))
-    _, arch, uarch, efficient = fits[0]
-    unsure = "" if name or len(fits) == 1 else ", brand not given: the lower of several"
-    said = f"cpuid {vendor} family {family} model {model:#x} is {uarch}{unsure}"
-    return CpuMatch(arch, uarch, "cpuid", said), efficient
+    unsure = "" if facts.name or len(rules) == 1 else ", brand not given: the lower of several"
+    cpuid = f"cpuid {facts.vendor} family {facts.family} model {facts.model:#x}"
+    return rule.match("cpuid", f"{cpuid} is {rule.uarch}{unsure}")
 
 
-def _most(arch: Arch) -> float:
-    """A rank by what the core can do with every instruction that its entry names."""
-    return held_rates(arch, frozenset().union(*(needed for needed, _ in arch.isa_steps())))[
-        "fp32.vector.fp32"
-    ]
+def _cpuid_rules(
+    db: "Database", vendor: str | None, family: int | None, model: int | None
+) -> "Iterator[_Rule]":
+    if model is None:
+        return
+    for arch in _archs(db, f"i:{vendor}/{family}"):
+        for uarch, maker, number, models, brands, efficient in parts(arch.column("cpuid")):
+            if maker == vendor and int(number) == family and _holds(models, model):
+                yield _Rule(arch, uarch, efficient, brands)
+
+
+def _closest(rules: list[_Rule], name: str | None) -> _Rule | None:
+    """A rule that also wants a brand is the closer one; without a brand string, the lower figure.
+
+    A Xeon Silver has the cpuid of a Xeon Platinum and half its 512-bit units: the brand decides.
+    """
+    if not name:
+        return min(rules, key=lambda rule: _full_rate(rule.arch), default=None)
+    fitting = [rule for rule in rules if not rule.brands or any(b in name for b in rule.brands)]
+    return min(fitting, key=lambda rule: not rule.brands, default=None)
+
+
+def _full_rate(arch: Arch) -> float:
+    """What the core can do with every instruction that its entry names."""
+    flags = frozenset().union(*(needed for needed, _ in arch.isa_steps()))
+    return held_rates(arch, flags)["fp32.vector.fp32"]
 
 
 def _by_midr(
@@ -135,8 +183,8 @@ def _by_midr(
     for arch in _archs(db, f"r:{implementer:#x}/{part:#x}"):
         for uarch, maker, number, efficient in parts(arch.column("midr")):
             if (int(maker, 16), int(number, 16)) == (implementer, part):
-                said = f"MIDR {implementer:#x}/{part:#x} is {uarch}"
-                return CpuMatch(arch, uarch, "midr", said), efficient
+                rule = _Rule(arch, uarch, efficient)
+                return rule.match("midr", f"MIDR {implementer:#x}/{part:#x} is {uarch}")
     return None
 
 
@@ -147,15 +195,15 @@ def _by_brand(db: "Database", name: str | None) -> tuple[CpuMatch, str] | None:
     from probe_chipdb.brand import brand_key
 
     key = brand_key(name)
-    best: tuple[int, Arch, str, str] | None = None
+    best: _Rule | None = None
+    closest = 0
     for arch in _archs(db, "b:"):
         for uarch, prefixes, efficient, patterns in parts(arch.column("brand")):
             closeness = _closeness(name, key, prefixes, patterns)
-            if closeness and (best is None or closeness > best[0]):
-                best = closeness, arch, uarch, efficient
+            if closeness > closest:
+                closest, best = closeness, _Rule(arch, uarch, efficient)
     if best:
-        said = f"the brand {name!r} is {best[2]}"
-        return CpuMatch(best[1], best[2], "brand", said), best[3]
+        return best.match("brand", f"the brand {name!r} is {best.uarch}")
     return _by_core_name(db, name, key)
 
 
@@ -166,9 +214,9 @@ def _closeness(name: str, key: str, prefixes: str, patterns: str) -> int:
     exact = [
         len(prefix)
         for prefix in prefixes.split(",")
-        if prefix and (name == prefix or name.startswith(prefix + " "))
+        if prefix and f"{name} ".startswith(f"{prefix} ")
     ]
-    shaped = [weight(one) for one in patterns.split(",") if one and fits(one, key)]
+    shaped = [weight(shape) for shape in patterns.split(",") if shape and fits(shape, key)]
     return max([*exact, *shaped], default=0)
 
 
@@ -178,17 +226,19 @@ def _by_core_name(db: "Database", name: str, key: str) -> tuple[CpuMatch, str] |
     for arch in _archs(db, f"cn:{key}"):
         for uarch, _, _, efficient in parts(arch.column("midr")):
             if brand_key(uarch.partition(" (")[0]) == key:
-                return CpuMatch(arch, uarch, "brand", f"{name!r} names the core"), efficient
+                return _Rule(arch, uarch, efficient).match("brand", f"{name!r} names the core")
     return None
 
 
-def _generic(
-    db: "Database", vendor: str | None, implementer: int | None, flags: frozenset[str]
-) -> tuple[CpuMatch, str] | None:
-    isa = "arm" if implementer is not None or "asimd" in flags else "x86" if "sse2" in flags else ""
+def _generic(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
+    isa = ""
+    if facts.implementer is not None or "asimd" in facts.flags:
+        isa = "arm"
+    elif "sse2" in facts.flags:
+        isa = "x86"
     for arch in _archs(db, f"y:{isa}") if isa else ():
-        said = f"the core is not known: a lower bound from its flags ({arch.name})"
-        return CpuMatch(arch, arch.name, "generic", said), ""
+        reason = f"the core is not known: a lower bound from its flags ({arch.name})"
+        return _Rule(arch, arch.name, "").match("generic", reason)
     return None
 
 
@@ -204,7 +254,8 @@ def _holds(models: str, model: int) -> bool:
     return False
 
 
-def _int(value: Number) -> int | None:
+def _whole(value: Number) -> int | None:
+    """A number of cpuid or MIDR, from whichever form the kernel prints; None when it is none."""
     if value is None or isinstance(value, int):
         return value
     try:

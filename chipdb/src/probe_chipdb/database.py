@@ -1,4 +1,4 @@
-"""The one object that a program asks: the built table, and what sites and vendors add to it."""
+"""The object that programs use: the built table, and what sites and vendors add to it."""
 
 from probe_chipdb import table
 from probe_chipdb.arch import Arch, shared
@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
     from probe_chipdb.cpu import CpuMatch
     from probe_chipdb.matching import Match
+    from probe_chipdb.packages import Package
     from probe_chipdb.peaks import Peak
+    from probe_chipdb.query import Arguments
 
-_MEMO = 4096  # answers kept; a node has a handful of devices, a fleet's collector some hundreds
+# Answers kept. A node has a handful of devices, a fleet's collector some hundreds.
+_MEMO = 4096
 
 
 def load(
@@ -26,7 +29,7 @@ def load(
     extra: TOML files of the site, which override everything.
     packages: whether to look for vendor packages (entry point group `probe_core.chipdb.v1`).
     path: where to look for them; sys.path when None.
-    accept: asked once per file of a vendor package; a returned reason leaves the file out.
+    accept: called once per file of a vendor package; a returned reason leaves the file out.
 
     Raises OSError when the built table is missing. Bad extra files raise nothing: they are left
     out, and `Database.problems` says why.
@@ -64,20 +67,22 @@ class Database:
     def tables(self) -> "tuple[table.Table, ...]":
         """Site files first, then the built table, then vendor packages."""
         if self._tables is None:
-            before, after, problems = self._others()
-            self._tables = (*before, self._built, *after)
-            self._problems = problems
+            sites, packages, self._problems = self._read_extras()
+            self._tables = (*sites, self._built, *packages)
         return self._tables
 
-    def _others(self) -> "tuple[list[table.Table], list[table.Table], tuple[str, ...]]":
-        from probe_chipdb.packages import find
+    def _read_extras(self) -> "tuple[list[table.Table], list[table.Table], tuple[str, ...]]":
+        packages: list[Package] = []
+        if self._packages:
+            from probe_chipdb.packages import find
 
-        found = find(self._path) if self._packages else []
-        if not (found or self._extra):
+            packages = find(self._path)
+        if not (packages or self._extra):
             return [], [], ()
+        # Imported only where there is something to read: TOML costs 15 ms.
         from probe_chipdb.entry.extras import read_extras
 
-        return read_extras(self._built, self._extra, found, self._accept)
+        return read_extras(self._built, self._extra, packages, self._accept)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -88,28 +93,28 @@ class Database:
     def ids(self, key: str) -> tuple[str, ...]:
         """The chips under one index key. A site's file hides the rest; packages only add.
 
-        An architecture with a unit count is nobody's own: there, everybody's chips count.
+        No table owns an architecture with a unit count: there, the chips of all tables count.
         """
-        found: tuple[str, ...] = ()
-        for one in self.tables():
-            here = one.ids(key)
-            owned = one is self._built or one.origin.startswith("site:")
-            if here and owned and not key.startswith("u:"):
-                return found + here
-            found += here
-        return tuple(dict.fromkeys(found))
+        ids: tuple[str, ...] = ()
+        for source in self.tables():
+            own = source.ids(key)
+            ids += own
+            exclusive = source is self._built or source.origin.startswith("site:")
+            if own and exclusive and not key.startswith("u:"):
+                return ids
+        return tuple(dict.fromkeys(ids))
 
     def chip(self, id_: str) -> Chip | None:
         """The chip of this id, or None."""
-        for one in self.tables():
-            rest = one.chips.find(id_)
-            if rest is not None:
-                return Chip(self, [id_, *rest.split("\t")], one.origin)
+        for source in self.tables():
+            columns = source.chips.find(id_)
+            if columns is not None:
+                return Chip(self, [id_, *columns.split("\t")], source.origin)
         return None
 
     def chips(self) -> tuple[Chip, ...]:
         """Every chip, in the order of the ids."""
-        ids = {id_ for one in self.tables() for id_, _ in one.chips}
+        ids = {id_ for source in self.tables() for id_, _ in source.chips}
         return tuple(chip for id_ in sorted(ids) if (chip := self.chip(id_)))
 
     def arch(self, id_: str) -> Arch | None:
@@ -120,28 +125,27 @@ class Database:
 
     def _find_arch(self, id_: str) -> Arch | None:
         if "+" in id_:
-            found = [arch for part in id_.split("+") if (arch := self.arch(part))]
-            return shared(found) if found else None
-        for one in self.tables():
-            rest = one.archs.find(id_)
-            if rest is not None:
-                return Arch([id_, *rest.split("\t")])
+            archs = [arch for part in id_.split("+") if (arch := self.arch(part))]
+            return shared(archs) if archs else None
+        for source in self.tables():
+            columns = source.archs.find(id_)
+            if columns is not None:
+                return Arch([id_, *columns.split("\t")])
         return None
 
     def archs(self) -> tuple[Arch, ...]:
         """Every architecture, in the order of the ids."""
-        ids = {id_ for one in self.tables() for id_, _ in one.archs}
+        ids = {id_ for source in self.tables() for id_, _ in source.archs}
         return tuple(arch for id_ in sorted(ids) if (arch := self.arch(id_)))
 
     def source(self, key: str) -> dict[str, str] | None:
         """title, publisher, ref and status of a source, or None."""
-        from probe_chipdb.columns import SOURCE
-        from probe_chipdb.text import unescape
+        from probe_chipdb.row import SOURCE, unescape
 
-        for one in self.tables():
-            rest = one.sources.find(key)
-            if rest is not None:
-                return dict(zip(SOURCE[1:], map(unescape, rest.split("\t")), strict=True))
+        for source in self.tables():
+            columns = source.sources.find(key)
+            if columns is not None:
+                return dict(zip(SOURCE[1:], map(unescape, columns.split("\t")), strict=True))
         return None
 
     def match(
@@ -171,31 +175,21 @@ class Database:
 
         Raises ValueError for an unknown name_kind, and nothing else.
         """
-        asked = (
-            pci,
-            subsystem,
-            revision,
-            gpu_id,
-            tuple(dt),
-            arch,
-            compute_capability,
-            gfx,
-            vendor,
-            units,
-            memory,
-            name,
-            name_kind,
-        )
-        known = self._memo.get(asked)
-        if known is None:
-            from probe_chipdb.matching import answer
-            from probe_chipdb.question import Question
+        arguments = (
+            pci, subsystem, revision, gpu_id, tuple(dt), arch, compute_capability, gfx, vendor,
+            units, memory, name, name_kind,
+        )  # fmt: skip
+        answer = self._memo.get(arguments)
+        return self._match(arguments) if answer is None else answer
 
-            known = answer(self, Question(*asked))
-            if len(self._memo) >= _MEMO:
-                self._memo.clear()
-            self._memo[asked] = known
-        return known
+    def _match(self, arguments: "Arguments") -> "Match":
+        from probe_chipdb.matching import match
+
+        answer = match(self, arguments)
+        if len(self._memo) >= _MEMO:
+            self._memo.clear()
+        self._memo[arguments] = answer
+        return answer
 
     def arch_for(
         self,
@@ -212,18 +206,17 @@ class Database:
 
         Where the words leave several sets of rates open, the answer is what they share.
         """
-        from probe_chipdb.arch_for import arch_for
+        from probe_chipdb.arch_for import DriverFacts, arch_for
 
-        return arch_for(
-            self,
+        facts = DriverFacts(
             compute_capability=compute_capability,
             gfx=gfx,
-            name=name,
             metal_family=metal_family,
             gpu_id=gpu_id,
             dt=tuple(dt),
             pci=pci,
         )
+        return arch_for(self, facts, name)
 
     def derive(
         self,
@@ -237,8 +230,8 @@ class Database:
         """Peaks of an unknown chip of a known architecture, each labelled derived.
 
         clock: what kind of clock clock_mhz is ("max" is an upper bound, no boost clock).
-        source: who told units and clock. Empty when the architecture, units or clock is unknown,
-        or when the architecture's rates need more than its id to be fixed.
+        source: where units and clock come from. Empty when the architecture, units or clock is
+        unknown, or when the architecture's rates need more than its id to be fixed.
         """
         arch = self.arch(arch_id)
         if arch is None or not arch.derivable or not units or not clock_mhz:
@@ -247,8 +240,8 @@ class Database:
 
         clocks = {path: (clock, float(clock_mhz)) for path in ("vector", "matrix")}
         note = f"; {arch.note}" if "+" in arch.id else ""
-        told = f"rates [{', '.join(arch.sources)}]{note}, counts and clock [{source}]"
-        return tuple(from_rates(arch, units, clocks, told))
+        origin = f"rates [{', '.join(arch.sources)}]{note}, counts and clock [{source}]"
+        return tuple(from_rates(arch, units, clocks, origin))
 
     def cpu(
         self,
@@ -266,13 +259,22 @@ class Database:
         vendor, family, model: cpuid's. implementer, part: MIDR's (Arm). name: the brand string.
         flags: as /proc/cpuinfo prints them; without any, only what needs none is counted.
         """
-        from probe_chipdb.cpu import find_cpu
+        from probe_chipdb.cpu import CpuFacts, find_cpu
 
-        return find_cpu(self, vendor, family, model, implementer, part, name, frozenset(flags))
+        facts = CpuFacts(
+            vendor=vendor,
+            family=family,
+            model=model,
+            implementer=implementer,
+            part=part,
+            name=name,
+            flags=flags,
+        )
+        return find_cpu(self, facts)
 
     def near(self, query: str, n: int = 5) -> tuple[Chip, ...]:
         """The n chips whose names look most like the query. For people, never for matching."""
-        from probe_chipdb.near import near
+        from probe_chipdb.close_matches import near
 
         return near(self, query, n)
 

@@ -1,4 +1,10 @@
-"""Takes off what one driver or tool puts around a product's name, each by a function of its own."""
+"""Takes off what one driver or tool puts around a product's name, each by a function of its own.
+
+All take and return text in lower case with single spaces. The spellings are those that
+tests/strings/*.tsv records, each with where it was seen.
+"""
+
+from probe_chipdb.pci_text import is_hex, is_pci_id
 
 _GL_TAILS = (
     " compute engine",
@@ -20,6 +26,9 @@ _CLASSES = (
     "co-processor",
     "system peripheral",
 )
+# Where a line of lspci has the class at the latest: behind a slot, which with VMD's five digits of
+# domain takes 14 letters ("10000:01:00.0 "). Further right it is part of a name.
+_CLASS_BEFORE = 16
 
 
 def drop_final_parenthesis(text: str) -> str:
@@ -30,6 +39,7 @@ def drop_final_parenthesis(text: str) -> str:
 
 
 def _opening(text: str) -> int:
+    """Where the parenthesis opens that the last letter closes, or -1."""
     depth = 0
     for at in range(len(text) - 1, -1, -1):
         depth += (text[at] == ")") - (text[at] == "(")
@@ -49,39 +59,40 @@ _DIES = frozenset((
     "jsl", "tgl", "rkl", "adl", "rpl", "dg1", "dg2", "atsm", "pvc", "mtl", "arl", "bmg", "lnl",
     "ptl", "wcl",
 ))  # fmt: skip
+# ggml prints the Vulkan driver behind the device: "Tesla T4 (NVIDIA)".
+_VENDORS = ("nvidia", "radv", "intel corporation", "amd", "apple", "samsung", "arm")
 
 
 def drop_driver_parenthesis(text: str) -> str:
     """The same, where the origin is not known: only with a driver's or a die's word inside."""
-    if text.endswith(")") and (start := _opening(text)) > 0:
-        inside = text[start + 1 : -1]
-        driver = any(word in inside for word in _DRIVER_WORDS) or _first_word(inside) in _DIES
-        if driver or inside in _TELLERS or text[:start].strip() == inside or _is_number(inside):
-            return text[:start].strip()
-    return text
+    if not text.endswith(")") or (start := _opening(text)) <= 0:
+        return text
+    name, inside = text[:start].strip(), text[start + 1 : -1]
+    return name if _is_drivers(inside) or inside == name else text
 
 
-_TELLERS = ("nvidia", "radv", "intel corporation", "amd", "apple", "samsung", "arm")
-
-
-def _is_number(text: str) -> bool:
-    return text.startswith("0x") and _is_hex(text[2:])
-
-
-def _first_word(text: str) -> str:
-    return text.replace("-", " ").partition(" ")[0]
+def _is_drivers(inside: str) -> bool:
+    if any(mark in inside for mark in _DRIVER_WORDS) or inside in _VENDORS:
+        return True
+    number = inside.startswith("0x") and is_hex(inside[2:])
+    return number or inside.replace("-", " ").partition(" ")[0] in _DIES
 
 
 def drop_mesa(text: str) -> str:
-    for word in ("mesa dri ", "mesa ", "turnip ", "anv "):
-        text = text.removeprefix(word)
+    """`mesa intel(r) ...`, `turnip adreno ...`: the driver before the name."""
+    for driver in ("mesa dri ", "mesa ", "turnip ", "anv "):
+        text = text.removeprefix(driver)
     return text
 
 
 def drop_gl_tail(text: str) -> str:
+    """`.../pcie/sse2`: what OpenGL drivers say of the bus and the processor."""
     for tail in _GL_TAILS:
         text = text.removesuffix(tail)
     return text
+
+
+_WRAPPERS = ("d3d12 (", "microsoft direct3d12 (", "zink vulkan ", "vulkan 1.")
 
 
 def unwrap(text: str) -> str:
@@ -91,9 +102,6 @@ def unwrap(text: str) -> str:
     return text
 
 
-_WRAPPERS = ("d3d12 (", "microsoft direct3d12 (", "zink vulkan ", "vulkan 1.")
-
-
 def angle(text: str) -> str:
     """`ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0 ps_5_0, D3D11)`, or X alone."""
     if not (text.startswith("angle (") and text.endswith(")")):
@@ -101,8 +109,8 @@ def angle(text: str) -> str:
     inside = text[len("angle (") : -1]
     name = inside.split(",")[1] if inside.count(",") >= 2 else inside
     name = name.strip().removeprefix("angle metal renderer: ")
-    for word in (" direct3d", " opengl"):
-        name = name.partition(word)[0]
+    for backend in (" direct3d", " opengl"):
+        name = name.partition(backend)[0]
     return name
 
 
@@ -118,14 +126,9 @@ def drop_id_bracket(text: str) -> str:
     """`... [10de:2684]` and `... [0x56a0]`: the id is no part of the name."""
     if text.endswith("]") and (start := text.rfind("[")) > 0:
         inside = text[start + 1 : -1].strip()
-        if _is_pci_id(inside) or inside.startswith("0x"):
+        if is_pci_id(inside) or inside.startswith("0x"):
             return text[:start].strip()
     return text
-
-
-def _is_pci_id(text: str) -> bool:
-    vendor, colon, device = text.partition(":")
-    return bool(colon) and len(vendor) == len(device) == 4 and _is_hex(vendor + device)
 
 
 def lspci_line(text: str) -> str:
@@ -141,18 +144,21 @@ def lspci_line(text: str) -> str:
         if not text[start:].startswith((" (rev ", " (prog-if ")):
             break
         text = text[:start].strip()
+    return _drop_class(text)
+
+
+def _drop_class(text: str) -> str:
     for name in _CLASSES:
-        found = text.find(name)
-        if 0 <= found <= 16:
-            text = text[found + len(name) :].partition(":")[2].strip() or text
-            break
+        at = text.find(name)
+        if 0 <= at <= _CLASS_BEFORE:
+            return text[at + len(name) :].partition(":")[2].strip() or text
     return text
 
 
 def _drop_device(field: str) -> str:
     """`lspci -nnmm` puts the device's four digits behind its name: `AD102 [...] [2684]`."""
     head, _, last = field.rpartition(" [")
-    return head if head and len(last) == 5 and _is_hex(last[:4]) else field
+    return head if head and len(last) == 5 and is_hex(last[:4]) else field
 
 
 def drop_hex_id(text: str) -> str:
@@ -161,14 +167,28 @@ def drop_hex_id(text: str) -> str:
     return text[:start].strip() if start > 0 and text.endswith("]") else text
 
 
+MALI = ("mali", "immortalis")
+
+
 def drop_mali_revision(text: str) -> str:
     """`mali-g610 r0p0` and `mali-g610 (r0p0)`: the silicon's revision is no product."""
     head, _, last = text.rpartition(" ")
-    word = last.strip("()")
-    major, p, minor = word[1:].partition("p")
-    if head and word[:1] == "r" and p and major.isdecimal() and minor.isdecimal():
+    revision = last.strip("()")
+    major, p, minor = revision[1:].partition("p")
+    if head and revision[:1] == "r" and p and major.isdecimal() and minor.isdecimal():
         return head
     return text
+
+
+def drop_mali_counts(text: str) -> str:
+    """`mali-g610 4 cores r0p0 0xa867`: the count and the id are facts beside the name."""
+    if not text.startswith(MALI):
+        return text
+    head, _, last = text.rpartition(" ")
+    if last.startswith("0x") and len(last) <= 10 and is_hex(last[2:]):
+        return head
+    name, _, count = head.rpartition(" ")
+    return name if last in ("cores", "core") and count.isdecimal() and name else text
 
 
 def mali_cores(text: str) -> str:
@@ -190,38 +210,20 @@ def drop_slot(text: str) -> str:
     """`amd ati 07:00.0 radeon rx 6800`: where a card sits is not what it is."""
     if "." not in text or ":" not in text:
         return text
-    return " ".join(word for word in text.split() if not _is_slot(word))
+    return " ".join(token for token in text.split() if not _is_slot(token))
 
 
-def _is_slot(word: str) -> bool:
-    head, dot, function = word.rpartition(".")
+def _is_slot(token: str) -> bool:
+    head, dot, function = token.rpartition(".")
     parts = head.split(":")
-    return bool(dot) and len(function) == 1 and len(parts) in (2, 3) and _is_hex("".join(parts))
-
-
-def drop_mali_counts(text: str) -> str:
-    """`mali-g610 4 cores r0p0 0xa867`: the count and the id are facts beside the name."""
-    if not text.startswith(MALI):
-        return text
-    head, _, last = text.rpartition(" ")
-    if last.startswith("0x") and len(last) <= 10 and _is_hex(last[2:]):
-        return head
-    name, _, count = head.rpartition(" ")
-    return name if last in ("cores", "core") and count.isdecimal() and name else text
-
-
-MALI = ("mali", "immortalis")
-
-
-def _is_hex(text: str) -> bool:
-    return bool(text) and all(letter in "0123456789abcdef" for letter in text)
+    return bool(dot) and len(function) == 1 and len(parts) in (2, 3) and is_hex("".join(parts))
 
 
 def cpu_words(text: str) -> str:
     """`Intel(R) Core(TM) i7-8650U CPU @ 1.90GHz`, `... 64-Core Processor`, `... w/ Radeon`."""
     text = text.partition("@")[0].strip()
-    for word in (" with radeon", " w/ radeon"):
-        text = text.partition(word)[0]
+    for graphics in (" with radeon", " w/ radeon"):
+        text = text.partition(graphics)[0]
     head, _, last = text.rpartition(" ")
     if last == "processor" and "-core" in head.rpartition(" ")[2]:
         text = head.rpartition(" ")[0]

@@ -18,15 +18,14 @@ def compatibles_in(text: str) -> tuple[str, ...]:
         return tuple(text.split("C")[1:])
     if '"' in text:
         return tuple(part.strip() for part in text.split('"')[1::2] if part.strip())
-    words = text.replace("\0", " ").split()
-    found = [word.rpartition("=")[2].strip(",;'") for word in words]
-    named = (word for word in found if word not in ("", "compatible", "compatible:"))
-    return tuple(one for word in named for one in _pairs(word))
+    tokens = [token.rpartition("=")[2].strip(",;'") for token in text.replace("\0", " ").split()]
+    names = (token for token in tokens if token not in ("", "compatible", "compatible:"))
+    return tuple(compatible for name in names for compatible in _pairs(name))
 
 
-def _pairs(word: str) -> list[str]:
-    """The word itself; `a,b,c,d` may also be two compatibles that a comma separates."""
-    parts = word.split(",")
+def _pairs(name: str) -> list[str]:
+    """The name itself; `a,b,c,d` may also be two compatibles that a comma separates."""
+    parts = name.split(",")
     if len(parts) < 4 or len(parts) % 2:
-        return [word]
-    return [word, *(",".join(parts[at : at + 2]) for at in range(0, len(parts), 2))]
+        return [name]
+    return [name, *(",".join(parts[at : at + 2]) for at in range(0, len(parts), 2))]

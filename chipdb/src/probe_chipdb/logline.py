@@ -7,12 +7,15 @@ _LABELS = (
     "device name", "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
     "graphics:", "display:", "vga:", "gpu:", "npu:", "name:", "name =",
 )  # fmt: skip
+# What tools number devices as: "GPU 0: NAME".
 _COUNTED = ("gpu", "device", "npu", "cuda", "xpu", "hip", "rocm", "sycl", "card", "vulkan")
+# Where the name ends in the logs of llama.cpp, ollama, TensorFlow, ComfyUI and hashcat.
 _TAILS = (
     " (uuid: ", ", pci bus id", ", compute capability", ", gfx", " driver:", " vendor:",
     " : cudamallocasync",
     " : native", " [discrete]", " [integrated]", " @ ",
 )  # fmt: skip
+# Columns of nvidia-smi behind the name: persistence mode and driver model.
 _STATES = frozenset(("on", "off", "n/a", "wddm", "tcc", "mcdm", "ok"))
 
 
@@ -29,15 +32,28 @@ def name_in(text: str) -> str:
     if text.startswith("|"):
         text = _first_cell(text)  # before the cut at " | " below
     text = _assigned(text.removeprefix("* ").partition(" | ")[0])
+    text = _unlabelled(_without_tail(text))
+    return _unquoted(_uncounted(text))
+
+
+def _without_tail(text: str) -> str:
     for tail in _TAILS:
         if tail in text:
             text = text[: text.index(tail)]
-    if (megabytes := text.find(" mb")) > 0 and ", " in text[:megabytes]:
-        text = text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"
+    megabytes = text.find(" mb")
+    if megabytes > 0 and ", " in text[:megabytes]:
+        return text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"
+    return text
+
+
+def _unlabelled(text: str) -> str:
     for label in _LABELS:
-        if text.startswith(label) and (rest := text[len(label) :].strip()):
-            text = rest
-    text = _uncounted(text)
+        if text.startswith(label) and (value := text[len(label) :].strip()):
+            text = value
+    return text
+
+
+def _unquoted(text: str) -> str:
     quoted = len(text) > 2 and text[0] == text[-1] == '"' and '"' not in text[1:-1]
     return text[1:-1] if quoted else text
 
@@ -47,12 +63,12 @@ def _first_cell(text: str) -> str:
     cells = [cell.split() for cell in text.strip("| ").split(" |")]
     if len(cells) > 1 and len(cells[0]) == 1 and cells[0][0].isdecimal():
         del cells[0]
-    words = cells[0]
-    if words and words[0].isdecimal():
-        del words[0]
-    while words and words[-1] in _STATES:
-        del words[-1]
-    return " ".join(words)
+    tokens = cells[0]
+    if tokens and tokens[0].isdecimal():
+        del tokens[0]
+    while tokens and tokens[-1] in _STATES:
+        del tokens[-1]
+    return " ".join(tokens)
 
 
 def _assigned(text: str) -> str:
@@ -69,14 +85,15 @@ def _assigned(text: str) -> str:
 
 def _uncounted(text: str) -> str:
     """`gpu 0: NAME`, `device-1: NAME`, `gpu[0] : NAME`, `cuda:0 NAME`."""
-    for word in _COUNTED:
-        if not text.startswith(word):
+    for kind in _COUNTED:
+        if not text.startswith(kind):
             continue
-        rest = text[len(word) :].lstrip(" -[:#")
-        number = len(rest) - len(rest.lstrip("0123456789"))
-        after = rest[number:].lstrip("] ")
-        if number and after.startswith(":"):
-            return after[1:].strip() or text
-        if number and text[len(word)] == ":" and rest[number : number + 1] == " ":
-            return after or text
+        numbered = text[len(kind) :].lstrip(" -[:#")
+        name = numbered.lstrip("0123456789")
+        if name == numbered:
+            continue
+        if name.lstrip("] ").startswith(":"):
+            return name.lstrip("] ")[1:].strip() or text
+        if text[len(kind)] == ":" and name.startswith(" "):
+            return name.lstrip("] ") or text
     return text

@@ -21,57 +21,63 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
     >>> ids_in("Intel(R) Graphics [0x56a0]"), ids_in("0x268410DE")
     (('8086:56a0', '', ''), ('10de:2684', '', ''))
     """
-    low = text.lower().strip() if text else ""
-    if not low:
+    lower = text.lower().strip() if text else ""
+    if not lower:
         return NONE
-    if "ven_" in low and "dev_" in low:
-        return _windows(low[low.index("ven_") :])
-    if low.startswith("pci:v0000"):
-        return _modalias(low)
-    if low.startswith('"') or ' "' in low:
-        return _machine_readable(low)
-    if "[" in low and (found := _bracketed(low))[0]:
-        return found
-    if " device " in low or "(0x" in low:
-        return _with_vendor(low)
-    return _plain(low, only_ids)
+    if "ven_" in lower and "dev_" in lower:
+        return _windows(lower[lower.index("ven_") :])
+    if lower.startswith("pci:v0000"):
+        return _modalias(lower)
+    if lower.startswith('"') or ' "' in lower:
+        return _machine_readable(lower)
+    if "[" in lower and (ids := _bracketed(lower))[0]:
+        return ids
+    return _unmarked(lower, only_ids)
 
 
 def revision_in(text: str | None) -> str:
     """The revision of an lspci line, which has one with or without ids: `... (rev c8)`."""
-    low = text.lower() if text else ""
-    return _revision(low.rpartition("(rev ")[2].partition(")")[0]) if "(rev " in low else ""
+    lower = text.lower() if text else ""
+    if "(rev " not in lower:
+        return ""
+    return _revision(lower.rpartition("(rev ")[2].partition(")")[0])
 
 
 def _bracketed(text: str) -> Ids:
     """lspci -nn: `... [10de:2684] (rev a1)`, then its Subsystem line; Intel's `... [0x56a0]`."""
-    found: list[str] = []
+    pairs: list[str] = []
     for part in text.split("[")[1:]:
         inside = part.partition("]")[0]
-        pair = _pair(inside)
         if inside.startswith("0x") and "intel" in text:
-            pair = _pair(f"8086:{inside[2:]}")
-        if pair:
-            found.append(pair)
-    if not found:
+            inside = f"8086:{inside[2:]}"
+        if is_pci_id(inside):
+            pairs.append(inside)
+    if not pairs:
         return NONE
-    subsystem = found[1] if len(found) > 1 and "subsystem" in text else ""
-    return found[0], subsystem, revision_in(text)
+    subsystem = pairs[1] if len(pairs) > 1 and "subsystem" in text else ""
+    return pairs[0], subsystem, revision_in(text)
+
+
+def _unmarked(text: str, only_ids: bool) -> Ids:
+    if " device " in text or "(0x" in text:
+        return _with_vendor(text)
+    return _plain(text, only_ids)
 
 
 def _with_vendor(text: str) -> Ids:
     """`NVIDIA Corporation Device 2901`, an id that lspci cannot name; `... (0x2206)` of GL."""
-    vendor = next((id_ for word, id_ in _VENDORS if word in text), "")
+    vendor = next((id_ for name, id_ in _VENDORS if name in text), "")
     device = text.partition(" device ")[2][:5].rstrip()
     if not vendor or "gfx" in text or text.startswith("device "):
         return NONE
     if "(0x" in text:
         inside = text.rpartition("(0x")[2].partition(")")[0]
         device = inside.removeprefix("0000") if len(inside) == 8 else inside
-    pair = _pair(f"{vendor}:{device}")
+    pair = _pair(vendor, device)
     return (pair, "", revision_in(text)) if pair else NONE
 
 
+# As pci.ids writes the vendors whose chips are in the data.
 _VENDORS = (
     ("nvidia", "10de"),
     ("amd", "1002"),
@@ -91,24 +97,23 @@ def _windows(text: str) -> Ids:
     fields = dict(part.split("_", 1) for part in text.split("\\")[0].split("&") if "_" in part)
     subsystem = fields.get("subsys", "")[:8]
     return (
-        _pair(f"{fields.get('ven', '')}:{fields.get('dev', '')[:4]}"),
-        _pair(f"{subsystem[4:]}:{subsystem[:4]}"),
+        _pair(fields.get("ven", ""), fields.get("dev", "")[:4]),
+        _pair(subsystem[4:], subsystem[:4]),
         _revision(fields.get("rev", "")[:2]),
     )
 
 
 def _modalias(text: str) -> Ids:
     """`pci:v000010DEd00002684sv00001043sd0000889A...`: eight digits each, the last four count."""
-    device = _pair(f"{text[9:13]}:{text[18:22]}")
-    return device, _pair(f"{text[28:32]}:{text[38:42]}"), ""
+    return _pair(text[9:13], text[18:22]), _pair(text[28:32], text[38:42]), ""
 
 
 def _machine_readable(text: str) -> Ids:
     """lspci -nmm: `01:00.0 "0300" "10de" "2684" -ra1 "1043" "889a"`, or `"Name [2684]"`."""
     fields = [_last_bracket(part) for part in text.split('"')[1::2]]
+    device, subsystem = _pair(*fields[1:3]), _pair(*fields[3:5])
     revision = _revision(text.partition('" -r')[2][:2])
-    pairs = [_pair(":".join(fields[at : at + 2])) for at in (1, 3)]
-    return (pairs[0], pairs[1], revision) if pairs[0] else NONE
+    return (device, subsystem, revision) if device else NONE
 
 
 def _last_bracket(field: str) -> str:
@@ -117,44 +122,59 @@ def _last_bracket(field: str) -> str:
 
 def _plain(text: str, only_ids: bool) -> Ids:
     """Ids alone, in the spellings of lspci -n, uevent files, nvidia-smi and people."""
-    revision = revision_in(text)
-    head = text.partition("(rev ")[0].removeprefix("pci_id=")
-    words = head.replace("/", " ").replace("@", " rev ").split()
-    if len(words) > 2 and words[1].endswith(":") and "." in words[0]:
-        words = words[2:]  # lspci -n: the slot and the class
-    if "rev" in words[:-1]:
-        at = words.index("rev")
-        revision, words = words[at + 1].zfill(2), words[:at]
-    if len(words) == 2 and (only_ids or words[0].startswith("0x")):
-        pair = _pair(f"{_bare(words[0])}:{_bare(words[1])}")
+    tokens, revision = _tokens(text)
+    if not tokens:
+        return NONE
+    if len(tokens) == 2 and (only_ids or tokens[0].startswith("0x")):
+        pair = _pair(_bare(tokens[0]), _bare(tokens[1]))
         if pair:
             return pair, "", _revision(revision)
-    first = _whole(words[0]) if words else ""
-    second = _whole(words[-1]) if first and len(words) > 1 else ""
-    return (first, second, _revision(revision)) if first else NONE
+    device = _whole(tokens[0])
+    if not device:
+        return NONE
+    return device, _whole(tokens[-1]) if len(tokens) > 1 else "", _revision(revision)
+
+
+def _tokens(text: str) -> tuple[list[str], str]:
+    """The words that may be ids, and the revision: after `(rev `, `@` or `rev`."""
+    head = text.partition("(rev ")[0].removeprefix("pci_id=")
+    tokens = head.replace("/", " ").replace("@", " rev ").split()
+    if len(tokens) > 2 and tokens[1].endswith(":") and "." in tokens[0]:
+        tokens = tokens[2:]  # lspci -n: the slot and the class
+    if "rev" not in tokens[:-1]:
+        return tokens, revision_in(text)
+    at = tokens.index("rev")
+    return tokens[:at], tokens[at + 1].zfill(2)
 
 
 def _revision(text: str) -> str:
-    return text if len(text) == 2 and _is_hex(text) else ""
+    return text if len(text) == 2 and is_hex(text) else ""
 
 
-def _whole(word: str) -> str:
+def _whole(token: str) -> str:
     """`10de:2684`, `0x10de:0x2684`, or NVML's `0x268410de` with the device first."""
-    if len(word) == 10 and word.startswith("0x") and _is_hex(word[2:]):
-        return f"{word[6:]}:{word[2:6]}"
-    vendor, _, device = word.partition(":")
-    return _pair(f"{_bare(vendor)}:{_bare(device)}")
+    if len(token) == 10 and token.startswith("0x") and is_hex(token[2:]):
+        return f"{token[6:]}:{token[2:6]}"
+    vendor, _, device = token.partition(":")
+    return _pair(_bare(vendor), _bare(device))
 
 
-def _bare(word: str) -> str:
-    return word.removeprefix("0x").rstrip(",")
+def _bare(token: str) -> str:
+    return token.removeprefix("0x").rstrip(",")
 
 
-def _pair(text: str) -> str:
-    """The text itself when it is `vvvv:dddd` in hex, else nothing."""
+def _pair(vendor: str = "", device: str = "") -> str:
+    """`vvvv:dddd` when both are four hexadecimal digits, else nothing."""
+    pair = f"{vendor}:{device}"
+    return pair if is_pci_id(pair) else ""
+
+
+def is_pci_id(text: str) -> bool:
+    """Whether a text in lower case is `vvvv:dddd`."""
     vendor, _, device = text.partition(":")
-    return text if len(vendor) == len(device) == 4 and _is_hex(vendor + device) else ""
+    return len(vendor) == len(device) == 4 and is_hex(vendor + device)
 
 
-def _is_hex(text: str) -> bool:
-    return _HEX.issuperset(text)
+def is_hex(text: str) -> bool:
+    """Whether a text in lower case holds hexadecimal digits alone, and at least one."""
+    return bool(text) and _HEX.issuperset(text)

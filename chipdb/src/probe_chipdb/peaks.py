@@ -7,8 +7,26 @@ fp16" circulates as 82.6, 165.2, 330.3 and 660.6), so no number leaves here with
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NotRequired, TypedDict
 
     from probe_chipdb.arch import Arch
+
+    class PeakJson(TypedDict):
+        """A peak as plain JSON data; figures in TFLOPS (TOPS for integers) and MHz."""
+
+        dtype: str
+        path: str
+        accumulate: str
+        sparsity: str
+        clock: str
+        tflops: float
+        source: str
+        confidence: str
+        variant: NotRequired[str | None]
+        mhz: NotRequired[float | None]
+        low: NotRequired[float | None]
+        published: NotRequired[float | None]
+
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
 PATHS = ("vector", "matrix")
@@ -28,13 +46,16 @@ class Peak:
     clock, mhz: which clock ("boost", "matrix", "base", "max" ...), and its MHz where known.
     low: the figure at the lowest boost clock that the vendor allows (laptops), else None.
     published: the vendor's own figure for the same key, where one is recorded.
-    source: how the number came about, and from which documents.
+    basis: "derived" from units, rate and clock; "published" where the vendor's figure is all there
+        is; "override" where the data replaces the formula.
+    source: how the number came about, and from which documents, for people.
     confidence: "vendor" (published, or confirmed by the published figure), "derived",
         "measured" or "community".
     """
 
     __slots__ = (
         "accumulate",
+        "basis",
         "clock",
         "confidence",
         "dtype",
@@ -60,6 +81,7 @@ class Peak:
         mhz: float | None = None,
         low: float | None = None,
         published: float | None = None,
+        basis: str = "derived",
     ) -> None:
         dtype, path, accumulate, *variant = rate.split(".")
         self.dtype = dtype
@@ -72,6 +94,7 @@ class Peak:
         self.mhz = mhz
         self.low = low
         self.published = published
+        self.basis = basis
         self.source = source
         self.confidence = confidence
 
@@ -81,9 +104,9 @@ class Peak:
         key = f"{self.dtype}.{self.path}.{self.accumulate}"
         return f"{key}.{self.variant}" if self.variant else key
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "PeakJson":
         """The peak as plain JSON data; optional members are left out where they say nothing."""
-        out: dict[str, object] = {
+        out: PeakJson = {
             "dtype": self.dtype,
             "path": self.path,
             "accumulate": self.accumulate,
@@ -93,10 +116,14 @@ class Peak:
             "source": self.source,
             "confidence": self.confidence,
         }
-        for key in ("variant", "mhz", "low", "published"):
-            value = getattr(self, key)
-            if value is not None:
-                out[key] = round(value, 4) if isinstance(value, float) else value
+        if self.variant is not None:
+            out["variant"] = self.variant
+        if self.mhz is not None:
+            out["mhz"] = round(self.mhz, 4)
+        if self.low is not None:
+            out["low"] = round(self.low, 4)
+        if self.published is not None:
+            out["published"] = round(self.published, 4)
         return out
 
     def __repr__(self) -> str:
@@ -133,15 +160,18 @@ def from_rates(
 ) -> list[Peak]:
     """Every dense and sparse peak of `units` of an architecture.
 
-    clocks maps "vector" and "matrix" to (label, MHz); source tells where units and clock came
+    clocks maps "vector" and "matrix" to (label, MHz); source says where units and clock came
     from; low_mhz is the bottom of a laptop's range.
     """
+    # The vendor vouches for the rates, not for the product of three numbers.
+    confidence = "derived" if arch.confidence == "vendor" else arch.confidence
     peaks = []
     for rate, ops in arch.rates.items():
         label, mhz = clocks["matrix" if ".matrix." in rate else "vector"]
         for sparsity in SPARSITIES if rate in arch.sparse_keys else SPARSITIES[:1]:
-            factor = arch.sparse_factor if sparsity == "sparse" else 1
-            per_mhz = units * ops * factor / 1e6
+            per_clock = ops * arch.sparse_factor if sparsity == "sparse" else ops
+            per_mhz = units * per_clock / 1e6
+            formula = f"{_plain(units)} {arch.unit} x {_plain(per_clock)} op/clk"
             peaks.append(
                 Peak(
                     rate,
@@ -150,9 +180,8 @@ def from_rates(
                     clock=label,
                     mhz=mhz,
                     low=per_mhz * low_mhz if low_mhz else None,
-                    source=f"{_plain(units)} {arch.unit} x {_plain(ops * factor)} op/clk"
-                    f" x {_plain(mhz)} MHz {label}; {source}",
-                    confidence=arch.confidence if arch.confidence != "vendor" else "derived",
+                    source=f"{formula} x {_plain(mhz)} MHz {label}; {source}",
+                    confidence=confidence,
                 )
             )
     return peaks

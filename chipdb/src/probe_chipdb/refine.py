@@ -1,4 +1,4 @@
-"""Lets the SoC's own entry stand where the GPU's id register tells only the licensed design.
+"""Lets the SoC's own entry stand where the GPU's id register names only the licensed design.
 
 Arm's register says "Mali-G610"; how many cores, at which clock, belongs to the SoC, which the
 device tree names (rockchip,rk3588-mali). Both are right, so neither is a conflict.
@@ -10,29 +10,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
-    from probe_chipdb.question import Question
 
 
-def refines(chip: "Chip", model: "Chip") -> bool:
+def refines(chip: "Chip", design: "Chip") -> bool:
     """Whether a chip is one SoC's implementation of a design that another entry describes.
 
     Its name holds the design's name word by word ("Rockchip RK3588 Mali-G610 MP4" holds
     "Mali-G610"), in the same vendor's architecture family; counts do not disagree.
     """
-    if chip.vendor != model.vendor or chip.family != model.family or chip == model:
+    if chip.vendor != design.vendor or chip.family != design.family or chip == design:
         return False
-    if model.units and chip.units and model.units != chip.units:
+    if design.units and chip.units and design.units != chip.units:
         return False
-    return f" {normalise(model.name)} " in f" {normalise(chip.name)} "
+    return f" {normalise(design.name)} " in f" {normalise(chip.name)} "
 
 
-def refined(
-    db: "Database", by: str, models: "list[Chip]", asked: "Question"
-) -> "tuple[str, list[Chip]]":
-    """The entries that the device tree names, where they refine what the register says."""
-    for compatible in asked.dt:
-        found = [db.chip(id_) for id_ in db.ids(f"d:{normalise(compatible, 'dt')}")]
-        closer = [chip for chip in found if chip and any(refines(chip, model) for model in models)]
+def refinements(
+    db: "Database", designs: "list[Chip]", compatibles: tuple[str, ...]
+) -> "list[Chip]":
+    """The chips that the device tree names, where they refine one of the designs; else none."""
+    for compatible in compatibles:
+        ids = db.ids(f"d:{normalise(compatible, 'dt')}")
+        named = [chip for id_ in ids if (chip := db.chip(id_))]
+        closer = [chip for chip in named if any(refines(chip, design) for design in designs)]
         if closer:
-            return "dt", closer
-    return by, models
+            return closer
+    return []

@@ -1,7 +1,7 @@
 """Brings the spellings of one product, by many drivers and tools, to one exact key.
 
 It takes away decoration (trademarks, driver suffixes, a redundant vendor) and unifies case,
-hyphens and `80 GB` against `80GB`. It never takes away a word that tells two products apart:
+hyphens and `80 GB` against `80GB`. It never takes away a word that distinguishes two products:
 sizes, `Laptop GPU`, `Max-Q`, `SUPER`, `Ti`, `D`, `SXM`, `PCIe`, `NVL` all stay. What is left is
 compared for equality only.
 
@@ -34,7 +34,7 @@ KINDS = (
     "dt",
 )
 
-MAX_LENGTH = 256  # longer texts are no product names
+MAX_LENGTH = 256  # the longest alias in the data has 86 letters; a longer text is no name
 
 _TRADEMARKS = ("(r)", "(tm)", "(c)")
 _MARKS = {"®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
@@ -53,7 +53,8 @@ _VENDORS = (
     "shanghai enflame technology co. ltd", "sophgo", "tenstorrent inc", "vastai technologies",
     "xilinx corporation", "glenfly tech co., ltd.", "jingjia microelectronics co ltd",
 )  # fmt: skip
-# Words that name no product: "Intel Graphics" keeps its vendor, "UHD Graphics 620" does not.
+# Words that name no product. A vendor stays where they are all that follows it: "Intel Graphics"
+# keeps it, "Intel UHD Graphics 620" does not.
 _EMPTY_WORDS = frozenset((
     "graphics", "gpu", "device", "display", "controller", "vga", "compatible", "adapter",
     "corporation", "processor", "family", "series", "integrated", "npu", "neural", "accelerator",
@@ -79,7 +80,7 @@ def normalise(text: str, kind: str = "name") -> str:
 
 
 def with_die(text: str, kind: str = "name") -> str:
-    """The key of a pci.ids name with its die, which tells more than the bracket alone.
+    """The key of a pci.ids name with its die, which says more than the bracket alone.
 
     Empty where the text has no such bracket. "Radeon Vega Series" is in the brackets of several
     dies; "Renoir [Radeon Vega Series ...]" is one.
@@ -96,7 +97,9 @@ def with_die(text: str, kind: str = "name") -> str:
 
 
 def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
-    key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # lower-casing can lengthen
+    key = _letters(text[:MAX_LENGTH])[:MAX_LENGTH]  # "İ" in lower case is two letters
+    # One rule's result can be another's input ("ANGLE (Mesa Intel(R) ... (KBL GT2))"), so the rules
+    # run until nothing changes. That makes a key its own key, too.
     while True:
         before = key
         key = name_in(key)
@@ -113,7 +116,7 @@ def is_generic(key: str) -> bool:
     >>> is_generic("radeon graphics"), is_generic("radeon 780m graphics")
     (True, False)
     """
-    return all(word in _EMPTY_WORDS or word in _BRANDS for word in key.split())
+    return all(token in _EMPTY_WORDS or token in _BRANDS for token in key.split())
 
 
 _BRANDS = frozenset((
@@ -130,8 +133,8 @@ def claimed_vendor(text: str) -> str:
     ('nvidia', '')
     """
     key = decoration.drop_mesa(_letters(text[:MAX_LENGTH]))
-    for word, vendor in _CLAIMS:
-        if key.startswith(word + " "):
+    for spelling, vendor in _CLAIMS:
+        if key.startswith(f"{spelling} "):
             return vendor
     return ""
 
@@ -174,22 +177,21 @@ def _join_sizes(text: str) -> str:
     text = text.replace("-", " ").replace(" / ", "/")
     if "gb" not in text:
         return text
-    words = text.split()
-    out: list[str] = []
-    for word in words:
-        if word == "gb" and out and out[-1].isdecimal():
-            out[-1] += "gb"
+    tokens: list[str] = []
+    for token in text.split():
+        if token == "gb" and tokens and tokens[-1].isdecimal():
+            tokens[-1] += "gb"
         else:
-            out.append(word)
-    return " ".join(out)
+            tokens.append(token)
+    return " ".join(tokens)
 
 
 def _drop_vendor(text: str) -> str:
     for vendor in _VENDORS if text.startswith(_VENDORS) else ():
         if text.startswith(vendor + " "):
-            rest = text[len(vendor) + 1 :].strip()
-            if rest and not all(word in _EMPTY_WORDS for word in rest.split()):
-                return rest
+            name = text[len(vendor) + 1 :].strip()
+            if name and not all(token in _EMPTY_WORDS for token in name.split()):
+                return name
     return text
 
 

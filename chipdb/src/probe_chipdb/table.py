@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
-_OFTEN = 100  # lookups after which a dictionary pays
+_OFTEN = 100  # lookups; a dictionary costs more to make than these take
 _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more memory than it saves
 FORMAT = 1  # of the table's text; a reader refuses a newer one
 
@@ -16,28 +16,29 @@ FORMAT = 1  # of the table's text; a reader refuses a newer one
 class SortedText:
     """Lines `key TAB rest`, sorted by their bytes, each ended by a newline.
 
-    Who asks often (a collector of a whole fleet) gets a dictionary, which costs more than the
-    first hundred lookups; who asks for eight GPUs never pays for it.
+    A text that is searched often (by a collector of a whole fleet) becomes a dictionary, which
+    costs more than the first hundred lookups; eight GPUs never pay for it.
     """
 
-    __slots__ = ("_asked", "_known", "data")
+    __slots__ = ("_lines", "_lookups", "data")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._asked = 0
-        self._known: dict[str, str] | None = None
+        self._lookups = 0
+        self._lines: dict[str, str] | None = None
 
     def find(self, key: str) -> str | None:
         """What follows `key` and its tab, or None."""
-        if self._known is not None:
-            return self._known.get(key)
-        self._asked += 1
-        if self._asked > _OFTEN and len(self.data) < _SMALL:
-            self._known = dict(self)
+        if self._lines is not None:
+            return self._lines.get(key)
+        self._lookups += 1
+        if self._lookups > _OFTEN and len(self.data) < _SMALL:
+            self._lines = dict(self)
         return self._search(key)
 
     def _search(self, key: str) -> str | None:
-        data, wanted = self.data, key.encode("utf-8", "surrogatepass")
+        # A name from a driver may hold bytes that are no UTF-8; such a key is simply not there.
+        data, target = self.data, key.encode("utf-8", "surrogatepass")
         low, high = 0, len(data)
         while low < high:
             start = data.rfind(b"\n", low, (low + high) >> 1) + 1 or low
@@ -45,10 +46,10 @@ class SortedText:
             end = data.find(b"\n", start)
             if tab < 0 or end < 0:
                 return None
-            here = data[start:tab]
-            if here == wanted:
+            line_key = data[start:tab]
+            if line_key == target:
                 return data[tab + 1 : end].decode()
-            if here < wanted:
+            if line_key < target:
                 low = end + 1
             else:
                 high = start
@@ -56,8 +57,8 @@ class SortedText:
 
     def __iter__(self) -> "Iterator[tuple[str, str]]":
         for line in self.data.decode().splitlines():
-            key, _, rest = line.partition("\t")
-            yield key, rest
+            key, _, columns = line.partition("\t")
+            yield key, columns
 
 
 class Table:
@@ -74,8 +75,8 @@ class Table:
 
     def ids(self, key: str) -> tuple[str, ...]:
         """The chip (or arch) ids filed under an index key, in the order of the data."""
-        found = self.index.find(key)
-        return tuple(found.split(" ")) if found else ()
+        ids = self.index.find(key)
+        return tuple(ids.split(" ")) if ids else ()
 
 
 def built() -> Table:
@@ -98,12 +99,11 @@ def from_folder(path: str) -> Table:
 
 def _table(read: "Callable[[str], bytes]") -> Table:
     texts = {name: read(name) for name in FILES}
-    head, _, rest = texts["index.txt"].partition(b"\n")
-    word, form, version = [*head.decode("utf-8", "replace").split(" "), "", ""][:3]
+    head, _, texts["index.txt"] = texts["index.txt"].partition(b"\n")
+    mark, form, version = [*head.decode("utf-8", "replace").split(" "), "", ""][:3]
     readable = map(str, range(1, FORMAT + 1))
-    if word != "#probe-chipdb" or form not in readable or not version:
+    if mark != "#probe-chipdb" or form not in readable or not version:
         raise OSError(f"probe_chipdb: {head[:40]!r} is no table that this release can read")
-    texts["index.txt"] = rest
     return Table("probe-chipdb", version, texts)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import probe_core
-from probe_core.cluster import ClusterError
+from probe_cluster import ClusterError
 from probe_core.machine import Machine
 from probe_exo import node_backends, node_compute, node_identity
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from probe_core.probing import registered_probers, unregister
-from probe_exo.frozen import KNOWN, register_probers
+from probe_exo.frozen import MODULES, register_probers
 
 
 def loaded_by(code: str) -> set[str]:
@@ -33,8 +33,8 @@ def test_facts_for_current_exo_need_neither_pydantic_nor_attrs() -> None:
 def test_probers_are_registered_by_name_and_only_where_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(KNOWN, "given", "exo_given_prober")
-    monkeypatch.setitem(KNOWN, "absent", "probe_of_nothing.prober")
+    monkeypatch.setitem(MODULES, "given", "exo_given_prober")
+    monkeypatch.setitem(MODULES, "absent", "probe_of_nothing.prober")
     try:
         found = register_probers()
         assert "given" in found
@@ -45,7 +45,7 @@ def test_probers_are_registered_by_name_and_only_where_they_are(
             assert nvidia["target"] == "probe_nvidia.prober"
             assert nvidia["when"]
     finally:
-        for name in KNOWN:
+        for name in MODULES:
             unregister(name)
 
 

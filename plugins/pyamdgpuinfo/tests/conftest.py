@@ -24,11 +24,9 @@ import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 from probe_core.api import Machine, NotApplicable, Request
 from probe_pyamdgpuinfo.prober import probe_devices
-said = probe_devices(Request(Machine(), active=True))
-found = [repr(said)] if isinstance(said, NotApplicable) else []
-for one in (() if found else said):
-    found.append(one)
-print(json.dumps(found))
+answer = probe_devices(Request(Machine(), active=True))
+lines = [repr(answer)] if isinstance(answer, NotApplicable) else list(answer)
+print(json.dumps(lines))
 """
 
 
@@ -108,8 +106,8 @@ class Cards:
     def probe(self) -> list[Any]:
         done = self.run(CHILD, json.dumps(sys.path))
         assert done.returncode == 0, done.stderr
-        found: list[Any] = json.loads(done.stdout)
-        return found
+        lines: list[Any] = json.loads(done.stdout)
+        return lines
 
 
 @pytest.fixture

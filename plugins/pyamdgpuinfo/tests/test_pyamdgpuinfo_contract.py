@@ -1,4 +1,4 @@
-"""The contract, with the real library on three render nodes of a fake driver, one asleep."""
+"""The contract, with the real library on three render nodes of a fake driver, one suspended."""
 
 from __future__ import annotations
 

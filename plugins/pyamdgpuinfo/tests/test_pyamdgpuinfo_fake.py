@@ -29,16 +29,15 @@ class TestRealLibrary:
             "clocks": {"max_mhz": 2482, "memory_max_mhz": 1249},
             "extra": {"vram_used": GIB, "gtt_used": 4096},
             "unknown": {
-                "memory.total": "the library does not distinguish a card from an APU: see the"
-                " parts",
+                "memory.total": "the library does not tell a card from an APU: see the parts",
             },
         }  # fmt: skip
 
     def test_each_of_several_cards_has_its_own_numbers(self, cards: Any) -> None:
         for place in range(4):
             cards.add(128 + place, f"0000:{place + 3:02x}:00.0", vram=(place + 1) * GIB, gtt=GIB)
-        found = cards.probe()
-        assert [one["memory"]["parts"]["vram"] for one in found] == [
+        sightings = cards.probe()
+        assert [sighting["memory"]["parts"]["vram"] for sighting in sightings] == [
             GIB, 2 * GIB, 3 * GIB, 4 * GIB,
         ]  # fmt: skip
 
@@ -59,10 +58,10 @@ class TestRealLibrary:
             ({"fail_query": 0, "errno": 19}, "/dev/dri/renderD128: No such device"),
             ({"major": 2}, "/dev/dri/renderD128 speaks interface 2, libdrm_amdgpu wants 3"),
             ({"status": "suspended"},
-             "asleep (runtime-suspended): opening its node would wake it"),
+             "suspended (power/runtime_status): opening its node would wake it"),
         ],
     )  # fmt: skip
-    def test_a_bad_card_is_told_and_hides_no_other(
+    def test_a_bad_card_has_a_reason_and_hides_no_other(
         self, cards: Any, odd: dict[str, Any], reason: str
     ) -> None:
         cards.add(128, "0000:03:00.0", **odd)
@@ -93,9 +92,9 @@ class TestRealLibrary:
 
 
 def test_a_recorded_machine_is_not_opened(tmp_path: Path) -> None:
-    said = probe_devices(Request(Machine(str(tmp_path)), active=True))
-    assert isinstance(said, NotApplicable)
-    assert said.reason == "a recorded machine has no device to open"
+    answer = probe_devices(Request(Machine(str(tmp_path)), active=True))
+    assert isinstance(answer, NotApplicable)
+    assert answer.reason == "a recorded machine has no device to open"
 
 
 def test_manifest_asks_for_consent() -> None:

@@ -17,7 +17,7 @@ from probe_synthetic.behaviours import BEHAVIOURS
 from probe_synthetic.prober import VARIABLE, check, probe_devices
 
 README = Path(__file__).parents[1] / "README.md"
-ONE = {"ids": ["x:1"], "kind": "npu", "name": "One"}
+DEVICE = {"ids": ["x:1"], "kind": "npu", "name": "One"}
 
 
 def run(tmp_path: Path, content: Any, timeout: float = 5.0) -> tuple[Report, Any]:
@@ -29,15 +29,15 @@ def run(tmp_path: Path, content: Any, timeout: float = 5.0) -> tuple[Report, Any
         timeout=timeout,
         probers={"synthetic": "probe_synthetic.prober"},
     )
-    return report, next(one for one in report.outcomes if one.prober == "synthetic")
+    return report, next(outcome for outcome in report.outcomes if outcome.prober == "synthetic")
 
 
 def test_devices_and_findings_come_through(tmp_path: Path) -> None:
-    finding = {"code": "demo", "what": "w", "why": "y", "fix": "f"}
-    report, outcome = run(tmp_path, {"devices": [ONE], "findings": [finding], "delay_s": 0.01})
+    demo = {"code": "demo", "what": "w", "why": "y", "fix": "f"}
+    report, outcome = run(tmp_path, {"devices": [DEVICE], "findings": [demo], "delay_s": 0.01})
     assert (outcome.status, outcome.devices) == ("ok", 1)
     assert "One" in [device.name for device in report]
-    assert "demo" in [one.code for one in report.findings]
+    assert "demo" in [finding.code for finding in report.findings]
 
 
 def test_the_example_of_the_readme(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_each_behaviour_has_the_outcome_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     monkeypatch.setattr(sessions, "MEMORY_LIMIT", 128 << 20)
-    _, outcome = run(tmp_path, {"devices": [ONE], "then": then}, timeout=0.8)
+    _, outcome = run(tmp_path, {"devices": [DEVICE], "then": then}, timeout=0.8)
     assert f"`{outcome.status}`" in outcomes_of_the_readme()[then]
     assert outcome.devices == 1
     assert outcome.partial == (outcome.status != "ok")
@@ -82,9 +82,9 @@ BROKEN: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "why"), BROKEN)
-def test_a_wrong_file_is_told(content: Any, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+@pytest.mark.parametrize(("content", "reason"), BROKEN)
+def test_a_wrong_file_is_refused(content: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
         check(content)
 
 

@@ -48,7 +48,7 @@ _DEFAULTS = {
 
 
 class Fake:
-    """A fake tinygrad on the path: `opens` each backend unless told otherwise."""
+    """A fake tinygrad on the path: each backend opens unless a test replaces its module."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -75,12 +75,12 @@ class Fake:
         (self.package / f"{module}.py").write_text(textwrap.dedent(text))
         return self
 
-    def probe(self, *bus: dict[str, Any], deadline_s: float = 20.0, **environ: str) -> Said:
+    def probe(self, *bus: dict[str, Any], deadline_s: float = 20.0, **environ: str) -> ProberAnswer:
         machine = Machine("/", environ={"TMPDIR": str(self.root), **environ})
-        return Said(Request(machine, bus, active=True, deadline_s=deadline_s))
+        return ProberAnswer(Request(machine, bus, active=True, deadline_s=deadline_s))
 
 
-class Said:
+class ProberAnswer:
     """A prober's answer, sorted."""
 
     def __init__(self, request: Request) -> None:
@@ -97,8 +97,8 @@ class Said:
 
     def finding(self, code: str) -> dict[str, Any]:
         """Return the one finding of that code."""
-        (found,) = [one for one in self.findings if one["code"] == code]
-        return found
+        (finding,) = [item for item in self.findings if item["code"] == code]
+        return finding
 
 
 @pytest.fixture(scope="session")

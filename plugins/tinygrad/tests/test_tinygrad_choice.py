@@ -14,10 +14,11 @@ from probe_tinygrad.choice import Choice, choose, named
 from probe_tinygrad.settings import child_environ
 from probe_tinygrad.targets import parse, safe
 
+NO_NUMBER = "is no number, and tinygrad reads it as one"
 ORDERS = {"targets": ["NV", "CL", "CPU"], "names": ["GPU", "CPU", "LLVM"], "flags": ["CLANG"]}
 
 
-def taken(style: str, environ: dict[str, str]) -> Choice:
+def choice_of(style: str, environ: dict[str, str]) -> Choice:
     order = ORDERS[style]
     about = {"style": style, "order": order, "numbers": ["DEBUG"]}
     about["backends"] = [*order, "CUDA", "PYTHON", "DISK"]
@@ -50,29 +51,31 @@ def taken(style: str, environ: dict[str, str]) -> Choice:
     ],
 )
 def test_the_backend(style: str, environ: dict[str, str], backend: str) -> None:
-    choice = taken(style, environ)
-    assert (choice.backend, choice.breaks) == (backend, None)
+    choice = choice_of(style, environ)
+    assert (choice.backend, choice.broken) == (backend, None)
 
 
 @pytest.mark.parametrize(
-    ("style", "environ", "why"),
+    ("style", "environ", "variable", "reason"),
     [
-        ("targets", {"CUDA": "1"}, "CUDA=1 is refused since tinygrad 0.13: set DEV=CUDA"),
-        ("targets", {"DEV": "a+b+c"}, "DEV: too many '+' or ':' in the target 'a+b+c'"),
-        ("targets", {"DEBUG": "true"}, "DEBUG='true' is no number, and tinygrad reads it as one"),
-        ("targets", {"DEBUG": ""}, "DEBUG='' is no number, and tinygrad reads it as one"),
-        ("names", {"CPU": "1", "LLVM": "1"}, "it refuses several devices: CPU, LLVM"),
-        ("names", {"CPU": "true"}, "CPU='true' is no number, and tinygrad reads it as one"),
+        ("targets", {"CUDA": "1"}, "CUDA", "CUDA=1 is refused since tinygrad 0.13: set DEV=CUDA"),
+        ("targets", {"DEV": "a+b+c"}, "DEV", "DEV: too many '+' or ':' in the target 'a+b+c'"),
+        ("targets", {"DEBUG": "true"}, "DEBUG", f"DEBUG='true' {NO_NUMBER}"),
+        ("targets", {"DEBUG": ""}, "DEBUG", f"DEBUG='' {NO_NUMBER}"),
+        ("names", {"CPU": "1", "LLVM": "1"}, "CPU", "it refuses several devices: CPU, LLVM"),
+        ("names", {"CPU": "true"}, "CPU", f"CPU='true' {NO_NUMBER}"),
     ],
 )
-def test_what_breaks_it(style: str, environ: dict[str, str], why: str) -> None:
-    choice = taken(style, environ)
-    assert choice.breaks == why
-    assert [one["finding"]["why"] for one in choice.findings()] == [why]
+def test_what_breaks_it(style: str, environ: dict[str, str], variable: str, reason: str) -> None:
+    choice = choice_of(style, environ)
+    assert choice.broken is not None
+    assert (choice.broken.variable, choice.broken.reason) == (variable, reason)
+    (finding,) = (item["finding"] for item in choice.findings())
+    assert (finding["variable"], finding["why"]) == (variable, reason)
 
 
 def test_an_index_in_the_old_variable_is_the_device_taken() -> None:
-    choice = taken("names", {"DEV": "CUDA:1"})
+    choice = choice_of("names", {"DEV": "CUDA:1"})
     assert (choice.backend, choice.index) == ("CUDA", 1)
     assert choice.takes("CUDA", 1)
     assert not choice.takes("CUDA", 0)
@@ -99,23 +102,23 @@ def test_only_hardware_is_asked_besides() -> None:
     ],
 )
 def test_targets_are_bound_to_kernel_drivers(value: str, dev: str, refused: dict[str, str]) -> None:
-    made, reasons = safe(parse(value))
-    assert made == dev
+    bound, reasons = safe(parse(value))
+    assert bound == dev
     assert {n: r.split("interface ")[1].split(",")[0] for n, r in reasons.items()} == refused
 
 
 def test_the_environment_keeps_choices_and_drops_dangers() -> None:
-    given = {
+    environ = {
         "PATH": "/bin", "CUDA_VISIBLE_DEVICES": "1", "CPU_LLVM": "1", "DEBUG": "true",
         "CUDA": "1", "DEV": "PCI+NV", "AMD_IFACE": "PCI", "HOME": "/home/me",
         "CACHEDB": "/home/me/c", "VIZ": "1", "LD_PRELOAD": "x.so", "PYTHONPATH": "/x",
     }  # fmt: skip
-    made = child_environ(given, "/t", "KFD+AMD")
+    safe_environ = child_environ(environ, "/t", "KFD+AMD")
     private = dict.fromkeys(
         ("HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "CUDA_CACHE_PATH", "POCL_CACHE_DIR"),
         "/t",
     )
-    assert made == private | {
+    assert safe_environ == private | {
         "PATH": "/bin", "CUDA_VISIBLE_DEVICES": "1", "CPU_LLVM": "1", "DEV": "KFD+AMD",
         "CACHEDB": "/t/cache.db", "CACHELEVEL": "0",
     }  # fmt: skip
@@ -125,9 +128,9 @@ def test_the_environment_keeps_choices_and_drops_dangers() -> None:
 
 def test_the_interface_a_user_demands_is_not_opened(fake: Any) -> None:
     fake.install("NV", "CPU").write("open_NV", "raise SystemError('opened')")
-    said = fake.probe(DEV="PCI+NV")
-    found = said.finding("tinygrad-default-fails")
-    assert found["why"] == "DEV asks for its interface PCI, and a probe opens NVK alone"
+    answer = fake.probe(DEV="PCI+NV")
+    finding = answer.finding("tinygrad-default-fails")
+    assert finding["why"] == "DEV asks for its interface PCI, and a probe opens NVK alone"
 
 
 @pytest.mark.parametrize(
@@ -138,15 +141,15 @@ def test_each_generation_gets_its_own_variables(
     fake: Any, style: str, seen: dict[str, str]
 ) -> None:
     names = ("DEV", "AMD_IFACE", "NV_IFACE", "CUDA", "DEBUG")
-    tell = f"import os; raise OSError({{k: os.environ[k] for k in {names} if k in os.environ}})"
-    fake.install("CPU", style=style).write("open_CPU", tell)
-    said = fake.probe(CUDA="1", DEBUG="true")
-    assert said.unavailable is not None
-    assert str(seen) in said.unavailable.reason
+    show = f"import os; raise OSError({{k: os.environ[k] for k in {names} if k in os.environ}})"
+    fake.install("CPU", style=style).write("open_CPU", show)
+    answer = fake.probe(CUDA="1", DEBUG="true")
+    assert answer.unavailable is not None
+    assert str(seen) in answer.unavailable.reason
 
 
 def test_the_oldest_order_is_read_from_its_code(fake: Any) -> None:
     fake.install("CLANG", "GPU", style="0.9").write("open_GPU", "raise OSError('no ICD')")
-    said = fake.probe()
-    assert said.devices[0]["extra"]["tinygrad"]["executed"] == ["CLANG"]
-    assert said.devices[0]["backends"] == ["tinygrad:cpu"]
+    answer = fake.probe()
+    assert answer.devices[0]["extra"]["tinygrad"]["executed"] == ["CLANG"]
+    assert answer.devices[0]["backends"] == ["tinygrad:cpu"]

@@ -9,30 +9,30 @@ from probe_tinygrad.choice import choose, named
 from probe_tinygrad.settings import child_environ
 from probe_tinygrad.targets import parse, safe
 
-WORDS = "KFD:0,1+AMD NVK+NV CPU:LLVM AMD NV CPU 0 1 true : + ; CUDA:1 PCI+AMD".split()
+TOKENS = "KFD:0,1+AMD NVK+NV CPU:LLVM AMD NV CPU 0 1 true : + ; CUDA:1 PCI+AMD".split()
 ORDER = ["NV", "AMD", "CL", "CPU"]
 
 
 @given(CHANCES)
 def test_targets(chance: Chance) -> None:
-    said = chance.words(WORDS, chance.choice(["", ";"]))
+    value = chance.words(TOKENS, chance.choice(["", ";"]))
     try:
-        targets = parse(said)
+        targets = parse(value)
     except ValueError:
         return
-    value, refused = safe(targets)
-    assert "KFD" in value
+    bound, refused = safe(targets)
+    assert "KFD" in bound
     assert set(refused) <= {"AMD", "NV"}
 
 
 @given(CHANCES)
 def test_choices(chance: Chance) -> None:
     names = chance.sample(["DEV", "DEBUG", *ORDER], 3)
-    environ = {name: chance.words(WORDS, chance.choice(["", ";"])) for name in names}
+    environ = {name: chance.words(TOKENS, chance.choice(["", ";"])) for name in names}
     about = {"style": chance.choice(["targets", "names", "flags"]), "order": ORDER}
     about |= {"backends": ORDER, "numbers": ["DEBUG"]}
     choice = choose(about, {"CPU": {"opens": True}}, environ)
-    assert choice.backend or choice.breaks
+    assert choice.backend or choice.broken
     assert all(finding["finding"]["why"] for finding in choice.findings())
     assert all(name for name in named(environ))
     child_environ(environ, "/nowhere", None)

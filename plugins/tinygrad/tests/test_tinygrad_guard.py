@@ -32,8 +32,8 @@ UNBIND = "/sys/bus/pci/devices/0000:01:00.0/driver/unbind"
 )
 def test_an_attempt_is_the_backends_error(fake: Any, attempt: str, reason: str) -> None:
     fake.install("AMD", "CPU").write("open_AMD", attempt)
-    said = fake.probe({"ids": ["pci:0000:01:00.0"], "kind": "gpu", "vendor": "amd"})
-    assert said.finding("tinygrad-on-cpu")["why"] == f"AMD: Refused: a probe may not {reason}"
+    answer = fake.probe({"ids": ["pci:0000:01:00.0"], "kind": "gpu", "vendor": "amd"})
+    assert answer.finding("tinygrad-on-cpu")["why"] == f"AMD: Refused: a probe may not {reason}"
 
 
 @pytest.mark.parametrize(

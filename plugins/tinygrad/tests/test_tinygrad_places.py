@@ -1,4 +1,4 @@
-"""Where an opened backend's devices are: addresses as each library tells them."""
+"""Where an opened backend's devices are: addresses as each library gives them."""
 
 from __future__ import annotations
 
@@ -62,24 +62,24 @@ def test_cuda_by_its_own_bus_ids(fake: Any, tmp_path: Path) -> None:
     (tmp_path / "c.c").write_text(LIBCUDA)
     library = ["-shared", "-fPIC", "-o", str(tmp_path / "libcuda.so.1"), str(tmp_path / "c.c")]
     subprocess.run([compiler, *library], check=True)
-    said = fake.install("CUDA").probe(LD_LIBRARY_PATH=str(tmp_path))
-    assert [one["ids"] for one in said.devices] == [["pci:0000000f:c1:00.0"]]
-    assert said.finding("tinygrad-unmatched")["what"].startswith("tinygrad's CUDA:1 executes")
+    answer = fake.install("CUDA").probe(LD_LIBRARY_PATH=str(tmp_path))
+    assert [device["ids"] for device in answer.devices] == [["pci:0000000f:c1:00.0"]]
+    assert answer.finding("tinygrad-unmatched")["what"].startswith("tinygrad's CUDA:1 executes")
 
 
 def fake_cl(answers: dict[int, bytes]) -> Any:
     """Return a clGetDeviceInfo that knows `answers` alone."""
 
-    def ask(device: object, what: int, size: int, buffer: Any, _: object) -> int:
-        if what not in answers or len(answers[what]) > size:
+    def ask(device: object, parameter: int, size: int, buffer: Any, _: object) -> int:
+        if parameter not in answers or len(answers[parameter]) > size:
             return -30  # CL_INVALID_VALUE
-        ctypes.memmove(buffer, answers[what], len(answers[what]))
+        ctypes.memmove(buffer, answers[parameter], len(answers[parameter]))
         return 0
 
     return types.SimpleNamespace(clGetDeviceInfo=ask)
 
 
-def word(value: int) -> bytes:
+def uint(value: int) -> bytes:
     return value.to_bytes(4, sys.byteorder)
 
 
@@ -88,18 +88,18 @@ def word(value: int) -> bytes:
     [
         ({0x1000: (2).to_bytes(8, sys.byteorder)}, {"cpu": True}),
         (
-            {0x1001: word(0x8086), 0x410F: word(1) + word(0x41) + word(2) + word(0)},
+            {0x1001: uint(0x8086), 0x410F: uint(1) + uint(0x41) + uint(2) + uint(0)},
             {"vendor_id": 0x8086, "pci": "0001:41:02.0"},
         ),
         (
-            {0x1001: word(0x10DE), 0x4008: word(0x41), 0x4009: word(0), 0x400A: word(0)},
+            {0x1001: uint(0x10DE), 0x4008: uint(0x41), 0x4009: uint(0), 0x400A: uint(0)},
             {"vendor_id": 0x10DE, "pci": "0000:41:00.0"},
         ),
         (
-            {0x1001: word(0x1002), 0x4037: word(1) + bytes(17) + bytes([3, 0, 1])},
+            {0x1001: uint(0x1002), 0x4037: uint(1) + bytes(17) + bytes([3, 0, 1])},
             {"vendor_id": 0x1002, "pci_guess": "0000:03:00.1"},
         ),
-        ({0x1001: word(0x13B5)}, {"vendor_id": 0x13B5}),
+        ({0x1001: uint(0x13B5)}, {"vendor_id": 0x13B5}),
     ],
 )
 def test_opencl_by_whatever_extension_the_driver_has(
@@ -111,8 +111,8 @@ def test_opencl_by_whatever_extension_the_driver_has(
 
 
 def test_an_opencl_cpu_is_the_cpu() -> None:
-    (one,) = match("GPU", [{"cpu": True, "name": "pthread-EPYC"}], [NVIDIA])
-    assert (one.id, one.kind) == ("cpu:0", "cpu")
+    (matched,) = match("GPU", [{"cpu": True, "name": "pthread-EPYC"}], [NVIDIA])
+    assert (matched.id, matched.kind) == ("cpu:0", "cpu")
 
 
 def test_an_address_without_a_domain_counts_only_if_the_bus_has_it() -> None:
@@ -125,11 +125,11 @@ def test_an_address_without_a_domain_counts_only_if_the_bus_has_it() -> None:
     assert match("CL", [place], two)[0].id is None
 
 
-def test_a_vendor_without_a_device_is_said() -> None:
-    (one,) = match("CL", [{"vendor_id": 0x8086}], [NVIDIA])
-    assert (one.id, one.reason) == (None, "the bus shows no intel device that CL could use")
+def test_a_vendor_without_a_device_has_a_reason() -> None:
+    (matched,) = match("CL", [{"vendor_id": 0x8086}], [NVIDIA])
+    assert (matched.id, matched.reason) == (None, "the bus shows no intel device that CL could use")
 
 
 def test_several_indices_are_not_put_onto_one_device() -> None:
-    found = match("CL", [{"vendor_id": 0x10DE}, {"vendor_id": 0x10DE}], [NVIDIA])
-    assert [one.id for one in found] == [None, None]
+    matches = match("CL", [{"vendor_id": 0x10DE}, {"vendor_id": 0x10DE}], [NVIDIA])
+    assert [matched.id for matched in matches] == [None, None]

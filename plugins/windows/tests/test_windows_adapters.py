@@ -16,33 +16,33 @@ from probe_core.pipeline.validate import check_sighting
 from probe_windows import identity
 from probe_windows.prober import probe_devices
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 RUNNER = """
 import json, sys
 from probe_core.api import Machine, NotApplicable, Request
 from probe_windows.prober import probe_devices
-said = probe_devices(Request(Machine(os="windows", arch=sys.argv[1])))
-if isinstance(said, NotApplicable):
-    said = said.reason
-print(json.dumps(said))
+answer = probe_devices(Request(Machine(os="windows", arch=sys.argv[1])))
+if isinstance(answer, NotApplicable):
+    answer = answer.reason
+print(json.dumps(answer))
 """
 
 
 def ask(export: str | Path, arch: str = "x86_64", denied: str = "") -> Any:
     """Probe in a process of its own, with the stand-in as `winreg`."""
-    path = export if isinstance(export, Path) else HERE / "exports" / f"{export}.reg"
+    path = export if isinstance(export, Path) else FOLDER / "exports" / f"{export}.reg"
     surroundings = os.environ | {
         "STANDIN_REG": str(path),
         "STANDIN_DENIED": denied,
-        "PYTHONPATH": os.pathsep.join([str(HERE / "standin"), *sys.path]),
+        "PYTHONPATH": os.pathsep.join([str(FOLDER / "standin"), *sys.path]),
     }
     command = [sys.executable, "-c", RUNNER, arch]
     done = subprocess.run(command, capture_output=True, text=True, env=surroundings, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    for one in said if isinstance(said, list) else []:
-        assert "finding" in one or check_sighting(one)[1] == []
-    return said
+    answer = json.loads(done.stdout)
+    for item in answer if isinstance(answer, list) else []:
+        assert "finding" in item or check_sighting(item)[1] == []
+    return answer
 
 
 LAPTOP = "laptop-with-a-card-that-is-gone"
@@ -95,7 +95,7 @@ def test_size_in_eight_bytes_is_a_number_and_an_apus_is_not_the_whole() -> None:
     }  # fmt: skip
     assert (card["ids"], apu["ids"]) == (["pci:0000:03:00.0"], ["pci:0000:16:00.0"])
     assert apu["memory"] == {"parts": {"vram": 512 << 20}}
-    assert "does not distinguish a card" in apu["unknown"]["memory.kind"]
+    assert "does not tell a card" in apu["unknown"]["memory.kind"]
     assert card["driver"]["version"] == "32.0.21013.1000"
 
 
@@ -119,16 +119,17 @@ def test_adreno_has_no_pci_address() -> None:
 
 
 def test_key_that_cannot_be_read_costs_its_adapter_alone() -> None:
-    said = ask(LAPTOP, denied="Services\\igfxn\\Enum")
-    assert [one["vendor"] for one in said] == ["nvidia"]
+    devices = ask(LAPTOP, denied="Services\\igfxn\\Enum")
+    assert [device["vendor"] for device in devices] == ["nvidia"]
 
 
 def test_gpu_without_its_own_driver_is_known_by_its_instance() -> None:
-    gpu, said = ask("desktop-with-the-basic-driver")
+    gpu, line = ask("desktop-with-the-basic-driver")
     assert "name" not in gpu
     assert gpu["unknown"]["name"] == "the basic driver names itself, not the GPU"
-    assert said["finding"]["code"] == "driver-not-loaded"
-    assert said["finding"]["device"] == "pci:0000:01:00.0"
+    finding = line["finding"]
+    assert (finding["code"], finding["device"]) == ("driver-not-loaded", "pci:0000:01:00.0")
+    assert (finding["step"], finding["evidence"]) == ("driver", "Service=BasicDisplay")
     assert (gpu["kind"], gpu["ids"]) == ("gpu", ["pci:0000:01:00.0"])
     assert gpu["pci"]["id"] == "10de:2684"
     assert gpu["driver"]["name"] == "BasicDisplay"
@@ -142,8 +143,8 @@ def test_registry_without_adapters_is_not_applicable(tmp_path: Path) -> None:
 
 
 def test_recorded_machine_has_no_registry(tmp_path: Path) -> None:
-    said = probe_devices(Request(Machine(str(tmp_path), os="windows")))
-    assert isinstance(said, NotApplicable)
+    answer = probe_devices(Request(Machine(str(tmp_path), os="windows")))
+    assert isinstance(answer, NotApplicable)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is a registry here")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from probe_core.testing import Case, Machine, ProberContract
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 class TestWindows(ProberContract):
     name = "windows"
     target = "probe_windows.prober"
-    project = HERE.parent
+    project = FOLDER.parent
 
     def hardware(self, root: Path) -> Case:
         return self.case(root, "desktop-amd")
@@ -32,9 +32,9 @@ class TestWindows(ProberContract):
         return {"no display adapter": case}
 
     def case(self, root: Path, export: str) -> Case:
-        variables = {"STANDIN_REG": str(HERE / "exports" / f"{export}.reg")}
+        variables = {"STANDIN_REG": str(FOLDER / "exports" / f"{export}.reg")}
         machine = Machine(str(root), os="windows")
-        return Case(machine, live=True, variables=variables, sys_path=[HERE / "standin"])
+        return Case(machine, live=True, variables=variables, sys_path=[FOLDER / "standin"])
 
     def test_all_that_is_there_is_found(self, tmp_path: Path) -> None:
         assert len(self.found(tmp_path)[1].sightings) == 2

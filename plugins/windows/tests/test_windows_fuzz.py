@@ -85,8 +85,8 @@ def test_values(monkeypatch: pytest.MonkeyPatch, chance: Chance) -> None:
 @given(CHANCES)
 def test_instances(chance: Chance) -> None:
     text = chance.mutate(f"PCI\\{INSTANCE}\\4".encode()).decode("utf-8", "replace")
-    found = identity.pci(text, {"compatibleids": chance.value()})
-    assert not found or len(found["id"]) == 9
+    ids = identity.pci(text, {"compatibleids": chance.value()})
+    assert not ids or len(ids["id"]) == 9
     place = chance.words(["(1,0,0)", "(", ",", ")", "31"], "")
     address = identity.address({"locationinformation": place})
     assert address is None or address < (256, 32, 8)

@@ -138,8 +138,8 @@ _rates = MapOf(
     "operations per clock and unit, dense, FMA as two",
     _RATE_HINT,
 )
-_words = ListOf(Text(most=64), most=200)
-_inner_words = ListOf(
+_names = ListOf(Text(most=64), most=200)
+_inner_names = ListOf(
     Text("", r"[^,]+", "without a comma: it separates words in the built table", most=64), most=200
 )
 _models = ListOf(
@@ -153,15 +153,15 @@ _cpu_name = Text("the microarchitecture", most=64)
 MATCH: dict[str, Spec] = {
     "compute_capability": ListOf(Text("major.minor", r"\d+\.\d", "write for instance 8.9")),
     "gfx": ListOf(Text("LLVM target", r"gfx[0-9a-f]+", "write for instance gfx1100")),
-    "platform": _words,
+    "platform": _names,
     "metal_family": ListOf(Text("Metal family", r"[a-z]+\d+", "write for instance apple9")),
     "pci": ListOf(Text("vvvv:dddd", PCI, "write vvvv:dddd")),
     "dt": ListOf(Text(most=128)),
     "gpu_id": ListOf(gpu_id),
     "product": Text("product class that the name decides", SLUG, "write one word"),
-    "prefix": _words,
-    "suffix": _words,
-    "exact": _words,
+    "prefix": _names,
+    "suffix": _names,
+    "exact": _names,
     "cpuid": ListOf(
         Table(
             {
@@ -169,7 +169,7 @@ MATCH: dict[str, Spec] = {
                 "vendor": Text(most=16),
                 "family": _family,
                 "models": _models,
-                "brand": _inner_words,
+                "brand": _inner_names,
                 "efficient": _arch_id,
             },
             need=("name", "vendor", "family", "models"),
@@ -185,7 +185,7 @@ MATCH: dict[str, Spec] = {
         Table(
             {
                 "name": _cpu_name,
-                "prefix": _inner_words,
+                "prefix": _inner_names,
                 "pattern": ListOf(
                     Text(
                         "the shape of a brand string without (R), clock and core count",

@@ -13,46 +13,66 @@ MAX_DOTS = 100
 """Dots in one line: tomllib takes memory by the square of a key's parts, 24 GB for 100,000."""
 
 
-def read(path: str, shown: str = "") -> tuple[dict[str, object], list[Problem]]:
-    """The file's tables, or nothing and the reason why. Raises nothing."""
-    shown = shown or path
+class _Refused(Exception):
+    """A file that is not read: the fault, and the fix."""
+
+
+def read(path: str, label: str = "") -> tuple[dict[str, object], list[Problem]]:
+    """The file's tables, or nothing and the reason why. Raises nothing.
+
+    label: how problems name the file; its path when empty.
+    """
+    try:
+        return _tables(_bytes(path)), []
+    except _Refused as refusal:
+        fault, fix = refusal.args
+        return {}, [Problem(label or path, "", "", fault, fix)]
+
+
+def _bytes(path: str) -> bytes:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block whoever opens it
-            return _no(shown, "is no regular file", "write the chips to a file")
+            raise _Refused("is no regular file", "write the chips to a file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
+            # One byte more than allowed shows a file that grows while it is read.
             data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
-        why = getattr(error, "strerror", None) or str(error)
-        return _no(shown, f"cannot be read: {why}", "check the path and its rights")
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _Refused(f"cannot be read: {reason}", "check the path and its rights") from None
     if max(size, len(data)) > MAX_BYTES:
-        return _no(shown, f"is larger than {MAX_BYTES} bytes", "split it into families")
+        raise _Refused(f"is larger than {MAX_BYTES} bytes", "split it into families")
+    return data
+
+
+def _tables(data: bytes) -> dict[str, object]:
+    tables = _parsed(data)
+    if depth(tables, MAX_DEPTH + 1) > MAX_DEPTH:
+        raise _Refused(f"nests deeper than {MAX_DEPTH}", "flatten it")
+    if _has_huge_number(tables):
+        raise _Refused("has a whole number of more than 64 bits", "TOML knows none of those")
+    chips = tables.get("chip")
+    if isinstance(chips, list) and len(chips) > MAX_CHIPS:
+        raise _Refused(f"has {len(chips)} chips", f"write at most {MAX_CHIPS} a file")
+    return tables
+
+
+def _parsed(data: bytes) -> dict[str, object]:
     try:
         text = data.decode("utf-8")
         if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
-            return _no(shown, f"has a line with more than {MAX_DOTS} dots", "write shorter keys")
-        tables = tomllib.loads(text)
+            raise _Refused(f"has a line with more than {MAX_DOTS} dots", "write shorter keys")
+        return tomllib.loads(text)
     # ValueError beside TOMLDecodeError: not UTF-8, or a number of thousands of digits
     except (ValueError, RecursionError) as error:
-        return _no(shown, f"is no TOML: {str(error) or 'nested too deeply'}", "mend that line")
-    if depth(tables, MAX_DEPTH + 1) > MAX_DEPTH:
-        return _no(shown, f"nests deeper than {MAX_DEPTH}", "flatten it")
-    if _has_huge(tables):
-        return _no(shown, "has a whole number of more than 64 bits", "TOML knows none of those")
-    chips = tables.get("chip")
-    if isinstance(chips, list) and len(chips) > MAX_CHIPS:
-        return _no(shown, f"has {len(chips)} chips", f"write at most {MAX_CHIPS} a file")
-    return tables, []
+        fault = str(error) or "nested too deeply"
+        raise _Refused(f"is no TOML: {fault}", "correct that line") from None
 
 
-def _has_huge(value: object) -> bool:
-    """Tell whether a whole number is beyond what TOML allows; Python cannot even print some."""
+def _has_huge_number(value: object) -> bool:
+    """Whether a whole number is beyond what TOML allows; Python cannot even print some."""
     if isinstance(value, int):
         return not -(2**63) <= value < 2**63
     if not isinstance(value, dict | list):
         return False
-    return any(map(_has_huge, value.values() if isinstance(value, dict) else value))
-
-
-def _no(file: str, what: str, fix: str) -> tuple[dict[str, object], list[Problem]]:
-    return {}, [Problem(file, "", "", what, fix)]
+    return any(map(_has_huge_number, value.values() if isinstance(value, dict) else value))

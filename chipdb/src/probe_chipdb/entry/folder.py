@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from probe_chipdb.entry.files import read
-from probe_chipdb.entry.judge import Data
+from probe_chipdb.entry.validate import Data
 
 _KINDS = {"sources": "source", "arch": "arch"}
 
@@ -13,14 +13,14 @@ def read_folder(root: str) -> Data:
     """Every entry under `root`, in the order of the file names."""
     data = Data()
     for path in toml_files(root):
-        shown = os.path.relpath(path, root)
-        tables, problems = read(path, shown)
+        label = os.path.relpath(path, root)
+        tables, problems = read(path, label)
         data.problems += problems
-        kind = _KINDS.get(shown.partition(os.sep)[0])
+        kind = _KINDS.get(label.partition(os.sep)[0])
         if kind:
-            data.add_named(kind, shown, tables)
+            data.add_named(kind, label, tables)
         else:
-            data.add_chips(shown, tables)
+            data.add_chips(label, tables)
     return data
 
 

@@ -8,9 +8,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 
-Fault = tuple[str, str, str]  # field, what is wrong, how to mend it
+Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
 Json = dict[str, object]
 
+# The deepest entry, an architecture's models of a cpuid, nests six deep; two more leave room.
 MAX_DEPTH = 8
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -59,17 +60,17 @@ class Text(Spec):
 
 
 class Choice(Spec):
-    """One of a few words."""
+    """One of a few texts."""
 
-    def __init__(self, about: str, *words: str) -> None:
-        self.about, self.words = about, words
+    def __init__(self, about: str, *choices: str) -> None:
+        self.about, self.choices = about, choices
 
     def faults(self, value: object, field: str) -> Iterator[Fault]:
-        if value not in self.words:
-            yield field, f"{_show(value)} is unknown", f"write one of {', '.join(self.words)}"
+        if value not in self.choices:
+            yield field, f"{_show(value)} is unknown", f"write one of {', '.join(self.choices)}"
 
     def _json(self) -> Json:
-        return {"enum": list(self.words)}
+        return {"enum": list(self.choices)}
 
 
 class Number(Spec):
@@ -200,12 +201,12 @@ class MapOf(Spec):
         }
 
 
-def did_you_mean(word: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    """The nearest known word, or all of them."""
+def did_you_mean(key: str, allowed: Mapping[str, object] | tuple[str, ...]) -> str:
+    """The nearest allowed key, or all of them."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+    near = get_close_matches(key, list(allowed), n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(allowed)}"
 
 
 def depth(value: object, limit: int = MAX_DEPTH) -> int:

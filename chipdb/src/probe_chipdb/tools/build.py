@@ -4,28 +4,28 @@ import os
 
 from probe_chipdb._version import __version__
 from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.rows import texts
 from probe_chipdb.table import FORMAT
 
 
-def build(data: str, into: str) -> list[Problem]:
+def build(folder: str, into: str) -> list[Problem]:
     """Write the table of a data folder; the problems of entries that were left out.
 
     Files that would not change are not touched, so that a build of an unchanged tree is no change.
     """
-    found = read_folder(data)
+    data = read_folder(folder)
     os.makedirs(into, exist_ok=True)
-    for name, text in rendered(texts(found)).items():
+    for name, text in rendered(texts(data)).items():
         path = os.path.join(into, name)
         if _read(path) != text:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
-    return found.problems
+    return data.problems
 
 
 def rendered(files: dict[str, str]) -> dict[str, str]:
-    """The files with the one line that tells a reader format and version."""
+    """The files with the one line that gives a reader format and version."""
     return {**files, "index.txt": f"#probe-chipdb {FORMAT} {__version__}\n{files['index.txt']}"}
 
 

@@ -1,23 +1,27 @@
 """`check PATH`: all that can be wrong with the data, in sentences with file, entry and fix."""
 
 import os
-from collections.abc import Iterator
 
 from probe_chipdb import table
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
-from probe_chipdb.entry.judge import Data
+from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.rows import to_table
-from probe_chipdb.tools import crosscheck, layout, references, smells
+from probe_chipdb.tools import crosscheck, layout, plausibility, references
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_chipdb.entry.validate import Data
 
 
 class Result:
-    """What a check found, and how much it looked at."""
+    """The problems of a check, and how much it looked at."""
 
     __slots__ = ("archs", "chips", "compared", "full", "problems", "within")
 
-    def __init__(self, data: Data, problems: list[Problem], db: Database) -> None:
+    def __init__(self, data: "Data", problems: list[Problem], db: Database) -> None:
         self.problems = problems
         self.chips = len(data.chips)
         self.archs = len(data.archs)
@@ -42,23 +46,24 @@ class Result:
 
 
 def check(path: str, alone: bool = False) -> Result:
-    """Judge a data folder, or a file of a vendor package.
+    """Check a data folder, or a file of a vendor package.
 
-    A folder without arch/ of its own is judged against the built table, so that a vendor can name
+    A folder without arch/ of its own is checked against the built table, so that a vendor can name
     the architectures and sources that it knows; `alone` forbids that.
     """
     data = read_folder(path)
     own = to_table(data, "data", "0")
     whole = os.path.isdir(os.path.join(path, "arch")) or alone
-    known = None if whole else _built()
-    db = Database(known or own)
-    db._tables = (own, known) if known else (own,)
+    built = None if whole else _built()
+    db = Database(built or own)
+    db._tables = (own, built) if built else (own,)
     problems = list(data.problems)
     problems += references.problems(data, db)
-    problems += smells.problems(data, db)
+    problems += plausibility.problems(data, db)
     problems += crosscheck.problems(data, db)
     problems += layout.problems(path)
-    problems += _foreign(data, known)
+    if built:
+        problems += _foreign_namespaces(data, built)
     return Result(data, problems, db)
 
 
@@ -69,16 +74,10 @@ def _built() -> table.Table | None:
         return None
 
 
-def _foreign(data: Data, known: table.Table | None) -> Iterator[Problem]:
+def _foreign_namespaces(data: "Data", built: table.Table) -> "Iterator[Problem]":
     """Chips in a namespace that belongs to the built table."""
-    for id_, chip in data.chips.items() if known else ():
-        if known and known.ids(f"v:{chip['vendor']}"):
-            what = f"the namespace {chip['vendor']!r} belongs to the built table"
-            yield Problem(
-                data.where[f"chip:{id_}"],
-                f"chip {id_!r}",
-                "id",
-                what,
-                "use a namespace of your own, or send the chip to the project",
-                "warning",
-            )
+    fix = "use a namespace of your own, or send the chip to the project"
+    for id_, chip in data.chips.items():
+        if built.ids(f"v:{chip['vendor']}"):
+            fault = f"the namespace {chip['vendor']!r} belongs to the built table"
+            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", "id", fault, fix, "warning")

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator
 
-from probe_chipdb import columns, table
+from probe_chipdb import table
 from probe_chipdb.arch import Arch
 from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
-from probe_chipdb.entry.rows import to_table
-from probe_chipdb.text import unescape
+from probe_chipdb.entry.pack import to_table
+from probe_chipdb.row import CHIP, CLOCK, MEMORY, unescape
 
 _SKIPPED = ("id", "published", "override", "explain")  # they show in the peaks
 _LISTS = ("pci", "dt", "gpu_id", "aliases", "source")
@@ -30,8 +30,8 @@ def diff(old: Database, new: Database) -> Iterator[str]:
     after = {chip.id: chip for chip in new.chips()}
     yield from _section("Added", [_named(after[id_]) for id_ in after.keys() - before.keys()])
     yield from _section("Removed", [_named(before[id_]) for id_ in before.keys() - after.keys()])
-    both = sorted(before.keys() & after.keys())
-    changed = [(id_, list(_changes(before[id_], after[id_]))) for id_ in both]
+    ids = sorted(before.keys() & after.keys())
+    changed = [(id_, list(_changes(before[id_], after[id_]))) for id_ in ids]
     yield from _section(
         "Changed", [f"{id_}: {'; '.join(lines)}" for id_, lines in changed if lines]
     )
@@ -49,7 +49,7 @@ def _named(chip: Chip) -> str:
 
 
 def _changes(old: Chip, new: Chip) -> Iterator[str]:
-    for at, column in enumerate(columns.CHIP):
+    for at, column in enumerate(CHIP):
         before, after = old.raw(at), new.raw(at)
         if column not in _SKIPPED and before != after:
             yield f"{column} {_change(column, before, after)}"
@@ -67,7 +67,7 @@ def _change(column: str, before: str, after: str) -> str:
 
 
 def _shown(column: str, text: str) -> str:
-    names = {"clock": columns.CLOCK, "memory": columns.MEMORY}.get(column)
+    names = {"clock": CLOCK, "memory": MEMORY}.get(column)
     if not names or not text:
         return unescape(text) or "unknown"
     pairs = zip(names, text.split(";"), strict=True)

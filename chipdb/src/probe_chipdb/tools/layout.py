@@ -19,10 +19,10 @@ def problems(root: str) -> Iterator[Problem]:
         text = _read(path)
         if text is None or canonical(text) == text:
             continue
-        shown = os.path.relpath(path, root) if os.path.isdir(root) else path
+        label = os.path.relpath(path, root) if os.path.isdir(root) else path
         line = _first_difference(text, canonical(text))
-        what, fix = "is not laid out canonically", "run check --fix"
-        yield Problem(shown, f"line {line}", "", what, fix, "warning")
+        fault, fix = "is not laid out canonically", "run check --fix"
+        yield Problem(label, f"line {line}", "", fault, fix, "warning")
 
 
 def _read(path: str) -> str | None:
@@ -41,11 +41,11 @@ def fix(root: str) -> list[str]:
     changed = []
     for path in toml_files(root):
         text = _read(path)
-        wanted = canonical(text) if text is not None else None
-        if wanted is not None and wanted != text:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                file.write(wanted)
-            changed.append(path)
+        if text is None or canonical(text) == text:
+            continue
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(canonical(text))
+        changed.append(path)
     return changed
 
 
@@ -124,6 +124,7 @@ def _opened(line: str) -> int:
     return sum(bare.count(c) for c in "[{") - sum(bare.count(c) for c in "]}")
 
 
-def _first_difference(text: str, wanted: str) -> int:
-    pairs = zip(text.split("\n"), wanted.split("\n"), strict=False)
+def _first_difference(text: str, expected: str) -> int:
+    """The number of the first line that differs."""
+    pairs = zip(text.split("\n"), expected.split("\n"), strict=False)
     return next((at for at, (a, b) in enumerate(pairs, 1) if a != b), 1)

@@ -1,7 +1,7 @@
 """`pages OUT`: one page per family for people who look a chip up, written from the data alone."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
@@ -61,18 +61,23 @@ def index(db: Database, families: dict[tuple[str, str], list[Chip]]) -> str:
 
 def page(db: Database, title: str, chips: list[Chip]) -> str:
     """One family: a table of its chips, the notes, and the documents behind the figures."""
-    rates = [(head, rate) for head, rate in _COLUMNS if any(_figure(chip, rate) for chip in chips)]
-    heads = [*_FACTS, *(head for head, _ in rates), "sources"]
-    rows = [_row(heads), _row(["---"] * len(heads))]
-    for chip in chips:
-        figures = [_figure(chip, rate) for _, rate in rates]
-        links = ", ".join(f"[{key}](#{key})" for key in chip.sources)
-        rows.append(_row([*_facts(chip), *figures, links]))
-    parts = [f"# {title}", _INTRO, "\n".join(rows)]
+    parts = [f"# {title}", _INTRO, "\n".join(_rows(chips))]
     if notes := [f"- {chip.name}: {chip.note}" for chip in chips if chip.note]:
         parts.append("## Notes\n\n" + "\n".join(notes))
     parts.append("## Sources\n\n" + "\n".join(_sources(db, chips)))
     return "\n\n".join(parts) + "\n"
+
+
+def _rows(chips: list[Chip]) -> Iterator[str]:
+    """The table; a rate that no chip of the family has gets no column."""
+    rates = [(head, rate) for head, rate in _COLUMNS if any(_figure(chip, rate) for chip in chips)]
+    heads = [*_FACTS, *(head for head, _ in rates), "sources"]
+    yield _row(heads)
+    yield _row(["---"] * len(heads))
+    for chip in chips:
+        figures = [_figure(chip, rate) for _, rate in rates]
+        links = ", ".join(f"[{key}](#{key})" for key in chip.sources)
+        yield _row([*_facts(chip), *figures, links])
 
 
 def _facts(chip: Chip) -> list[str]:
@@ -103,13 +108,17 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _sources(db: Database, chips: list[Chip]) -> list[str]:
-    keys = {key for chip in chips for key in chip.sources}
-    keys |= {source for chip in chips for _, source in chip.published.values()}
-    keys |= {
-        key for chip in chips if chip.arch and (arch := db.arch(chip.arch)) for key in arch.sources
-    }
-    found = {key: source for key in sorted(keys) if (source := db.source(key))}
-    return [f'- <a id="{key}"></a>`{key}`: {_cited(one)}' for key, one in found.items()]
+    keys = {key for chip in chips for key in _source_keys(db, chip)}
+    cited = {key: source for key in sorted(keys) if (source := db.source(key))}
+    return [f'- <a id="{key}"></a>`{key}`: {_cited(source)}' for key, source in cited.items()]
+
+
+def _source_keys(db: Database, chip: Chip) -> Iterator[str]:
+    yield from chip.sources
+    yield from (key for _, key in chip.published.values())
+    arch = db.arch(chip.arch) if chip.arch else None
+    if arch:
+        yield from arch.sources
 
 
 def _cited(source: dict[str, str]) -> str:

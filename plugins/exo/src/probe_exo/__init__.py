@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-_HOMES = {
+_MODULES = {
     "register_probers": "frozen",
     "NodeIdentity": "identity",
     "node_identity": "identity",
@@ -52,11 +52,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'probe_exo' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"probe_exo.{home}"), name)
+    value: object = getattr(import_module(f"probe_exo.{module}"), name)
     globals()[name] = value
     return value

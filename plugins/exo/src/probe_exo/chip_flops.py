@@ -21,14 +21,15 @@ class ChipFlops(Mapping[str, DeviceFlops]):
     __slots__ = ()
 
     def __getitem__(self, name: str) -> DeviceFlops:
-        found = figures_by_name(name)
-        if not found.known:
+        figures = figures_by_name(name)
+        if not figures.known:
             near = ", ".join(dict.fromkeys(chip.name for chip in database().near(name, 3)))
             raise KeyError(f"{name}: not in chipdb; near: {near or 'nothing'}")
-        fp32, fp16, int8 = found.numbers
+        fp32, fp16, int8 = figures.numbers
         return DeviceFlops(fp32=fp32, fp16=fp16, int8=int8)
 
     def __iter__(self) -> Iterator[str]:
+        # No engine of exo runs on an NPU.
         names = (chip.name for chip in database().chips() if chip.kind != "npu")
         return iter(dict.fromkeys(names))
 

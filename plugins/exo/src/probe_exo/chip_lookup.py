@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from probe_chipdb import Chip, Database, load
-from probe_core.resolve.shorthands import shorthand
+from probe_core.commands import shorthand
 from probe_exo.plain import no_reasons
 from probe_exo.rule import NAMES
 
@@ -43,30 +43,30 @@ def figures_by_name(name: str, units: int | None = None) -> Figures:
         return figures_of(match.chip, units)
     candidates = [chip for chip in match.candidates if chip.kind != "npu"]
     if not candidates:
-        why = match.reason or f"chipdb has no chip named {name!r}"
-        return Figures(reasons=dict.fromkeys(NAMES, why), known=False)
-    best = max((figures_of(chip) for chip in candidates), key=lambda found: found.numbers)
-    why = f"the largest of {', '.join(chip.id for chip in candidates)}"
-    reasons = {name: best.reasons.get(name, why) for name in NAMES}
+        reason = match.reason or f"chipdb has no chip named {name!r}"
+        return Figures(reasons=dict.fromkeys(NAMES, reason), known=False)
+    best = max((figures_of(chip) for chip in candidates), key=lambda figures: figures.numbers)
+    reason = f"the largest of {', '.join(chip.id for chip in candidates)}"
+    reasons = {name: best.reasons.get(name, reason) for name in NAMES}
     return Figures(best.numbers, reasons, ambiguous=True)
 
 
 def figures_of(chip: Chip, units: int | None = None) -> Figures:
     """Return a chip's numbers by the core's shorthands."""
     peaks = [peak.as_json() for peak in chip.peaks(units=units)]
-    found = [shorthand(name, peaks) for name in NAMES]
-    return Figures(_numbers(found), _missing(chip, found))
+    numbers = [shorthand(name, peaks) for name in NAMES]
+    return Figures(_numbers(numbers), _missing(chip, numbers))
 
 
-def _numbers(found: Iterable[float | None]) -> tuple[float, float, float]:
-    fp32, fp16, int8 = (value or 0.0 for value in found)
+def _numbers(values: Iterable[float | None]) -> tuple[float, float, float]:
+    fp32, fp16, int8 = (value or 0.0 for value in values)
     return fp32, fp16, int8
 
 
-def _missing(chip: Chip, found: Iterable[float | None]) -> dict[str, str]:
+def _missing(chip: Chip, values: Iterable[float | None]) -> dict[str, str]:
     whole = chip.why_no_peaks()
     return {
         name: whole or f"no dense {name} path of {chip.id} is known"
-        for name, value in zip(NAMES, found, strict=True)
+        for name, value in zip(NAMES, values, strict=True)
         if value is None
     }

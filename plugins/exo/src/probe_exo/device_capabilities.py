@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from probe_core.cluster.errors import ClusterError
+from probe_cluster.errors import ClusterError
 from probe_exo.chip_flops import CHIP_FLOPS
 from probe_exo.legacy import TFLOPS, DeviceCapabilities, DeviceFlops, capabilities_of
 from probe_exo.override import overridden
@@ -39,14 +39,16 @@ UNKNOWN_DEVICE_CAPABILITIES = DeviceCapabilities(
 )
 """What a node is before it has said what it is."""
 
+# The longest deadline of a vendor's prober (NVIDIA's, see its prober.json). What takes longer goes
+# on, and is the next caller's answer.
 DEADLINE_S = 15.0
 """Seconds after which an answer is given whatever the drivers do."""
 CHOICE = "EXO_PROBE_DEVICES"
 """Environment variable: ``all`` (the default), ``primary``, ``cpu``, or a device's id."""
 
-Look = Callable[[str, bool], Facts]
+Source = Callable[[str, bool], Facts]
 
-_LOOKS: dict[str, Look] = {"linux": report_facts, "darwin": mac_facts, "win32": report_facts}
+_SOURCES: dict[str, Source] = {"linux": report_facts, "darwin": mac_facts, "win32": report_facts}
 _cached: dict[object, Facts] = {}
 
 
@@ -58,8 +60,8 @@ async def device_capabilities(
     `devices` is ``all`` visible GPUs together, the ``primary`` one, ``cpu``, or a device's id; by
     default what EXO_PROBE_DEVICES says. Looked up once for the process; `refresh` looks again.
     """
-    look = _LOOKS.get(sys.platform, other_facts)
-    return await _capabilities(look, devices, refresh, deadline, cached=True)
+    source = _SOURCES.get(sys.platform, other_facts)
+    return await _capabilities(source, devices, refresh, deadline, cached=True)
 
 
 async def linux_device_capabilities() -> DeviceCapabilities:
@@ -78,14 +80,14 @@ async def windows_device_capabilities() -> DeviceCapabilities:
 
 
 async def _capabilities(
-    look: Look, devices: str | None, refresh: bool, deadline: float, cached: bool = False
+    source: Source, devices: str | None, refresh: bool, deadline: float, cached: bool = False
 ) -> DeviceCapabilities:
     choice = devices or os.environ.get(CHOICE, "").strip() or "all"
     key = (os.getpid(), choice, *map(os.environ.get, _DECIDES))
     facts = _cached.get(key) if cached and not refresh else None
     if facts is None:
         try:
-            facts = await bounded(lambda: _looked(look, choice, refresh), deadline)
+            facts = await bounded(lambda: _facts(source, choice, refresh), deadline)
         except TimeoutError:
             facts = _without_answer(f"no answer within {deadline:g} s; it is looked up further")
         else:
@@ -97,25 +99,25 @@ async def _capabilities(
 _DECIDES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PROBE_STATIC")
 
 
-def _looked(look: Look, choice: str, refresh: bool) -> Facts:
+def _facts(source: Source, choice: str, refresh: bool) -> Facts:
     """Look, in the thread; whatever goes wrong is an answer too."""
     try:
-        return look(choice, refresh)
+        return source(choice, refresh)
     except ClusterError as error:
         return _without_answer(f"{CHOICE}: {error}")
     except Exception as error:
         return _without_answer(f"{type(error).__name__}: {error}")
 
 
-def _without_answer(why: str) -> Facts:
+def _without_answer(reason: str) -> Facts:
     fields = ("model", "chip", "memory", "fp32", "fp16", "int8")
-    return Facts(reasons=dict.fromkeys(fields, why))
+    return Facts(reasons=dict.fromkeys(fields, reason))
 
 
-def _overridden(found: DeviceCapabilities) -> DeviceCapabilities:
-    size, why = overridden(os.environ)
+def _overridden(capabilities: DeviceCapabilities) -> DeviceCapabilities:
+    size, reason = overridden(os.environ)
     if size is not None:
-        found.memory = size >> 20
-    if why is not None:
-        found.explained({"memory": why})
-    return found
+        capabilities.memory = size >> 20
+    if reason is not None:
+        capabilities.explained({"memory": reason})
+    return capabilities

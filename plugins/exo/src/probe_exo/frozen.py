@@ -7,12 +7,12 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from probe_core.probing import child_entry, register
+from probe_core import child_entry, register
 from probe_exo.plain import table
 
-__all__ = ["KNOWN", "child_entry", "register_probers"]
+__all__ = ["MODULES", "child_entry", "register_probers"]
 
-KNOWN = {
+MODULES = {
     "nvidia": "probe_nvidia.prober",
     "amd": "probe_amd.prober",
     "intel": "probe_intel.prober",
@@ -30,15 +30,15 @@ def register_probers() -> tuple[str, ...]:
     imported: a prober's module is imported in its own process alone. The manifest is read where it
     was bundled; without one a prober runs with the core's defaults, whatever the node has.
     """
-    found: list[str] = []
-    for name, module in KNOWN.items():
+    names: list[str] = []
+    for name, module in MODULES.items():
         # The top-level package only: finding a submodule would execute its parents.
         spec = find_spec(module.partition(".")[0])
         if spec is not None:
             folders = list(spec.submodule_search_locations or ())
             register(name, {**_manifest(folders, name), "target": module})
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _manifest(folders: list[str], name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import socket
 from dataclasses import dataclass
 
 from probe_core.machine import Machine
-from probe_core.selection.candidates import document_of
 from probe_exo.rule import UNKNOWN_CHIP, UNKNOWN_MODEL
 from probe_exo.static_part import node_document
 
@@ -32,18 +31,18 @@ def node_identity(machine: Machine | None = None) -> NodeIdentity:
 
     Exo's own answer on Linux is ("Unknown Model", "Unknown Chip").
     """
-    here = machine or Machine()
-    if here.os == "darwin" and here.live:
+    target = machine or Machine()
+    if target.os == "darwin" and target.live:
         return _mac()
-    report = document_of(node_document(machine=machine))
-    from probe_core.cluster.capacities import capacity
+    report = node_document(machine=machine)
+    from probe_cluster.capacities import capacity
 
     return NodeIdentity(
         model=report["node"].get("model") or UNKNOWN_MODEL,
         chip=capacity(report).chip or UNKNOWN_CHIP,
-        os_version=_release(here) or here.os.capitalize(),
+        os_version=_release(target) or target.os.capitalize(),
         os_build_version=report["node"].get("kernel") or _UNKNOWN,
-        friendly_name=_name(here),
+        friendly_name=_name(target),
     )
 
 

@@ -9,8 +9,12 @@ from probe_exo.rule import NAMES, UNKNOWN_CHIP, UNKNOWN_MODEL, Facts
 
 __all__ = ["PINNED", "mac_facts", "parse_hardware"]
 
+# Seconds; a judgement: system_profiler has no time limit of its own, and a hang must end.
+_TIMEOUT_S = 10
+
 _HARDWARE = ["system_profiler", "SPHardwareDataType"]
 _DISPLAYS = ["system_profiler", "SPDisplaysDataType"]
+# system_profiler writes binary amounts with decimal units: "128 GB" are 128 GiB.
 _MIB = {"KB": 1 / 1024, "MB": 1, "GB": 1024, "TB": 1024 * 1024}
 
 PINNED = {"Apple M3 Max": (14.20, 28.40, 56.80)}
@@ -24,9 +28,9 @@ real Mac tells it.
 
 def mac_facts() -> Facts:
     """Ask system_profiler, now. Never raises; where it does not answer, `reasons` say so."""
-    text, why = _asked(_HARDWARE)
-    if why is not None:
-        return Facts(reasons=dict.fromkeys(("model", "chip", "memory", *NAMES), why))
+    text, reason = _output(_HARDWARE)
+    if reason is not None:
+        return Facts(reasons=dict.fromkeys(("model", "chip", "memory", *NAMES), reason))
     model, chip, memory = parse_hardware(text)
     reasons: dict[str, str] = {}
     if not memory:
@@ -37,10 +41,10 @@ def mac_facts() -> Facts:
     return Facts(model, chip, memory, *flops, reasons=reasons | why_not)
 
 
-def _asked(command: list[str]) -> tuple[str, str | None]:
+def _output(command: list[str]) -> tuple[str, str | None]:
     try:
         # Called through the module: hosts and tests replace subprocess.check_output.
-        raw = subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=10)
+        raw = subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError) as error:
         return "", f"{command[0]} cannot be asked: {type(error).__name__}: {error}"
     return (raw if isinstance(raw, str) else raw.decode("utf-8", "replace")), None
@@ -55,16 +59,16 @@ def parse_hardware(text: str) -> tuple[str, str, int]:
 
 
 def _lines(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         if colon and value.strip():
-            found.setdefault(name.strip(), value.strip())
-    return found
+            lines.setdefault(name.strip(), value.strip())
+    return lines
 
 
-def _mib(said: str) -> int:
-    amount, _, unit = said.partition(" ")
+def _mib(text: str) -> int:
+    amount, _, unit = text.partition(" ")
     try:
         return max(0, int(float(amount) * _MIB[unit.strip().upper()]))
     except (ValueError, KeyError, OverflowError):
@@ -72,22 +76,22 @@ def _mib(said: str) -> int:
 
 
 def _flops(chip: str) -> tuple[tuple[float, float, float], dict[str, str]]:
-    found = figures_by_name(chip)
-    if found.ambiguous:
+    figures = figures_by_name(chip)
+    if figures.ambiguous:
         units = _gpu_cores(chip)
         if units is not None:
-            found = figures_by_name(chip, units)
+            figures = figures_by_name(chip, units)
         elif chip in PINNED:
-            said = dict(zip(NAMES, found.numbers, strict=True))
-            why = "the number that old exo's tests pin; how many GPU cores there are is not told"
-            return PINNED[chip], {name: f"{why}; chipdb: {said[name]:.2f}" for name in NAMES}
-    return found.numbers, dict(found.reasons)
+            values = dict(zip(NAMES, figures.numbers, strict=True))
+            reason = "the number that old exo's tests pin; how many GPU cores there are is not told"
+            return PINNED[chip], {name: f"{reason}; chipdb: {values[name]:.2f}" for name in NAMES}
+    return figures.numbers, dict(figures.reasons)
 
 
 def _gpu_cores(chip: str) -> int | None:
     """Return the GPU's cores, which one name of Apple leaves open; None when not told."""
-    text, why = _asked(_DISPLAYS)
-    lines = {} if why else _lines(text)
+    text, reason = _output(_DISPLAYS)
+    lines = {} if reason else _lines(text)
     cores = lines.get("Total Number of Cores", "")
     if lines.get("Chipset Model") != chip or not (cores.isdecimal() and len(cores) <= 4):
         return None

@@ -15,7 +15,10 @@ __all__ = ["Port", "parse_interfaces", "parse_ports", "rdma_enabled", "thunderbo
 Port = tuple[str, str | None, str | None, float | None]
 """(this host's uuid, the peer's, interface, Gbit/s)."""
 
+# Seconds, for the same tool as in `mac`.
 _TIMEOUT_S = 10
+
+# current_speed_key reads "Up to 40 Gb/s".
 _GBITS = re.compile(r"(\d+(?:\.\d+)?)\s*Gb/s")
 
 
@@ -27,8 +30,8 @@ def thunderbolt_ports() -> list[Port]:
 
 def rdma_enabled() -> bool | None:
     """Return what ``rdma_ctl status`` says; None where there is no such command."""
-    said = _output(["rdma_ctl", "status"]).lower()
-    return None if not said else "enabled" in said and "disabled" not in said
+    status = _output(["rdma_ctl", "status"]).lower()
+    return None if not status else "enabled" in status and "disabled" not in status
 
 
 def _output(command: list[str]) -> str:
@@ -41,15 +44,15 @@ def _output(command: list[str]) -> str:
 
 def parse_interfaces(text: str) -> dict[str, str]:
     """Return hardware port ("Thunderbolt 1") → device ("en2") of networksetup's list."""
-    found: dict[str, str] = {}
+    interfaces: dict[str, str] = {}
     port = ""
     for line in text.splitlines():
         name, _, value = line.partition(": ")
         if name == "Hardware Port":
             port = value.strip()
         elif name == "Device" and port:
-            found[port], port = value.strip(), ""
-    return found
+            interfaces[port], port = value.strip(), ""
+    return interfaces
 
 
 def parse_ports(text: str, interfaces: Mapping[str, str]) -> list[Port]:
@@ -61,8 +64,8 @@ def parse_ports(text: str, interfaces: Mapping[str, str]) -> list[Port]:
     return list(_ports(rows(table(document).get("SPThunderboltDataType")), interfaces))
 
 
-def _ports(found: list[Mapping[str, Any]], interfaces: Mapping[str, str]) -> Iterator[Port]:
-    for row in found:
+def _ports(entries: list[Mapping[str, Any]], interfaces: Mapping[str, str]) -> Iterator[Port]:
+    for row in entries:
         uuid = row.get("domain_uuid_key")
         if not isinstance(uuid, str):
             continue

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from probe_core.cluster.capacities import Capacity, capacity
+from probe_cluster.capacities import Capacity, capacity
+from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
-from probe_core.pipeline.node import memory as system_memory
 from probe_exo.override import overridden
 from probe_exo.plain import no_reasons
 from probe_exo.static_part import node_document
@@ -69,9 +69,9 @@ class MemoryReader:
         """Return the memory now. Reads a few small files; never probes, never raises."""
         reasons: dict[str, str] = {}
         total, available = self._system(reasons)
-        size, why = overridden(environ)
-        if why is not None:
-            reasons["ram_available"] = why
+        size, reason = overridden(environ)
+        if reason is not None:
+            reasons["ram_available"] = reason
         vram = self._vram()
         if vram.total is None:
             why_not = self._offer.reasons.get("vram_total", "no GPU with memory of its own")
@@ -100,9 +100,9 @@ class MemoryReader:
         total, free = self._offer.vram_total, self._offer.vram_available
         if total is not None and self._files:
             used = [self._machine.read_int(path) for path in self._files]
-            known = [amount for amount in used if amount is not None]
-            if len(known) == len(used):
-                return _Vram(total, max(0, total - sum(known)), 0.0)
+            readable = [amount for amount in used if amount is not None]
+            if len(readable) == len(used):
+                return _Vram(total, max(0, total - sum(readable)), 0.0)
         return _Vram(total, free, None if free is None else time.monotonic() - self._at)
 
 
@@ -135,22 +135,22 @@ def _used_files(report: Mapping[str, Any], offer: Capacity) -> tuple[str, ...]:
 def _swap(machine: Machine) -> tuple[int | None, int | None]:
     if machine.os != "linux":
         return _swap_from_psutil()
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for line in (machine.read("/proc/meminfo", 16 << 10) or "").splitlines():
         if line.startswith("Swap"):
-            name, _, rest = line.partition(":")
-            words = rest.split()
-            size = decimal(words[0]) if words else None
+            name, _, value = line.partition(":")
+            fields = value.split()
+            size = decimal(fields[0]) if fields else None
             if size is not None:
-                found[name] = size * 1024
-    return found.get("SwapTotal"), found.get("SwapFree")
+                amounts[name] = size * 1024
+    return amounts.get("SwapTotal"), amounts.get("SwapFree")
 
 
 def _swap_from_psutil() -> tuple[int | None, int | None]:
     try:
         import psutil
 
-        found = psutil.swap_memory()
+        swap = psutil.swap_memory()
     except Exception:  # psutil raised on betas of macOS 26 and 27 (exo PR 2161)
         return None, None
-    return int(found.total), int(found.free)
+    return int(swap.total), int(swap.free)

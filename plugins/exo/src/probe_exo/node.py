@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from probe_core.cluster.capacities import capacity
+from probe_cluster.capacities import capacity
+from probe_core.commands import document_of
 from probe_core.model.runtimes import native_runtime
-from probe_core.selection.candidates import document_of
 from probe_exo.plain import no_reasons, rows, table
 from probe_exo.static_part import node_document
 
@@ -48,15 +48,16 @@ def node_backends(report: Any = None) -> NodeBackends:
     node = table(document.get("node"))
     backends = ["MlxCpu"]
     why_not: dict[str, str] = {}
+    # MLX's Metal backend needs unified memory: no Intel Mac has it.
     if node.get("os") == "darwin" and node.get("arch") in ("aarch64", "arm64"):
         backends.append("MlxMetal")
     else:
         why_not["MlxMetal"] = "Metal with unified memory needs a Mac with Apple silicon"
-    why = _no_cuda(document)
-    if why is None:
+    reason = _no_cuda(document)
+    if reason is None:
         backends += ["MlxCuda", "Vllm"]
     else:
-        why_not |= {"MlxCuda": why, "Vllm": why}
+        why_not |= {"MlxCuda": reason, "Vllm": reason}
     return NodeBackends(tuple(backends), why_not)
 
 
@@ -79,11 +80,11 @@ def _no_cuda(document: Mapping[str, Any]) -> str | None:
 def node_compute(report: Any = None, devices: str = "all") -> NodeCompute:
     """Return what this node, or the node of a `report`, computes and moves at best.
 
-    `devices` chooses as `probe_core.cluster.capacity` says; raises its `ClusterError` for an id
+    `devices` chooses as `probe_cluster.capacity` says; raises its `ClusterError` for an id
     that is not there. Blocks for the first probe.
     """
     document = document_of(node_document() if report is None else report)
     offer = capacity(document, devices)
     names = {"fp16": "fp16_tflops", "bandwidth": "memory_bandwidth", "devices": "devices"}
-    reasons = {names[key]: why for key, why in offer.reasons.items() if key in names}
+    reasons = {names[key]: reason for key, reason in offer.reasons.items() if key in names}
     return NodeCompute(offer.fp16, offer.bandwidth, offer.devices, reasons)

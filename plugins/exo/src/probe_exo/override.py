@@ -8,6 +8,7 @@ __all__ = ["VARIABLE", "overridden"]
 
 VARIABLE = "OVERRIDE_MEMORY_MB"
 MIB = 1 << 20
+# MiB: an exbibyte. More is a slip of the keyboard, not a memory.
 _MOST = 1 << 40
 
 
@@ -16,10 +17,10 @@ def overridden(environ: Mapping[str, str]) -> tuple[int | None, str | None]:
 
     Read at every call, so that it acts at once. (None, None) when it is unset or empty.
     """
-    said = environ.get(VARIABLE, "").strip()
-    if not said:
+    text = environ.get(VARIABLE, "").strip()
+    if not text:
         return None, None
-    plain = said.isascii() and said.isdecimal() and len(said) <= 20
-    if not plain or not 0 < int(said) < _MOST:
-        return None, f"{VARIABLE}={said[:40]!r} is ignored: it is no number of MiB"
-    return int(said) * MIB, f"{VARIABLE}={said}"
+    plain = text.isascii() and text.isdecimal() and len(text) <= 20
+    if not plain or not 0 < int(text) < _MOST:
+        return None, f"{VARIABLE}={text[:40]!r} is ignored: it is no number of MiB"
+    return int(text) * MIB, f"{VARIABLE}={text}"

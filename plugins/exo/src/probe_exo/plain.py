@@ -16,7 +16,7 @@ def table(value: object) -> Mapping[str, Any]:
 def rows(value: object) -> list[Mapping[str, Any]]:
     """Return the tables in a list that hold anything; nothing when it is no list."""
     items: list[Any] = [*cast("list[Any]", value)] if isinstance(value, (list, tuple)) else []
-    return [found for found in map(table, items) if found]
+    return [row for row in map(table, items) if row]
 
 
 def no_reasons() -> Mapping[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.commands import system_memory
 from probe_core.machine import Machine
-from probe_core.pipeline.node import memory
 from probe_exo import mac
 from probe_exo.rule import Facts, facts_of
 from probe_exo.static_part import node_document
@@ -25,9 +25,9 @@ def mac_facts(devices: str, refresh: bool) -> Facts:
 
 def other_facts(devices: str, refresh: bool) -> Facts:
     """Return what any system tells: its memory."""
-    why = "this system is neither Linux, macOS nor Windows"
-    total = memory(Machine())["total"]
-    reasons: dict[str, str] = dict.fromkeys(("model", "chip", "fp32", "fp16", "int8"), why)
+    reason = "this system is neither Linux, macOS nor Windows"
+    total = system_memory(Machine())["total"]
+    reasons: dict[str, str] = dict.fromkeys(("model", "chip", "fp32", "fp16", "int8"), reason)
     if total is None:
-        reasons["memory"] = why
+        reasons["memory"] = reason
     return Facts(memory=(total or 0) // MIB, reasons=reasons)

@@ -2,7 +2,7 @@
 
 fp32, fp16 and int8 are the core's shorthands (dense, boost clock; fp32 vector; fp16 the fastest
 path that accumulates in fp32; int8 the fastest path), summed over the devices that
-`probe_core.cluster.capacity` counts, or of the one chosen. What is unknown becomes 0.0 here and
+`probe_cluster.capacity` counts, or of the one chosen. What is unknown becomes 0.0 here and
 nowhere else, and its reason is kept.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from probe_core.cluster.capacities import Capacity, capacity
+from probe_cluster.capacities import Capacity, capacity
 from probe_exo.plain import no_reasons, table
 
 __all__ = ["NAMES", "Facts", "facts_of"]
@@ -21,6 +21,7 @@ NAMES = ("fp32", "fp16", "int8")
 MIB = 1 << 20
 UNKNOWN_MODEL, UNKNOWN_CHIP = "Unknown Model", "Unknown Chip"
 
+# What old exo calls nodes of these systems; peers show it as it is.
 _BOXES = {"linux": "Linux Box", "windows": "Windows Box"}
 
 

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from probe_core.config import load_config
+from probe_core.commands import probe_document
 from probe_core.machine import Machine
-from probe_core.probing import document
 
 __all__ = ["node_document"]
 
@@ -24,7 +23,7 @@ _DECIDES = (
 )
 
 _lock = threading.Lock()
-_known: dict[object, Mapping[str, Any]] = {}
+_reports: dict[object, Mapping[str, Any]] = {}
 
 
 def node_document(refresh: bool = False, machine: Machine | None = None) -> Mapping[str, Any]:
@@ -37,22 +36,23 @@ def node_document(refresh: bool = False, machine: Machine | None = None) -> Mapp
     if machine is not None:
         return _probed(machine)
     key = (os.getpid(), *map(os.environ.get, _DECIDES))
-    found = _known.get(key)
-    if found is not None and not refresh:
-        return found
-    before = found
+    report = _reports.get(key)
+    if report is not None and not refresh:
+        return report
+    # Whoever waited for the lock while another thread refreshed takes that thread's report.
+    before = report
     with _lock:
-        found = _known.get(key)
-        if found is None or (refresh and found is before):
-            found = _probed(Machine())
-            _known.clear()
-            _known[key] = found
-    return found
+        report = _reports.get(key)
+        if report is None or (refresh and report is before):
+            report = _probed(Machine())
+            _reports.clear()
+            _reports[key] = report
+    return report
 
 
 def _probed(machine: Machine) -> Mapping[str, Any]:
-    config, ignored = load_config({}, machine.environ if machine.live else {})
-    return document(config, ignored, machine=machine)
+    # A recorded machine's environment is no choice of the person who asks.
+    return probe_document(machine, machine.environ if machine.live else {})
 
 
 def _forget() -> None:

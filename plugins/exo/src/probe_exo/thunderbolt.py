@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from probe_core.cluster.links import KINDS, Link
+from probe_cluster.links import KINDS, Link
 from probe_core.machine import Machine
 from probe_exo import mac_links
 
@@ -53,11 +53,11 @@ class NodeLinks:
 
 def node_links(machine: Machine | None = None) -> NodeLinks:
     """Return the links of this node, or of a recorded `machine`. Blocks on a Mac; never raises."""
-    here = machine or Machine()
-    if here.os == "darwin" and here.live:
+    target = machine or Machine()
+    if target.os == "darwin" and target.live:
         ports = [ThunderboltPort(*port) for port in mac_links.thunderbolt_ports()]
         return NodeLinks(tuple(ports), rdma_enabled=mac_links.rdma_enabled())
-    return NodeLinks(_linux_thunderbolt(here), _linux_rdma(here))
+    return NodeLinks(_linux_thunderbolt(target), _linux_rdma(target))
 
 
 def _linux_thunderbolt(machine: Machine) -> tuple[ThunderboltPort, ...]:
@@ -66,7 +66,7 @@ def _linux_thunderbolt(machine: Machine) -> tuple[ThunderboltPort, ...]:
     See the kernel's Documentation/ABI/testing/sysfs-bus-thunderbolt. Docks and disks have no
     services of another host, and are left out.
     """
-    found: list[ThunderboltPort] = []
+    ports: list[ThunderboltPort] = []
     names = machine.listdir(_BUS)
     for name in names:
         domain, _, route = name.partition("-")
@@ -78,53 +78,54 @@ def _linux_thunderbolt(machine: Machine) -> tuple[ThunderboltPort, ...]:
         peer = machine.read(f"{_BUS}/{name}/unique_id", 64)
         if uuid and peer:
             speed = _speed(machine, f"{_BUS}/{name}")
-            found.append(ThunderboltPort(uuid, peer, None, speed))
-    return tuple(found)
+            ports.append(ThunderboltPort(uuid, peer, None, speed))
+    return tuple(ports)
 
 
 def _speed(machine: Machine, folder: str) -> float | None:
     """Return "20.0 Gb/s" per lane times the lanes."""
-    words = (machine.read(f"{folder}/tx_speed", 32) or "").split()
+    fields = (machine.read(f"{folder}/tx_speed", 32) or "").split()
     lanes = machine.read_int(f"{folder}/tx_lanes")
     try:
-        return float(words[0]) * (lanes or 1)
+        return float(fields[0]) * (lanes or 1)
     except (IndexError, ValueError):
         return None
 
 
 def _linux_rdma(machine: Machine) -> tuple[RdmaPort, ...]:
-    found: list[RdmaPort] = []
+    ports: list[RdmaPort] = []
     for device in machine.listdir(_RDMA):
         for port in machine.listdir(f"{_RDMA}/{device}/ports"):
             folder = f"{_RDMA}/{device}/ports/{port}"
             state = machine.read(f"{folder}/state", 64) or ""
-            words = (machine.read(f"{folder}/rate", 64) or "").split()
+            fields = (machine.read(f"{folder}/rate", 64) or "").split()
             try:
-                gbits: float | None = float(words[0])
+                gbits: float | None = float(fields[0])
             except (IndexError, ValueError):
                 gbits = None
-            found.append(RdmaPort(f"{device}/{port}", "ACTIVE" in state, gbits))
-    return tuple(found)
+            ports.append(RdmaPort(f"{device}/{port}", "ACTIVE" in state, gbits))
+    return tuple(ports)
 
 
 def neighbours(links: Mapping[str, NodeLinks]) -> dict[tuple[str, str], Link]:
-    """Return the Thunderbolt links between nodes, for `probe_core.cluster.Links`.
+    """Return the Thunderbolt links between nodes, for `probe_cluster.Links`.
 
     `links` is what each node says of itself. With RDMA switched on at both ends the link counts as
     RDMA. A peer that no node knows is left out.
     """
-    owner = {port.uuid: id_ for id_, said in links.items() for port in said.thunderbolt}
-    found: dict[tuple[str, str], Link] = {}
-    for id_, said in links.items():
-        for port in said.thunderbolt:
+    owner = {port.uuid: id_ for id_, ends in links.items() for port in ends.thunderbolt}
+    connections: dict[tuple[str, str], Link] = {}
+    for id_, ends in links.items():
+        for port in ends.thunderbolt:
             other = owner.get(port.peer or "")
             if other is not None and other != id_:
-                both = bool(said.rdma_enabled and links[other].rdma_enabled)
-                found[min(id_, other), max(id_, other)] = _link(port.gbits, both)
-    return found
+                rdma = bool(ends.rdma_enabled and links[other].rdma_enabled)
+                connections[min(id_, other), max(id_, other)] = _link(port.gbits, rdma)
+    return connections
 
 
 def _link(gbits: float | None, rdma: bool) -> Link:
     if rdma:
         return KINDS["rdma"]
+    # Thunderbolt 5 runs at 80 Gbit/s each way, 3 and 4 at 40.
     return KINDS["thunderbolt5" if gbits is not None and gbits >= 80 else "thunderbolt4"]

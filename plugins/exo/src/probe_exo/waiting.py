@@ -20,6 +20,7 @@ async def bounded(call: Callable[[], Result], seconds: float) -> Result:
     the loop's executor, whose threads a stuck driver would fill and whose exit waits for them.
     Works under asyncio, and under trio where anyio runs on it.
     """
+    # Not imported to find out: where trio runs, it is there.
     if "trio" in sys.modules and _under_trio():
         return await _in_trio(call, seconds)
     loop = asyncio.get_running_loop()
@@ -29,24 +30,24 @@ async def bounded(call: Callable[[], Result], seconds: float) -> Result:
         if not future.done():
             future.set_result(result) if error is None else future.set_exception(error)
 
-    def tell(result: Any, error: BaseException | None) -> None:
+    def deliver(result: Any, error: BaseException | None) -> None:
         try:
             loop.call_soon_threadsafe(give, result, error)
         except RuntimeError:
             pass  # the loop was closed meanwhile: nobody waits
 
-    _start(call, tell)
+    _start(call, deliver)
     return await asyncio.wait_for(future, seconds)
 
 
-def _start(call: Callable[[], Any], tell: Callable[[Any, BaseException | None], object]) -> None:
+def _start(call: Callable[[], Any], deliver: Callable[[Any, BaseException | None], object]) -> None:
     def work() -> None:
         try:
             result = call()
         except BaseException as error:
-            tell(None, error)
+            deliver(None, error)
         else:
-            tell(result, None)
+            deliver(result, None)
 
     threading.Thread(target=work, name="probe-exo", daemon=True).start()
 
@@ -65,14 +66,14 @@ async def _in_trio(call: Callable[[], Result], seconds: float) -> Result:
     token, done = trio.lowlevel.current_trio_token(), trio.Event()
     box: list[tuple[Any, BaseException | None]] = []
 
-    def tell(result: Any, error: BaseException | None) -> None:
+    def deliver(result: Any, error: BaseException | None) -> None:
         box.append((result, error))
         try:
             token.run_sync_soon(done.set)
         except trio.RunFinishedError:
             pass  # nobody waits
 
-    _start(call, tell)
+    _start(call, deliver)
     with trio.move_on_after(seconds):
         await done.wait()
     if not box:

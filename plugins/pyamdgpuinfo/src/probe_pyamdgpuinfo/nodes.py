@@ -2,8 +2,8 @@
 
 The library passes on what libdrm could not open: `GPUInfo` of a plain file, of a node that it may
 not open, of another driver's node or of a dead card reads through a null pointer and the process
-is gone (seen with 2.1.8). So each node is asked here first, with the very ioctls that libdrm's
-amdgpu_device_initialize depends on.
+ends with SIGSEGV (seen with 2.1.8). So each node is queried here first, with the very ioctls that
+libdrm's amdgpu_device_initialize depends on.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from probe_core.api import Machine
 
 NODES = "/dev/dri"
-DRM_MAJOR = 226
+DRM_MAJOR = 226  # Linux's allocated devices (admin-guide/devices.txt)
 DRM_INTERFACE = 3
 """Major version of the amdgpu interface, the only one that libdrm_amdgpu takes."""
 
 _IOCTL_VERSION = 0xC0406400  # DRM_IOCTL_VERSION: read and write, 64 bytes (drm.h)
 _IOCTL_INFO = 0x40206445  # DRM_IOCTL_AMDGPU_INFO: write, 32 bytes (amdgpu_drm.h)
-_ACCEL_WORKING = 0
+_ACCEL_WORKING = 0  # AMDGPU_INFO_ACCEL_WORKING (amdgpu_drm.h)
 
 
 class Node:
@@ -46,7 +46,7 @@ class Node:
 def render_nodes(machine: Machine) -> Iterator[Node]:
     """Yield amdgpu's render nodes as /sys lists them.
 
-    Partitions of an MI300 have nodes too, on platform devices; they are the other prober's.
+    Partitions of an MI300 have nodes too, on platform devices; those are for `probe-amd`.
     """
     for minor, path in entries(machine, drm.CLASS, "renderD"):
         address = machine.realpath(f"{path}/device").rpartition("/")[2]
@@ -54,33 +54,32 @@ def render_nodes(machine: Machine) -> Iterator[Node]:
             yield Node(minor, address)
 
 
-def why_not(machine: Machine, node: Node) -> str | None:
+def refusal(machine: Machine, node: Node) -> str | None:
     """Return why the library must not be given `node`, or None when it may."""
     if power.asleep(power.status(machine, node.sysfs)):
-        return "asleep (runtime-suspended): opening its node would wake it"
+        return "suspended (power/runtime_status): opening its node would wake it"
     if not machine.exists(f"/sys/dev/char/{DRM_MAJOR}:{node.minor}/device/drm"):
         return "/sys/dev/char is not there, and libdrm needs it"
     try:
-        return _ask(node)
+        return _query(node)
     except OSError as error:
         return f"{node.path}: {error.strerror or error}"
 
 
-def _ask(node: Node) -> str | None:
-    """Open the node and ask what libdrm will ask; raises OSError."""
-    seen = os.stat(node.path)
-    if not stat.S_ISCHR(seen.st_mode) or os.major(seen.st_rdev) != DRM_MAJOR:
+def _query(node: Node) -> str | None:
+    """Open the node and query what libdrm will query; raises OSError."""
+    # Before the open: no other device that may stand in this place is opened.
+    status = os.stat(node.path)
+    if not stat.S_ISCHR(status.st_mode) or os.major(status.st_rdev) != DRM_MAJOR:
         return f"{node.path} is not a DRM device"
     handle = os.open(node.path, os.O_RDWR | os.O_CLOEXEC)
     try:
         version = _version(handle)
         if version != DRM_INTERFACE:
             return f"{node.path} speaks interface {version}, libdrm_amdgpu wants {DRM_INTERFACE}"
-        return (
-            None
-            if _accelerates(handle)
-            else f"{node.path}: the driver reports that it cannot compute"
-        )
+        if not _accelerates(handle):
+            return f"{node.path}: the driver reports that it cannot compute"
+        return None
     finally:
         os.close(handle)
 

@@ -1,1 +1,1 @@
-"""A prober that reports what a file says, and misbehaves on command."""
+"""A prober that reports what a file holds, and misbehaves on command."""

@@ -33,7 +33,7 @@ def _spin() -> None:
 def _hold_the_gil() -> None:
     import ctypes
 
-    # PyDLL keeps the lock during the call, as a C extension does that forgets to release it.
+    # PyDLL, unlike CDLL, keeps the lock during the call, as many drivers' bindings do.
     ctypes.PyDLL(None).sleep(3600)
 
 
@@ -44,12 +44,12 @@ def _segfault() -> None:
 
 
 def _raise() -> None:
-    raise RuntimeError("the synthetic prober raises, as its file asks")
+    raise RuntimeError("the synthetic prober's file makes it raise")
 
 
 def _unavailable() -> None:
     raise Unavailable(
-        "the synthetic prober reports its hardware as unavailable",
+        "the synthetic prober's file makes its hardware unavailable",
         code="synthetic",
         fix="take `then` out of the file",
     )
@@ -62,17 +62,17 @@ def _noise() -> None:
 
 
 def _daemon() -> None:
-    # A session of its own leaves the child's process group, which the host ends.
     if os.fork() == 0:
+        # A session of its own, so that ending the prober's process group does not end it.
         os.setsid()
         _hang()
 
 
 def _memory() -> None:
-    pages = []
+    blocks = []
     while True:
-        # Small steps: the host must see the growth before the machine is out of memory.
-        pages.append(b"x" * (16 << 20))
+        # 16 MiB at a time: fast enough for a test, and slow enough to be stopped at a limit.
+        blocks.append(b"x" * (16 << 20))
 
 
 def _out_of_memory() -> None:
@@ -95,4 +95,4 @@ BEHAVIOURS: dict[str, Callable[[], object]] = {
     "daemon": _daemon,
     "close-all": lambda: os.closerange(3, 4096),
 }
-"""What ``then`` may say, and what it does. ``noise`` and ``daemon`` end well."""
+"""The values of ``then``, and what each does. ``noise`` and ``daemon`` end well."""

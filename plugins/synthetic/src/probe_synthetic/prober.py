@@ -1,4 +1,4 @@
-"""The hook: reads the file that PROBE_SYNTHETIC names, and does what it says."""
+"""The hook: reads the file that PROBE_SYNTHETIC names, and reports and behaves as it asks."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ from probe_core.api import NotApplicable, Unavailable, hookimpl, not_applicable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any
+    from typing import Any, TypedDict
 
     from probe_core.api import Machine, Request
+
+    class Script(TypedDict):
+        """A checked file. devices and findings: as they are, because wrong ones are a test, too."""
+
+        devices: list[Any]
+        findings: list[Any]
+        delay_s: float
+        then: str | None
+
 
 VARIABLE = "PROBE_SYNTHETIC"
 """Names the file, as a path on the machine that is probed."""
 
 _KEYS = {"devices", "findings", "delay_s", "then"}
+_MAX_DELAY_S = 3600  # longer than any deadline
 
 
 @hookimpl
-def probe_devices(request: Request) -> Generator[dict[str, Any], None, NotApplicable | None]:
-    """Yield the file's devices and findings, then behave as its ``then`` says.
+def probe_devices(request: Request) -> Generator[Any, None, NotApplicable | None]:
+    """Yield the file's devices and findings, then behave as its ``then`` asks.
 
     Raises `Unavailable` when the file cannot be read or is not what the README describes.
     """
@@ -41,15 +51,15 @@ def probe_devices(request: Request) -> Generator[dict[str, Any], None, NotApplic
     return None
 
 
-def load(machine: Machine, path: str) -> dict[str, Any]:
+def load(machine: Machine, path: str) -> Script:
     """Return the checked content of a file: ``devices``, ``findings``, ``delay_s``, ``then``."""
     import json
 
     try:
         content = json.loads(machine.read_bytes(path))
     except OSError as error:
-        cause = error.strerror or str(error)
-        raise Unavailable(f"{path} cannot be read: {cause}", code="file-missing") from None
+        reason = error.strerror or str(error)
+        raise Unavailable(f"{path} cannot be read: {reason}", code="file-missing") from None
     except (ValueError, RecursionError) as error:
         raise Unavailable(f"{path} is no JSON: {error}", code="file-broken") from None
     try:
@@ -58,20 +68,40 @@ def load(machine: Machine, path: str) -> dict[str, Any]:
         raise Unavailable(f"{path}: {error}", code="file-broken") from None
 
 
-def check(content: Any) -> dict[str, Any]:
+def check(content: object) -> Script:
     """Return the script with all keys; raises `ValueError` with what is wrong."""
+    table = {"devices": content} if isinstance(content, list) else content
+    if not isinstance(table, dict) or not set(table) <= _KEYS:
+        raise ValueError(f"expected a list of devices, or a table of {', '.join(sorted(_KEYS))}")
+    return {
+        "devices": _list(table, "devices"),
+        "findings": _list(table, "findings"),
+        "delay_s": _delay(table.get("delay_s", 0)),
+        "then": _behaviour(table.get("then")),
+    }
+
+
+def _list(table: dict[str, Any], key: str) -> list[Any]:
+    value = table.get(key, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{key} must be a list")
+    return value
+
+
+def _delay(value: object) -> float:
+    # No bool, which Python counts among the whole numbers.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"delay_s must be seconds from 0 to {_MAX_DELAY_S}")
+    if not 0 <= value <= _MAX_DELAY_S:
+        raise ValueError(f"delay_s must be seconds from 0 to {_MAX_DELAY_S}")
+    return value
+
+
+def _behaviour(value: object) -> str | None:
     from probe_synthetic.behaviours import BEHAVIOURS
 
-    if isinstance(content, list):
-        content = {"devices": content}
-    if not isinstance(content, dict) or not set(content) <= _KEYS:
-        raise ValueError(f"expected a list of devices, or a table of {', '.join(sorted(_KEYS))}")
-    script = {"devices": [], "findings": [], "delay_s": 0, "then": None, **content}
-    for key in ("devices", "findings"):
-        if not isinstance(script[key], list):
-            raise ValueError(f"{key} must be a list")
-    if type(script["delay_s"]) not in (int, float) or not 0 <= script["delay_s"] <= 3600:
-        raise ValueError("delay_s must be seconds from 0 to 3600")
-    if script["then"] is not None and script["then"] not in list(BEHAVIOURS):
+    if value is None:
+        return None
+    if not isinstance(value, str) or value not in BEHAVIOURS:
         raise ValueError(f"then must be one of {', '.join(BEHAVIOURS)}")
-    return script
+    return value

@@ -1,1 +1,1 @@
-"""A prober that asks tinygrad which backend it would really execute on."""
+"""A prober that reports which backend tinygrad really executes on."""

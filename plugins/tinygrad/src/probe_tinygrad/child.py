@@ -11,16 +11,22 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from probe_tinygrad.messages import Answer, Job, Line
+
+    Send = Callable[[Line], None]
 
 __all__ = ["main"]
 
+# Letters of an error's text; twice what a report shows of it.
 _MESSAGE_LIMIT = 600
 
 
 def main() -> None:
     """Do the job given as the first argument, and leave without tinygrad's exit handlers."""
-    job = json.loads(sys.argv[1])
+    job: Job = json.loads(sys.argv[1])
     send = _channel()
     from probe_tinygrad import guard
 
@@ -33,31 +39,33 @@ def main() -> None:
     os._exit(0)  # its exit handlers talk to devices, and may hang
 
 
-def _channel() -> Any:
+def _channel() -> Send:
     """Keep the pipe for us, and send what tinygrad and its libraries print to standard error."""
     pipe = os.dup(1)
     os.dup2(2, 1)
 
-    def send(line: dict[str, Any]) -> None:
+    def send(line: Line) -> None:
         os.write(pipe, (json.dumps(line) + "\n").encode())
 
     return send
 
 
-def _work(job: dict[str, Any], send: Any) -> None:
+def _work(job: Job, send: Send) -> None:
     from probe_tinygrad import inspect_tinygrad
 
     tinygrad = inspect_tinygrad.load()
-    order = inspect_tinygrad.order(tinygrad)
-    send({"event": "hello", **inspect_tinygrad.describe(tinygrad), "order": order})
+    about = inspect_tinygrad.describe(tinygrad)
+    send({"event": "hello", "about": about})
+    order = about["order"]
     for backend in [*order, *(name for name in job["also"] if name not in order)]:
         if backend not in job["skip"]:
             send({"event": "try", "backend": backend})
-            send({"event": "tried", "backend": backend, **_try(tinygrad, backend)})
+            answer = _try(tinygrad, backend)
+            send({"event": "tried", "backend": backend, "answer": answer})
     send({"event": "end"})
 
 
-def _try(tinygrad: Any, backend: str) -> dict[str, Any]:
+def _try(tinygrad: ModuleType, backend: str) -> Answer:
     """Open a backend's first device and run one kernel on it; say where its devices are."""
     from probe_tinygrad.locate import places
     from probe_tinygrad.names import canonical
@@ -66,15 +74,18 @@ def _try(tinygrad: Any, backend: str) -> dict[str, Any]:
         device = tinygrad.Device[backend]
     except (Exception, SystemExit) as error:
         return {"opens": False, "error": message(error)}
-    answer = {"opens": True, "places": places(canonical(backend), device)}
+    answer: Answer = {"opens": True, "executes": False}
+    answer["places"] = places(canonical(backend), device)
     try:
         # The kernel that tinygrad's own `python -m tinygrad.device` runs.
         result = (tinygrad.Tensor([1, 2, 3], device=backend) * 2).tolist()
     except (Exception, SystemExit) as error:
-        return answer | {"executes": False, "error": message(error)}
-    if result != [2, 4, 6]:
-        return answer | {"executes": False, "error": f"it computed {result} instead of [2, 4, 6]"}
-    return answer | {"executes": True}
+        answer["error"] = message(error)
+        return answer
+    answer["executes"] = result == [2, 4, 6]
+    if not answer["executes"]:
+        answer["error"] = f"it computed {result} instead of [2, 4, 6]"
+    return answer
 
 
 def message(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Which backend tinygrad would take under the user's own environment, and what breaks it there.
+"""Which backend tinygrad takes under the user's own environment, and what breaks it there.
 
 Mirrors ``Device.DEFAULT`` of tinygrad/device.py in its three generations, because asking it
 itself would mean to run under that environment, unsafe interfaces included.
@@ -15,37 +15,62 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["Choice", "choose", "named"]
+    from probe_tinygrad.messages import About, Answer
+
+__all__ = ["Broken", "Choice", "choose", "named"]
+
+# Backends without a variable of their name: nobody computes on a disk or an array.
+_STORAGE = ("DISK", "NPY", "TINYFS")
+
+
+class Broken:
+    """A variable on which tinygrad fails: its name, and a sentence that says why."""
+
+    __slots__ = ("reason", "variable")
+
+    def __init__(self, variable: str, reason: str) -> None:
+        self.variable = variable
+        self.reason = reason
 
 
 class Choice:
-    """The backend taken (None: none works), its device, the variable that named it, what breaks."""
+    """The backend taken (None: none works), its index, what names it, and what breaks it.
 
-    __slots__ = ("backend", "breaks", "index", "variable")
+    named_by: the variable and its value ("DEV=CUDA"); None where tinygrad chose by itself.
+    """
 
-    def __init__(self, name: str | None, variable: str | None, breaks: str | None) -> None:
+    __slots__ = ("backend", "broken", "index", "named_by")
+
+    def __init__(self, name: str | None, named_by: str | None, broken: Broken | None) -> None:
         # Up to 0.12 DEV may hold an index: CUDA:1.
         backend, _, index = (name or "").partition(":")
+        # int() of more than 4,300 digits raises; no machine has a device of 20.
         digits = index.isascii() and index.isdigit() and len(index) <= 20
         self.backend = backend if digits or not index else name
         self.backend = self.backend or None
         self.index = int(index) if digits else 0
-        self.variable = variable
-        self.breaks = breaks
+        self.named_by = named_by
+        self.broken = broken
+
+    @property
+    def variable(self) -> str | None:
+        """The name of the variable that names the backend."""
+        return self.named_by.partition("=")[0] if self.named_by else None
 
     def takes(self, backend: str, index: int) -> bool:
-        """Return whether this is what tinygrad would take."""
+        """Return whether this is what tinygrad takes."""
         return (backend, index) == (self.backend, self.index)
 
     def findings(self) -> Iterable[dict[str, Any]]:
-        """Yield the finding about a variable on which tinygrad itself would fail."""
-        if self.breaks:
+        """Yield the finding about a variable on which tinygrad itself fails."""
+        if self.broken:
             yield finding(
                 "tinygrad-variable-breaks",
-                what="tinygrad would fail in this environment",
-                why=self.breaks,
-                fix="unset the variable, or give it the value that tinygrad expects",
+                what="tinygrad fails in this environment",
+                why=self.broken.reason,
+                fix=f"unset {self.broken.variable}, or give it the value that tinygrad expects",
                 severity="error",
+                variable=self.broken.variable,
             )
 
 
@@ -58,66 +83,66 @@ def named(environ: Mapping[str, str]) -> list[str]:
     return [name for name in names if name and name not in NOT_HARDWARE]
 
 
-def choose(
-    about: Mapping[str, Any], backends: Mapping[str, Mapping[str, Any]], environ: Mapping[str, str]
-) -> Choice:
-    """Return what tinygrad would take. `about` is its hello, `backends` its answers."""
-    style = about["style"]
+def choose(about: About, backends: Mapping[str, Answer], environ: Mapping[str, str]) -> Choice:
+    """Return what tinygrad takes, from what it is and what its backends answered."""
     first = next((name for name in about["order"] if _opens(backends, name)), None)
-    flags, breaks = _flags(about["backends"], environ)
-    breaks = breaks or _not_a_number(about["numbers"], environ)
-    if style == "targets":
-        return _by_target(environ, first, flags, breaks)
-    dev = environ.get("DEV", "").upper() if style == "names" else ""
-    chosen = list(dict.fromkeys([*([dev] if dev else []), *flags]))
-    if style == "names" and len(chosen) > 1:
-        return Choice(None, None, breaks or f"it refuses several devices: {', '.join(chosen)}")
-    if chosen:
-        variable = f"DEV={dev}" if dev else f"{chosen[0]}=1"
-        return Choice(chosen[0], variable, breaks)
-    return Choice(first, None, breaks)
+    flags, broken = _flags(about["backends"], environ)
+    broken = broken or _not_a_number(about["numbers"], environ)
+    if about["style"] == "targets":
+        return _by_target(environ, first, flags, broken)
+    if about["style"] == "names":
+        return _by_name(environ.get("DEV", "").upper(), first, flags, broken)
+    return Choice(flags[0], f"{flags[0]}=1", broken) if flags else Choice(first, None, broken)
 
 
-def _opens(backends: Mapping[str, Mapping[str, Any]], name: str) -> bool:
-    return bool(backends.get(name, {}).get("opens"))
+def _opens(backends: Mapping[str, Answer], name: str) -> bool:
+    return name in backends and bool(backends[name]["opens"])
+
+
+def _by_name(dev: str, first: str | None, flags: Sequence[str], broken: Broken | None) -> Choice:
+    """Choose as tinygrad 0.10 to 0.12: ``DEV`` is a name, and so is a flag such as ``CUDA=1``."""
+    names = list(dict.fromkeys([dev, *flags] if dev else flags))
+    if len(names) > 1:
+        reason = f"it refuses several devices: {', '.join(names)}"
+        return Choice(None, None, broken or Broken("DEV" if dev else names[0], reason))
+    if not names:
+        return Choice(first, None, broken)
+    return Choice(names[0], f"DEV={dev}" if dev else f"{names[0]}=1", broken)
 
 
 def _by_target(
-    environ: Mapping[str, str], first: str | None, flags: Sequence[str], breaks: str | None
+    environ: Mapping[str, str], first: str | None, flags: Sequence[str], broken: Broken | None
 ) -> Choice:
+    """Choose as tinygrad since 0.13: ``DEV`` holds targets, and flags are refused."""
     try:
         device = parse(environ.get("DEV", ""))[0].device
     except ValueError as error:
-        return Choice(None, None, f"DEV: {error}")
+        return Choice(None, None, Broken("DEV", f"DEV: {error}"))
     if device:
-        return Choice(device, f"DEV={environ['DEV']}", breaks)
+        return Choice(device, f"DEV={environ['DEV']}", broken)
     if flags:
-        breaks = breaks or f"{flags[0]}=1 is refused since tinygrad 0.13: set DEV={flags[0]}"
-        return Choice(None, None, breaks)
-    return Choice(first, None, breaks)
+        reason = f"{flags[0]}=1 is refused since tinygrad 0.13: set DEV={flags[0]}"
+        return Choice(None, None, broken or Broken(flags[0], reason))
+    return Choice(first, None, broken)
 
 
-def _flags(names: Iterable[str], environ: Mapping[str, str]) -> tuple[list[str], str | None]:
+def _flags(names: Iterable[str], environ: Mapping[str, str]) -> tuple[list[str], Broken | None]:
     """Return (backends set to 1 by a variable of their name, the variable that is no number).
 
     ``CPU=1`` means CPU; tinygrad reads ``CPU=true`` with ``int`` and fails.
     """
-    flags = []
+    present = [name for name in names if name in environ and name not in _STORAGE]
+    broken = _not_a_number(present, environ)
+    if broken:
+        return [], broken
+    return [name for name in present if int(environ[name]) == 1], None
+
+
+def _not_a_number(names: Iterable[str], environ: Mapping[str, str]) -> Broken | None:
     for name in names:
-        if name in ("DISK", "NPY", "TINYFS") or name not in environ:
-            continue
-        try:
-            if int(environ[name]) == 1:
-                flags.append(name)
-        except ValueError:
-            return [], f"{name}={environ[name]!r} is no number, and tinygrad reads it as one"
-    return flags, None
-
-
-def _not_a_number(numbers: Iterable[str], environ: Mapping[str, str]) -> str | None:
-    for name in numbers:
         try:
             int(environ.get(name, "0"))
         except ValueError:
-            return f"{name}={environ[name]!r} is no number, and tinygrad reads it as one"
+            reason = f"{name}={environ[name]!r} is no number, and tinygrad reads it as one"
+            return Broken(name, reason)
     return None

@@ -1,7 +1,7 @@
 """Refuses, inside tinygrad's process, what no probe may do: whatever version asks for it.
 
 An audit hook cannot be removed and sees `os.open`, ``ctypes`` and ``subprocess`` alike. It is a
-net below the chosen interfaces, not a sandbox.
+second line behind the chosen interfaces, not a sandbox.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Refused", "install", "refusal"]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Programs that raise rights, change the kernel's modules, or fetch files.
 _PROGRAMS = ("sudo", "doas", "pkexec", "modprobe", "rmmod", "insmod", "curl", "wget")
 _STARTS = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn")
 
@@ -25,7 +26,7 @@ class Refused(PermissionError):
 
 
 def install() -> None:
-    """Refuse from now on, for the rest of this process."""
+    """Refuse from now on, for the remaining life of this process."""
     sys.addaudithook(_hook)
 
 
@@ -44,7 +45,7 @@ def refusal(event: str, arguments: tuple[Any, ...]) -> str | None:
     if event == "os.system":
         return f"run {_text(arguments[0])[:80]!r} in a shell"
     if event == "ctypes.dlopen" and "libusb" in _text(arguments[0]):
-        return "open USB devices"  # its USB interface claims whatever bridge it finds
+        return "open USB devices"  # its USB interface claims whatever bridge it sees
     if event == "socket.connect" and isinstance(arguments[1], tuple):
         return "use the network"
     return None
@@ -60,9 +61,9 @@ def _opening(path: str, flags: object) -> str | None:
 
 def _starting(arguments: tuple[Any, ...]) -> str | None:
     command = arguments[1] if len(arguments) > 1 else ()
-    parts = [command] if isinstance(command, (str, bytes)) else list(command or ())
-    names = [_text(part) for part in (arguments[0], *parts[:3]) if part]
-    for name in names:
+    # The first three, because the program may stand behind `env`, or in `sh -c "sudo …"`.
+    parts = [command] if isinstance(command, (str, bytes)) else list(command or ())[:3]
+    for name in (_text(part) for part in (arguments[0], *parts) if part):
         program = os.path.basename(name.split(" ")[0])
         if program in _PROGRAMS:
             return f"start {program}"

@@ -1,4 +1,4 @@
-"""What the installed tinygrad says about itself: version, backends, their order, how it chooses.
+"""What the installed tinygrad is: version, backends, their order, how it chooses.
 
 Read from the package and not from a table of versions, so a new one that works alike needs nothing.
 """
@@ -10,29 +10,33 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from types import CodeType, ModuleType
 
-__all__ = ["describe", "load", "order"]
+    from probe_tinygrad.messages import About, Style
+
+__all__ = ["describe", "load"]
 
 
-def load() -> Any:
+def load() -> ModuleType:
     """Import tinygrad; raises whatever it raises."""
     import tinygrad
 
-    return tinygrad
+    module: ModuleType = tinygrad
+    return module
 
 
-def describe(tinygrad: Any) -> dict[str, Any]:
-    """Return version, all backends, how DEV is read, and the variables that must be numbers."""
+def describe(tinygrad: ModuleType) -> About:
+    """Return version, backends and their order, how DEV is read, and the numeric variables."""
     return {
-        "version": _version(os.path.dirname(os.path.abspath(tinygrad.__file__))),
+        "version": _version(os.path.dirname(os.path.abspath(str(tinygrad.__file__)))),
         "backends": list(tinygrad.Device._devices),
         "style": _style(tinygrad),
         "numbers": _numeric_variables(),
+        "order": _order(tinygrad),
     }
 
 
-def order(tinygrad: Any) -> list[str]:
+def _order(tinygrad: ModuleType) -> list[str]:
     """Return the backends that tinygrad tries by itself, in its order.
 
     From 0.10.1 they are ``ALL_DEVICES``; before, a tuple in the code of the method that tries them.
@@ -53,14 +57,14 @@ def _tuples(kind: type) -> Iterator[tuple[str, ...]]:
                 yield constant
 
 
-def _code(member: Any) -> Any:
+def _code(member: object) -> CodeType | None:
     """Return the code of a function, property or cached property."""
     for attribute in ("func", "fget"):
         member = getattr(member, attribute, member)
     return getattr(member, "__code__", None)
 
 
-def _style(tinygrad: Any) -> str:
+def _style(tinygrad: ModuleType) -> Style:
     """Return how a backend is chosen: by ``DEV`` targets, by ``DEV`` names, or by ``CUDA=1``."""
     from tinygrad import helpers
 
@@ -71,7 +75,7 @@ def _style(tinygrad: Any) -> str:
 
 
 def _numeric_variables() -> list[str]:
-    """Return the variables that it reads as whole numbers on import, and dies of otherwise."""
+    """Return the variables that it reads as whole numbers on import, and fails on otherwise."""
     from tinygrad import helpers
 
     variables = getattr(helpers.ContextVar, "_cache", {})

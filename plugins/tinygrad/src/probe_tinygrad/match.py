@@ -1,7 +1,7 @@
 """Puts tinygrad's backends onto the devices that the bus shows; they never make a device.
 
-By PCI address where the backend tells it, by vendor where the bus has one device of that vendor,
-the CPU's onto the CPU. Anything else is said to be unmatched.
+By PCI address where the backend gives it, by vendor where the bus has one device of that vendor,
+the CPU's onto the CPU. Anything else stays unmatched, with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from probe_tinygrad.messages import Kind, Place
+
     Device = Mapping[str, Any]
+    """A sighting of the built-in bus prober, as `Request.bus` has them."""
 
 __all__ = ["CPU_ID", "Matched", "accelerators", "match"]
 
@@ -31,7 +34,7 @@ class Matched:
     __slots__ = ("backend", "id", "index", "kind", "reason")
 
     def __init__(
-        self, backend: str, index: int, id: str | None, kind: str, reason: str = ""
+        self, backend: str, index: int, id: str | None, kind: Kind, reason: str = ""
     ) -> None:
         self.backend = backend
         self.index = index
@@ -45,37 +48,33 @@ def accelerators(bus: Sequence[Device]) -> list[Device]:
     return [device for device in bus if device.get("kind") in ("gpu", "npu", "accelerator")]
 
 
-def match(
-    backend: str, places: Sequence[Mapping[str, Any]], bus: Sequence[Device]
-) -> list[Matched]:
+def match(backend: str, places: Sequence[Place], bus: Sequence[Device]) -> list[Matched]:
     """Return where each index of `backend` is; `places` as `locate.places` returns them."""
+    nowhere: list[Place] = [{}]
     return [
         _match(backend, index, place, bus, alone=len(places) == 1)
-        for index, place in enumerate(places or [{}])
+        for index, place in enumerate(places or nowhere)
     ]
 
 
 def _match(
-    backend: str, index: int, place: Mapping[str, Any], bus: Sequence[Device], *, alone: bool
+    backend: str, index: int, place: Place, bus: Sequence[Device], *, alone: bool
 ) -> Matched:
     if canonical(backend) == CPU or place.get("cpu"):
         return Matched(backend, index, CPU_ID, "cpu")
     devices = {identity: device for device in bus for identity in device["ids"]}
-    guess = f"pci:{place.get('pci_guess')}"
-    identity = f"pci:{place['pci']}" if place.get("pci") else guess if guess in devices else None
-    if identity is not None:
+    identity = f"pci:{place.get('pci')}" if place.get("pci") else f"pci:{place.get('pci_guess')}"
+    if place.get("pci") or identity in devices:
         return Matched(backend, index, identity, devices.get(identity, {}).get("kind", "gpu"))
     return _by_vendor(backend, index, place, bus, alone=alone)
 
 
 def _by_vendor(
-    backend: str, index: int, place: Mapping[str, Any], bus: Sequence[Device], *, alone: bool
+    backend: str, index: int, place: Place, bus: Sequence[Device], *, alone: bool
 ) -> Matched:
     vendor = VENDORS.get(backend) or _PCI_VENDORS.get(place.get("vendor_id") or 0)
     if vendor is None:
-        return Matched(
-            backend, index, None, "gpu", f"{backend} does not report whose device it uses"
-        )
+        return Matched(backend, index, None, "gpu", f"{backend} does not report a vendor")
     candidates = [device for device in accelerators(bus) if device.get("vendor") == vendor]
     if len(candidates) == 1 and alone:
         return Matched(backend, index, candidates[0]["ids"][0], candidates[0]["kind"])

@@ -13,7 +13,7 @@ _RENAMED = {"GPU": "CL", "CLANG": "CPU", "LLVM": "CPU"}
 CPU = "CPU"
 
 NOT_HARDWARE = frozenset({"DISK", "TINYFS", "NPY", "NULL", "PYTHON", "REMOTE", "CLOUD", "RDMA"})
-"""Backends that are files, other machines or an interpreter: never asked."""
+"""Backends that are files, other machines or an interpreter: never queried."""
 
 VENDORS = {
     "AMD": "amd",

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import NotApplicable, Request
+    from probe_core.api import NotApplicable, Request, Sighting
     from probe_tinygrad.session import Answers
 
 _MARGIN_S = 0.7
-"""Kept of the deadline for ending the process and sending the answer."""
+"""Of the deadline, for ending the process (0.5 s at most) and sending the answer."""
+_LEAST_S = 0.2
+"""Where imports have used the deadline up: enough to say that there was no answer in time."""
 
 
 @hookimpl
-def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
+def probe_devices(request: Request) -> NotApplicable | Iterator[Sighting | dict[str, Any]]:
     """Answer with the devices that tinygrad's backends execute on, and findings about its choice.
 
     Opens devices and runs a kernel on each: only on the live machine and only when asked.
@@ -29,7 +31,7 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     if not request.machine.live:
         return not_applicable("a recorded machine cannot execute anything")
     if not request.active:
-        return not_applicable("tinygrad opens devices to find them: use --active")
+        return not_applicable("tinygrad opens devices to find them: ask with --active")
     if getattr(sys, "frozen", False):
         raise Unavailable(
             "tinygrad needs a Python process of its own, which a frozen application cannot start",
@@ -39,21 +41,21 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     return _answer(request, monotonic())
 
 
-def _answer(request: Request, start: float) -> Iterator[dict[str, Any]]:
+def _answer(request: Request, start: float) -> Iterator[Sighting | dict[str, Any]]:
     from probe_tinygrad import report
 
     answers = _ask(request, start)
-    if not answers.about:
+    if answers.about is None:
         raise Unavailable(
             f"tinygrad could not be imported: {answers.problem}",
             code="import-failed",
             fix="run `python -c 'import tinygrad'` with the same Python",
         )
-    yield from report.lines(answers, request)
+    yield from report.lines(answers, answers.about, request)
 
 
 def _ask(request: Request, start: float) -> Answers:
-    """Ask tinygrad with everything that it stores kept in a folder that is gone afterwards."""
+    """Ask tinygrad, with all that it stores in a folder that is removed afterwards."""
     import tempfile
 
     from probe_tinygrad import choice, session, settings, targets
@@ -74,14 +76,12 @@ def _ask(request: Request, start: float) -> Answers:
         ) from None
     with folder as path:
         safe = settings.child_environ(environ, path, dev if targets_style else None)
-        remaining_s = max(0.2, request.deadline_s - _MARGIN_S - (monotonic() - start))
-        return session.ask(
-            safe, choice.named(environ), refused if targets_style else {}, remaining_s
-        )
+        seconds = max(_LEAST_S, request.deadline_s - _MARGIN_S - (monotonic() - start))
+        return session.ask(safe, choice.named(environ), refused if targets_style else {}, seconds)
 
 
 def _reads_targets() -> bool:
-    """Whether the installed tinygrad reads targets in ``DEV`` (since 0.13).
+    """Return whether the installed tinygrad reads targets in ``DEV`` (since 0.13).
 
     Read from its text, because the variables must be right before it is imported, and older
     versions take no version number from anywhere else in a checkout.

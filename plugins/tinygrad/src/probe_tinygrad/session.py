@@ -1,4 +1,4 @@
-"""Asks tinygrad in a process of its own, again without a backend that crashed or hung it.
+"""Queries tinygrad in a process of its own, again without a backend that crashed or hung it.
 
 A thread reads the pipe, because that works on every system and never waits on a stuck process.
 """
@@ -11,19 +11,24 @@ from time import monotonic
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+
+    from probe_tinygrad.messages import About, Answer, Job, Line
 
 __all__ = ["Answers", "ask"]
 
 _CODE = "import sys;sys.path[:]={paths!r};from probe_tinygrad.child import main;main()"
+# Seconds. Importing tinygrad and opening a backend took 0.9 to 1.8 (measured).
+_WORTH_ANOTHER = 1.0
+# Seconds. A killed process ends at once unless it is stuck in a driver, and then never.
+_END_WAIT = 0.5
 
 
 class Answers:
-    """What tinygrad said: about itself, and per backend; `problem` when it would not start."""
+    """What tinygrad reports: about itself, and per backend; `problem` when it does not start."""
 
     def __init__(self) -> None:
-        self.about: dict[str, Any] = {}
-        self.backends: dict[str, dict[str, Any]] = {}
+        self.about: About | None = None
+        self.backends: dict[str, Answer] = {}
         self.problem: str | None = None
 
 
@@ -48,37 +53,36 @@ def _one_process(
     answers: Answers, environ: Mapping[str, str], also: Sequence[str], end: float
 ) -> bool:
     """Run one process; True when nothing is left to ask."""
-    job = {"also": list(also), "skip": list(answers.backends)}
-    child = _Child(environ, job)
-    trying = None
+    child = _Child(environ, {"also": list(also), "skip": list(answers.backends)})
+    trying: str | None = None
     try:
         while True:
-            # Half of what is left: one hanging backend must leave time for the next ones.
+            # Half of the time: one hanging backend must leave some for the next ones.
             line = child.next_line(max(0.0, (end - monotonic()) / 2))
             event = line.get("event")
             if event == "hello":
-                answers.about = line
+                answers.about = line["about"]
             elif event == "try":
                 trying = line["backend"]
             elif event == "tried":
-                answers.backends[line["backend"]] = line
+                answers.backends[line["backend"]] = line["answer"]
                 trying = None
             elif event == "end":
                 return True
             else:
-                return _broken(answers, trying, str(line.get("error")), end)
+                return _broken(answers, trying, line.get("error", "no error was given"), end)
     finally:
         child.kill()
 
 
 def _broken(answers: Answers, trying: str | None, error: str, end: float) -> bool:
-    """Note whose fault it was; True when asking again is pointless."""
+    """Note which backend broke the process; True when asking again is pointless."""
     if trying is None:
         answers.problem = error
         return True
     answers.backends[trying] = {"opens": False, "broke": True, "error": error}
-    if end - monotonic() < 1.0:
-        answers.problem = "the deadline left no time to query its other backends"
+    if end - monotonic() < _WORTH_ANOTHER:
+        answers.problem = "the deadline left no time to ask its other backends"
         return True
     return False
 
@@ -86,12 +90,12 @@ def _broken(answers: Answers, trying: str | None, error: str, end: float) -> boo
 class _Child:
     """The process, as lines of JSON; a timeout and an end are lines too."""
 
-    def __init__(self, environ: Mapping[str, str], job: Mapping[str, Any]) -> None:
+    def __init__(self, environ: Mapping[str, str], job: Job) -> None:
         import json
         import subprocess
         from _queue import SimpleQueue
 
-        self._loads: Callable[[str], Any] = json.loads
+        self._loads: Callable[[str], Line] = json.loads
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._process = subprocess.Popen(
             [*_command(), json.dumps(job)],
@@ -115,18 +119,17 @@ class _Child:
                     self._lines.put(line)
         self._lines.put(None)
 
-    def next_line(self, seconds: float) -> dict[str, Any]:
-        """Return the next line within `seconds`; else what went wrong, as ``error``."""
+    def next_line(self, seconds: float) -> Line:
+        """Return the next line within `seconds`; else a "failed" one with the error."""
         from _queue import Empty
 
         try:
             text = self._lines.get(timeout=seconds)
         except Empty:
-            return {"error": f"it did not answer within {seconds:.1f} s"}
+            return {"event": "failed", "error": f"it did not answer within {seconds:.1f} s"}
         if text is None:
-            return {"error": f"its process {self._ending()}"}
-        line: dict[str, Any] = self._loads(text)
-        return line
+            return {"event": "failed", "error": f"its process {self._ending()}"}
+        return self._loads(text)
 
     def _ending(self) -> str:
         import subprocess
@@ -143,10 +146,10 @@ class _Child:
 
         self._process.kill()
         try:
-            self._process.wait(0.5)
+            self._process.wait(_END_WAIT)
         except subprocess.TimeoutExpired:
-            pass  # whoever ends this prober's session ends it too, or reports it
-        self._reader.join(0.5)
+            pass  # the core ends this prober's whole session, and reports what stays
+        self._reader.join(_END_WAIT)
 
 
 def _command() -> list[str]:

@@ -1,4 +1,4 @@
-"""The environment tinygrad is asked under: the user's choices, without what makes it unsafe.
+"""The environment of tinygrad's process: the user's choices, without what makes it unsafe.
 
 Allowed by name, not forbidden by name: tinygrad reads over a hundred variables, and a common one
 such as ``DEBUG=true`` keeps it from being imported at all.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["child_environ"]
 
-_PASSED = frozenset(
+_ALLOWED = frozenset(
     # the loader's and the compiler's
     "PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH CONDA_PREFIX CC SDKROOT "
     "LANG LC_ALL SYSTEMROOT PATHEXT USER LOGNAME USERNAME "
@@ -24,7 +24,7 @@ _PASSED = frozenset(
     # where it looks for libraries
     "CUDA_PATH ROCM_PATH OPENCL_PATH WEBGPU_PATH LLVM_PATH CLANG_PATH".split()
 )
-_PASSED_PREFIXES = ("CUDA_", "HIP_", "ROCR_", "HSA_", "NVIDIA_", "OCL_", "POCL_", "GPU_DEVICE_")
+_ALLOWED_PREFIXES = ("CUDA_", "HIP_", "ROCR_", "HSA_", "NVIDIA_", "OCL_", "POCL_", "GPU_DEVICE_")
 
 
 def child_environ(environ: Mapping[str, str], folder: str, dev: str | None) -> dict[str, str]:
@@ -33,15 +33,15 @@ def child_environ(environ: Mapping[str, str], folder: str, dev: str | None) -> d
     `dev` is the value of ``DEV`` for versions whose ``DEV`` holds targets. Older ones choose the
     interface by variables of their own, which the newer refuse; None sets those.
     """
-    passed = {
+    allowed = {
         name: value
         for name, value in environ.items()
-        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+        if name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
     }
     private = dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"), folder)
     # CACHELEVEL=0 leaves the database closed; the path is for what would open it all the same.
     private |= {"CACHELEVEL": "0", "CACHEDB": f"{folder}/cache.db"}
     private |= {"CUDA_CACHE_PATH": folder, "POCL_CACHE_DIR": folder}
     if dev is not None:
-        return passed | private | {"DEV": dev}
-    return passed | private | {f"{name}_IFACE": value for name, value in KERNEL_INTERFACES.items()}
+        return allowed | private | {"DEV": dev}
+    return allowed | private | {f"{name}_IFACE": value for name, value in KERNEL_INTERFACES.items()}

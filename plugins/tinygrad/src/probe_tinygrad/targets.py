@@ -18,9 +18,12 @@ their constructors write to ``driver/unbind`` (tinygrad/runtime/support/system.p
 
 
 class Target:
-    """One target of a ``DEV`` value."""
+    """One target of a ``DEV`` value: ``interface:indices+device:renderer``, each but one optional.
 
-    __slots__ = ("device", "front", "indices", "interface", "renderer")
+    suffix: what follows the device, its renderer and architecture.
+    """
+
+    __slots__ = ("device", "front", "indices", "interface", "suffix")
 
     def __init__(self, text: str) -> None:
         front, plus, back = text.rpartition("+")
@@ -28,7 +31,7 @@ class Target:
         self.front = front if plus else ""
         self.interface = (interface if colon else front).upper()
         self.indices = indices if colon else ""
-        device, _, self.renderer = back.partition(":")
+        device, _, self.suffix = back.partition(":")
         self.device = device.upper()
 
 
@@ -42,23 +45,35 @@ def parse(value: str) -> list[Target]:
 
 
 def safe(targets: Sequence[Target]) -> tuple[str, dict[str, str]]:
-    """Return (a ``DEV`` value bound to kernel drivers, backend to the reason it is not asked).
+    """Return (a ``DEV`` value bound to kernel drivers, backend to the reason it is not queried).
 
     Indices, renderers and architectures stay the user's.
     """
-    parts, refused = [], {}
+    parts: list[str] = []
+    refused: dict[str, str] = {}
     for device, interface in KERNEL_INTERFACES.items():
         own = next((target for target in targets if target.device in ("", device)), None)
-        indices = f":{own.indices}" if own and own.indices else ""
-        renderer = f":{own.renderer}" if own and own.renderer else ""
-        parts.append(f"{interface}{indices}+{device}{renderer}")
+        parts.append(_bound(device, interface, own))
         if own and own.interface not in ("", interface):
             refused[device] = (
                 f"DEV asks for its interface {own.interface}, and a probe opens {interface} alone"
             )
-    parts += [
-        f"{target.device}:{target.renderer}" if target.renderer else target.device
-        for target in targets
-        if target.device not in ("", *KERNEL_INTERFACES)
-    ]
+    parts += [_unbound(target) for target in targets if target.device not in _BOUND]
     return ";".join(parts), refused
+
+
+_BOUND = ("", *KERNEL_INTERFACES)
+
+
+def _bound(device: str, interface: str, own: Target | None) -> str:
+    """Return a target that goes through the kernel's driver, with the user's other choices."""
+    indices = f":{own.indices}" if own and own.indices else ""
+    return f"{interface}{indices}+{device}{_suffix(own)}"
+
+
+def _unbound(target: Target) -> str:
+    return f"{target.device}{_suffix(target)}"
+
+
+def _suffix(target: Target | None) -> str:
+    return f":{target.suffix}" if target and target.suffix else ""

@@ -11,10 +11,12 @@ from probe_windows.registry import text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
 
-    from probe_windows.registry import Registry
+    from probe_windows.registry import Registry, Values
+
+    Instances = dict[str, tuple[str, Values]]
+    """Class key in lower case to (instance path, values of the device's key)."""
 
 CLASS = "{4d36e968-e325-11ce-bfc1-08002be10318}"
 """The setup class "Display adapters" (system-defined device setup classes, Microsoft Learn)."""
@@ -25,9 +27,7 @@ class Adapter:
 
     __slots__ = ("device", "driver", "instance", "number")
 
-    def __init__(
-        self, number: int, instance: str, driver: Mapping[str, Any], device: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, number: int, instance: str, driver: Values, device: Values) -> None:
         self.number = number
         self.instance = instance
         self.driver = driver
@@ -46,27 +46,26 @@ class Adapter:
 
 def present(registry: Registry) -> Iterator[Adapter]:
     """Yield the adapters that are there now, in the order of their class keys."""
-    devices: dict[str, dict[str, tuple[str, Mapping[str, Any]]]] = {}
+    buses: dict[str, Instances] = {}
     for name in registry.keys(f"Control\\Class\\{CLASS}"):
         if not (name.isdecimal() and len(name) == 4):
             continue  # Configuration, Properties
         driver = registry.values(f"Control\\Class\\{CLASS}\\{name}")
         # "pci\ven_10de&dev_2684", or "pci\cc_0300" of a GPU that only the basic driver serves.
         bus = (text(driver.get("matchingdeviceid")) or "").partition("\\")[0].upper()
-        if bus and bus not in devices:
-            devices[bus] = dict(_devices(registry, bus))
-        device = devices.get(bus, {}).get(f"{CLASS}\\{name}")
-        if device:
-            adapter = Adapter(int(name), device[0], driver, device[1])
-            if _is_listed(registry, adapter):
-                yield adapter
+        if bus and bus not in buses:
+            buses[bus] = dict(_instances(registry, bus))
+        instance, device = buses.get(bus, {}).get(f"{CLASS}\\{name}", ("", {}))
+        adapter = Adapter(int(name), instance, driver, device)
+        if instance and _is_listed(registry, adapter):
+            yield adapter
 
 
-def _devices(registry: Registry, bus: str) -> Iterator[tuple[str, tuple[str, Mapping[str, Any]]]]:
-    """Yield (class key, (instance path, values)) of each display adapter on a bus, ever seen."""
+def _instances(registry: Registry, bus: str) -> Iterator[tuple[str, tuple[str, Values]]]:
+    """Yield the items of `Instances` for each display adapter that a bus ever had."""
     for hardware in registry.keys(f"Enum\\{bus}"):
-        for place in registry.keys(f"Enum\\{bus}\\{hardware}"):
-            instance = f"{bus}\\{hardware}\\{place}"
+        for name in registry.keys(f"Enum\\{bus}\\{hardware}"):
+            instance = f"{bus}\\{hardware}\\{name}"
             device = registry.values(f"Enum\\{instance}")
             owner = (text(device.get("driver")) or "").lower()
             if owner.startswith(CLASS):
@@ -74,6 +73,7 @@ def _devices(registry: Registry, bus: str) -> Iterator[tuple[str, tuple[str, Map
 
 
 def _is_listed(registry: Registry, adapter: Adapter) -> bool:
+    """Return whether the adapter's service has it now; a removed or disabled one it has not."""
     if not adapter.service:
         return False
     listed = registry.values(f"Services\\{adapter.service}\\Enum")

@@ -1,4 +1,4 @@
-"""Reports the display adapters of Windows: the net below the vendors' own libraries."""
+"""Reports the display adapters of Windows, for machines where no vendor's library answers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from probe_core.api import NotApplicable, Request
+    from probe_core.api import NotApplicable, Request, Sighting
     from probe_windows.adapters import Adapter
+    from probe_windows.memory import Address
 
-# PCI vendor ids of those whose GPUs compute; 1414 is Microsoft's adapter in virtual machines.
 _VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1414": "microsoft"}
 # Adapters that cannot compute: board management controllers and what virtual machines show.
 _DISPLAYS = frozenset("1a03 102b 1013 1234 1b36 1af4 15ad 1414 80ee 126f 1ab8 5853".split())
 
 
 @hookimpl
-def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
+def probe_devices(request: Request) -> NotApplicable | list[Sighting | dict[str, Any]]:
     """Answer with the display adapters that are there now."""
     if not request.machine.live:
         return not_applicable("a recorded machine has no registry")
@@ -33,56 +33,66 @@ def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
     if not present:
         return not_applicable("the registry lists no display adapter that is there now")
     sightings = [_sighting(adapter, request.machine.arch) for adapter in present]
-    return sightings + [
-        _no_driver(sighting["ids"][0])
+    findings = [
+        _no_driver(sighting["ids"][0], adapter.service)
         for sighting, adapter in zip(sightings, present, strict=True)
         if adapter.basic and sighting["kind"] == "gpu"
     ]
+    return [*sightings, *findings]
 
 
-def _no_driver(device: str) -> dict[str, Any]:
+def _no_driver(device: str, service: str | None) -> dict[str, Any]:
     return finding(
         "driver-not-loaded",
         device=device,
-        step="driver",
         what=f"{device} runs with the Microsoft Basic Display Adapter",
         why="no driver of its vendor is installed, or Windows turned it off after an error",
         fix="install the vendor's driver; Device Manager shows why one does not start",
+        step="driver",
+        evidence=f"Service={service}",
     )
 
 
-def _sighting(adapter: Adapter, arch: str) -> dict[str, Any]:
+def _sighting(adapter: Adapter, arch: str) -> Sighting:
     ids = identity.pci(adapter.instance, adapter.device)
-    place = identity.address(adapter.device) if ids else None
-    vendor = ids.get("id", "")[:4]
-    adreno = adapter.instance.startswith(ADRENO)
-    sighting: dict[str, Any] = {
-        "ids": [_id(adapter, place)],
-        "kind": "gpu" if adreno or (vendor and vendor not in _DISPLAYS) else "display",
+    address = identity.address(adapter.device) if ids else None
+    vendor = _vendor(adapter, ids.get("id", ""))
+    computes = vendor == "qualcomm" or (ids and ids["id"][:4] not in _DISPLAYS)
+    sighting: Sighting = {
+        "ids": [_id(adapter, address)],
+        "kind": "gpu" if computes else "display",
         "pci": ids,
         "node_index": {"display_class": adapter.number},
+        "driver": _driver(adapter),
         "unknown": {
             "units": "the registry has no count of them",
             "clocks.max_mhz": "the registry has no clock",
         },
     }
-    if adreno or vendor in _VENDORS:
-        sighting["vendor"] = "qualcomm" if adreno else _VENDORS[vendor]
-    name = text(adapter.driver.get("driverdesc"))
-    if name and not adapter.basic:
-        sighting["name"] = name
-    elif adapter.basic:
-        sighting["unknown"]["name"] = "the basic driver names itself, not the GPU"
-    sighting["driver"] = _driver(adapter)
-    if sighting["kind"] == "gpu":
-        memory.describe(sighting, adapter, place, arch)
+    if vendor:
+        sighting["vendor"] = vendor
+    _add_name(sighting, adapter)
+    if computes:
+        memory.add_memory(sighting, adapter, address, arch)
     return sighting
 
 
-def _id(adapter: Adapter, place: tuple[int, int, int] | None) -> str:
+def _vendor(adapter: Adapter, pci_id: str) -> str | None:
+    return "qualcomm" if adapter.instance.startswith(ADRENO) else _VENDORS.get(pci_id[:4])
+
+
+def _add_name(sighting: Sighting, adapter: Adapter) -> None:
+    name = text(adapter.driver.get("driverdesc"))
+    if adapter.basic:
+        sighting["unknown"]["name"] = "the basic driver names itself, not the GPU"
+    elif name:
+        sighting["name"] = name
+
+
+def _id(adapter: Adapter, address: Address | None) -> str:
     """Return the PCI address, or else the instance path, which Windows keeps over restarts."""
-    if place:
-        bus, slot, function = place
+    if address:
+        bus, slot, function = address
         return f"pci:0000:{bus:02x}:{slot:02x}.{function}"
     path = adapter.instance.encode("ascii", "backslashreplace").decode().replace(" ", "_")
     return f"windows:{path}"
@@ -96,8 +106,8 @@ def _driver(adapter: Adapter) -> dict[str, str]:
     driver = {"name": adapter.service or ""}
     version = text(adapter.driver.get("driverversion"))
     digits = (version or "").replace(".", "")
-    ours = driver["name"].lower() == "nvlddmkm"
-    if version and ours and len(digits) > 5 and digits.isdecimal():
+    is_nvidias = driver["name"].lower() == "nvlddmkm"
+    if version and is_nvidias and len(digits) > 5 and digits.isdecimal():
         driver |= {"version": f"{digits[-5:-2]}.{digits[-2:]}", "windows_version": version}
     elif version:
         driver["version"] = version

@@ -1,17 +1,21 @@
 """The only place that touches the registry: names of subkeys and values below SYSTEM.
 
-`winreg` is imported when the first key is asked for, because other systems do not have it.
+`winreg` is imported when the first key is read, because other systems do not have it.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
+
+    Values = Mapping[str, object]
+    """The values of one key by name, names in lower case; types as `winreg` gives them."""
 
 ROOT = r"SYSTEM\CurrentControlSet"
 LIMIT = 4096
-"""Subkeys or values read of one key at most: a bound alone, drivers write some hundred values."""
+"""Subkeys or values read of one key at most: far more than a key of a real machine has."""
 
 
 class Registry:
@@ -29,23 +33,23 @@ class Registry:
         """Return the names of the subkeys of `path`; nothing when it cannot be read."""
         return [str(name) for name in self._all(path, "EnumKey")]
 
-    def values(self, path: str) -> dict[str, Any]:
-        """Return the values of `path` by name, names in lower case; empty when unreadable.
+    def values(self, path: str) -> Values:
+        """Return the values of `path`; empty when unreadable.
 
         The registry does not tell "DriverDesc" from "driverdesc".
         """
-        triples = self._all(path, "EnumValue")
-        return {str(name).lower(): value for name, value, _kind in triples}
+        rows = self._all(path, "EnumValue")
+        return {str(name).lower(): value for name, value, _kind in rows}
 
     def _all(self, path: str, function: str) -> list[Any]:
-        entries: list[Any] = []
+        items: list[Any] = []
         try:
             with self._winreg.OpenKey(self._winreg.HKEY_LOCAL_MACHINE, f"{ROOT}\\{path}") as key:
-                while len(entries) < LIMIT:
-                    entries.append(getattr(self._winreg, function)(key, len(entries)))
+                while len(items) < LIMIT:
+                    items.append(getattr(self._winreg, function)(key, len(items)))
         except OSError:  # no such key, no right to read it, or the end of the list
             pass
-        return entries
+        return items
 
 
 def text(value: object) -> str | None:

@@ -25,7 +25,7 @@ class _Key:
     def __enter__(self) -> _Key:
         return self
 
-    def __exit__(self, *rest: object) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
 
@@ -35,22 +35,22 @@ def _value(text: str) -> tuple[Any, int]:
     kind, _, digits = text.partition(":")
     if kind == "dword":
         return int(digits, 16), 4
-    raw = bytes(int(one, 16) for one in digits.split(",") if one)
+    raw = bytes(int(byte, 16) for byte in digits.split(",") if byte)
     if kind == "hex(7)":
         return raw.decode("utf-16-le").rstrip("\0").split("\0"), 7
     return (int.from_bytes(raw, "little") if kind == "hex(b)" else raw), _KINDS[kind]
 
 
 def _load(path: Path) -> _Key:
-    root = here = _Key("", "")
+    root = key = _Key("", "")
     for line in path.read_text("utf-8").replace("\\\n  ", "").splitlines():
         if line.startswith("["):
-            here = root
+            key = root
             for name in line[1:-1].split("\\"):
-                here = here.below.setdefault(name.lower(), _Key(f"{here.path}\\{name}", name))
+                key = key.below.setdefault(name.lower(), _Key(f"{key.path}\\{name}", name))
         elif line.startswith('"'):
             name, _, text = line[1:].partition('"=')
-            here.values.append((name, *_value(text)))
+            key.values.append((name, *_value(text)))
     return root
 
 
@@ -58,15 +58,15 @@ _ROOT = _load(Path(os.environ["STANDIN_REG"]))
 
 
 def OpenKey(hive: int, path: str) -> _Key:
-    here = _ROOT.below[_NAMES[hive].lower()]
+    key = _ROOT.below[_NAMES[hive].lower()]
     for name in path.split("\\"):
-        if name.lower() not in here.below:
+        if name.lower() not in key.below:
             raise FileNotFoundError(2, "The system cannot find the file specified")
-        here = here.below[name.lower()]
+        key = key.below[name.lower()]
     denied = os.environ.get("STANDIN_DENIED")
-    if denied and here.path.lower().endswith(denied.lower()):
+    if denied and key.path.lower().endswith(denied.lower()):
         raise PermissionError(13, "Access is denied")
-    return here
+    return key
 
 
 def EnumKey(key: _Key, index: int) -> str:

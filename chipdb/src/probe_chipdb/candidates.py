@@ -1,0 +1,174 @@
+"""Finds the chips that a device may be, by one kind of key after the other, strongest first.
+
+A PCI id names a product, an id register the design of a GPU, a device tree the SoC. Architecture
+with unit count describes a die, which several products share. A name is what a driver makes of it.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.arch import Arch
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.database import Database
+    from probe_chipdb.query import Query
+
+
+class Candidates:
+    """The chips under one key. by: the kind of key. shared: whether several chips have it.
+
+    conflicts: sentences about keys or live facts that disagree with these chips.
+    """
+
+    __slots__ = ("by", "chips", "conflicts", "shared")
+
+    def __init__(self, by: str, chips: "list[Chip]") -> None:
+        self.by = by
+        self.chips = chips
+        self.shared = len(chips) > 1
+        self.conflicts: list[str] = []
+
+
+def by_hardware_id(db: "Database", query: "Query") -> Candidates | None:
+    """The chips under the strongest hardware id that any chip has."""
+    return _by_pci(db, query) or _by_gpu_id(db, query) or _by_device_tree(db, query)
+
+
+def _by_pci(db: "Database", query: "Query") -> Candidates | None:
+    """One PCI id may be several products, which subsystem or revision distinguishes."""
+    if not query.pci:
+        return None
+    plain = f"p:{query.pci}"
+    keys = [("pci", plain)]
+    if query.revision:
+        keys.insert(0, ("pci-revision", f"{plain}@{query.revision}"))
+    if query.subsystem:
+        keys.insert(0, ("pci-subsystem", f"{plain}/{query.subsystem}"))
+    if query.subsystem and query.revision:
+        keys.insert(0, ("pci-subsystem", f"{plain}/{query.subsystem}@{query.revision}"))
+    for by, key in keys:
+        if chips := _chips(db, key):
+            return Candidates(by, chips)
+    return None
+
+
+def _by_gpu_id(db: "Database", query: "Query") -> Candidates | None:
+    for key in register_keys(db, query.gpu_id, "gm") if query.gpu_id else ():
+        if chips := _chips(db, f"g:{key}"):
+            return _closer_by_device_tree(db, query, chips) or Candidates("gpu-id", chips)
+    return None
+
+
+def _closer_by_device_tree(
+    db: "Database", query: "Query", designs: "list[Chip]"
+) -> Candidates | None:
+    if not query.dt:
+        return None
+    from probe_chipdb.refine import refinements
+
+    chips = refinements(db, designs, query.dt)
+    return Candidates("dt", chips) if chips else None
+
+
+def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
+    if not query.dt:
+        return None
+    from probe_chipdb.spelling import normalise
+
+    for compatible in query.dt:
+        if chips := _chips(db, f"d:{normalise(compatible, 'dt')}"):
+            return Candidates("dt", chips)
+    return None
+
+
+def register_keys(db: "Database", register: str, masks: str) -> list[str]:
+    """`arm:0xa867` as every key under which it may be filed, the exact one first.
+
+    masks: the index key of the masks in use, "gm" for chips and "agm" for architectures.
+    Empty when the register is no hexadecimal number.
+    """
+    vendor, _, text = register.partition(":")
+    try:
+        value = int(text, 16)
+    except ValueError:
+        return []
+    # A whole 32-bit Mali GPU_ID holds the product in its upper half.
+    products = [value, value >> 16] if vendor == "arm" and value > 0xFFFF else [value]
+    keys = [f"{vendor}:{product:#x}" for product in products]
+    for mask in (int(digits, 16) for digits in db.ids(f"{masks}:{vendor}")):
+        keys += [f"{vendor}:{product & mask:#x}/{mask:#x}" for product in products]
+    return keys
+
+
+def by_units(db: "Database", query: "Query", named: "list[Chip]") -> Candidates | None:
+    """The chips of the driver's architecture and unit count.
+
+    None where a product's name or PCI id speaks against it: a new product on a known die must not
+    become the old product.
+    """
+    if not query.units or _names_another_product(query, named):
+        return None
+    ids = [id_ for arch in _archs(db, query) for id_ in db.ids(f"u:{arch}/{query.units}")]
+    chips = _allowed(db, query, ids)
+    if query.pci:
+        # Chips that list their PCI ids do not list this one, or it had been found by it.
+        chips = [chip for chip in chips if not chip.pci]
+    return Candidates("arch-units", chips) if chips else None
+
+
+def _names_another_product(query: "Query", named: "list[Chip]") -> bool:
+    if not query.name_key:
+        return False
+    if query.generic_name:
+        # NVIDIA's driver prints "NVIDIA Graphics Device" for a product that it does not know.
+        return bool(query.compute_capability)
+    return not named
+
+
+def _archs(db: "Database", query: "Query") -> tuple[str, ...]:
+    if query.arch:
+        return (query.arch,)
+    if query.gfx:
+        return db.ids(f"x:{query.gfx}")
+    return db.ids(f"c:{query.compute_capability}") if query.compute_capability else ()
+
+
+def by_name(db: "Database", query: "Query") -> "list[Chip]":
+    """The chips of the name; a name that holds its die is the closer key."""
+    for key in (query.die_key, query.name_key):
+        if key and (ids := db.ids(f"n:{key}")):
+            return _allowed(db, query, ids)
+    return []
+
+
+def _chips(db: "Database", key: str) -> "list[Chip]":
+    return [chip for id_ in db.ids(key) if (chip := db.chip(id_))]
+
+
+def _allowed(db: "Database", query: "Query", ids: "list[str] | tuple[str, ...]") -> "list[Chip]":
+    """The chips of these ids, without those that the vendor or the architecture rules out."""
+    return [
+        chip
+        for id_ in ids
+        if (chip := db.chip(id_))
+        and query.vendor in ("", chip.vendor)
+        and not other_arch(db, chip, query)
+    ]
+
+
+def other_arch(db: "Database", chip: "Chip", query: "Query") -> str | None:
+    """What the driver reports that the chip's architecture cannot be, or None."""
+    arch = db.arch(chip.arch) if chip.arch else None
+    if arch is None:
+        return None
+    if _rules_out(arch, "compute_capability", query.compute_capability):
+        return f"compute capability {query.compute_capability}"
+    if _rules_out(arch, "gfx", query.gfx):
+        return f"gfx {query.gfx}"
+    # A joint id ("one+two") stands for several architectures, and rules nothing out.
+    if query.arch and query.arch not in (arch.id, arch.family) and "+" not in query.arch:
+        return f"architecture {query.arch}"
+    return None
+
+
+def _rules_out(arch: "Arch", column: str, value: str | None) -> bool:
+    listed = arch.column(column)
+    return bool(value and listed) and value not in listed.split("|")

@@ -1,0 +1,245 @@
+"""Packs good entries into the lines and index keys of a table: the same for every origin."""
+
+from probe_chipdb.brand import brand_key
+from probe_chipdb.entry.validate import Data
+from probe_chipdb.row import (
+    ARCH,
+    BRAND,
+    CHIP,
+    CLOCK,
+    CPUID,
+    MEMORY,
+    MIDR,
+    OVERRIDE,
+    PUBLISHED,
+    SOURCE,
+    escape,
+    scalar,
+)
+from probe_chipdb.spelling import normalise, with_die
+from probe_chipdb.table import Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from probe_chipdb.entry.types import ArchEntry, ChipEntry, MatchEntry
+
+_INNER = {
+    "published": PUBLISHED,
+    "override": OVERRIDE,
+    "cpuid": CPUID,
+    "midr": MIDR,
+    "brand": BRAND,
+}
+"""Columns that are lists of tables, and the columns of those."""
+
+
+def to_table(data: Data, origin: str, version: str) -> Table:
+    """The entries as a table that can be searched at once."""
+    return Table(origin, version, {name: text.encode() for name, text in texts(data).items()})
+
+
+def texts(data: Data) -> dict[str, str]:
+    """The four files of a table."""
+    return {
+        "chips.txt": _lines(_chip_row(chip) for chip in data.chips.values()),
+        "archs.txt": _lines(_arch_row(name, arch) for name, arch in data.archs.items()),
+        "sources.txt": _lines(
+            [key, *(scalar(source.get(column)) for column in SOURCE[1:])]
+            for key, source in data.sources.items()
+        ),
+        "index.txt": _lines([key, " ".join(ids)] for key, ids in _index(data).items()),
+    }
+
+
+def _lines(rows: "Iterable[list[str]]") -> str:
+    lines = ("\t".join(row) for row in rows)
+    # Sorted by the key alone, as bytes: "a\t" against "a-b\t" must not depend on the tab.
+    ordered = sorted(lines, key=lambda line: line.partition("\t")[0].encode())
+    return "".join(line + "\n" for line in ordered)
+
+
+def _chip_row(chip: "ChipEntry") -> list[str]:
+    explain = chip.get("explain", {})
+    packed = {
+        "clock": _parts(chip.get("clock"), CLOCK),
+        "memory": _parts(chip.get("memory"), MEMORY),
+        "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
+    }
+    return _row(CHIP, packed, chip)
+
+
+def _arch_row(name: str, arch: "ArchEntry") -> list[str]:
+    match = arch.get("match", {})
+    steps = (
+        f"{','.join(step['flags'])};{_rates(step['rates'], ',')}" for step in arch.get("isa", ())
+    )
+    packed = {
+        "id": name,
+        "rates": _rates(arch.get("rates", {}), "|"),
+        "sparse": _sparse(arch),
+        "isa": "|".join(steps),
+        # As written: these are index keys, too.
+        "pci": "|".join(match.get("pci", ())),
+        "dt": "|".join(match.get("dt", ())),
+        "gpu_id": "|".join(match.get("gpu_id", ())),
+    }
+    return _row(ARCH, packed, {**match, **arch})
+
+
+def _row(
+    columns: tuple[str, ...], packed: "Mapping[str, str]", fields: "Mapping[str, object]"
+) -> list[str]:
+    """The columns of one line: as packed already, else from the entry's field of that name."""
+    return [
+        packed[column] if column in packed else _column(column, fields.get(column))
+        for column in columns
+    ]
+
+
+def _sparse(arch: "ArchEntry") -> str:
+    sparse = arch.get("sparse")
+    return f"{scalar(sparse['factor'])};{','.join(sparse['keys'])}" if sparse else ""
+
+
+def _column(column: str, value: object) -> str:
+    if not isinstance(value, list):
+        return scalar(value)
+    if column in _INNER:
+        return "|".join(_parts({"sparsity": "dense", **item}, _INNER[column]) for item in value)
+    return "|".join(escape(item) for item in value)
+
+
+def _parts(table: "Mapping[str, object] | None", names: tuple[str, ...]) -> str:
+    if not table:
+        return ""
+    return ";".join(_part(table.get(name)) for name in names)
+
+
+def _part(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(escape(str(item)) for item in value)
+    return scalar(value)
+
+
+def _rates(rates: "Mapping[str, float]", separator: str) -> str:
+    return separator.join(f"{key}={scalar(float(ops))}" for key, ops in rates.items())
+
+
+class _Index:
+    """Keys to ids, each id once and in the order of the ids."""
+
+    __slots__ = ("ids",)
+
+    def __init__(self) -> None:
+        self.ids: dict[str, list[str]] = {}
+
+    def add(self, key: str, id_: str) -> None:
+        ids = self.ids.setdefault(key, [])
+        if id_ not in ids:
+            ids.append(id_)
+
+    def add_masks(self, letters: str, registers: "Iterable[str]") -> None:
+        """File the masks in use, by vendor: a reader has to try each."""
+        for register in registers:
+            vendor, _, value = register.partition(":")
+            mask = value.partition("/")[2]
+            if mask:
+                self.add(f"{letters}:{vendor}", f"{int(mask, 16):#x}")
+
+
+def _index(data: Data) -> dict[str, list[str]]:
+    index = _Index()
+    chips = sorted(data.chips.items())
+    for id_, chip in chips:
+        for key in chip_keys(chip):
+            index.add(key, id_)
+    # "Rembrandt [Radeon 680M]" stands on every chip of that PCI id; plain "Radeon 680M" is one.
+    exact = frozenset(index.ids)
+    for id_, chip in chips:
+        for key in loose_keys(chip):
+            if key not in exact:
+                index.add(key, id_)
+        index.add_masks("gm", chip.get("gpu_id", ()))
+    for id_, arch in sorted(data.archs.items()):
+        match = arch.get("match", {})
+        for key in _arch_keys(match):
+            index.add(key, id_)
+        index.add_masks("agm", match.get("gpu_id", ()))
+    return index.ids
+
+
+def chip_keys(chip: "ChipEntry") -> "Iterator[str]":
+    """Every key under which a chip can be found: a letter for its kind, and the value."""
+    yield f"v:{chip['vendor']}"
+    for pci in chip.get("pci", ()):
+        yield f"p:{pci}"
+    for compatible in chip.get("dt", ()):
+        yield f"d:{normalise(compatible, 'dt')}"
+    for register in chip.get("gpu_id", ()):
+        yield f"g:{_register(register)}"
+    if chip.get("arch") and chip.get("units"):
+        yield f"u:{chip['arch']}/{chip['units']}"
+    for name in (chip["name"], *chip.get("aliases", ())):
+        if key := with_die(name) or normalise(name):
+            yield f"n:{key}"
+
+
+def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
+    """Shorter spellings, filed where no whole name claims them.
+
+    What the brackets of pci.ids names hold, and names without their brand ("RTX 4090", "MI300X").
+    """
+    for name in (chip["name"], *chip.get("aliases", ())):
+        key = normalise(name)
+        if key and with_die(name):
+            yield f"n:{key}"
+        for brand, series in _BRANDS:
+            if key.startswith(f"{brand} {series}"):
+                yield f"n:{key[len(brand) + 1 :]}"
+
+
+# Brands that people leave out, and the series whose numbers no other vendor uses.
+_BRANDS = (
+    ("geforce", "rtx "),
+    ("geforce", "gtx "),
+    ("geforce", "gt "),
+    ("radeon", "rx "),
+    ("instinct", "mi"),
+)
+
+
+def _arch_keys(match: "MatchEntry") -> "Iterator[str]":
+    values = {
+        "c": match.get("compute_capability", ()),
+        "x": match.get("gfx", ()),
+        "m": match.get("metal_family", ()),
+        "ap": match.get("pci", ()),
+        "ad": match.get("dt", ()),
+        "al": match.get("platform", ()),
+        "ag": [_register(register) for register in match.get("gpu_id", ())],
+    }
+    yield from (f"{letters}:{value}" for letters, listed in values.items() for value in listed)
+    yield from _cpu_keys(match)
+    if "generic" in match:
+        yield f"y:{match['generic']}"
+
+
+def _cpu_keys(match: "MatchEntry") -> "Iterator[str]":
+    for core in match.get("cpuid", ()):
+        yield f"i:{core['vendor']}/{core['family']}"
+    for arm in match.get("midr", ()):
+        yield f"r:{int(arm['implementer'], 16):#x}/{int(arm['part'], 16):#x}"
+        yield f"cn:{brand_key(arm['name'].partition(' (')[0])}"
+    if "brand" in match:
+        yield "b:"
+
+
+def _register(register: str) -> str:
+    """`arm:0xa867`, or `arm:0xa007/0xf00f` with the value masked."""
+    vendor, _, value = register.partition(":")
+    plain, _, mask = value.partition("/")
+    if not mask:
+        return f"{vendor}:{int(plain, 16):#x}"
+    return f"{vendor}:{int(plain, 16) & int(mask, 16):#x}/{int(mask, 16):#x}"

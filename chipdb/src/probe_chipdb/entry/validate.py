@@ -1,0 +1,161 @@
+"""Validates entries field by field: a bad optional value goes, a bad identity takes the entry."""
+
+from typing import cast
+
+from probe_chipdb.entry import fields
+from probe_chipdb.entry.problem import Problem
+from probe_chipdb.entry.spec import ListOf, Spec, Table, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.entry.types import ArchEntry, ChipEntry, FamilyEntry, SourceEntry
+
+Raw = dict[str, object]
+"""A table as TOML gives it."""
+
+_TABLES = ("family", "chip", "arch", "source")
+_INHERITED = ("kind", "vendor", "source")  # from a file's [family]
+
+
+class Data:
+    """Good entries by id or key, and the problems of the bad ones.
+
+    where: "chip:id", "arch:id" or "source:key" to the file that has it.
+    """
+
+    __slots__ = ("archs", "chips", "problems", "sources", "where")
+
+    def __init__(self) -> None:
+        self.chips: dict[str, ChipEntry] = {}
+        self.archs: dict[str, ArchEntry] = {}
+        self.sources: dict[str, SourceEntry] = {}
+        self.problems: list[Problem] = []
+        self.where: dict[str, str] = {}
+
+    def add_chips(self, file: str, tables: Raw) -> None:
+        """A chips file: [family], [[chip]], and optional [arch.*] and [source.*] of its own."""
+        for key in tables:
+            if key not in _TABLES:
+                self._report(file, "", key, "is no known table", did_you_mean(key, _TABLES))
+        defaults = self._family(file, tables)
+        for kind in ("arch", "source"):
+            inner = tables.get(kind, {})
+            if isinstance(inner, dict):
+                self.add_named(kind, file, inner)
+            else:
+                self._report(file, "", kind, "is no table", f"write [{kind}.name]")
+        chips = tables.get("chip", [])
+        if not isinstance(chips, list):
+            self._report(file, "", "chip", "is no list", "write [[chip]]")
+            return
+        for at, entry in enumerate(chips):
+            self._add_chip(file, at, entry, defaults)
+
+    def add_named(self, kind: str, file: str, tables: Raw) -> None:
+        """A file of architectures ("arch") or sources ("source"): one table each."""
+        spec = fields.arch if kind == "arch" else fields.source
+        for name, entry in tables.items():
+            label, key = f"[{name}]", f"{kind}:{name}"
+            if not isinstance(entry, dict) or any(fields.source_key.faults(name, "")):
+                self._report(file, label, "", "is no entry", "write [a-lower-case-key]")
+                continue
+            if self._is_taken(file, label, key):
+                continue
+            good = self._validated(file, label, entry, spec)
+            if good is not None:
+                self._add_entry(kind, name, good)
+                self.where[key] = file
+
+    def _add_entry(self, kind: str, name: str, good: Raw) -> None:
+        # The specification has checked each key and type of the TypedDict.
+        if kind == "arch":
+            self.archs[name] = cast("ArchEntry", good)
+        else:
+            self.sources[name] = cast("SourceEntry", good)
+
+    def _family(self, file: str, tables: Raw) -> "FamilyEntry":
+        entry = tables.get("family")
+        if entry is None:
+            if tables.get("chip"):
+                self._report(file, "[family]", "", "is missing", "add title and vendor")
+            return {}
+        if not isinstance(entry, dict):
+            self._report(file, "[family]", "", "is no table", "write [family]")
+            return {}
+        good, _ = self._good_fields(file, "[family]", entry, fields.family)
+        return cast("FamilyEntry", good)
+
+    def _add_chip(self, file: str, at: int, entry: object, defaults: "FamilyEntry") -> None:
+        name = entry.get("id") if isinstance(entry, dict) else None
+        label = f"chip {name!r}" if isinstance(name, str) else f"chip number {at + 1}"
+        if not isinstance(entry, dict):
+            self._report(file, label, "", "is no table", "write [[chip]]")
+            return
+        good = self._validated(file, label, entry, fields.chip)
+        if good is None or self._is_taken(file, label, f"chip:{good['id']}"):
+            return
+        chip = _with_defaults(good, defaults)
+        prefix = chip["id"].partition("/")[0]
+        if chip["vendor"] != prefix:
+            fault = f"begins with {prefix!r}, but the vendor is {chip['vendor']!r}"
+            self._report(file, label, "id", fault, "make them the same")
+            return
+        self.chips[chip["id"]] = chip
+        self.where[f"chip:{chip['id']}"] = file
+
+    def _is_taken(self, file: str, label: str, key: str) -> bool:
+        if key not in self.where:
+            return False
+        fault = f"the id is used already in {self.where[key]}"
+        self._report(file, label, "id", fault, "give it another id, or merge the two")
+        return True
+
+    def _validated(self, file: str, label: str, entry: Raw, spec: Table) -> Raw | None:
+        """The entry without its bad fields; None when a required one was among them."""
+        good, complete = self._good_fields(file, label, entry, spec)
+        return good if complete else None
+
+    def _good_fields(self, file: str, label: str, entry: Raw, spec: Table) -> tuple[Raw, bool]:
+        """The entry without its bad fields, and whether it has all that are required."""
+        bad = set()
+        for field, fault, fix in spec.faults(entry, ""):
+            self._report(file, label, field, fault, fix)
+            bad.add(_top(field))
+        good = {key: value for key, value in entry.items() if key not in bad}
+        for key in bad:
+            value = _good_part(entry.get(key), spec.keys.get(key))
+            if value:
+                good[key] = value
+        return good, all(key in good for key in spec.need)
+
+    def _report(self, file: str, label: str, field: str, fault: str, fix: str) -> None:
+        self.problems.append(Problem(file, label, field, fault, fix))
+
+
+def _with_defaults(good: Raw, defaults: "FamilyEntry") -> "ChipEntry":
+    """The chip with the values of its file's [family], where it has none of its own."""
+    inherited = {key: value for key, value in defaults.items() if key in _INHERITED}
+    vendor = str(good["id"]).partition("/")[0]
+    family = defaults.get("title", "")
+    return cast(
+        "ChipEntry", {"kind": "gpu", "vendor": vendor, **inherited, "family": family, **good}
+    )
+
+
+def _top(field: str) -> str:
+    """`clock` of `clock.boost`, `pci` of `pci[2]`, `explain` of `explain."fp32"`."""
+    return field.partition(".")[0].partition("[")[0].partition('"')[0]
+
+
+def _good_part(value: object, spec: Spec | None) -> object:
+    """What is still good of a table or list that holds something bad; None of anything else."""
+    if isinstance(value, list) and isinstance(spec, ListOf):
+        return [item for item in value if _is_good(item, spec.each)]
+    if not (isinstance(value, dict) and isinstance(spec, Table)):
+        return None
+    good = {key: item for key, item in value.items() if _is_good(item, spec.keys.get(key))}
+    return good if all(key in good for key in spec.need) else None
+
+
+def _is_good(value: object, spec: Spec | None) -> bool:
+    return spec is not None and not any(spec.faults(value, ""))

@@ -1,0 +1,89 @@
+"""Names what is no whole chip: slices, virtual GPUs, software renderers, plain displays.
+
+These must never be matched to the product whose name or id they borrow. Seen in other tools: a
+server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
+"""
+
+_SOFTWARE = (
+    "llvmpipe", "lavapipe", "softpipe", "swiftshader", "swrast", "software rasterizer",
+    "microsoft basic render", "gdi generic", "pocl", "virgl", "software adapter",
+    "apple software renderer", "paravirtual",
+)  # fmt: skip
+_DISPLAYS = (
+    "aspeed", "matrox", "mga g200", "qxl", "virtio", "bochs", "vmware", "svga3d", "svga ii",
+    "hyper-v", "cirrus", "simpledrm", "simple framebuffer", "vgem", "vkms", "virtualbox",
+    "microsoft basic display", "parallels", "remote display", "displaylink", "citrix",
+    "microsoft remote", "usb mobile monitor", "meta virtual monitor", "rage xl", "efifb",
+)  # fmt: skip
+# PCI functions of the same card or board: they bear its name without being it.
+_FUNCTIONS = (
+    "hdmi audio", "audio controller", "audio device", "usb controller", "usb 3.", "ucsi",
+    "nvswitch", "pci bridge", "host bridge", "isa bridge", "serial bus controller",
+)  # fmt: skip
+DISPLAY_VENDORS = {
+    "1a03": "ASPEED (a server's BMC display)",
+    "102b": "Matrox",
+    "1234": "Bochs/QEMU",
+    "1013": "Cirrus Logic",
+    "1af4": "virtio",
+    "1b36": "QEMU (QXL)",
+    "15ad": "VMware",
+    "80ee": "VirtualBox",
+    "1414": "Microsoft Hyper-V",
+    "1ab8": "Parallels",
+    "5853": "Xen",
+}
+
+
+def exclusion(name: str | None, pci: str | None) -> str | None:
+    """Why this can be no chip of the table, in a clause, or None.
+
+    >>> exclusion("GRID V100D-8Q", None)
+    'it is a virtual GPU (profile 8Q): a share of a card, not the card'
+    """
+    if pci and (display := DISPLAY_VENDORS.get(pci[:4])):
+        return f"PCI vendor {pci[:4]} is {display}: a display, not an accelerator"
+    if not name:
+        return None
+    # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
+    return _excluded_word(name.lower(), () if pci else _DISPLAYS) or _share_of_card(name.lower())
+
+
+def _excluded_word(name: str, displays: tuple[str, ...]) -> str | None:
+    for renderer in _SOFTWARE:
+        if renderer in name:
+            return f"{renderer!r} is a renderer in software or a remote one, not a chip"
+    for display in displays:
+        if display in name:
+            return f"{display!r} is a plain or virtual display, not an accelerator"
+    for function in _FUNCTIONS:
+        if function in name:
+            return f"{function!r} is another function of a card or board, not the chip"
+    return None
+
+
+def _share_of_card(name: str) -> str | None:
+    if " mig " in f" {name} ":
+        return "it is a MIG slice: a share of a card, not the card"
+    profile = _vgpu_profile(name)
+    if profile:
+        return f"it is a virtual GPU (profile {profile}): a share of a card, not the card"
+    return None
+
+
+def _vgpu_profile(name: str) -> str | None:
+    """`8Q` of "GRID V100D-8Q": digits and one of Q, C, B, A after the last hyphen (or `2B4`)."""
+    model, hyphen, profile = name.rpartition("-")
+    digits = len(profile) - len(profile.lstrip("0123456789"))
+    letter, version = profile[digits : digits + 1], profile[digits + 1 :]
+    well_formed = hyphen and digits and letter in ("q", "c", "b", "a")
+    if not well_formed or not (version.isdecimal() or not version):
+        return None
+    return profile.upper() if _is_nvidia(model) else None
+
+
+def _is_nvidia(name: str) -> bool:
+    """Habana's HL-225B ends like a profile: only an NVIDIA name or model may ("A40", "A100-7")."""
+    brands = ("grid", "nvidia", "tesla", "quadro", "rtx")
+    model = name.rpartition(" ")[2]
+    return any(brand in name for brand in brands) or model[1:2].isdecimal()

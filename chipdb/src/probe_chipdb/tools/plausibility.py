@@ -1,0 +1,84 @@
+"""Checks values that are possible one by one but not together: the traces of a slip."""
+
+from probe_chipdb.entry.problem import Problem
+from probe_chipdb.tools.references import indistinct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.database import Database
+    from probe_chipdb.entry.types import ChipEntry, ClockEntry, MemoryEntry
+    from probe_chipdb.entry.validate import Data
+
+    Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
+
+# fp32 TFLOPS per watt of board power. The data's chips lie between 0.0043 (GeForce GTX 465) and
+# 0.47 (Biren BR100); widened, because a new chip is not wrong for being the best.
+_FP32_PER_WATT = (0.001, 0.8)
+# Data rate per pin in Gb/s: the slowest and fastest that was ever sold, a little widened.
+_PIN_RATE = {"GDDR": (1.5, 40.0), "HBM": (0.9, 12.0), "LPDDR": (0.3, 11.0), "DDR": (0.3, 9.0)}
+
+
+def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
+    """Clocks out of order, bandwidth that the bus cannot carry, chips that look the same."""
+    for id_, chip in data.chips.items():
+        for fault in _faults(chip, db.chip(id_)):
+            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
+    for first, *twins in indistinct(data.chips.values()):
+        fault = (
+            "id",
+            f"nothing distinguishes it from {', '.join(twins)}",
+            "add units, memory or keys, or merge them",
+        )
+        yield Problem(data.where[f"chip:{first}"], f"chip {first!r}", *fault, level="warning")
+
+
+def _faults(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
+    yield from _clocks(entry.get("clock", {}))
+    yield from _memory(entry.get("memory", {}))
+    yield from _overrides(entry)
+    yield from _efficiency(entry, chip)
+
+
+def _clocks(clock: "ClockEntry") -> "Iterator[Fault]":
+    base, boost, low = clock.get("base"), clock.get("boost"), clock.get("boost_low")
+    if base and boost and base > boost:
+        yield "clock", f"base {base:g} is above boost {boost:g}", "swap them"
+    if low and boost and low > boost:
+        yield "clock", f"boost_low {low:g} is above boost {boost:g}", "swap them"
+    if low and not boost:
+        yield "clock", "boost_low without boost", "give the highest boost too"
+
+
+def _memory(memory: "MemoryEntry") -> "Iterator[Fault]":
+    bus, gbs, type_ = memory.get("bus"), memory.get("gbs"), memory.get("type", "")
+    family = next((name for name in _PIN_RATE if name in type_), None)
+    if not (bus and gbs and family):
+        return
+    low, high = _PIN_RATE["LPDDR" if "LPDDR" in type_ else family]
+    rate = gbs * 8 / bus
+    if not low <= rate <= high:
+        fault = f"{gbs:g} GB/s over {bus} bits is {rate:.3g} Gb/s per pin, not possible for {type_}"
+        yield "memory", fault, f"{type_} carries {low:g} to {high:g}: correct gbs or bus"
+
+
+def _efficiency(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
+    """A wrong unit count, clock or power shows in the fp32 TFLOPS per watt of board power."""
+    power = entry.get("power")
+    peak = chip.peak("fp32", path="vector") if chip and power else None
+    if chip is None or peak is None or power is None:
+        return
+    ratio = peak.tflops * chip.boards / power
+    low, high = _FP32_PER_WATT
+    if not low <= ratio <= high:
+        fault = f"{peak.tflops:.4g} fp32 TFLOPS at {power:g} W is {ratio:.3g} per watt"
+        yield "power", fault, f"{low:g} to {high:g} was ever sold: correct units, clock or power"
+
+
+def _overrides(chip: "ChipEntry") -> "Iterator[Fault]":
+    for item in chip.get("override", ()):
+        if ("tflops" in item) == bool(item.get("absent")):
+            fault = f"{item['rate']} needs either tflops or absent = true"
+            yield "override", fault, "give one of them"

@@ -1,0 +1,72 @@
+"""Plans as plain data for scripts; names and nesting are a contract, fields are only added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from probe_cluster.fitting import Fit
+from probe_cluster.model import Model
+from probe_cluster.planning import Comparison
+from probe_cluster.predict import Plan, Stage
+
+__all__ = ["comparison_document", "plan_document"]
+
+SCHEMA = 1
+
+
+def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> dict[str, Any]:
+    """Return the document of `probe partition --json`. Bytes and seconds; null is unknown."""
+    return {
+        "schema": SCHEMA,
+        "model": {
+            "name": model.name,
+            "params": model.params,
+            "layers": model.layers,
+            "bits": model.bits,
+            "context": model.context,
+            "weight_bytes": model.weight_bytes,
+            "kv_bytes": model.kv_bytes_per_layer * model.layers,
+        },
+        "fit": {
+            "ok": answer.ok,
+            "policy": answer.policy,
+            "required": answer.required,
+            "have": answer.have,
+            "layers": answer.layers,
+            "bits": answer.bits,
+            "params": answer.params,
+            "sentence": answer.sentence,
+        },
+        "best": comparison.best.strategy if comparison.best else None,
+        "plans": [plan_document(plan) for plan in comparison.plans],
+        "refused": [{"strategy": name, "reason": reason} for name, reason in comparison.refused],
+    }
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return one plan as plain data."""
+    return {
+        "strategy": plan.strategy,
+        "fits": plan.fits,
+        "seconds_per_token": plan.seconds_per_token,
+        "tokens_per_second": plan.tokens_per_second,
+        "slowest_stage": plan.slowest_stage,
+        "seconds_per_prompt_token": plan.seconds_per_prompt_token,
+        "hop_seconds": plan.hop_seconds,
+        "stages": [_stage(stage) for stage in plan.stages],
+        "notes": list(plan.notes),
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    return {
+        "node": stage.node,
+        "start_layer": stage.start_layer,
+        "end_layer": stage.end_layer,
+        "layers": stage.layers,
+        "memory": stage.memory,
+        "room": stage.room,
+        "seconds": stage.seconds,
+        "link": stage.link,
+        "hop_seconds": stage.hop_seconds,
+    }

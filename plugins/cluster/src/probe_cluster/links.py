@@ -1,0 +1,146 @@
+"""How fast two nodes talk: by the kind of cable, as a person names it, or in figures.
+
+The bit rates are those of the standards (IEEE 802.3, USB4/Thunderbolt, InfiniBand); what a socket
+adds in latency is an assumption of ours, declared here, and replaced by giving figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from probe_cluster.errors import ClusterError
+
+__all__ = ["KINDS", "Link", "Links", "parse_kind", "parse_link", "parse_speed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection: bytes per second, and seconds until the first of them arrives."""
+
+    kind: str
+    bandwidth: float
+    latency: float
+
+    def seconds(self, size: int) -> float:
+        """Return how long `size` bytes take."""
+        return self.latency + size / self.bandwidth
+
+
+# Seconds until the first byte arrives, software included: assumptions of the right order, no
+# measurements. Over the sockets of a desktop system, of a server's network card, by RDMA, by radio.
+_TCP, _TCP_FAST, _RDMA, _WIFI = 300e-6, 100e-6, 50e-6, 3e-3
+
+KINDS: dict[str, Link] = {
+    name: Link(name, gbits * 1e9 / 8, latency)
+    for name, gbits, latency in (
+        ("same-host", 80.0, 20e-6),
+        ("rdma", 80.0, _RDMA),  # Thunderbolt 5 with RDMA
+        ("infiniband", 100.0, 10e-6),
+        ("thunderbolt5", 80.0, _TCP),
+        ("thunderbolt4", 40.0, _TCP),
+        ("thunderbolt3", 40.0, _TCP),
+        ("100gbe", 100.0, _TCP_FAST),
+        ("40gbe", 40.0, _TCP_FAST),
+        ("25gbe", 25.0, _TCP_FAST),
+        ("10gbe", 10.0, _TCP_FAST),
+        ("5gbe", 5.0, _TCP),
+        ("2.5gbe", 2.5, _TCP),
+        ("1gbe", 1.0, _TCP),
+        ("100mbe", 0.1, 500e-6),
+        ("wifi", 0.4, _WIFI),
+    )
+}
+"""Kind → link. ``thunderbolt`` alone means the slower, ``ethernet`` means 1 Gbit/s."""
+
+_ALIASES = {"thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4"}
+_ALIASES |= {"tb3": "thunderbolt3", "ethernet": "1gbe", "ib": "infiniband", "wi-fi": "wifi"}
+_SIZES = {"gb/s": 1e9, "mb/s": 1e6, "gbit/s": 1e9 / 8, "mbit/s": 1e6 / 8}
+_TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3}
+DEFAULT = "1gbe"
+
+
+class Links:
+    """Who is connected to whom; what nobody named is the default link. Both ways alike."""
+
+    __slots__ = ("_named", "default")
+
+    def __init__(
+        self, named: Mapping[tuple[str, str], Link] | None = None, default: Link | None = None
+    ) -> None:
+        self.default = default or KINDS[DEFAULT]
+        self._named: dict[tuple[str, str], Link] = {}
+        for (first, second), link in (named or {}).items():
+            self.connect(first, second, link)
+
+    def connect(self, first: str, second: str, link: Link) -> None:
+        """Name the link of two nodes; of two links between them the faster for a token stays."""
+        if first == second:
+            raise ClusterError(f"a link leads from {first!r} to itself", node=first)
+        key = (min(first, second), max(first, second))
+        old = self._named.get(key)
+        if old is None or _cost(link) < _cost(old):
+            self._named[key] = link
+
+    def between(self, first: str, second: str) -> Link:
+        """Return the link of two nodes."""
+        return self._named.get((min(first, second), max(first, second)), self.default)
+
+    def named(self) -> Mapping[tuple[str, str], Link]:
+        """Return the links that were named, by the two ids in order."""
+        return dict(self._named)
+
+    def check(self, ids: Iterable[str]) -> None:
+        """Raise `ClusterError` for a link to a node that is not there."""
+        ids = set(ids)
+        for key in self._named:
+            for name in key:
+                if name not in ids:
+                    names = ", ".join(sorted(ids))
+                    raise ClusterError(f"a link names node {name!r}; there are {names}", node=name)
+
+
+def _cost(link: Link) -> float:
+    # About one token's activations: 8,192 values of two bytes, as in a model of 70 billion.
+    return link.seconds(16 << 10)
+
+
+def parse_link(text: str) -> tuple[str, str, Link]:
+    """Return the link of ``A:B=KIND`` or ``A:B=10GB/s,50us``. Raises `ClusterError`."""
+    pair, equals, kind = text.rpartition("=")
+    first, colon, second = pair.partition(":")
+    if not (equals and colon and first and second and kind):
+        raise ClusterError(f"{text!r} is no link, such as desk:studio=thunderbolt5")
+    return first, second, parse_kind(kind)
+
+
+def parse_kind(text: str) -> Link:
+    """Return the link of a kind, or of a bandwidth with a latency. Raises `ClusterError`."""
+    kind = text.strip().lower()
+    kind = _ALIASES.get(kind, kind)
+    if kind in KINDS:
+        return KINDS[kind]
+    speed, _, delay = kind.partition(",")
+    bandwidth = parse_speed(speed)
+    latency = _figure(delay, _TIMES) if delay else _TCP
+    if bandwidth is None or latency is None:
+        raise ClusterError(
+            f"{text!r} is no kind of link: one of {', '.join(KINDS)}, or figures: 10GB/s,50us"
+        )
+    return Link(text.strip(), bandwidth, latency)
+
+
+def parse_speed(text: str) -> float | None:
+    """Return bytes per second of ``10GB/s``, ``400 Mbit/s``; None for anything else."""
+    return _figure(text.strip().lower().replace(" ", ""), _SIZES)
+
+
+def _figure(text: str, units: Mapping[str, float]) -> float | None:
+    for unit, scale in units.items():
+        if text.endswith(unit):
+            try:
+                value = float(text.removesuffix(unit)) * scale
+            except ValueError:
+                return None
+            return value if 0 < value < 1e15 else None
+    return None

@@ -1,0 +1,93 @@
+"""One node of a cluster, as planning needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from probe_cluster.capacities import capacity
+from probe_cluster.errors import ClusterError
+from probe_core.commands import document_of
+
+__all__ = ["Member", "member"]
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node and what it offers: bytes, TFLOPS, bytes per second; None is unknown."""
+
+    id: str
+    """What the cluster calls it."""
+    memory: int | None
+    """Bytes that a model could at most lie in."""
+    available: int | None = None
+    """Bytes of them that can be taken now; `memory` where it is not known."""
+    pools: tuple[int, ...] = ()
+    """`available` apart, per memory; one pool where it is empty."""
+    fp32: float | None = None
+    """TFLOPS, dense."""
+    fp16: float | None = None
+    """TFLOPS, dense."""
+    int8: float | None = None
+    """TOPS, dense."""
+    bandwidth: float | None = None
+    """Of the memory, in bytes per second."""
+    model: str | None = None
+    """The machine's name by its maker."""
+    chip: str | None = None
+    """The name of its first GPU, or of its CPU."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Field → why it is unknown or incomplete."""
+
+    @property
+    def memory_mib(self) -> int:
+        """`memory` in whole MiB, as old exo counts; 0 when unknown."""
+        return (self.memory or 0) // MIB
+
+    def usable(self, use: str) -> tuple[int, ...]:
+        """Return the memories that may be filled: what is ``available`` now, or in ``total``.
+
+        Raises `ClusterError` when the node's memory is not known.
+        """
+        if use == "available" and self.pools:
+            return self.pools
+        size = self.memory if use == "total" or self.available is None else self.available
+        if size is None:
+            reason = self.reasons.get("memory_total", "its report does not tell")
+            raise ClusterError(f"the memory of node {self.id!r} is unknown: {reason}", node=self.id)
+        return (size,)
+
+
+def member(
+    id_: str, report: Any, *, devices: str | tuple[str, ...] = "all", bandwidth: float | None = None
+) -> Member:
+    """Return the member that a report, or its document, describes.
+
+    `devices` chooses as `capacity` says. `bandwidth` (bytes per second) stands in where the report
+    does not tell, and is then named as given. Raises `ClusterError` with the node's id.
+    """
+    try:
+        offer = capacity(report, devices)
+    except ClusterError as error:
+        raise ClusterError(f"node {id_!r}: {error}", node=id_) from None
+    node = document_of(report).get("node")
+    model = node.get("model") if isinstance(node, Mapping) else None
+    reasons = dict(offer.reasons)
+    if offer.bandwidth is None and bandwidth is not None:
+        reasons["bandwidth"] = "as given, not from the report"
+    return Member(
+        id=id_,
+        memory=offer.memory_total,
+        available=offer.memory_available,
+        pools=offer.pools,
+        fp32=offer.fp32,
+        fp16=offer.fp16,
+        int8=offer.int8,
+        bandwidth=offer.bandwidth if offer.bandwidth is not None else bandwidth,
+        model=model if isinstance(model, str) else None,
+        chip=offer.chip,
+        reasons=reasons,
+    )

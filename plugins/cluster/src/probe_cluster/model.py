@@ -1,0 +1,140 @@
+"""The model to be shared: how many bytes and operations one layer costs, per token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from probe_cluster.errors import ClusterError
+
+__all__ = ["Model"]
+
+_UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A decoder of equal layers. Embeddings are spread over the layers, as exo spreads them."""
+
+    params: int
+    """Parameters in all."""
+    layers: int
+    """Layers that can be placed one by one."""
+    bits: float = 16.0
+    """Bits per parameter as stored, with scales (4.5 for 4-bit groups of 32 with fp16 scales)."""
+    active_params: int | None = None
+    """Parameters that one token touches; fewer than `params` for a mixture of experts."""
+    hidden: int | None = None
+    """Width of what one layer hands to the next, in values of two bytes."""
+    kv_heads: int | None = None
+    """Key/value heads of a layer."""
+    head_dim: int | None = None
+    """Values per head."""
+    context: int = 0
+    """Tokens that the KV cache holds; 0 leaves the cache out."""
+    kv_bits: float = 16.0
+    """Bits per value of the KV cache."""
+    name: str | None = None
+    """What people call it."""
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("params", self.params, 1),
+            ("layers", self.layers, 1),
+            ("bits", self.bits, 0.1),
+            ("context", self.context, 0),
+            ("kv_bits", self.kv_bits, 0.1),
+        ):
+            if not least <= value < 1e18:
+                raise ClusterError(f"the model's {name} is {value}; it must be at least {least:g}")
+        if self.active_params is not None and not 0 < self.active_params <= self.params:
+            raise ClusterError(
+                f"the model's active_params is {self.active_params}, of {self.params} in all"
+            )
+        if self.context and not (self.kv_heads and self.head_dim):
+            raise ClusterError(
+                f"the KV cache of {self.context} tokens needs kv_heads and head_dim"
+                " (num_key_value_heads and head_dim in the model's config.json)"
+            )
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights."""
+        return ceil(self.params * self.bits / 8)
+
+    @property
+    def kv_bytes_per_layer(self) -> int:
+        """Bytes of one layer's KV cache at `context` tokens: keys and values."""
+        if not self.context:
+            return 0
+        values = 2 * (self.kv_heads or 0) * (self.head_dim or 0) * self.context
+        return ceil(values * self.kv_bits / 8)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of weights and KV cache."""
+        return self.weight_bytes + self.kv_bytes_per_layer * self.layers
+
+    @property
+    def layer_bytes(self) -> int:
+        """Bytes that one layer takes, its KV cache included."""
+        return ceil(self.weight_bytes / self.layers) + self.kv_bytes_per_layer
+
+    @property
+    def layer_read_bytes(self) -> float:
+        """Bytes that one token reads of one layer: active weights, and the whole KV cache."""
+        active = self.active_params or self.params
+        return active * self.bits / 8 / self.layers + self.kv_bytes_per_layer
+
+    @property
+    def layer_operations(self) -> float:
+        """Operations of one token in one layer: a multiplication and an addition per weight."""
+        return 2.0 * (self.active_params or self.params) / self.layers
+
+    @property
+    def hop_bytes(self) -> int:
+        """Bytes that one node hands to the next per token; 0 when `hidden` is not known."""
+        # Activations travel in two bytes each, fp16 or bf16, whatever the weights are stored in.
+        return 2 * (self.hidden or 0)
+
+
+def parse_count(text: str) -> int:
+    """Return a number of parameters written as ``70b``, ``1.5T`` or ``7e9``.
+
+    Raises `ClusterError` for anything else.
+    """
+    digits = text.strip().lower()
+    scale = _UNITS.get(digits[-1:], 1.0)
+    try:
+        value = float(digits[:-1] if scale != 1.0 else digits) * scale
+    except ValueError:
+        raise ClusterError(f"{text!r} is no number of parameters, such as 70b") from None
+    if not 1 <= value < 1e18:
+        raise ClusterError(f"{text!r} is no possible number of parameters")
+    return round(value)
+
+
+def shape_from_config(config: Mapping[str, Any]) -> dict[str, int]:
+    """Return `layers`, `hidden`, `kv_heads` and `head_dim` from a Hugging Face ``config.json``.
+
+    What it lacks is left out. Models with text and vision keep the text's under ``text_config``.
+    """
+    inner = config.get("text_config")
+    table = inner if isinstance(inner, Mapping) else config
+    heads = _whole(table.get("num_attention_heads"))
+    shape = {
+        "layers": _whole(table.get("num_hidden_layers")),
+        "hidden": _whole(table.get("hidden_size")),
+        "kv_heads": _whole(table.get("num_key_value_heads")) or heads,
+        "head_dim": _whole(table.get("head_dim")),
+    }
+    # Configurations from before grouped queries leave both out: one KV head per head, equal parts.
+    if shape["head_dim"] is None and heads and shape["hidden"]:
+        shape["head_dim"] = shape["hidden"] // heads
+    return {name: value for name, value in shape.items() if value}
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None

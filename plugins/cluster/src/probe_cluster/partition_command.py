@@ -1,0 +1,158 @@
+"""`probe partition`: share a model's layers among nodes, and compare what each way would cost."""
+
+from __future__ import annotations
+
+from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_core.commands import CommandError, columns, size, wrapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from probe_cluster import Fit, Links, Member, Model, Plan
+    from probe_cluster.planning import Comparison
+    from probe_core.commands import Context
+
+HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe partition`."""
+    add_cluster_options(parser)
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--model",
+        required=True,
+        metavar="M",
+        help="parameters (70b), a built-in name (llama-3.1-70b), or the path of a config.json",
+    )
+    for flag, metavar, meaning in (
+        ("params", "N", "parameters, such as 70b, where M lacks them"),
+        ("active-params", "N", "parameters that one token touches (mixture of experts)"),
+        ("layers", "N", "layers, where M lacks them"),
+        ("bits", "N", "bits per parameter as stored (16)"),
+        ("context", "TOKENS", "count the KV cache of so many tokens (0)"),
+        ("kv-bits", "N", "bits per value of the KV cache (16)"),
+    ):
+        group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
+    group = parser.add_argument_group("planning")
+    group.add_argument("--strategy", metavar="S", help="plan by this one alone")
+    group.add_argument(
+        "--use", default="available", choices=("available", "total"), help="memory that may be used"
+    )
+    group.add_argument("--reserve", type=float, metavar="SHARE", help="memory left free (0.05)")
+    group.add_argument(
+        "--fit", default="available", metavar="POLICY", help="available, total, or home (twice)"
+    )
+    group.add_argument(
+        "--bandwidth",
+        action="append",
+        default=[],
+        metavar="NODE=SPEED",
+        help="memory bandwidth of a node whose report lacks it: pi=17GB/s",
+    )
+    group.add_argument("--assume-bandwidth", metavar="SPEED", help="… of all such nodes")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Print the plans; exit with 1 when the model does not fit."""
+    from probe_cluster.errors import ClusterError
+
+    links = links_of(args)
+    members = members_of(args, links)
+    try:
+        return _run(args, context, members, links)
+    except ClusterError as error:
+        raise CommandError(str(error)) from None
+
+
+def _run(
+    args: argparse.Namespace, context: Context, members: Sequence[Member], links: Links
+) -> int:
+    from probe_cluster.documents import comparison_document
+    from probe_cluster.fitting import fit
+    from probe_cluster.model_spec import parse_model
+    from probe_cluster.planning import STRATEGIES, compare
+    from probe_cluster.stages import RESERVE
+
+    model = parse_model(vars(args))
+    reserve = RESERVE if args.reserve is None else args.reserve
+    strategies = _strategies(args.strategy, STRATEGIES)
+    answer = fit(members, model, args.fit, reserve=reserve)
+    comparison = compare(
+        members, model, links=links, use=args.use, reserve=reserve, strategies=strategies
+    )
+    if args.json:
+        context.json(comparison_document(model, answer, comparison))
+    else:
+        for line in _lines(model, answer, comparison, context):
+            context.out(line)
+    return 0 if answer.ok and comparison.best is not None else 1
+
+
+def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
+    if name is None:
+        return tuple(names)
+    if name not in names:
+        from probe_core.commands import did_you_mean
+
+        raise CommandError(f"{name!r} is no strategy: {did_you_mean(name, names)}")
+    return (name,)
+
+
+def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) -> list[str]:
+    name = model.name or f"{model.params / 1e9:.3g}b"
+    lines = wrapped(f"{name}, {model.layers} layers: {answer.sentence}", context.width)
+    rows: list[tuple[str, ...]] = [
+        ("", "STRATEGY", "TOKENS/S", "SLOWEST", "HOPS", "NODES", "WHERE")
+    ]
+    rows += [_row(plan, plan is comparison.best) for plan in comparison.plans]
+    lines += ["", *columns(rows, context.width, right=(2, 3, 4, 5), flexible=6)]
+    for strategy, reason in comparison.refused:
+        lines += wrapped(f"{strategy}: no plan: {reason}", context.width)
+    if comparison.best is not None:
+        lines += ["", *_stages(comparison.best, context)]
+    # Where a plan is chosen, what is wrong with the others is of no use.
+    notes = [comparison.best] if comparison.best is not None else comparison.plans
+    for note in dict.fromkeys(note for plan in notes for note in plan.notes):
+        lines += wrapped(note, context.width)
+    rule = "* least time per token · times are lower bounds, from theoretical peaks"
+    return [*lines, "", *wrapped(rule, context.width)]
+
+
+def _row(plan: Plan, best: bool) -> tuple[str, ...]:
+    speed = plan.tokens_per_second if plan.fits else None
+    where = ", ".join(f"{stage.node} {stage.layers}" for stage in plan.stages)
+    return (
+        "*" if best else "",
+        plan.strategy,
+        "–" if speed is None else f"{speed:.3g}",
+        _time(plan.slowest_stage),
+        _time(plan.hop_seconds),
+        str(len(plan.stages)),
+        where if plan.fits else f"does not fit: {where}",
+    )
+
+
+def _stages(plan: Plan, context: Context) -> list[str]:
+    rows: list[tuple[str, ...]] = [("NODE", "LAYERS", "MEMORY", "OF", "TIME", "NEXT BY", "HOP")]
+    rows += [
+        (
+            stage.node,
+            f"{stage.start_layer}–{stage.end_layer}",
+            size(stage.memory),
+            size(stage.room),
+            _time(stage.seconds),
+            stage.link or "",
+            _time(stage.hop_seconds) if stage.link else "",
+        )
+        for stage in plan.stages
+    ]
+    return columns(rows, context.width, right=(1, 2, 3, 4, 6))
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

@@ -1,0 +1,158 @@
+"""Strategies that share a model's layers among nodes, and the comparison of their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probe_cluster.errors import ClusterError
+from probe_cluster.fitting import fit
+from probe_cluster.links import Links
+from probe_cluster.members import Member
+from probe_cluster.model import Model
+from probe_cluster.predict import Plan
+from probe_cluster.quickest import quickest
+from probe_cluster.ring import ring_memory_weighted, shards
+from probe_cluster.setting import Setting
+from probe_cluster.share import balanced, proportional
+from probe_cluster.stages import RESERVE, prompt_seconds, token_seconds
+
+__all__ = ["STRATEGIES", "Comparison", "Plan", "best", "compare", "plan"]
+
+STRATEGIES: dict[str, str] = {
+    "memory": "ring memory-weighted, exactly as old exo's nodes compute it",
+    "proportional": "whole layers in proportion to memory, at least one each, as exo does now",
+    "flops": "arithmetic ends everywhere at the same time: best for long prompts",
+    "bandwidth": "the slowest stage is as fast as can be: best for many requests at once",
+    "fastest": "the least time per token of one request; leaves out nodes that would slow it",
+}
+"""Strategy → what it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All strategies side by side."""
+
+    plans: tuple[Plan, ...]
+    """The plans, in the order of `STRATEGIES`."""
+    refused: tuple[tuple[str, str], ...]
+    """(strategy, why it gives no plan)."""
+
+    @property
+    def best(self) -> Plan | None:
+        """The plan that fits and takes the least time per token; None when there is none.
+
+        A plan of unknown time counts as slower than any known one; of equals the last is meant,
+        which looks at most.
+        """
+        fitting = [plan for plan in reversed(self.plans) if plan.fits]
+        return min(fitting, key=_time, default=None)
+
+
+def _time(plan: Plan) -> float:
+    return float("inf") if plan.seconds_per_token is None else plan.seconds_per_token
+
+
+def plan(
+    strategy: str,
+    members: Sequence[Member],
+    model: Model,
+    *,
+    links: Links | None = None,
+    use: str = "available",
+    reserve: float = RESERVE,
+) -> Plan:
+    """Return the plan of one strategy.
+
+    `use` is ``available`` or ``total`` memory. ``memory`` and ``proportional`` share by total
+    memory and look at nothing else, so their plans may not fit: see `Plan.fits`. Raises
+    `ClusterError` for an unknown strategy, nodes with the same id or of unknown memory, and a
+    model that the strategy cannot place.
+    """
+    if strategy not in STRATEGIES:
+        raise ClusterError(f"{strategy!r} is no strategy; there are {', '.join(STRATEGIES)}")
+    return _plan(strategy, Setting(members, model, links or Links(), use, reserve))
+
+
+def compare(
+    members: Sequence[Member],
+    model: Model,
+    *,
+    links: Links | None = None,
+    use: str = "available",
+    reserve: float = RESERVE,
+    strategies: Sequence[str] = tuple(STRATEGIES),
+) -> Comparison:
+    """Return the plans of all strategies; raises `ClusterError` where no strategy could plan."""
+    setting = Setting(members, model, links or Links(), use, reserve)
+    plans, refused = [], []
+    for strategy in strategies:
+        try:
+            plans.append(_plan(strategy, setting))
+        except ClusterError as error:
+            refused.append((strategy, str(error)))
+    return Comparison(tuple(plans), tuple(refused))
+
+
+def best(
+    members: Sequence[Member],
+    model: Model,
+    *,
+    links: Links | None = None,
+    use: str = "available",
+    reserve: float = RESERVE,
+) -> Plan:
+    """Return the plan with the least predicted time per token that fits.
+
+    Raises `ClusterError` with what would fit when there is none.
+    """
+    comparison = compare(members, model, links=links, use=use, reserve=reserve)
+    if comparison.best is not None:
+        return comparison.best
+    answer = fit(members, model, use, reserve=reserve)
+    if not answer.ok:
+        raise ClusterError(answer.sentence)
+    raise ClusterError(
+        "no strategy gives a plan: " + "; ".join(reason for _, reason in comparison.refused)
+    )
+
+
+def _plan(strategy: str, setting: Setting) -> Plan:
+    if strategy == "memory":
+        return _ring(setting)
+    if strategy == "proportional":
+        return _proportional(setting)
+    if strategy == "flops":
+        return _balanced(setting, strategy, "fp16", "FLOPS")
+    if strategy == "bandwidth":
+        return _balanced(setting, strategy, "bandwidth", "memory bandwidth")
+    return quickest(setting, [_ring, _proportional])
+
+
+def _ring(setting: Setting) -> Plan:
+    memory = [(member.id, member.memory_mib) for member in setting.members]
+    by_id = {member.id: at for at, member in enumerate(setting.members)}
+    ring = shards(ring_memory_weighted(memory), setting.model.layers)
+    counts = [(by_id[shard.node_id], shard.end_layer - shard.start_layer + 1) for shard in ring]
+    return setting.planned("memory", counts)
+
+
+def _proportional(setting: Setting) -> Plan:
+    order = sorted(
+        range(len(setting.members)),
+        key=lambda at: (-(setting.members[at].memory or 0), setting.members[at].id),
+    )
+    weights = [float(setting.members[at].memory or 0) for at in order]
+    counts = proportional(weights, setting.model.layers)
+    return setting.planned("proportional", list(zip(order, counts, strict=True)))
+
+
+def _balanced(setting: Setting, strategy: str, field: str, quantity: str) -> Plan:
+    """Share such that the slowest node, by arithmetic or by memory bandwidth, is fastest."""
+    measure = prompt_seconds if strategy == "flops" else token_seconds
+    steps = [measure(member, setting.model) for member in setting.members]
+    usable, notes = setting.usable_layers(steps, field, quantity)
+    seconds = [float("inf") if step is None else step for step in steps]
+    layers_of = balanced(seconds, usable, setting.model.layers)
+    counts = [(at, layers) for at, layers in enumerate(layers_of) if layers]
+    return setting.in_best_order(strategy, counts, notes)

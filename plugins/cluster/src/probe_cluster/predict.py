@@ -1,0 +1,160 @@
+"""What a plan costs: time per token, the slowest stage, and every node's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from probe_cluster.links import Links
+from probe_cluster.members import Member
+from probe_cluster.model import Model
+from probe_cluster.order import pairs, ring_seconds
+from probe_cluster.stages import prompt_seconds, token_seconds
+from probe_core.wording import gib
+
+__all__ = ["Part", "Plan", "Stage", "predicted"]
+
+
+class Part(NamedTuple):
+    """What a strategy decided: `layers` on `member`, which has `room` bytes for at most `most`."""
+
+    member: Member
+    layers: int
+    room: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One node's part. Layers are numbered from 0, both ends included."""
+
+    node: str
+    """The node's id."""
+    start_layer: int
+    """Its first layer."""
+    end_layer: int
+    """Its last layer."""
+    memory: int
+    """Bytes that its layers take, KV cache included."""
+    room: int
+    """Bytes that it has for them."""
+    most: int
+    """Layers that its memories hold, each layer in one of them."""
+    seconds: float | None
+    """Least time for one token; None when its bandwidth is not known."""
+    link: str | None
+    """Kind of the link to the next node; None for a node alone."""
+    hop_seconds: float
+    """Time of that hop for one token."""
+
+    @property
+    def layers(self) -> int:
+        """How many layers it has."""
+        return self.end_layer - self.start_layer + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who runs which layers, and the prediction. Times are lower bounds, from theoretical peaks."""
+
+    strategy: str
+    """One of `STRATEGIES`."""
+    stages: tuple[Stage, ...]
+    """The nodes that are used, in the order of the ring."""
+    seconds_per_token: float | None
+    """One token through all stages and hops; None when a bandwidth is not known."""
+    slowest_stage: float | None
+    """Seconds of the slowest stage: with many requests in flight, one token per so long."""
+    seconds_per_prompt_token: float | None
+    """Arithmetic of one prompt token over all stages; None when FLOPS are not known."""
+    hop_seconds: float
+    """What of `seconds_per_token` is hops."""
+    fits: bool
+    """Whether every stage's memory suffices."""
+    notes: tuple[str, ...]
+    """What does not fit, is not used or is not known: sentences that name the node."""
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of one request; None when a bandwidth is not known."""
+        return 1 / self.seconds_per_token if self.seconds_per_token else None
+
+
+def predicted(
+    strategy: str,
+    parts: Sequence[Part],
+    model: Model,
+    links: Links,
+    notes: Sequence[str] = (),
+) -> Plan:
+    """Return the plan in which each of `parts` follows the one before."""
+    hops = ring_seconds([part.member.id for part in parts], links, model.hop_bytes)
+    stages = _stages(parts, model, links, hops)
+    sentences = [*notes, *filter(None, map(_too_big, stages))]
+    sentences += [_no_bandwidth(part.member) for part in parts if part.member.bandwidth is None]
+    seconds = [stage.seconds for stage in stages if stage.seconds is not None]
+    complete = len(seconds) == len(stages)
+    return Plan(
+        strategy=strategy,
+        stages=tuple(stages),
+        seconds_per_token=sum(seconds) + sum(hops) if complete else None,
+        slowest_stage=max(seconds) if complete else None,
+        seconds_per_prompt_token=_prompt(parts, model),
+        hop_seconds=sum(hops),
+        fits=all(stage.layers <= stage.most for stage in stages),
+        notes=tuple(sentences),
+    )
+
+
+def _stages(
+    parts: Sequence[Part], model: Model, links: Links, hops: Sequence[float]
+) -> list[Stage]:
+    """Return a stage per part; `hops` are the seconds to each next one, none for a node alone."""
+    kinds = [links.between(a, b).kind for a, b in pairs([part.member.id for part in parts])]
+    stages, start = [], 0
+    for index, part in enumerate(parts):
+        link, hop = (kinds[index], hops[index]) if hops else (None, 0.0)
+        stages.append(_stage(part, start, model, link, hop))
+        start += part.layers
+    return stages
+
+
+def _stage(part: Part, start: int, model: Model, link: str | None, hop: float) -> Stage:
+    step = token_seconds(part.member, model)
+    return Stage(
+        node=part.member.id,
+        start_layer=start,
+        end_layer=start + part.layers - 1,
+        memory=model.layer_bytes * part.layers,
+        room=part.room,
+        most=part.most,
+        seconds=None if step is None else step * part.layers,
+        link=link,
+        hop_seconds=hop,
+    )
+
+
+def _too_big(stage: Stage) -> str | None:
+    if stage.layers <= stage.most:
+        return None
+    need, room = gib(stage.memory), gib(stage.room)
+    return (
+        f"node {stage.node!r} has {room} for its {stage.layers} layers, which need {need}:"
+        f" {stage.most} would fit"
+    )
+
+
+def _no_bandwidth(member: Member) -> str:
+    reason = member.reasons.get("bandwidth", "its report does not tell")
+    return f"the time of node {member.id!r} is unknown: {reason}"
+
+
+def _prompt(parts: Sequence[Part], model: Model) -> float | None:
+    total = 0.0
+    for part in parts:
+        step = prompt_seconds(part.member, model)
+        if step is None:
+            return None
+        total += step * part.layers
+    return total

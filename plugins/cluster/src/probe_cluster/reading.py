@@ -1,0 +1,81 @@
+"""Read a cluster from report files; every error names the file or the node."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from probe_cluster.errors import ClusterError
+from probe_cluster.members import Member, member
+from probe_core.commands import read_report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import ReportDoc
+
+__all__ = ["read_members", "read_reports"]
+
+
+def read_reports(files: Iterable[str]) -> dict[str, ReportDoc]:
+    """Return node id → report's document, in the order given.
+
+    Each file is what `probe --json` wrote. Its node's id is what stands before ``=`` (desk=FILE),
+    else the file's name without its ending. Raises `ClusterError` for a file that is no report and
+    for an id that two files have.
+    """
+    reports: dict[str, ReportDoc] = {}
+    origin: dict[str, str] = {}
+    for argument in files:
+        id_, path = _split(argument)
+        if id_ in reports:
+            raise ClusterError(
+                f"node {id_!r} is in two files: {origin[id_]} and {path};"
+                f" name one of them: other={path}",
+                node=id_,
+            )
+        reports[id_] = _document(path, id_)
+        origin[id_] = path
+    return reports
+
+
+def _split(argument: str) -> tuple[str, str]:
+    id_, equals, path = argument.partition("=")
+    # A path with a folder, or a file whose own name has "=" in it, gives no id.
+    if equals and id_ and path and "/" not in id_ and not os.path.exists(argument):
+        return id_, path
+    return os.path.basename(argument).rpartition(".")[0] or os.path.basename(argument), argument
+
+
+def _document(path: str, id_: str) -> ReportDoc:
+    try:
+        return read_report(path)
+    except OSError as error:
+        raise ClusterError(f"{path}: {error.strerror or error}", node=id_) from None
+    except (ValueError, RecursionError) as error:
+        fix = "write it with `probe --json` of this version"
+        problem = str(error) or "nested too deep"
+        raise ClusterError(f"{path} is no usable report: {problem}; {fix}", node=id_) from None
+
+
+def read_members(
+    files: Iterable[str],
+    *,
+    devices: str = "all",
+    bandwidth: Mapping[str, float] | None = None,
+    assumed: float | None = None,
+) -> list[Member]:
+    """Return the members that the files describe.
+
+    `bandwidth` gives a node's memory bandwidth, `assumed` that of every node that does not tell
+    it, both in bytes per second. Raises `ClusterError`.
+    """
+    speeds = dict(bandwidth or {})
+    reports = read_reports(files)
+    for id_ in speeds:
+        if id_ not in reports:
+            names = ", ".join(reports)
+            raise ClusterError(f"a bandwidth names node {id_!r}; there are {names}", node=id_)
+    return [
+        member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed))
+        for id_, report in reports.items()
+    ]

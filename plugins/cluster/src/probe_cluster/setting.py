@@ -1,0 +1,89 @@
+"""What every strategy needs to know: nodes, model, links, and how many layers each node holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probe_cluster.errors import ClusterError
+from probe_cluster.fitting import fit
+from probe_cluster.links import Links
+from probe_cluster.members import Member
+from probe_cluster.model import Model
+from probe_cluster.order import ring_order
+from probe_cluster.predict import Part, Plan, predicted
+from probe_cluster.stages import layer_cap
+
+__all__ = ["Counts", "Setting"]
+
+Counts = Sequence[tuple[int, int]]
+"""(place of the node, its layers), in the order of the ring."""
+
+
+class Setting:
+    """One question to the strategies; raises `ClusterError` when it makes no sense."""
+
+    __slots__ = ("caps", "links", "members", "model", "reserve", "rooms", "use")
+
+    def __init__(
+        self, members: Sequence[Member], model: Model, links: Links, use: str, reserve: float
+    ) -> None:
+        if use not in ("available", "total"):
+            raise ClusterError(f"memory to use is 'available' or 'total', not {use!r}")
+        if not 0 <= reserve < 1:
+            raise ClusterError(f"the reserve is a share of the memory below 1, not {reserve}")
+        _distinct(members)
+        links.check(member.id for member in members)
+        self.members = members
+        self.model = model
+        self.links = links
+        self.use = use
+        self.reserve = reserve
+        self.caps = [layer_cap(member, model, use, reserve) for member in members]
+        self.rooms = [sum(int(p * (1 - reserve)) for p in m.usable(use)) for m in members]
+
+    def usable_layers(
+        self, steps: Sequence[float | None], field: str, quantity: str
+    ) -> tuple[list[int], list[str]]:
+        """Return the layers that each node may get, none where its step is unknown, and why.
+
+        Raises `ClusterError` when the model does not fit on the nodes that are left.
+        """
+        # A node of unknown speed could be the slowest of all, so it gets nothing.
+        usable, notes = [], []
+        for member, cap, step in zip(self.members, self.caps, steps, strict=True):
+            usable.append(0 if step is None else cap)
+            if step is None:
+                reason = member.reasons.get(field, "its report does not tell")
+                notes.append(f"node {member.id!r} is not used, its {quantity} is unknown: {reason}")
+        if sum(usable) < self.model.layers:
+            answer = fit(self.members, self.model, self.use, reserve=self.reserve)
+            if not answer.ok:
+                raise ClusterError(answer.sentence)
+            raise ClusterError("; ".join(notes) + "; the model does not fit on the other nodes")
+        return usable, notes
+
+    def planned(self, strategy: str, counts: Counts, notes: Sequence[str] = ()) -> Plan:
+        """Return the plan of these layers in this order."""
+        parts = [
+            Part(self.members[at], layers, self.rooms[at], self.caps[at])
+            for at, layers in counts
+            if layers
+        ]
+        return predicted(strategy, parts, self.model, self.links, notes)
+
+    def in_best_order(self, strategy: str, counts: Counts, notes: Sequence[str] = ()) -> Plan:
+        """Return the plan of these layers with neighbours by fast links next to each other."""
+        layers = {self.members[at].id: (at, count) for at, count in counts if count}
+        order = ring_order(list(layers), self.links, self.model.hop_bytes)
+        return self.planned(strategy, [layers[name] for name in order], notes)
+
+
+def _distinct(members: Sequence[Member]) -> None:
+    if not members:
+        raise ClusterError("there is no node; give at least one report")
+    seen = set()
+    for member in members:
+        if member.id in seen:
+            problem = f"node {member.id!r} is there twice; give each an id"
+            raise ClusterError(problem, node=member.id)
+        seen.add(member.id)

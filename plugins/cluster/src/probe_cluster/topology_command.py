@@ -1,0 +1,75 @@
+"""`probe topology`: many nodes' reports on one page, or as the document that old exo exchanges."""
+
+from __future__ import annotations
+
+from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_core.commands import bandwidth, columns, paint, rate, size, wrapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from probe_cluster import Links, Member
+    from probe_core.commands import Context
+
+HELP = "Show many nodes' reports as one view: what each offers, and how they are connected."
+
+_HEAD = ("NODE", "CHIP", "MEMORY", "AVAILABLE", "FP32", "FP16", "INT8", "BANDWIDTH", "MODEL")
+_RIGHT = (2, 3, 4, 5, 6, 7)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe topology`."""
+    add_cluster_options(parser)
+    parser.add_argument("--active", metavar="NODE", help="the node that works now")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Print the view."""
+    links = links_of(args)
+    members = members_of(args, links)
+    if args.json:
+        from probe_cluster.topology import Topology
+
+        context.json(Topology.of(members, links, args.active).to_json())
+        return 0
+    for line in _lines(members, links, context):
+        context.out(line)
+    return 0
+
+
+def _lines(members: Sequence[Member], links: Links, context: Context) -> list[str]:
+    rows = [_HEAD, *(_row(member) for member in members)]
+    head, *body = columns(rows, context.width, right=_RIGHT, flexible=1)
+    lines = [paint(head, "dim", context.colour), *body, "", _total(members)]
+    lines += _connections(links)
+    for member in members:
+        for name, reason in member.reasons.items():
+            lines += wrapped(f"{member.id}: {name}: {reason}", context.width)
+    return lines
+
+
+def _row(member: Member) -> tuple[str, ...]:
+    return (
+        member.id,
+        member.chip or "unknown",
+        size(member.memory),
+        size(member.available),
+        rate(member.fp32),
+        rate(member.fp16),
+        rate(member.int8),
+        bandwidth(member.bandwidth),
+        member.model or "",
+    )
+
+
+def _total(members: Sequence[Member]) -> str:
+    amounts = [member.memory for member in members if member.memory is not None]
+    note = "" if len(amounts) == len(members) else ", that is known"
+    return f"{len(members)} nodes, {size(sum(amounts))} of memory{note}"
+
+
+def _connections(links: Links) -> list[str]:
+    lines = [f"{first} – {second}: {link.kind}" for (first, second), link in links.named().items()]
+    return [*sorted(lines), f"all other connections: {links.default.kind} (assumed)"]

@@ -1,0 +1,207 @@
+"""Find the commands that installed distributions bring, without importing any of them.
+
+A command is an entry point in the group `probe_core.commands.v1`; a manifest beside its module
+says what `probe --help` shows. The rules are those of probers: a broken distribution costs only
+itself, and as root nothing is used that somebody other than root could have written.
+"""
+
+from __future__ import annotations
+
+from probe_core.cli import COMMANDS, OTHER
+from probe_core.cli.manifest import manifest_path, read_entry, read_manifest
+from probe_core.machine.trust import allowed, untrusted
+from probe_core.registry.entrypoints import scan
+from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from probe_core.registry.entrypoints import EntryPoint
+
+    Problem = tuple[str, str]
+    """The name of a command ("" where none is at fault alone), and a sentence."""
+
+__all__ = ["BROUGHT_BY", "GROUP", "InstalledCommand", "installed_commands"]
+
+GROUP = "probe_core.commands.v1"
+_GROUP_STEM = "probe_core.commands.v"
+
+BROUGHT_BY = {"topology": "probe-cluster", "partition": "probe-cluster"}
+"""Commands that a distribution of this project brings, to name it where it is missing."""
+
+RESERVED = frozenset({"help", "probe", "version"})
+"""Names that no plugin can take: words that a person may write to ask `probe` itself."""
+
+MAX_COMMANDS = 64
+"""Commands of all plugins together. A page of help holds some forty; beyond that the path is
+broken or hostile, and its manifests are not worth the time to read. A judgement."""
+
+MAX_NAME = 32
+"""Characters of a name: three times the longest built-in one."""
+
+
+class InstalledCommand:
+    """A command of a plugin: whose it is, where it lies, and what `probe --help` shows of it.
+
+    `files` decide whether root may use it. `group` and `summary` are clean, but may be anything.
+    """
+
+    __slots__ = (
+        "distribution",
+        "files",
+        "group",
+        "manifest",
+        "module",
+        "name",
+        "summary",
+        "version",
+    )
+
+    def __init__(self, entry: EntryPoint) -> None:
+        self.name = entry.name
+        self.module = entry.target
+        self.distribution = clean_text(entry.distribution)
+        self.version = clean_text(entry.version)
+        self.files = [entry.metadata + "/entry_points.txt"]
+        self.manifest: str | None = None
+        self.group = OTHER
+        self.summary = ""
+
+    @property
+    def owner(self) -> str:
+        """``probe-acme 1.0.0``, as shown to people."""
+        return f"{self.distribution} {self.version}".strip()
+
+
+def installed_commands(
+    environ: Mapping[str, str], name: str | None = None, paths: Iterable[str] | None = None
+) -> tuple[dict[str, InstalledCommand], list[Problem]]:
+    """Return the usable commands by name, and what is wrong with the others.
+
+    With a `name` only commands of that name are looked at. Of two commands with one name the
+    first on the path that can be used counts. `environ` holds the allowlist.
+    """
+    entries, broken = scan(paths, _GROUP_STEM)
+    problems = [_left_out_distribution(problem.distribution, problem.reason) for problem in broken]
+    candidates: list[InstalledCommand] = []
+    for entry in entries[:MAX_COMMANDS]:
+        if name is None or entry.name == name:
+            command = InstalledCommand(entry)
+            if reason := _rejection(entry) or _located(command):
+                problems.append(_left_out(command, reason))
+            else:
+                candidates.append(command)
+    if len(entries) > MAX_COMMANDS:
+        count = len(entries) - MAX_COMMANDS
+        sentence = f"{count} commands are left out: more than {MAX_COMMANDS} are installed"
+        problems.append(("", f"{sentence}; remove some distributions"))
+    commands = _first_of_each(candidates, _trust(candidates, environ), problems)
+    problems += _describe(commands.values())
+    return commands, problems
+
+
+def _left_out(command: InstalledCommand, reason: str) -> Problem:
+    name = clean_text(command.name, 80)
+    return command.name, f"{command.owner}: the command {name!r} is left out: {reason}"
+
+
+def _left_out_distribution(distribution: str, reason: str) -> Problem:
+    owner = clean_text(distribution)
+    sentence = f"{owner}: its commands are left out: {clean_text(reason, 400)}"
+    return "", f"{sentence}; reinstall or remove it"
+
+
+def _rejection(entry: EntryPoint) -> str | None:
+    """Return why an entry point is no command, whatever lies behind it."""
+    if entry.group != GROUP:
+        group = clean_text(entry.group, 80)
+        return f"it needs {group}, this core has {GROUP}; upgrade probe-core"
+    plain = entry.name.isascii() and entry.name.replace("-", "a").isalnum()
+    if not plain or not entry.name[0].isalnum() or len(entry.name) > MAX_NAME:
+        return f"a name has 1 to {MAX_NAME} ASCII letters, digits or '-'; rename it"
+    if entry.name in COMMANDS or entry.name in RESERVED:
+        return "the name belongs to probe-core; rename it"
+    if not is_module_name(entry.target):
+        return f"its entry point {clean_text(entry.target, 80)!r} is no module; name a module"
+    return None
+
+
+def _located(command: InstalledCommand) -> str | None:
+    """Find the command's module and manifest; return why it cannot be used."""
+    place = locate(command.module) or locate_by_hooks(command.module)[0]
+    if place is None:
+        return f"its module {command.module!r} does not exist; reinstall {command.distribution}"
+    command.files.append(place.file or place.folder)
+    command.manifest = manifest_path(place, command.module)
+    if command.manifest is not None:
+        command.files.append(command.manifest)
+    return None
+
+
+def _trust(candidates: list[InstalledCommand], environ: Mapping[str, str]) -> list[str | None]:
+    """Return for each candidate why it must not be used; None where it may."""
+    if not candidates:
+        return []
+    allow, problem = _allowlist(environ)
+    if problem is not None:
+        return [problem for _ in candidates]
+    # All at once, because they share the folders above them; apart only to find the culprits.
+    safe = untrusted(path for command in candidates for path in command.files) is None
+    return [
+        allowed(command.distribution, command.version, allow)
+        or (None if safe else untrusted(command.files))
+        for command in candidates
+    ]
+
+
+def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | None]:
+    """Return the allowlist (None: all may run), and why nothing may run where it cannot be read.
+
+    A restriction fails closed: a file that cannot be used may be the one that restricts.
+    """
+    from probe_core.config import load_config
+
+    config, ignored = load_config({}, environ)
+    for setting in ignored:
+        whole_file = setting.name is None and setting.origin is not None
+        if setting.name == "allow" or (whole_file and config.allow is None):
+            return None, f"the allowlist cannot be read: {clean_text(setting.reason, 400)}"
+    return config.allow, None
+
+
+def _first_of_each(
+    candidates: list[InstalledCommand], reasons: list[str | None], problems: list[Problem]
+) -> dict[str, InstalledCommand]:
+    commands: dict[str, InstalledCommand] = {}
+    for command, reason in zip(candidates, reasons, strict=True):
+        if reason is None and command.name in commands:
+            owner = commands[command.name].owner
+            reason = f"{owner} has a command of that name and goes first; remove one of them"
+        if reason is None:
+            commands[command.name] = command
+        else:
+            problems.append(_left_out(command, reason))
+    return commands
+
+
+def _describe(commands: Iterable[InstalledCommand]) -> Iterator[Problem]:
+    """Take group and summary out of the manifests; yield what is wrong with those."""
+    tables: dict[str, dict[str, Any]] = {}  # a manifest is read once for all its commands
+    for command in commands:
+        path = command.manifest
+        if path is None:
+            continue
+        try:
+            if path not in tables:
+                tables[path] = read_manifest(path)
+            fields = read_entry(tables[path], command.name)
+        except ValueError as error:
+            name, reason = path.rpartition("/")[2], clean_text(str(error), 400)
+            sentence = f"{command.owner}: the command {command.name!r} has a mistake in {name}"
+            yield command.name, f"{sentence}: {reason}; its author can correct it"
+            continue
+        command.group = clean_text(fields.get("group", "")) or OTHER
+        command.summary = clean_text(fields.get("summary", ""))

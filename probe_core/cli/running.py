@@ -1,0 +1,172 @@
+"""Run the command of a plugin: whatever it does wrong ends in one sentence that says whose it is.
+
+It runs in this process, as the user: unlike a prober it was asked for by name, and what it prints
+is the answer. So it is imported only when it is called, and its mistakes are told apart from ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from probe_core.cli import COMMANDS, USAGE
+from probe_core.cli.installed import BROUGHT_BY, installed_commands
+from probe_core.commands.context import CommandError, Context, write_error
+from probe_core.wording import did_you_mean, error_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Collection
+    from types import ModuleType
+    from typing import Any
+
+    from probe_core.cli.installed import InstalledCommand
+
+__all__ = ["run_installed"]
+
+BROKEN = 1
+
+
+def run_installed(name: str, arguments: list[str]) -> int:
+    """Run the command `name` of a plugin; returns its exit status.
+
+    Raises `CommandError` where there is none of that name, or it is broken; `SystemExit`,
+    `KeyboardInterrupt` and what writing to standard output raises pass through.
+    """
+    commands, problems = installed_commands(os.environ, name)
+    if name in commands:
+        return _run(commands[name], arguments)
+    for command, sentence in problems:
+        if command == name:
+            raise CommandError(sentence, BROKEN)
+    commands, problems = installed_commands(os.environ)
+    for command, sentence in problems:
+        if not command:  # a distribution that cannot be read may be the one that brings it
+            write_error(f"probe: {sentence}")
+    raise CommandError(_unknown(name, commands), USAGE)
+
+
+def _unknown(name: str, installed: Collection[str]) -> str:
+    """Return the sentence about a command that does not exist, with what would work."""
+    import difflib
+
+    problem = f"{name!r} is no command"
+    names = sorted({*COMMANDS, *installed, *BROUGHT_BY})
+    for closest in difflib.get_close_matches(name, names, n=1, cutoff=0.6):
+        distribution = BROUGHT_BY.get(closest)
+        if distribution is None or closest in installed:
+            break
+        brought = f"brought by {distribution}, which is not installed: pip install {distribution}"
+        if closest == name:
+            return f"{name!r} is a command {brought}"
+        return f"{problem}: did you mean {closest!r}, {brought}"
+    hint = did_you_mean(name, {*COMMANDS, *installed})
+    return f"{problem}: {hint} (`probe --help` lists them)"
+
+
+def _run(command: InstalledCommand, arguments: list[str]) -> int:
+    module = _attempt(command, "import", lambda: _imported(command))
+    _check(command, module)
+    args = _attempt(command, "parse options", lambda: _parsed(command, module, arguments))
+    context = Context(args)
+    status = _attempt(command, "run", lambda: module.run(args, context), context)
+    # True and False are ints, but they answer another question.
+    if type(status) is not int or not 0 <= status <= 255:
+        raise _broken(command, f"returned {_shown(status)} for an exit status (0 to 255)")
+    return status
+
+
+def _shown(value: object) -> str:
+    """Return a value for a sentence; not by the `repr` of a stranger's class."""
+    return repr(value) if type(value) in (bool, int, float, type(None)) else type(value).__name__
+
+
+def _attempt(
+    command: InstalledCommand,
+    step: str,
+    action: Callable[[], Any],
+    context: Context | None = None,
+) -> Any:
+    """Return what `action` returns; what it raises by mistake becomes a `CommandError`."""
+    streams = sys.stdout, sys.stderr
+    try:
+        return action()
+    except (CommandError, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if context is not None and (error is context.output_error or _reader_gone(error)):
+            raise  # no mistake of the plugin: `main` knows what to do
+        sys.stdout, sys.stderr = streams
+        raise _broken(command, f"cannot {step}: {error_text(error)}{_place(error)}") from None
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _reader_gone(error: BaseException) -> bool:
+    """Return whether `print` met a standard output that nobody reads any more.
+
+    A command may have pipes of its own, so that the type of the error is not enough; the kernel
+    reports POLLERR for a pipe without a reader.
+    """
+    if not isinstance(error, BrokenPipeError):
+        return False
+    import select
+
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost file and line that raised, for the author; "" outside of the plugin."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        # The import system's own frames have no file.
+        if not path.startswith("<") and path != __file__:
+            place = f" ({os.path.basename(path)}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
+def _broken(command: InstalledCommand, failure: str) -> CommandError:
+    step = f"update or remove {command.distribution}, or tell its author"
+    return CommandError(f"{command.owner}: the command {command.name!r} {failure}; {step}", BROKEN)
+
+
+def _imported(command: InstalledCommand) -> ModuleType:
+    """Import the module; what it prints meanwhile would stand before the answer, so it fails."""
+    from importlib import import_module
+    from io import StringIO
+
+    printed = StringIO()
+    stdout, sys.stdout = sys.stdout, printed
+    try:
+        module = import_module(command.module)
+    finally:
+        sys.stdout = stdout
+    if printed.getvalue():
+        shown = ascii(printed.getvalue()[:40])
+        raise _broken(command, f"printed {shown} when it was imported")
+    return module
+
+
+def _check(command: InstalledCommand, module: ModuleType) -> None:
+    for name in ("add_arguments", "run"):
+        if not callable(getattr(module, name, None)):
+            raise _broken(command, f"has no function {name!r} in {command.module}")
+    if not isinstance(getattr(module, "HELP", None), str):
+        raise _broken(command, f"has no text HELP in {command.module}")
+
+
+def _parsed(
+    command: InstalledCommand, module: ModuleType, arguments: list[str]
+) -> argparse.Namespace:
+    from probe_core.cli.parser import Parser
+
+    parser = Parser(prog=f"probe {command.name}", description=module.HELP, allow_abbrev=False)
+    module.add_arguments(parser)
+    return parser.parse_args(arguments)

@@ -1,0 +1,59 @@
+"""What a command of `probe` may import, its own or a plugin's: the public contract of commands.
+
+Nothing is imported until a name is used, so that a command pays for what it needs and no more.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.commands.context import CommandError as CommandError
+    from probe_core.commands.context import Context as Context
+    from probe_core.commands.options import add_probe_options as add_probe_options
+    from probe_core.commands.reports import probe_document as probe_document
+    from probe_core.commands.reports import read_report as read_report
+    from probe_core.commands.reports import system_memory as system_memory
+    from probe_core.commands.text import bandwidth as bandwidth
+    from probe_core.commands.text import columns as columns
+    from probe_core.commands.text import paint as paint
+    from probe_core.commands.text import rate as rate
+    from probe_core.commands.text import size as size
+    from probe_core.commands.text import wrapped as wrapped
+    from probe_core.resolve.shorthands import shorthand as shorthand
+    from probe_core.selection.document import document_of as document_of
+    from probe_core.wording import did_you_mean as did_you_mean
+
+_MODULES = {
+    "CommandError": "commands.context",
+    "Context": "commands.context",
+    "add_probe_options": "commands.options",
+    "bandwidth": "commands.text",
+    "columns": "commands.text",
+    "did_you_mean": "wording",
+    "document_of": "selection.document",
+    "paint": "commands.text",
+    "probe_document": "commands.reports",
+    "rate": "commands.text",
+    "read_report": "commands.reports",
+    "shorthand": "resolve.shorthands",
+    "size": "commands.text",
+    "system_memory": "commands.reports",
+    "wrapped": "commands.text",
+}
+
+__all__ = [*_MODULES]
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'probe_core.commands' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"probe_core.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

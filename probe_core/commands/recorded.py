@@ -1,0 +1,34 @@
+"""The recorded machine that `--machine` names, for the time of a command."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+
+from probe_core.commands.context import CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_core.machine import Machine
+
+__all__ = ["opened"]
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Machine]:
+    """Yield the machine; raises `CommandError` when it cannot be opened."""
+    from probe_core.recording.errors import BadRecording
+    from probe_core.recording.opening import open_machine
+
+    with ExitStack() as stack:
+        try:
+            machine = stack.enter_context(open_machine(path))
+        except BadRecording as error:
+            raise CommandError(f"--machine: {error}") from None
+        except OSError as error:
+            # An error about another path is about a file inside the recording.
+            missing = isinstance(error, FileNotFoundError) and error.filename == path
+            problem = "there is no such folder or file" if missing else error.strerror or str(error)
+            raise CommandError(f"--machine {path}: {problem}") from None
+        yield machine

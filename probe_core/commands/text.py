@@ -1,0 +1,118 @@
+"""Text for terminals: columns that fit, wrapped lines, colours, and numbers people can read."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+__all__ = ["bandwidth", "columns", "paint", "rate", "size", "width_of", "without_empty", "wrapped"]
+
+# SGR parameters of ECMA-48, which every terminal emulator and the Windows console know.
+_CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
+_GAP = "  "
+_UNKNOWN = "–"
+
+# Enough of a device's name to tell two apart ("NVIDIA GeFo…"): a judgement.
+_LEAST_FLEXIBLE = 12
+
+
+def paint(text: str, style: str | None, colour: bool) -> str:
+    """Return `text` in a style, or as it is where colours are off.
+
+    A style is ``bold``, ``dim``, ``red``, ``yellow``, ``green``, ``cyan``, or None for none.
+    """
+    return f"\033[{_CODES[style]}m{text}\033[0m" if colour and style else text
+
+
+def width_of(text: str) -> int:
+    """Return the columns a text takes on a terminal; wide East Asian characters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def _cut(text: str, width: int) -> str:
+    if width_of(text) <= width:
+        return text
+    while text and width_of(text) > width - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def columns(
+    rows: Sequence[Sequence[str]], width: int, *, right: Sequence[int] = (), flexible: int = 0
+) -> list[str]:
+    """Return the rows as aligned lines of at most `width`.
+
+    Columns named in `right` are set flush right. What is too wide is first taken from the column
+    `flexible`, down to twelve characters, then columns are left out from the right.
+    """
+    count = max(map(len, rows), default=0)
+    full = [[*row, *[""] * (count - len(row))] for row in rows]
+    widths = [max(width_of(row[i]) for row in full) for i in range(count)]
+    total = sum(widths) + len(_GAP) * max(0, count - 1)
+    widths[flexible] -= max(0, min(total - width, widths[flexible] - _LEAST_FLEXIBLE))
+    while count > 2 and sum(widths[:count]) + len(_GAP) * (count - 1) > width:
+        count -= 1
+    return [_line(row[:count], widths, right) for row in full]
+
+
+def without_empty(rows: Sequence[Sequence[str]], *, keep: Collection[str]) -> list[tuple[str, ...]]:
+    """Return the rows without columns that hold no value, but for those whose head is in `keep`."""
+    head, *body = rows
+    shown = [
+        index
+        for index, name in enumerate(head)
+        if name in keep or any(row[index] not in ("", _UNKNOWN) for row in body)
+    ]
+    return [tuple(row[index] for index in shown) for row in rows]
+
+
+def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
+    cells = []
+    for index, cell in enumerate(row):
+        text = _cut(cell, widths[index])
+        space = " " * (widths[index] - width_of(text))
+        cells.append(space + text if index in right else text + space)
+    return _GAP.join(cells).rstrip()
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Return `text` broken at spaces into lines of at most `width`, each with `indent`."""
+    lines, line = [], ""
+    for part in text.split():
+        if line and width_of(indent + line) + 1 + width_of(part) > width:
+            lines.append(indent + line)
+            line = part
+        else:
+            line = f"{line} {part}" if line else part
+    return [*lines, indent + line] if line else lines
+
+
+def size(count: float | None) -> str:
+    """Return bytes as ``23.9 GiB``; ``–`` when unknown."""
+    if count is None:
+        return _UNKNOWN
+    from probe_core.model.sizes import format_size
+
+    return format_size(count, decimals=2 if count >= 1 << 40 else 1)
+
+
+def rate(tera: float | None) -> str:
+    """Return TFLOPS or TOPS with three digits; ``–`` when unknown."""
+    if tera is None:
+        return _UNKNOWN
+    return f"{tera:.0f}" if tera >= 1000 else f"{tera:.1f}" if tera >= 10 else f"{tera:.2f}"
+
+
+def bandwidth(count: float | None) -> str:
+    """Return bytes per second as ``1008 GB/s``; ``–`` when unknown."""
+    if count is None:
+        return _UNKNOWN
+    giga = count / 1e9
+    return f"{giga:.0f} GB/s" if giga >= 10 else f"{giga:.1f} GB/s"
