@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import sys
 import textwrap
@@ -18,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
+from authors import author, checks, hooks, kit, machine, sysfs, tree
+from sections import function, section, table
 from typed import VIEWS
 
 from probe_core.model.field import Field
@@ -29,13 +30,6 @@ from probe_core.model.schema import sentence
 __all__ = ["REGIONS"]
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    cells = [list(head), *map(list, rows)]
-    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells]
-    rule = " | ".join("---" for _ in cells[0])
-    return "\n".join(f"| {line} |" for line in (lines[0], rule, *lines[1:]))
-
-
 def settings() -> str:
     """Every setting: argument of `probe()`, option, variable, kind and meaning."""
     from probe_core.config import FILE_VARIABLE, SETTINGS
@@ -45,7 +39,7 @@ def settings() -> str:
         for name, (kind, variable, meaning) in SETTINGS.items()
     ]
     rows.append(("`config`", "`--config`", f"`{FILE_VARIABLE}`", "path", "a TOML file of settings"))
-    return _table(("argument and key", "option", "variable", "kind", "meaning"), rows)
+    return table(("argument and key", "option", "variable", "kind", "meaning"), rows)
 
 
 def statuses() -> str:
@@ -56,19 +50,7 @@ def statuses() -> str:
         (f"`{status}`", meaning, "yes" if status in FAILURES else "no")
         for status, meaning in STATUSES.items()
     ]
-    return _table(("status", "meaning", "the prober's failure"), rows)
-
-
-def hooks() -> str:
-    """Every hook with its exact signature."""
-    return "\n\n".join(_function(one) for one in source.functions("probe_core/hookspecs.py"))
-
-
-def author() -> str:
-    """Everything a prober's author imports from `probe_core.api`."""
-    path = "probe_core/api.py"
-    parts = [_function(one) for one in source.functions(path)]
-    return "\n\n".join([*parts, _class(path, "Unavailable"), _class(path, "Request")])
+    return table(("status", "meaning", "the prober's failure"), rows)
 
 
 def calls() -> str:
@@ -79,15 +61,8 @@ def calls() -> str:
     for name in probe_core.__all__:
         found = getattr(probe_core, name)
         if callable(found) and not isinstance(found, type) and found.__module__ != "probe_core.api":
-            parts += [_function(one) for one in source.functions(_home(found)) if one.name == name]
+            parts += [function(one) for one in source.functions(_home(found)) if one.name == name]
     return "\n\n".join(parts)
-
-
-def machine() -> str:
-    """The `Machine` and its methods."""
-    path = "probe_core/machine/__init__.py"
-    methods = [_function(one, "Machine.") for one in source.functions(path, "Machine")]
-    return "\n\n".join([_class(path, "Machine"), *methods])
 
 
 _TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
@@ -110,12 +85,12 @@ def _home(thing: type | Callable[..., object]) -> str:
 def _type(name: str, path: str) -> str:
     node = source.classes(path)[name]
     fields = source.attributes(node).items()
-    table = _table(
+    rows = table(
         ("field", "type", "unit", "meaning"),
         (_field(name, field, kind, text) for field, (kind, text) in fields),
     )
-    methods = [_function(one, f"{name}.", 4) for one in source.functions(path, name)]
-    return "\n\n".join([f"### {name}", source.docstring(node), table, *methods])
+    methods = [function(one, f"{name}.", 4) for one in source.functions(path, name)]
+    return "\n\n".join([f"### {name}", source.docstring(node), rows, *methods])
 
 
 def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
@@ -130,7 +105,7 @@ def sighting() -> str:
         for name, field in FIELDS.items()
         if field.reported
     ]
-    return _table(("field", "value", "meaning"), rows)
+    return table(("field", "value", "meaning"), rows)
 
 
 def tables() -> str:
@@ -138,7 +113,7 @@ def tables() -> str:
     parts = []
     for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
         rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
-        parts.append(f"### `{name}`\n\n" + _table(("key", "value", "meaning"), rows))
+        parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
     return "\n\n".join(parts)
 
 
@@ -176,10 +151,10 @@ def contract() -> str:
         public = getattr(commands, name)
         path = _home(public)
         if isinstance(public, type):
-            methods = [_function(m, f"{name}.", 4) for m in source.functions(path, name)]
-            parts.append("\n\n".join([_class(path, name), *methods]))
+            methods = [function(m, f"{name}.", 4) for m in source.functions(path, name)]
+            parts.append("\n\n".join([section(path, name), *methods]))
         else:
-            parts += [_function(one) for one in source.functions(path) if one.name == name]
+            parts += [function(one) for one in source.functions(path) if one.name == name]
     return "\n\n".join(parts)
 
 
@@ -213,7 +188,7 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def _options(actions: Iterable[argparse.Action]) -> str:
     rows = [(f"`{_written(one)}`", one.help or "") for one in actions]
-    return _table(("argument", "meaning"), rows) if rows else "It takes no options of its own."
+    return table(("argument", "meaning"), rows) if rows else "It takes no options of its own."
 
 
 def _written(action: argparse.Action) -> str:
@@ -225,85 +200,14 @@ def _written(action: argparse.Action) -> str:
     return names if action.nargs == 0 else f"{names} {values}"
 
 
-def kit() -> str:
-    """The contract kit: the class to subclass, its case, and every check."""
-    path = "probe_core/testing/contract.py"
-    contract = source.classes(path)["ProberContract"]
-    parts = [f"### `ProberContract`\n\n{source.docstring(contract)}"]
-    parts += [_function(one, "ProberContract.") for one in source.functions(path, "ProberContract")]
-    parts.append(_class("probe_core/testing/case.py", "Case"))
-    return "\n\n".join(parts)
-
-
-def tree() -> str:
-    """The builder of invented machines, for tests."""
-    path = "probe_core/testing/tree.py"
-    methods = [_function(one, "Tree.") for one in source.functions(path, "Tree")]
-    return "\n\n".join([_class(path, "Tree"), *methods])
-
-
-def sysfs() -> str:
-    """Everything in the authors' toolkit, module by module."""
-    from probe_core import sysfs as toolkit
-
-    return "\n\n".join(_module(f"probe_core/sysfs/{name}.py") for name in toolkit.__all__)
-
-
-def _module(path: str) -> str:
-    """Return a module with its documented constants, its functions and its classes."""
-    name = path.removesuffix(".py").replace("/", ".")
-    text = ast.get_docstring(source.parse(path)[0]) or ""
-    parts = [f"## `{name}`\n\n{text}"]
-    constants = {key: text for key, text in source.constants(path).items() if key[0] != "_"}
-    if constants:
-        rows = ((f"`{constant}`", meaning) for constant, meaning in constants.items())
-        parts.append(_table(("constant", "meaning"), rows))
-    for kind in source.classes(path):
-        parts.append(_class(path, kind))
-        parts += [_function(one, f"{kind}.", 4) for one in source.functions(path, kind)]
-    prefix = name.rpartition(".")[2]
-    parts += [_function(one, f"{prefix}.") for one in source.functions(path)]
-    return "\n\n".join(parts)
-
-
-def checks() -> str:
-    """Every check of the contract kit, by the file it is in."""
-    from probe_core.testing.contract import ProberContract
-
-    lines = []
-    for base in ProberContract.__bases__:
-        names = [name for name in vars(base) if name.startswith("test_")]
-        lines += [f"\n**{base.__name__}**: {_first_line(base)}\n"] if names else []
-        lines += [f"- {name.removeprefix('test_').replace('_', ' ')}" for name in names]
-    return "\n".join(lines).strip()
-
-
-def _first_line(kind: type) -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]
-
-
-def _function(one: source.Function, prefix: str = "", level: int = 3) -> str:
-    title = f"{'#' * level} `{prefix}{one.name}`"
-    note = "A property.\n\n" if one.is_property else ""
-    return f"{title}\n\n```text\n{one.signature}\n```\n\n{note}{one.doc}"
-
-
-def _class(path: str, name: str) -> str:
-    made = source.constructor(path, name)
-    doc = source.docstring(source.classes(path)[name])
-    signature = made.signature.replace("def __init__", name, 1).removesuffix(" -> None")
-    signature = signature.replace("(self, ", "(", 1).replace("\n    self,", "", 1)
-    return f"### `{name}`\n\n```text\n{signature}\n```\n\n{doc}"
-
-
 def recordings() -> str:
     """The calls that read recorded machines, and their classes."""
     parts = []
     for name, call in (("opening", ""), ("read", ""), ("unpack", ""), ("recording", "Recording")):
         path = f"probe_core/recording/{name}.py"
         found = source.functions(path, call or None)
-        parts += [_class(path, call)] if call else []
-        parts += [_function(one, f"{call}." if call else "") for one in found]
+        parts += [section(path, call)] if call else []
+        parts += [function(one, f"{call}." if call else "") for one in found]
     error = source.classes("probe_core/recording/errors.py")["BadRecording"]
     return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
 
@@ -314,7 +218,7 @@ def limits() -> str:
 
     told = source.constants("probe_core/recording/limits.py")
     rows = [(text, f"{getattr(numbers, name):,}") for name, text in told.items()]
-    return _table(("what is counted", "at most"), rows)
+    return table(("what is counted", "at most"), rows)
 
 
 def kept() -> str:
@@ -377,7 +281,7 @@ def masks() -> str:
     from probe_core.recording.masks import KINDS
 
     rows = [(f"`{name}`", " ".join(str(kind.__doc__).split())) for name, kind in KINDS.items()]
-    return _table(("mask", "what it replaces"), rows)
+    return table(("mask", "what it replaces"), rows)
 
 
 def rooms() -> str:
@@ -393,7 +297,7 @@ def rooms() -> str:
     rows = [
         (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
     ]
-    return _table(("room", "may import"), sorted(rows))
+    return table(("room", "may import"), sorted(rows))
 
 
 REGIONS: dict[str, Callable[[], str]] = {
