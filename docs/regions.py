@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
+import ast
 import sys
 import textwrap
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
-from authors import author, checks, hooks, kit, machine, sysfs, tree
-from sections import function, section, table
-from typed import VIEWS
-
-from probe_core.model.field import Field
-from probe_core.model.fields import FIELDS
-from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
-from probe_core.model.report_fields import REPORT
-from probe_core.model.schema import sentence
+from blocks import class_text, file_of, function, table
+from regions_model import report, rooms, sighting, tables
+from regions_recording import kept, limits, masks, recordings
 
 __all__ = ["REGIONS"]
 
@@ -53,6 +45,18 @@ def statuses() -> str:
     return table(("status", "meaning", "the prober's failure"), rows)
 
 
+def hooks() -> str:
+    """Every hook with its exact signature."""
+    return "\n\n".join(function(one) for one in source.functions("probe_core/hookspecs.py"))
+
+
+def author() -> str:
+    """Everything a prober's author imports from `probe_core.api`."""
+    path = "probe_core/api.py"
+    parts = [function(one) for one in source.functions(path)]
+    return "\n\n".join([*parts, class_text(path, "Unavailable"), class_text(path, "Request")])
+
+
 def calls() -> str:
     """The public functions, apart from the author's contract."""
     import probe_core
@@ -61,66 +65,15 @@ def calls() -> str:
     for name in probe_core.__all__:
         found = getattr(probe_core, name)
         if callable(found) and not isinstance(found, type) and found.__module__ != "probe_core.api":
-            parts += [function(one) for one in source.functions(_home(found)) if one.name == name]
+            parts += [function(one) for one in source.functions(file_of(found)) if one.name == name]
     return "\n\n".join(parts)
 
 
-_TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
-
-
-def report() -> str:
-    """Every field of every type of the report, with its unit."""
-    from probe_core import model
-
-    names = dict.fromkeys([*_TYPES, *(n for n in model.__all__ if n[0].isupper())])
-    return "\n\n".join(_type(name, _home(getattr(model, name))) for name in names)
-
-
-def _home(thing: type | Callable[..., object]) -> str:
-    """Return the file of a class or function, below the repository's root."""
-    path = thing.__module__.replace(".", "/")
-    return f"{path}/__init__.py" if (source.ROOT / path).is_dir() else f"{path}.py"
-
-
-def _type(name: str, path: str) -> str:
-    node = source.classes(path)[name]
-    fields = source.attributes(node).items()
-    rows = table(
-        ("field", "type", "unit", "meaning"),
-        (_field(name, field, kind, text) for field, (kind, text) in fields),
-    )
-    methods = [function(one, f"{name}.", 4) for one in source.functions(path, name)]
-    return "\n\n".join([f"### {name}", source.docstring(node), rows, *methods])
-
-
-def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
-    field = VIEWS.get(owner, REPORT).get(name)
-    return f"`{name}`", f"`{kind}`", field.unit if field else "", text
-
-
-def sighting() -> str:
-    """Every field that a prober may report of a device, with what its value must be."""
-    rows = [
-        (f"`{name}`", _noun(field), sentence(field))
-        for name, field in FIELDS.items()
-        if field.reported
-    ]
-    return table(("field", "value", "meaning"), rows)
-
-
-def tables() -> str:
-    """The fields of the tables inside a sighting."""
-    parts = []
-    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
-        rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
-        parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
-    return "\n\n".join(parts)
-
-
-def _noun(field: Field) -> str:
-    if field.fields is not None and field.single:
-        return "a table, see below"
-    return field.value.noun
+def machine() -> str:
+    """The `Machine` and its methods."""
+    path = "probe_core/machine/__init__.py"
+    methods = [function(one, "Machine.") for one in source.functions(path, "Machine")]
+    return "\n\n".join([class_text(path, "Machine"), *methods])
 
 
 def cli() -> str:
@@ -149,10 +102,10 @@ def contract() -> str:
     parts = []
     for name in sorted(commands.__all__):
         public = getattr(commands, name)
-        path = _home(public)
+        path = file_of(public)
         if isinstance(public, type):
             methods = [function(m, f"{name}.", 4) for m in source.functions(path, name)]
-            parts.append("\n\n".join([section(path, name), *methods]))
+            parts.append("\n\n".join([class_text(path, name), *methods]))
         else:
             parts += [function(one) for one in source.functions(path) if one.name == name]
     return "\n\n".join(parts)
@@ -200,104 +153,61 @@ def _written(action: argparse.Action) -> str:
     return names if action.nargs == 0 else f"{names} {values}"
 
 
-def recordings() -> str:
-    """The calls that read recorded machines, and their classes."""
-    parts = []
-    for name, call in (("opening", ""), ("read", ""), ("unpack", ""), ("recording", "Recording")):
-        path = f"probe_core/recording/{name}.py"
-        found = source.functions(path, call or None)
-        parts += [section(path, call)] if call else []
-        parts += [function(one, f"{call}." if call else "") for one in found]
-    error = source.classes("probe_core/recording/errors.py")["BadRecording"]
-    return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
-
-
-def limits() -> str:
-    """Every limit of a recording."""
-    from probe_core.recording import limits as numbers
-
-    told = source.constants("probe_core/recording/limits.py")
-    rows = [(text, f"{getattr(numbers, name):,}") for name, text in told.items()]
-    return table(("what is counted", "at most"), rows)
-
-
-def kept() -> str:
-    """What `probe record` keeps, prober by prober, and which variables."""
-    from probe_core.probers.records import RECORDS
-    from probe_core.recording.gather import VARIABLES
-
-    own = [_declaration(f"probe-core, {name}", records) for name, records in RECORDS.items()]
-    plugins = []
-    for manifest in sorted(source.ROOT.glob("plugins/*/src/*/prober.json")):
-        owner = f"probe-{manifest.parents[2].name}"
-        for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
-            if records := fields.get("records"):
-                plugins.append(_declaration(f"{owner}, {name}", records))
-    variables = "### Variables\n\nOf the environment, what decides which devices a program sees.\n"
-    return "\n\n".join([*own, *plugins, variables, _list(VARIABLES)])
-
-
-def _declaration(title: str, records: Mapping[str, Any]) -> str:
-    parts = [f"### {title}"]
-    parts += _files("Of every machine.", records)
-    for bus, kind in (("pci", "PCI"), ("platform", "platform")):
-        for rule in records.get(bus, []):
-            parts += _files(_devices_of(kind, rule), rule)
-    if records.get("nodes"):
-        parts += ["Device nodes, marked and never opened.", _list(records["nodes"])]
-    if records.get("cgroup"):
-        parts += ["Of each control group of the process.", _list(records["cgroup"])]
+def kit() -> str:
+    """The contract kit: the class to subclass, its case, and every check."""
+    path = "probe_core/testing/contract.py"
+    contract = source.classes(path)["ProberContract"]
+    parts = [f"### `ProberContract`\n\n{source.docstring(contract)}"]
+    parts += [function(one, "ProberContract.") for one in source.functions(path, "ProberContract")]
+    parts.append(class_text("probe_core/testing/case.py", "Case"))
     return "\n\n".join(parts)
 
 
-def _files(title: str, table: Mapping[str, Any]) -> list[str]:
-    masks = table.get("masks", {})
-    lines = [f"{f}  [{masks[f]}]" if f in masks else f for f in table.get("files", [])]
-    return [title, _list(lines)] if lines else []
+def tree() -> str:
+    """The builder of invented machines, for tests."""
+    path = "probe_core/testing/tree.py"
+    methods = [function(one, "Tree.") for one in source.functions(path, "Tree")]
+    return "\n\n".join([class_text(path, "Tree"), *methods])
 
 
-def _list(lines: Iterable[str]) -> str:
-    return "```text\n" + "\n".join(lines) + "\n```"
+def sysfs() -> str:
+    """Everything in the authors' toolkit, module by module."""
+    from probe_core import sysfs as toolkit
+
+    return "\n\n".join(_module(f"probe_core/sysfs/{name}.py") for name in toolkit.__all__)
 
 
-def _devices_of(kind: str, rule: Mapping[str, Any]) -> str:
-    words = [f"Below each {kind} device"]
-    if rule.get("pci_vendor"):
-        words.append(f"of vendor {', '.join(rule['pci_vendor'])}")
-    if rule.get("pci_class"):
-        words.append(f"whose class begins with {', '.join(rule['pci_class'])}")
-    if kind == "platform":
-        words.append("that the device tree describes")
-    title = " ".join(words)
-    title += ", also while it sleeps" if rule.get("asleep") else ", while it is awake"
-    if rule.get("only_if"):
-        pairs = ", ".join(f"`{file}` is {text}" for file, text in rule["only_if"].items())
-        title += f" and one of these holds: {pairs}"
-    return f"{title}."
+def _module(path: str) -> str:
+    """Return a module with its documented constants, its functions and its classes."""
+    name = path.removesuffix(".py").replace("/", ".")
+    text = ast.get_docstring(source.parse(path)[0]) or ""
+    parts = [f"## `{name}`\n\n{text}"]
+    constants = {key: text for key, text in source.constants(path).items() if key[0] != "_"}
+    if constants:
+        rows = ((f"`{constant}`", meaning) for constant, meaning in constants.items())
+        parts.append(table(("constant", "meaning"), rows))
+    for kind in source.classes(path):
+        parts.append(class_text(path, kind))
+        parts += [function(one, f"{kind}.", 4) for one in source.functions(path, kind)]
+    prefix = name.rpartition(".")[2]
+    parts += [function(one, f"{prefix}.") for one in source.functions(path)]
+    return "\n\n".join(parts)
 
 
-def masks() -> str:
-    """Every kind of identity that a mask replaces."""
-    from probe_core.recording.masks import KINDS
+def checks() -> str:
+    """Every check of the contract kit, by the file it is in."""
+    from probe_core.testing.contract import ProberContract
 
-    rows = [(f"`{name}`", " ".join(str(kind.__doc__).split())) for name, kind in KINDS.items()]
-    return table(("mask", "what it replaces"), rows)
+    lines = []
+    for base in ProberContract.__bases__:
+        names = [name for name in vars(base) if name.startswith("test_")]
+        lines += [f"\n**{base.__name__}**: {_first_line(base)}\n"] if names else []
+        lines += [f"- {name.removeprefix('test_').replace('_', ' ')}" for name in names]
+    return "\n".join(lines).strip()
 
 
-def rooms() -> str:
-    """Which room may import which, from the contracts that the linter holds the code to."""
-    contracts = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
-        "importlinter"
-    ]["contracts"]
-    imports: dict[str, list[str]] = {}
-    for contract in contracts:
-        if contract["type"] == "protected":
-            for importer in contract["allowed_importers"]:
-                imports.setdefault(importer, []).extend(contract["protected_modules"])
-    rows = [
-        (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
-    ]
-    return table(("room", "may import"), sorted(rows))
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]
 
 
 REGIONS: dict[str, Callable[[], str]] = {

@@ -63,7 +63,7 @@ def joined(items: Iterable[str], last: str = "or") -> str:
 
 def gib(count: float) -> str:
     """Return bytes for a sentence, rounded to a tenth: ``79.6 GiB``, ``80 GiB``, ``0 B``."""
-    from probe_core.model.sizes import format_size
+    from probe_core.sizes import format_size
 
     whole = count % (1 << 30) == 0 and count < 1 << 40
     return format_size(count, decimals=0 if whole else 1)

@@ -20,7 +20,7 @@ def parse_size(size: str) -> int:
     ``G`` is binary and ``GB`` decimal. Raises `CommandError`.
     """
     from probe_core.commands import CommandError
-    from probe_core.model import sizes
+    from probe_core import sizes
 
     try:
         return sizes.parse_size(size)

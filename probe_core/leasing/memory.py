@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.model.sizes import parse_size
+from probe_core.sizes import parse_size
 from probe_core.selection.candidates import free_memory
 from probe_core.selection.document import report_document
 

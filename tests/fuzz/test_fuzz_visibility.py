@@ -8,10 +8,10 @@ from typing import Any
 from foreign import CHANCES, Chance
 from hypothesis import given
 
-from probe_core.model.sizes import parse_size
 from probe_core.pipeline.refresh import refresh
 from probe_core.pipeline.static import complete_report
 from probe_core.selection import SelectionError, select
+from probe_core.sizes import parse_size
 from probe_core.visibility import annotate, findings, see
 
 VARIABLES = (

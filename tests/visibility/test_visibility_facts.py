@@ -11,9 +11,9 @@ import visibility_nodes as nodes
 
 from probe_core.leasing import LeaseError, lease
 from probe_core.leasing.folder import lease_folder
-from probe_core.model.sizes import format_size
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
+from probe_core.sizes import format_size
 from probe_core.visibility import findings, see
 
 FOUR = nodes.h100s(4)

@@ -9,10 +9,10 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.model.sizes import format_size, parse_size
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
+from probe_core.sizes import format_size, parse_size
 from probe_core.visibility import see
 
 

@@ -1,0 +1,85 @@
+"""The generated parts about the report: its types, what a prober may report, and the rooms."""
+
+from __future__ import annotations
+
+import tomllib
+
+import source
+from blocks import file_of, function, table
+from typed import VIEWS
+
+from probe_core.model.field import Field
+from probe_core.model.fields import FIELDS
+from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
+from probe_core.model.report_fields import REPORT
+from probe_core.model.schema import sentence
+
+__all__ = ["report", "rooms", "sighting", "tables"]
+
+
+_TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
+
+
+def report() -> str:
+    """Every field of every type of the report, with its unit."""
+    from probe_core import model
+
+    names = dict.fromkeys([*_TYPES, *(n for n in model.__all__ if n[0].isupper())])
+    return "\n\n".join(_type(name, file_of(getattr(model, name))) for name in names)
+
+
+def _type(name: str, path: str) -> str:
+    node = source.classes(path)[name]
+    fields = source.attributes(node).items()
+    rows = table(
+        ("field", "type", "unit", "meaning"),
+        (_field(name, field, kind, text) for field, (kind, text) in fields),
+    )
+    methods = [function(one, f"{name}.", 4) for one in source.functions(path, name)]
+    return "\n\n".join([f"### {name}", source.docstring(node), rows, *methods])
+
+
+def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
+    field = VIEWS.get(owner, REPORT).get(name)
+    return f"`{name}`", f"`{kind}`", field.unit if field else "", text
+
+
+def sighting() -> str:
+    """Every field that a prober may report of a device, with what its value must be."""
+    rows = [
+        (f"`{name}`", _noun(field), sentence(field))
+        for name, field in FIELDS.items()
+        if field.reported
+    ]
+    return table(("field", "value", "meaning"), rows)
+
+
+def tables() -> str:
+    """The fields of the tables inside a sighting."""
+    parts = []
+    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
+        rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
+        parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
+    return "\n\n".join(parts)
+
+
+def _noun(field: Field) -> str:
+    if field.fields is not None and field.single:
+        return "a table, see below"
+    return field.value.noun
+
+
+def rooms() -> str:
+    """Which room may import which, from the contracts that the linter holds the code to."""
+    contracts = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    imports: dict[str, list[str]] = {}
+    for contract in contracts:
+        if contract["type"] == "protected":
+            for importer in contract["allowed_importers"]:
+                imports.setdefault(importer, []).extend(contract["protected_modules"])
+    rows = [
+        (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
+    ]
+    return table(("room", "may import"), sorted(rows))

@@ -1,0 +1,96 @@
+"""The generated parts about recordings: what is kept, with which bounds and masks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import source
+from blocks import class_text, function, table
+
+__all__ = ["kept", "limits", "masks", "recordings"]
+
+
+def recordings() -> str:
+    """The calls that read recorded machines, and their classes."""
+    parts = []
+    for name, call in (("opening", ""), ("read", ""), ("unpack", ""), ("recording", "Recording")):
+        path = f"probe_core/recording/{name}.py"
+        found = source.functions(path, call or None)
+        parts += [class_text(path, call)] if call else []
+        parts += [function(one, f"{call}." if call else "") for one in found]
+    error = source.classes("probe_core/recording/errors.py")["BadRecording"]
+    return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
+
+
+def limits() -> str:
+    """Every limit of a recording."""
+    from probe_core.recording import limits as numbers
+
+    told = source.constants("probe_core/recording/limits.py")
+    rows = [(text, f"{getattr(numbers, name):,}") for name, text in told.items()]
+    return table(("what is counted", "at most"), rows)
+
+
+def kept() -> str:
+    """What `probe record` keeps, prober by prober, and which variables."""
+    from probe_core.probers.records import RECORDS
+    from probe_core.recording.gather import VARIABLES
+
+    own = [_declaration(f"probe-core, {name}", records) for name, records in RECORDS.items()]
+    plugins = []
+    for manifest in sorted(source.ROOT.glob("plugins/*/src/*/prober.json")):
+        owner = f"probe-{manifest.parents[2].name}"
+        for name, fields in json.loads(manifest.read_text("utf-8"))["probers"].items():
+            if records := fields.get("records"):
+                plugins.append(_declaration(f"{owner}, {name}", records))
+    variables = "### Variables\n\nOf the environment, what decides which devices a program sees.\n"
+    return "\n\n".join([*own, *plugins, variables, _list(VARIABLES)])
+
+
+def _declaration(title: str, records: Mapping[str, Any]) -> str:
+    parts = [f"### {title}"]
+    parts += _files("Of every machine.", records)
+    for bus, kind in (("pci", "PCI"), ("platform", "platform")):
+        for rule in records.get(bus, []):
+            parts += _files(_devices_of(kind, rule), rule)
+    if records.get("nodes"):
+        parts += ["Device nodes, marked and never opened.", _list(records["nodes"])]
+    if records.get("cgroup"):
+        parts += ["Of each control group of the process.", _list(records["cgroup"])]
+    return "\n\n".join(parts)
+
+
+def _files(title: str, table: Mapping[str, Any]) -> list[str]:
+    masks = table.get("masks", {})
+    lines = [f"{f}  [{masks[f]}]" if f in masks else f for f in table.get("files", [])]
+    return [title, _list(lines)] if lines else []
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def _devices_of(kind: str, rule: Mapping[str, Any]) -> str:
+    words = [f"Below each {kind} device"]
+    if rule.get("pci_vendor"):
+        words.append(f"of vendor {', '.join(rule['pci_vendor'])}")
+    if rule.get("pci_class"):
+        words.append(f"whose class begins with {', '.join(rule['pci_class'])}")
+    if kind == "platform":
+        words.append("that the device tree describes")
+    title = " ".join(words)
+    title += ", also while it sleeps" if rule.get("asleep") else ", while it is awake"
+    if rule.get("only_if"):
+        pairs = ", ".join(f"`{file}` is {text}" for file, text in rule["only_if"].items())
+        title += f" and one of these holds: {pairs}"
+    return f"{title}."
+
+
+def masks() -> str:
+    """Every kind of identity that a mask replaces."""
+    from probe_core.recording.masks import KINDS
+
+    rows = [(f"`{name}`", " ".join(str(kind.__doc__).split())) for name, kind in KINDS.items()]
+    return table(("mask", "what it replaces"), rows)
