@@ -127,7 +127,7 @@ def candidates(machine: Machine) -> list[Candidate]:
 def _candidate(machine: Machine, address: str) -> Candidate | None:
     folder = f"{FOLDER}/{address}"
     pci_class = machine.read_int(f"{folder}/class")
-    # Half of a server's functions are bridges, and none of the ids below is one.
+    # A server has dozens of bridges, and none of the devices below is one: one read less for each.
     if pci_class is None or pci_class >> 16 == _BRIDGE:
         return None
     vendor = _digits(machine, f"{folder}/vendor")

@@ -29,6 +29,7 @@ MAX_CLIENTS = 4096
 LIMIT = 16_384
 """Bytes of one fdinfo file, which has some thirty lines: room for ten times as many."""
 
+# Node's folder in /dev → the class folder that leads to its device.
 _FOLDERS = {"/dev/dri/": "/sys/class/drm/", "/dev/accel/": "/sys/class/accel/"}
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # What is resident counts; of drivers that do not tell it apart what is bound, else all that exists.
@@ -93,6 +94,7 @@ def clients(machine: Machine, nodes: frozenset[str] | None = None) -> Usage:
         name = node.rpartition("/")[2]
         if nodes is not None and name not in nodes:
             continue
+        # Asked once a node: a sweep meets the same node in every process that computes.
         if name not in asleep:
             asleep[name] = power.asleep(power.status(machine, f"{folder}{name}/device"))
         path = f"/proc/{pid}/fdinfo/{descriptor}"

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["closed", "findings", "paths"]
 
-# The card node is for displays: programs that compute open none.
+# The card node is for displays: programs that compute open none. KFD's /dev/kfd is one for all GPUs
+# and in no index.
 _PATHS = {"drm_render": "/dev/dri/renderD{}", "accel": "/dev/accel/accel{}", "mali": "/dev/mali{}"}
 
 

@@ -162,6 +162,7 @@ def identity_of(number: Callable[[str], int | None]) -> PciDoc:
     """
     ids: dict[str, str] = {}
     for key, names, digits in _FIELDS:
+        # A revision or class that does not fit its register is garbage, not a longer number.
         numbers = [n for name in names if (n := number(name)) is not None and 0 <= n < 16**digits]
         # A subsystem of zeros is what a card without one has.
         if len(numbers) == len(names) and (key != "subsystem" or any(numbers)):

@@ -101,6 +101,7 @@ def watch_case(prober: Prober, case: Case) -> tuple[Run, dict[str, Any]]:
         with case.surroundings(TMPDIR=folder, TEMP=folder, TMP=folder):
             run = _staged(prober, case, live=case.live, watched=True)
         leftover = sorted(path.name for path in Path(folder).iterdir())
+    # The spy's notes come as a finding: the only way out of the child that always works.
     notes = [f["what"] for f in run.findings if isinstance(f, dict) and f.get("code") == "spy"]
     assert notes, f"the prober did not come to its end: {run.status}, {run.reason}"
     noted: dict[str, Any] = json.loads(notes[0])
@@ -109,6 +110,7 @@ def watch_case(prober: Prober, case: Case) -> tuple[Run, dict[str, Any]]:
 
 def _staged(prober: Prober, case: Case, *, live: bool, watched: bool) -> Run:
     """Run a prober of the kit in the prober's place, which calls it as told."""
+    # The prober's name and limits, so that the child is started as for the prober itself.
     stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
     stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
     orders = json.dumps({"target": prober.target, "live": live, "watched": watched})

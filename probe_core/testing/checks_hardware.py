@@ -17,6 +17,7 @@ from probe_core.testing.checks_package import Declared
 
 __all__ = ["Broken", "Hardware"]
 
+# Kinds of ids that other probers share; a prober's own name is the fifth.
 STRONG = ("pci", "uuid", "dt", "cpu")
 _ANSWERS = ("ok", "not_applicable", "unavailable")
 
@@ -156,10 +157,13 @@ class Hardware(WithHardware):
 
     def test_it_bears_absurd_numbers(self, tmp_path: Path) -> None:
         """A wrong register reads as all ones."""
+        # More digits than 64 bits have: what overflows in C is a number to Python.
         self._with_files(tmp_path, b"99999999999999999999999999\n")
 
     def test_it_bears_missing_files(self, tmp_path: Path) -> None:
         """Each kernel version has other files."""
+        # Every other file, the ones between, then all: a file is missing with and without its
+        # neighbours.
         for number, missing in enumerate((slice(0, None, 2), slice(1, None, 2), slice(None))):
             root = tmp_path / str(number)
             root.mkdir()

@@ -12,6 +12,7 @@ from probe_core.testing.checks_package import Declared
 
 __all__ = ["EFFECTS", "Importing", "effects"]
 
+# The core's child starts so, too: isolated, without site, with the host's path.
 _TIMED = """
 import sys, time
 sys.path[:] = {paths!r}
@@ -35,7 +36,8 @@ class Importing(Declared):
         """Import a vendor's library inside the hook: most nodes do not need it."""
         code = _TIMED.format(paths=_paths(), module=self.target.partition(":")[0])
         times = []
-        for _ in range(4):  # the first may compile
+        # The first may compile, and the least of four is what the module costs on a busy machine.
+        for _ in range(4):
             done = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", code],
                 capture_output=True,

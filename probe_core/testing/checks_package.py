@@ -53,6 +53,7 @@ class Declared:
         return [Case(machine, []) for machine in machines if everywhere or machine.os in systems]
 
 
+# The systems that the project builds for, and RISC-V for what nobody thought of.
 SYSTEMS = (
     ("linux", "x86_64"),
     ("linux", "aarch64"),
@@ -99,6 +100,7 @@ class Packaging(Declared):
 
     def test_its_deadline_is_bearable(self) -> None:
         """A host waits as long when the driver hangs."""
+        # A judgement: nvmlInit of many GPUs without persistence takes up to 30 s (aks-gpu#105).
         assert self.prober().deadline_s <= 30, "no host waits longer at its start"
 
     def test_its_manifest_says_whether_it_opens_devices(self) -> None:

@@ -14,12 +14,18 @@ from typing import Any
 from probe_core.api import Machine, NotApplicable, Request
 
 MAX_EVENTS = 40
+"""Events kept: a person needs the first few, and a loop over files would fill the child's pipe."""
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# What any program opens: a sink, random numbers, shared memory, its own descriptors.
 _HARMLESS = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/shm", "/dev/fd")
+# Where this computer's hardware shows: a recorded machine's is below its root alone. Python and
+# libraries look at their own process, which says nothing of hardware.
 _THIS_COMPUTER = ("/sys/", "/proc/", "/dev/")
 _OWN_PROCESS = "/proc/self/"
 _LISTINGS = ("os.listdir", "os.scandir")
+# CPython's audit events ("Audit events table" of its library reference). Those of files count as
+# temporary when all their paths are in the folder for temporary files.
 _ON_FILES = (
     "os.mkdir",
     "os.remove",
@@ -133,6 +139,7 @@ def _is_child(process: Any) -> bool:
 
 
 def _state() -> dict[str, Any]:
+    # POSIX has no way to read the umask but to set it.
     umask = os.umask(0)
     os.umask(umask)
     return {
@@ -150,6 +157,7 @@ def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, Not
     """Answer as the hook that `load` imports does, and add a finding with the notes."""
     notes = Notes(request.machine)
     sys.addaudithook(notes.hear)
+    # The interpreter's own .pyc files would be noted as the prober's writing.
     sys.dont_write_bytecode = True
     before = _state()
     notes.listening = True

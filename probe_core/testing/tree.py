@@ -47,6 +47,7 @@ class Tree:
         if not aim.exists():
             aim.mkdir(parents=True)
         if not place.is_symlink():
+            # Resolved: a link in a folder that was reached through a link counts from the real one.
             place.symlink_to(os.path.relpath(aim, place.parent.resolve()))
 
     def release(self, version: str = "6.12.9") -> None:
@@ -168,6 +169,7 @@ class Tree:
             self.file(f"{folder}/power/runtime_status", f"{power}\n")
         self.link(f"/sys/bus/{bus}/devices/{name}", folder)
         if driver:
+            # The kernel links both ways: probers look from either end.
             self.link(f"{folder}/driver", f"/sys/bus/{bus}/drivers/{driver}")
             self.link(f"/sys/bus/{bus}/drivers/{driver}/{name}", folder)
 
@@ -175,6 +177,7 @@ class Tree:
         for stem, minor in minors.items():
             if minor is not None:
                 below = f"{folder}/{kind}/{stem}{minor}"
+                # Major numbers of DRM and accel devices (Documentation/admin-guide/devices.txt).
                 self.file(f"{below}/dev", f"{226 if kind == 'drm' else 261}:{minor}\n")
                 self.link(f"{below}/device", folder)
                 self.link(f"/sys/class/{kind}/{stem}{minor}", below)

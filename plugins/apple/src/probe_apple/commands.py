@@ -70,6 +70,7 @@ def ask(machine: Machine, names: Iterable[str], seconds: float) -> Answers:
         for name in names:
             _read(machine, name, answers)
         return answers
+    # One end for all: system_profiler alone takes seconds, and the prober's deadline covers both.
     end = time.monotonic() + seconds
     running = [run for name in names if (run := _start(machine, name, answers))]
     _collect(running, end, answers)

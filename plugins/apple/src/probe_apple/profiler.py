@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+# First letter of the unit, in any language that macOS writes ("Go" in French) → power of two.
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 

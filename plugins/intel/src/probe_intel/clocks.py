@@ -33,6 +33,7 @@ def describe(machine: Machine, draft: Draft, function: Function) -> None:
     limits = [limit for _, limit in engines if limit and limit > 0]
     if highest and limits and max(limits) < highest:
         draft.put("clocks.limit_mhz", max(limits))
+    # A question to the power controller (xe_vram_freq.c), which a sleeping card does not answer.
     if not function.asleep and (memory := _memory(machine, function.folder)) > 0:
         draft.put("clocks.memory_max_mhz", memory)
 

@@ -106,6 +106,7 @@ def _capacity(machine: Machine, address: str) -> int | None:
     total = 0
     for line in (machine.read(DMEM) or "").splitlines():
         region, _, size = line.partition(" ")
+        # One line a tile and region; system memory that the device may map is another region.
         if region.startswith(f"drm/{address}/vram") and size.isdecimal() and len(size) <= 20:
             total += int(size)
     return total or None
@@ -121,4 +122,5 @@ def _bar(machine: Machine, folder: str) -> int | None:
         start, end = (int(number, 16) for number in lines[2].split()[:2])
     except (IndexError, ValueError):
         return None
+    # Firmware leaves a BAR that it found no room for at zero.
     return end - start + 1 if 0 < start < end else None
