@@ -19,8 +19,8 @@ def parse_size(size: str) -> int:
 
     ``G`` is binary and ``GB`` decimal. Raises `CommandError`.
     """
-    from probe_core.commands import CommandError
     from probe_core import sizes
+    from probe_core.commands import CommandError
 
     try:
         return sizes.parse_size(size)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.sizes import parse_size
 from probe_core.selection.candidates import free_memory
 from probe_core.selection.document import report_document
+from probe_core.sizes import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
