@@ -10,6 +10,7 @@ from typed import VIEWS
 
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.nouns import noun_of
 from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import sentence
@@ -66,7 +67,7 @@ def tables() -> str:
 def _noun(field: Field) -> str:
     if field.fields is not None and field.single:
         return "a table, see below"
-    return field.value.noun
+    return noun_of(field.value)
 
 
 def rooms() -> str:

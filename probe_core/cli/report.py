@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from probe_core import __version__
-from probe_core.commands import text
 from probe_core.commands.options import add_probe_options
 
 TYPE_CHECKING = False
@@ -11,17 +10,9 @@ if TYPE_CHECKING:
     import argparse
 
     from probe_core.commands import Context
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.document import ReportDoc
 
 HELP = "Show the devices of this computer: accelerators, CPU, available memory and peak FLOPS."
-
-_HEAD = ("", "DEVICE", "MEMORY", "FREE", "FP32", "FP16", "INT8", "BANDWIDTH", "ID")
-_RIGHT = frozenset(_HEAD[2:8])
-_ALWAYS_SHOWN = frozenset({"", "DEVICE", "MEMORY", "FP32", "FP16", "INT8", "ID"})
-_FALLBACKS = {
-    "no-accelerator": "No accelerator was found: the CPU is primary.",
-    "degraded": "Degraded: something failed, so an accelerator may be missing; see below.",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +29,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.json:
         context.json(report)
     else:
-        for line in _lines(report, context):
+        # A script that wants JSON does not pay for the table.
+        from probe_core.cli.table import lines
+
+        for line in lines(report, context):
             context.out(line)
     return 1 if args.strict and is_degraded(report) else 0
 
@@ -47,99 +41,3 @@ def is_degraded(report: ReportDoc) -> bool:
     """Return whether something is wrong: the fallback stepped in, or a finding is an error."""
     errors = any(finding["severity"] == "error" for finding in report["findings"])
     return report["fallback"] == "degraded" or errors
-
-
-def _lines(report: ReportDoc, context: Context) -> list[str]:
-    from probe_core.cli.findings import finding_lines
-
-    lines = text.wrapped(_headline(report), context.width)
-    devices = report["devices"]
-    rows = text.without_empty(
-        [_HEAD, *(_row(device, report) for device in devices)], keep=_ALWAYS_SHOWN
-    )
-    right = [index for index, name in enumerate(rows[0]) if name in _RIGHT]
-    head, *body = text.columns(rows, context.width, right=right, flexible=1)
-    lines += ["", text.paint(head, "dim", context.colour)]
-    for device, line in zip(devices, body, strict=True):
-        lines.append(text.paint(line, _style(device, report), context.colour))
-    lines += ["", *text.wrapped(_legend(devices), context.width)]
-    if report["fallback"]:
-        lines += text.wrapped(_FALLBACKS[report["fallback"]], context.width)
-    return lines + finding_lines(report["findings"], context)
-
-
-def _headline(report: ReportDoc) -> str:
-    node = report["node"]
-    memory = node["memory"]
-    system = " ".join(filter(None, [node["os"], node["kernel"]]))
-    limit = f", limited to {text.size(memory['limit'])}" if memory["limit"] else ""
-    available = text.size(memory["available"])
-    total = f"{text.size(memory['total'])} memory{limit}, {available} available"
-    return " · ".join(filter(None, [node["model"], system, node["arch"], total]))
-
-
-def _row(device: DeviceDoc, report: ReportDoc) -> tuple[str, ...]:
-    memory = device["memory"]
-    # A CPU and an integrated GPU use the system's memory: printed once, above.
-    own = memory["kind"] not in ("shared", "unified")
-    total = text.size(memory["total"]) if own else memory["kind"] or ""
-    # A static report may lack what only newer cores write.
-    free = memory.get("free") if memory.get("free") is not None else memory.get("usable")
-    return (
-        "*" if device["id"] == report["primary"] else "",
-        _title(device),
-        total,
-        text.size(free) if own else "",
-        text.rate(device["fp32"]),
-        text.rate(device["fp16"]),
-        text.rate(device["int8"]),
-        text.bandwidth(device["bandwidth"]),
-        device["id"],
-    )
-
-
-def _title(device: DeviceDoc) -> str:
-    name = device["name"] or _nameless(device)
-    notes = []
-    if device["kind"] == "cpu" and device.get("units"):
-        notes.append(f"{device['units']} cores")
-    if device.get("parent"):
-        name = f"└ {name}"
-    if _hidden(device):
-        notes.append("hidden")
-    if device.get("power_state") == "suspended":
-        notes.append("asleep")
-    return name + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _nameless(device: DeviceDoc) -> str:
-    """Return what can be said of a device that nobody names."""
-    kind = " ".join(filter(None, [device["vendor"], device["kind"]]))
-    if device["kind"] == "display":
-        return f"{kind} adapter, cannot compute"
-    candidates = [chip.rpartition("/")[2] for chip in device["chip"]["candidates"]]
-    if len(candidates) > 3:
-        return f"{kind}, one of {len(candidates)} chips"
-    return " or ".join(candidates) or f"unknown {kind}"
-
-
-def _hidden(device: DeviceDoc) -> bool:
-    from probe_core.model.runtimes import hidden
-
-    return hidden(device)
-
-
-def _style(device: DeviceDoc, report: ReportDoc) -> str | None:
-    if device["id"] == report["primary"]:
-        return "bold"
-    return "dim" if device["kind"] == "display" or _hidden(device) else None
-
-
-def _legend(devices: list[DeviceDoc]) -> str:
-    clocks = {
-        peak["clock"] for device in devices for peak in device["peaks"] if device["kind"] != "cpu"
-    }
-    bound = "; max: an upper bound" if "max" in clocks else ""
-    return (
-        f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain tells more"
-    )

@@ -33,6 +33,7 @@ __all__ = [
     "Text",
     "Value",
     "Word",
+    "figure",
     "show",
 ]
 
@@ -126,11 +127,6 @@ class Choice(Text):
         super().__init__()
         self.choices = choices
 
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        """The choices, as code."""
-        return ", ".join(f"`{choice}`" for choice in self.choices)
-
     def check(self, value: object) -> str:
         """Return the word, unchanged: these are compared exactly."""
         if value not in self.choices:
@@ -165,14 +161,6 @@ class Number(Value):
         self.high = high
         self.whole = whole
 
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        """The bounds, for the reference."""
-        kind = "a whole number" if self.whole else "a number"
-        if self.high >= UNBOUNDED:
-            return f"{kind}, {_figure(self.low)} or more"
-        return f"{kind} from {_figure(self.low)} to {_figure(self.high)}"
-
     def check(self, value: object) -> int | float:
         """Return the number. True is no number here: nobody who reports a count means it so."""
         if type(value) is not int and type(value) is not float:
@@ -180,7 +168,7 @@ class Number(Value):
         if not self.low <= value <= self.high:
             # An integer of thousands of digits cannot be formatted as a float.
             text = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
-            raise Rejected(f"{text} is not between {_figure(self.low)} and {_figure(self.high)}")
+            raise Rejected(f"{text} is not between {figure(self.low)} and {figure(self.high)}")
         if self.whole and value != int(value):
             raise Rejected(f"expected a whole number, found {value}")
         return int(value) if self.whole else value
@@ -190,19 +178,7 @@ class Number(Value):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _plural(noun: str) -> str:
-    """Return ``whole numbers from 1 to 9`` for ``a whole number from 1 to 9``."""
-    first, *words = noun.split(" ")
-    if first not in ("a", "an"):
-        return f"{noun}s" if not words else noun
-    ends = [at for at, word in enumerate(words) if word in ("from", "in", "of")] or [len(words)]
-    words[ends[0] - 1] = (
-        words[ends[0] - 1].rstrip(",") + "s" + "," * words[ends[0] - 1].endswith(",")
-    )
-    return " ".join(words)
-
-
-def _figure(bound: float) -> str:
+def figure(bound: float) -> str:
     """Return a bound as people read it: 1,000,000; rates of 10^15 stay short."""
     return f"{int(bound):,}" if bound == int(bound) and bound < 1e14 else f"{bound:g}"
 
@@ -216,11 +192,6 @@ class Items(Value):
         self.item = item
         self.limit = limit
         self.least = least
-
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        """What it is a list of."""
-        return f"a list of {_plural(self.item.noun)}"
 
     def check(self, value: object) -> list[Json]:
         """Return the list, every item checked."""
@@ -243,11 +214,6 @@ class TableOf(Value):
     def __init__(self, value: Value, *, limit: int = MAX_ITEMS) -> None:
         self.value = value
         self.limit = limit
-
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        """What it is a table of."""
-        return f"a table of {_plural(self.value.noun)}"
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the table without its nulls, every value checked."""

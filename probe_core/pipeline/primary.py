@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
-from probe_core.model.passthrough import is_passthrough_driver
-from probe_core.model.runtimes import hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +78,8 @@ def _rank(device: DeviceDoc, priorities: Mapping[str, int]) -> tuple[int, int, b
 def _is_usable(
     device: DeviceDoc, failed_vendors: Collection[str], unconfirmed: Collection[str]
 ) -> bool:
+    from probe_core.model.runtimes import hidden  # a node without accelerators pays for no rule
+
     if hidden(device) or is_passthrough(device):
         return False
     if not set(device["seen_by"]) <= set(unconfirmed):
@@ -105,4 +105,6 @@ def pci_vendor(device: DeviceDoc) -> str:
 
 def is_passthrough(device: DeviceDoc) -> bool:
     """Return whether a driver keeps the device for a guest, so that nothing here can use it."""
+    from probe_core.model.passthrough import is_passthrough_driver
+
     return is_passthrough_driver(driver_name(device), device["vendor"])

@@ -48,6 +48,9 @@ def locate(
 
 def _below(folder: str, parts: list[str]) -> Place | None:
     *packages, last = parts
+    # One look instead of seven: an editable checkout has a path entry for each distribution.
+    if packages and not os.path.isdir(f"{folder}/{packages[0]}"):
+        return None
     for package in packages:
         folder = f"{folder}/{package}"
     inner = f"{folder}/{last}"

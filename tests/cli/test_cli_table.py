@@ -145,12 +145,12 @@ def table(tree: Tree, probers: Probers, environ: dict[str, str] | None = None) -
     import io
 
     import probe_core
-    from probe_core.cli.report import _lines
+    from probe_core.cli.table import lines
     from probe_core.commands.context import Context
 
     machine = probe_core.Machine(str(tree.root), environ)
     document = report_of(machine, **probers.arguments)
-    return _lines(document, Context(environ={"COLUMNS": "140"}, stdout=io.StringIO()))
+    return lines(document, Context(environ={"COLUMNS": "140"}, stdout=io.StringIO()))
 
 
 def test_sizes_hidden_and_sleeping_devices(tree: Tree, probers: Probers) -> None:

@@ -1,0 +1,117 @@
+"""The table of `probe`: one row a device, as wide as the terminal, then the findings."""
+
+from __future__ import annotations
+
+from probe_core.commands import text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.commands import Context
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+__all__ = ["lines"]
+
+_HEAD = ("", "DEVICE", "MEMORY", "FREE", "FP32", "FP16", "INT8", "BANDWIDTH", "ID")
+_RIGHT = frozenset(_HEAD[2:8])
+_ALWAYS_SHOWN = frozenset({"", "DEVICE", "MEMORY", "FP32", "FP16", "INT8", "ID"})
+_FALLBACKS = {
+    "no-accelerator": "No accelerator was found: the CPU is primary.",
+    "degraded": "Degraded: something failed, so an accelerator may be missing; see below.",
+}
+
+
+def lines(report: ReportDoc, context: Context) -> list[str]:
+    """Return the head line, the table of devices and the findings, each as wide as the terminal."""
+    from probe_core.cli.findings import finding_lines
+
+    output = text.wrapped(_headline(report), context.width)
+    devices = report["devices"]
+    rows = text.without_empty(
+        [_HEAD, *(_row(device, report) for device in devices)], keep=_ALWAYS_SHOWN
+    )
+    right = [index for index, name in enumerate(rows[0]) if name in _RIGHT]
+    head, *body = text.columns(rows, context.width, right=right, flexible=1)
+    output += ["", text.paint(head, "dim", context.colour)]
+    for device, line in zip(devices, body, strict=True):
+        output.append(text.paint(line, _style(device, report), context.colour))
+    output += ["", *text.wrapped(_legend(devices), context.width)]
+    if report["fallback"]:
+        output += text.wrapped(_FALLBACKS[report["fallback"]], context.width)
+    return output + finding_lines(report["findings"], context)
+
+
+def _headline(report: ReportDoc) -> str:
+    node = report["node"]
+    memory = node["memory"]
+    system = " ".join(filter(None, [node["os"], node["kernel"]]))
+    limit = f", limited to {text.size(memory['limit'])}" if memory["limit"] else ""
+    available = text.size(memory["available"])
+    total = f"{text.size(memory['total'])} memory{limit}, {available} available"
+    return " · ".join(filter(None, [node["model"], system, node["arch"], total]))
+
+
+def _row(device: DeviceDoc, report: ReportDoc) -> tuple[str, ...]:
+    memory = device["memory"]
+    # A CPU and an integrated GPU use the system's memory: printed once, above.
+    own = memory["kind"] not in ("shared", "unified")
+    total = text.size(memory["total"]) if own else memory["kind"] or ""
+    # A static report may lack what only newer cores write.
+    free = memory.get("free") if memory.get("free") is not None else memory.get("usable")
+    return (
+        "*" if device["id"] == report["primary"] else "",
+        _title(device),
+        total,
+        text.size(free) if own else "",
+        text.rate(device["fp32"]),
+        text.rate(device["fp16"]),
+        text.rate(device["int8"]),
+        text.bandwidth(device["bandwidth"]),
+        device["id"],
+    )
+
+
+def _title(device: DeviceDoc) -> str:
+    name = device["name"] or _nameless(device)
+    notes = []
+    if device["kind"] == "cpu" and device.get("units"):
+        notes.append(f"{device['units']} cores")
+    if device.get("parent"):
+        name = f"└ {name}"
+    if _hidden(device):
+        notes.append("hidden")
+    if device.get("power_state") == "suspended":
+        notes.append("asleep")
+    return name + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _nameless(device: DeviceDoc) -> str:
+    """Return what can be said of a device that nobody names."""
+    kind = " ".join(filter(None, [device["vendor"], device["kind"]]))
+    if device["kind"] == "display":
+        return f"{kind} adapter, cannot compute"
+    candidates = [chip.rpartition("/")[2] for chip in device["chip"]["candidates"]]
+    if len(candidates) > 3:
+        return f"{kind}, one of {len(candidates)} chips"
+    return " or ".join(candidates) or f"unknown {kind}"
+
+
+def _hidden(device: DeviceDoc) -> bool:
+    from probe_core.model.runtimes import hidden
+
+    return hidden(device)
+
+
+def _style(device: DeviceDoc, report: ReportDoc) -> str | None:
+    if device["id"] == report["primary"]:
+        return "bold"
+    return "dim" if device["kind"] == "display" or _hidden(device) else None
+
+
+def _legend(devices: list[DeviceDoc]) -> str:
+    clocks = {
+        peak["clock"] for device in devices for peak in device["peaks"] if device["kind"] != "cpu"
+    }
+    bound = "; max: an upper bound" if "max" in clocks else ""
+    return (
+        f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain tells more"
+    )
