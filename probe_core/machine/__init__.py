@@ -76,7 +76,7 @@ class Machine:
         """
         handle = os.open(self.path(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
-            return _read(handle, limit)
+            return read_handle(handle, limit)
         finally:
             os.close(handle)
 
@@ -145,7 +145,7 @@ def decimal(text: str) -> int | None:
     return int(text) if len(text) <= 20 and text.isdecimal() else None
 
 
-def _read(handle: int, limit: int) -> bytes:
+def read_handle(handle: int, limit: int) -> bytes:
     """Read up to `limit` bytes: /proc and /sys files may come in several pieces."""
     pieces, size = [], 0
     while size < limit:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from probe_core.machine import read_handle
+
 __all__ = ["nonblocking", "read_regular", "text_of"]
 
 
@@ -23,8 +25,12 @@ def read_regular(path: str, limit: int) -> bytes:
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError("not a regular file")
-    with open(nonblocking(path, os.O_RDONLY), "rb") as file:
-        raw = file.read(limit + 1)
+    handle = nonblocking(path, os.O_RDONLY)
+    try:
+        # Not through `open`, which makes four more system calls a file, of fifty files a probe.
+        raw = read_handle(handle, limit + 1)
+    finally:
+        os.close(handle)
     if len(raw) > limit:
         raise ValueError(f"longer than {limit} bytes")
     return raw
