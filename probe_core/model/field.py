@@ -47,6 +47,7 @@ class Field:
         "doc",
         "empty",
         "fields",
+        "is_part",
         "merge",
         "name",
         "nullable",
@@ -54,6 +55,7 @@ class Field:
         "required",
         "shape",
         "since",
+        "single",
         "unit",
         "value",
         "volatile",
@@ -90,20 +92,19 @@ class Field:
         self.nullable = nullable
         self.empty = empty
         self.fields = fields
+        self.single = fields is not None and value.single
+        self.is_part = self.single and not nullable
         self.shape = shape
         self.required = required
         self.added = added
 
     def absent(self) -> object:
         """Return what stands for the field where nothing is known; a fresh list or table."""
-        if self.fields is not None and self.empty == {}:
-            return filled({}, self.fields) if self.single else {}
+        if self.empty is None:
+            return None
+        if self.is_part and self.fields is not None:
+            return filled({}, self.fields)
         return self.empty.copy() if isinstance(self.empty, (dict, list)) else self.empty
-
-    @property
-    def single(self) -> bool:
-        """Whether the field is itself the table that `fields` describes, not a list of such."""
-        return self.fields is not None and self.value.single
 
 
 def filled(table: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str, object]:
@@ -117,8 +118,8 @@ def filled(table: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str
         if value is None:
             if field.always or name in table:
                 full[name] = field.absent()
-        elif field.single and not field.nullable and isinstance(value, dict):
-            full[name] = filled(value, field.fields or {})
+        elif field.is_part and field.fields is not None and isinstance(value, dict):
+            full[name] = filled(value, field.fields)
         else:
             full[name] = value
     return full

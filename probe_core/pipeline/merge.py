@@ -32,7 +32,9 @@ def merge(observations: Iterable[Observation]) -> tuple[list[DeviceDoc], list[Fi
     """
     groups = group(sorted(observations, key=lambda observation: -observation.priority))
     _point_at_parents(groups)
-    return [_Merger(device).device() for device in groups], list(conflicts(groups))
+    always = [field for field in FIELDS.values() if field.always]
+    devices = [_filled(_Merger(device).device(), always) for device in groups]
+    return devices, list(conflicts(groups))
 
 
 def _point_at_parents(groups: Sequence[Group]) -> None:
@@ -58,7 +60,7 @@ class _Merger:
         self._others: dict[str, list[dict[str, Json]]] = {}
         self._unknown: dict[str, str] = {}
 
-    def device(self) -> DeviceDoc:
+    def device(self) -> dict[str, Any]:
         """Return the device."""
         for observation in self._group.observations:
             for name, value in observation.sighting.items():
@@ -72,7 +74,7 @@ class _Merger:
             field: reason for field, reason in self._unknown.items() if field not in self._sources
         }
         self._fields["seen_by"] = list(probers)
-        return with_every_field(self._fields)
+        return self._fields
 
     def _add(self, name: str, value: Any, prober: str) -> None:
         if name == "ids":  # united by the group already
@@ -81,26 +83,36 @@ class _Merger:
             for field, reason in value.items():
                 self._unknown.setdefault(field, f"{prober}: {reason}")
         else:
-            self._merge(FIELDS[name], self._fields, name, name, value, prober)
+            self._merge(FIELDS[name], name, value, prober)
 
-    def _merge(
-        self, field: Field | None, table: dict[str, Any], name: str, path: str, value: Any, by: str
-    ) -> None:
-        """Merge `value` of the prober `by` into `table[name]`; `path` is its name in sources."""
-        rule = field.merge if field else FIRST
-        if rule == TABLE:
-            nested = table.setdefault(name, {})
-            inner = (field.fields if field else None) or {}
-            for key, item in value.items():
-                self._merge(inner.get(key), nested, key, f"{path}.{key}", item, by)
+    def _merge(self, field: Field, name: str, value: Any, prober: str) -> None:
+        """Merge `value` of `prober` into the field, by the field's rule."""
+        fields, rule = self._fields, field.merge
+        if rule == FIRST:
+            self._put(fields, field, name, name, value, prober)
+        elif rule == TABLE:
+            self._merge_table(fields.setdefault(name, {}), field, value, prober)
         elif rule == UNION:
-            table[name] = list(dict.fromkeys([*table.get(name, ()), *value]))
-            self._sources.setdefault(path, by)
+            fields[name] = list(dict.fromkeys([*fields.get(name, ()), *value]))
+            self._sources.setdefault(name, prober)
         elif rule == LINKS:
-            self._add_links(table.setdefault(name, []), path, value, by)
-        elif rule == PARTS:
-            self._add_parts(table.setdefault(name, {}), path, value, by)
-        elif name not in table:
+            self._add_links(fields.setdefault(name, []), name, value, prober)
+
+    def _merge_table(self, table: dict[str, Any], field: Field, value: Any, prober: str) -> None:
+        """Merge a table name by name."""
+        inner = field.fields or {}
+        for key, item in value.items():
+            path, part = f"{field.name}.{key}", inner.get(key)
+            if part is not None and part.merge == PARTS:
+                self._add_parts(table.setdefault(key, {}), path, item, prober)
+            else:
+                self._put(table, part, key, path, item, prober)
+
+    def _put(
+        self, table: dict[str, Any], field: Field | None, name: str, path: str, value: Any, by: str
+    ) -> None:
+        """Keep the most believed value; a different later one is remembered, not used."""
+        if name not in table:
             table[name] = value
             self._sources[path] = by
         elif table[name] != value and not (field and field.volatile):
@@ -123,6 +135,17 @@ class _Merger:
             if name not in parts:
                 parts[name] = size
                 self._sources[f"{path}.{name}"] = by
+
+
+def _filled(device: dict[str, Any], always: Sequence[Field]) -> DeviceDoc:
+    """Give a device what every report has, where no prober reported it; the order comes later."""
+    for field in always:
+        name = field.name
+        if name not in device:
+            device[name] = None if field.empty is None else field.absent()
+        elif field.is_part and field.fields is not None:
+            device[name] = filled(device[name], field.fields)
+    return device  # type: ignore[return-value]
 
 
 def with_every_field(device: Mapping[str, object]) -> DeviceDoc:
