@@ -148,6 +148,8 @@ def _rehearse(run: ProberRun, chips: _Chips) -> None:
     """
     devices, _ = _merge(run.collected.observations)
     share_memory(devices, {"total": None, "available": None, "limit": None})
+    for device in devices:
+        device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
     resolve(devices, chips.open())
     _see(devices, run.machine)
 

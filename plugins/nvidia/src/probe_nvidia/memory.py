@@ -6,8 +6,6 @@ NOT_SUPPORTED means "no memory of its own" only on parts that are integrated by 
 
 from __future__ import annotations
 
-from probe_nvidia.sysmem import unified_memory
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -51,6 +49,8 @@ def memory_of(asker: Asker, machine: Machine, capability: str | None) -> Sightin
 
 def _unified(asker: Asker, machine: Machine) -> SightingMemory:
     """Return the system's memory; a carve-out that the driver calls its own is a part of it."""
+    from probe_nvidia.sysmem import unified_memory
+
     memory = unified_memory(machine)
     info = _info(asker, None)
     if memory is None:

@@ -8,7 +8,6 @@ GPU for many seconds (btop#1831). Otherwise the kernel's files answer.
 from __future__ import annotations
 
 from probe_core.api import NotApplicable, Request, Unavailable, hookimpl, not_applicable
-from probe_nvidia import passive
 from probe_nvidia.scene import Scene
 
 TYPE_CHECKING = False
@@ -30,10 +29,10 @@ def probe_devices(request: Request) -> Answer:
     scene = Scene(request)
     if not scene.evidence:
         return not_applicable("no NVIDIA device on the bus, no NVIDIA driver")
-    if not scene.machine.live:
-        return passive.recorded(scene)
-    if scene.asleep and not request.active:
-        return passive.asleep(scene)
+    if not scene.machine.live or (scene.asleep and not request.active):
+        from probe_nvidia import passive
+
+        return passive.asleep(scene) if scene.machine.live else passive.recorded(scene)
     return _ask_library(scene)
 
 
@@ -52,6 +51,8 @@ def _without_library(scene: Scene, error: Unavailable) -> Answer:
     if scene.only_suspected and error.code in ("library-missing", "driver-not-installed"):
         # Windows, or WSL with another vendor's GPU: nothing says that NVIDIA hardware is here.
         return not_applicable(error.reason)
+    from probe_nvidia import passive
+
     on_pci = any(name.startswith("pci:") for name in scene.cards)
     if scene.soc and not on_pci and error.code in ("library-missing", "driver-not-loaded"):
         return passive.soc_alone(scene)  # Jetson modules before JetPack 6 have no NVML at all
