@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from probe_core.sysfs import power
-from probe_nvidia import procfs
+from probe_nvidia import procfs, tegra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from probe_core.api import Machine, Request
-    from probe_nvidia.tegra import Soc
+    from probe_core.api import Request
 
     Sighting = Mapping[str, Any]
 
@@ -43,7 +42,7 @@ class Scene:
         self.cards = {gpu["ids"][0]: gpu for gpu in gpus}
         self.proc = procfs.cards(self.machine)
         self.version = procfs.driver_version(self.machine)
-        self.soc = _soc(self.machine, list(self.cards.values()))
+        self.soc = tegra.identify(self.machine, list(self.cards.values()))
 
     @property
     def evidence(self) -> bool:
@@ -94,16 +93,6 @@ def driver_of(card: Sighting) -> str | None:
     """Return the name of the kernel driver that holds the card; None when nobody said."""
     driver = card.get("driver")
     return driver.get("name") if driver else None
-
-
-def _soc(machine: Machine, cards: list[Mapping[str, Any]]) -> Soc | None:
-    """Return the Jetson module that this is; None when it is none."""
-    # Every Tegra is Arm: most nodes need not read a device tree. A recorded tree may lack its arch.
-    if machine.live and machine.arch == "x86_64":
-        return None
-    from probe_nvidia import tegra
-
-    return tegra.identify(machine, cards)
 
 
 def _is_nvidia_gpu(sighting: Sighting) -> bool:
