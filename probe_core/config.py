@@ -100,6 +100,11 @@ class Config:
         self.static: str | None = None
         self.origins: dict[str, str] = {}
 
+    def variable_of(self, setting: str) -> str | None:
+        """Return the environment variable that set a setting; None where something else did."""
+        variable = SETTINGS[setting][1]
+        return variable if self.origins.get(setting) == variable else None
+
     def key(self) -> tuple[object, ...]:
         """Return what decides the report, to find a cached one."""
         return (

@@ -343,6 +343,8 @@ class DecisionDoc(TypedDict, total=False):
     priority: int
     deadline_s: float
     active: bool
+    setting: str | None
+    variable: str | None
 
     # end generated
 

@@ -104,6 +104,10 @@ class Decision:
     """Its deadline, after the settings, in seconds."""
     active: bool = False
     """Whether it opens devices."""
+    setting: str | None = None
+    """The setting that kept it from running, by its name in the settings."""
+    variable: str | None = None
+    """The environment variable that set it."""
 
     # end generated
 

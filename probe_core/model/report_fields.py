@@ -174,6 +174,8 @@ DECISION = by_name(
             empty=5.0,
         ),
         F("active", Flag(), "Whether it opens devices", nullable=False, empty=False),
+        F("setting", Text(), "The setting that kept it from running, by its name in the settings"),
+        F("variable", Text(), "The environment variable that set it"),
     )
 )
 

@@ -154,6 +154,8 @@ def _decision(decision: Decision) -> DecisionDoc:
         "priority": prober.priority,
         "deadline_s": prober.deadline_s,
         "active": prober.active,
+        "setting": decision.setting,
+        "variable": decision.variable,
     }
 
 

@@ -23,15 +23,27 @@ __all__ = ["Decision", "select", "unknown_names"]
 
 
 class Decision:
-    """Whether one prober runs. `cause` is a word for scripts, `reason` a sentence; both are None
-    when it runs."""
+    """Whether one prober runs.
 
-    __slots__ = ("cause", "prober", "reason")
+    `cause` is a word for scripts, `reason` a sentence; both are None when it runs. `setting` is the
+    key of `config.SETTINGS` that decided, `variable` the environment variable that set it.
+    """
 
-    def __init__(self, prober: Prober, cause: str | None = None, reason: str | None = None) -> None:
+    __slots__ = ("cause", "prober", "reason", "setting", "variable")
+
+    def __init__(
+        self,
+        prober: Prober,
+        cause: str | None = None,
+        reason: str | None = None,
+        setting: str | None = None,
+        variable: str | None = None,
+    ) -> None:
         self.prober = prober
         self.cause = cause
         self.reason = reason
+        self.setting = setting
+        self.variable = variable
 
 
 def select(
@@ -51,13 +63,14 @@ def select(
     # The host's own probers own their names whatever their priority.
     owners = {p.name: p for p in probers if p.distribution == HOST and not p.rejection}
     for prober in sorted(probers, key=Prober.rank):
-        cause, reason = _refusal(prober, config, machine, pci_vendors, owners, stuck)
+        cause, reason, setting = _refusal(prober, config, machine, pci_vendors, owners, stuck)
         if cause is None and veto is not None and (denial := veto(prober)):
             cause, reason = "veto", f"vetoed by the host: {denial}"
         # A prober that its own preconditions rule out still owns its name.
         if cause in (None, "when", "active"):
             owners.setdefault(prober.name, prober)
-        decisions.append(Decision(prober, cause, reason))
+        variable = config.variable_of(setting) if setting else None
+        decisions.append(Decision(prober, cause, reason, setting, variable))
     return decisions
 
 
@@ -68,36 +81,44 @@ def _refusal(
     pci_vendors: Collection[str] | None,
     owners: dict[str, Prober],
     stuck: Collection[str],
-) -> tuple[str | None, str | None]:
-    """Return (cause, reason) of the first rule that leaves `prober` out; cheap rules first."""
+) -> tuple[str | None, str | None, str | None]:
+    """Return (cause, reason, setting) of the first rule that refuses `prober`; cheap rules first.
+
+    `setting` is None where no setting decided; all are None when it may run.
+    """
     if prober.rejection:
-        return "rejected", prober.rejection
-    if blocked := _blocked(prober.name, config):
-        return "blocked", blocked
+        return "rejected", prober.rejection, None
+    if setting := _blocking_setting(prober.name, config):
+        return "blocked", _block(setting, config), setting
     if owners.get(prober.name, prober) is not prober:
-        return "shadowed", f"{owners[prober.name].owner} has a prober of that name, and goes first"
+        owner = owners[prober.name].owner
+        return "shadowed", f"{owner} has a prober of that name, and goes first", None
     if problem := _api_problem(prober.api):
-        return "api", problem
+        return "api", problem, None
     if problem := _not_allowed(prober, config):
-        return "trust", problem
+        return "trust", problem, "allow"
     if problem := unmet(prober.when, machine, pci_vendors):
-        return "when", problem
+        return "when", problem, None
     if prober.active and not config.active:
-        return "active", "it opens devices, which needs --active (PROBE_ACTIVE=1)"
+        return "active", "it opens devices, which needs --active (PROBE_ACTIVE=1)", "active"
     if prober.name in stuck:
-        return "unkillable", "an earlier run in this process is stuck in the kernel"
+        return "unkillable", "an earlier run in this process is stuck in the kernel", None
     if problem := untrusted(prober.files):
-        return "trust", problem
-    return None, None
+        return "trust", problem, None
+    return None, None, None
 
 
-def _blocked(name: str, config: Config) -> str | None:
+def _blocking_setting(name: str, config: Config) -> str | None:
     if config.only is not None and name not in config.only:
-        origin = config.origins.get("only", "the settings")
-        return f"{origin} set only {', '.join(config.only)}"
-    if name in config.disable:
-        return f"disabled by {config.origins.get('disable', 'the settings')}"
-    return None
+        return "only"
+    return "disable" if name in config.disable else None
+
+
+def _block(setting: str, config: Config) -> str:
+    origin = config.origins.get(setting, "the settings")
+    if setting == "only":
+        return f"{origin} set only {', '.join(config.only or ())}"
+    return f"disabled by {origin}"
 
 
 def _not_allowed(prober: Prober, config: Config) -> str | None:
@@ -125,6 +146,7 @@ def unknown_names(config: Config, known: Collection[str]) -> list[FindingDoc]:
             did_you_mean(name, known),
             prober=name,
             setting=setting,
+            variable=config.variable_of(setting),
         )
         for setting in ("only", "disable", "priority")
         for name in getattr(config, setting) or ()

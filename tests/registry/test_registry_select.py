@@ -265,3 +265,30 @@ def test_a_module_in_an_archive_is_as_trusted_as_the_archive(tmp_path: Path) -> 
 def test_an_ordinary_user_checks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert trust.untrusted([str(tmp_path / "missing")]) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "arguments", "expected"),
+    [
+        ({"PROBE_DISABLE": "acme"}, {}, ("blocked", "disable", "PROBE_DISABLE")),
+        ({"PROBE_ONLY": "other"}, {}, ("blocked", "only", "PROBE_ONLY")),
+        ({"PROBE_ONLY": "acme"}, {"only": "other"}, ("blocked", "only", None)),
+        ({"PROBE_ALLOW": "probe-other"}, {}, ("trust", "allow", "PROBE_ALLOW")),
+        ({}, {"allow": ["probe-other"]}, ("trust", "allow", None)),
+        ({}, {}, (None, None, None)),
+    ],
+)
+def test_a_decision_names_the_setting_and_the_variable(
+    environ: dict[str, str], arguments: dict[str, Any], expected: tuple[str | None, ...]
+) -> None:
+    config, _ = load_config(arguments, environ)
+    (decision,) = select([prober()], config, Machine("/nowhere"), set())
+    assert (decision.cause, decision.setting, decision.variable) == expected
+
+
+def test_an_unknown_name_carries_its_setting_and_variable() -> None:
+    config, _ = load_config({}, {"PROBE_DISABLE": "nvidai"})
+    (finding,) = unknown_names(config, ["nvidia"])
+    assert (finding["prober"], finding["setting"]) == ("nvidai", "disable")
+    assert finding["variable"] == "PROBE_DISABLE"
+    assert finding["fix"] == "did you mean 'nvidia'?"
