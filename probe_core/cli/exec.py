@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
 
 HELP = (
-    "Run a command on devices that are free: visible here, and leased by nobody else. The lease "
-    "ends with the command. Exit status: the command's; 3 when no such devices are free; 126 or "
-    "127 when the command cannot be run."
+    "Run a command on devices that are free: visible here, and not leased by another process. The"
+    " lease ends with the command. Exit status: the command's; 3 when no such devices are free;"
+    " 126 or 127 when the command cannot be run."
 )
 UNMET, USAGE = 3, 2
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=_ACTIONS,
-        help="list (default): all plugins and whether they run; check: run them and judge;"
+        help="list (default): all plugins and whether they run; check: run and check them;"
         " why-not NAME: why one did not run or reported nothing; new NAME: write a plugin",
     )
     parser.add_argument("name", nargs="?", help="a plugin's name")

@@ -133,7 +133,7 @@ def _place(error: BaseException) -> str:
 
 
 def _broken(command: InstalledCommand, failure: str) -> CommandError:
-    step = f"update or remove {command.distribution}, or tell its author"
+    step = f"update or remove {command.distribution}, or report it to its author"
     return CommandError(f"{command.owner}: the command {command.name!r} {failure}; {step}", BROKEN)
 
 

@@ -113,5 +113,5 @@ def _legend(devices: list[DeviceDoc]) -> str:
     }
     bound = "; max: an upper bound" if "max" in clocks else ""
     return (
-        f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain tells more"
+        f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain shows more"
     )

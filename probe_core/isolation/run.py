@@ -192,7 +192,7 @@ class Run:
             # A plugin wrote to the wrong descriptor: noise, until it is a flood.
             self._strays += len(line)
             if self._strays > STRAY_LIMIT:
-                self.finish("protocol", "it flooded the result pipe with foreign data", now)
+                self.finish("protocol", "it flooded the result pipe with other data", now)
             return
         try:
             frame = json.loads(text)

@@ -227,7 +227,7 @@ def _not_free(
     refusals = _refusals(document, request)
     if not obstacles and request.memory is not None and wait != 0:
         return refusals.error(
-            f"nobody leases them, but after {wait or 0:g} s less than {request.memory} "
+            f"no lease holds them, but after {wait or 0:g} s less than {request.memory} "
             "was still free",
             "memory",
             "ask for less, or end the processes that use the devices without a lease",

@@ -29,11 +29,11 @@ class Memory:
     total: int | None = None
     """All of it, with what the driver reserves, in bytes."""
     free: int | None = None
-    """What the driver says is free now, in bytes."""
+    """What the driver reports as free now, in bytes."""
     usable: int | None = None
     """What a program could take, in bytes."""
     used: int | None = None
-    """What the driver says is in use now, in bytes."""
+    """What the driver reports as in use now, in bytes."""
     parts: Mapping[str, int] = EMPTY
     """Parts with their own sources: vram, gtt, system, limit, reserved, in bytes."""
 
@@ -89,7 +89,7 @@ class ChipRef:
     confidence: str | None = None
     """high, medium or low."""
     candidates: tuple[str, ...] = ()
-    """Ids of the chips it may be, when nothing told them apart."""
+    """Ids of the chips it may be, when nothing distinguishes them."""
     conflicts: tuple[str, ...] = ()
     """Sentences about keys that name other chips."""
     nominal: Mapping[str, Json] | None = None
@@ -155,7 +155,7 @@ class Device:
     backends: tuple[str, ...] = ()
     """Runtimes that can use it: cuda, hip, cpu …."""
     power_state: str | None = None
-    """active, suspended, off … as the kernel says it."""
+    """active, suspended, off … as the kernel reports it."""
     numa_node: int | None = None
     """The NUMA node it is attached to."""
     parent: str | None = None

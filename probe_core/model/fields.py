@@ -188,7 +188,7 @@ FIELDS = by_name(
         F(
             "power_state",
             Word(),
-            "active, suspended, off … as the kernel says it",
+            "active, suspended, off … as the kernel reports it",
             always=True,
             volatile=True,
         ),

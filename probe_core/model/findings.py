@@ -11,7 +11,7 @@ __all__ = ["CODES", "SEVERITIES", "finding"]
 SEVERITIES = ("info", "warning", "error")
 
 CODES: dict[str, str] = {
-    "chip-ambiguous": "the device's ids and name fit several chips, and nothing told them apart",
+    "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",
     "chip-conflict": "two keys of a device name different chips; the stronger key won",
     "chip-unknown": "chipdb does not know the chip, so its peaks are derived or unknown",
     "chipdb-missing": "no usable chipdb is installed, so no chip could be named",
@@ -19,18 +19,18 @@ CODES: dict[str, str] = {
     "config-ignored": "a setting from the environment or a file could not be used",
     "display-only": "a display adapter that cannot compute was not counted as an accelerator",
     "distribution-broken": "an installed distribution's entry points could not be read",
-    "driver-disagrees": "a runtime, asked itself, shows other devices than its rules say",
+    "driver-disagrees": "a runtime reports other devices than its rules predict",
     "hidden-by-variable": "an environment variable hides a device from programs",
     "hook-failed": "one of the host's own hooks raised",
     "identity-conflict": "sightings that share an id disagree about another strong id",
     "manifest-problem": "a prober's manifest has a mistake; defaults were used instead",
-    "memory-limited": "a control group lets this process use less memory than the machine has",
+    "memory-limited": "a cgroup lets this process use less memory than the machine has",
     "no-cpu-facts": "the CPU or memory of this machine could not be read",
-    "no-driver": "an accelerator is on the bus without a driver, or lent to a guest",
+    "no-driver": "an accelerator is on the bus without a driver, or reserved for a guest",
     "order-unknown": "only the driver knows in which order a runtime counts the devices",
     "prober-failed": "a prober crashed, hung or broke the contract",
-    "prober-missing": "an accelerator was found that no installed prober can ask",
-    "prober-unavailable": "a prober's hardware is here but could not be asked",
+    "prober-missing": "an accelerator was detected that no installed prober supports",
+    "prober-unavailable": "a prober's hardware is here but could not be queried",
     "prober-unkillable": "a prober is stuck in the kernel and was abandoned",
     "static-unusable": "the report named by PROBE_STATIC could not be used",
     "unknown-prober": "a setting names a prober that is not installed",
@@ -38,7 +38,7 @@ CODES: dict[str, str] = {
     "variable-duplicate": "a variable names a device twice, which hides it, or all of them",
     "variable-skips": "a variable's entry means no device and is passed over",
     "variable-stops-at": "a variable's entry ends the list: what follows is not read",
-    "variable-empty": "a variable is set to nothing, which hides every device",
+    "variable-empty": "a variable is set to an empty value, which hides every device",
     "value-rejected": "a prober reported a value that cannot be true; it was left out",
 }
 """The core's own codes and what each means. Probers may add theirs."""

@@ -73,13 +73,13 @@ MEMORY = by_name(
         F(
             "free",
             BYTES,
-            "What the driver says is free now",
+            "What the driver reports as free now",
             unit="bytes",
             always=True,
             volatile=True,
         ),
         F("usable", BYTES, "What a program could take", unit="bytes", always=True, volatile=True),
-        F("used", BYTES, "What the driver says is in use now", unit="bytes", volatile=True),
+        F("used", BYTES, "What the driver reports as in use now", unit="bytes", volatile=True),
         F(
             "parts",
             TableOf(BYTES, limit=16),
@@ -107,7 +107,7 @@ CHIP = by_name(
         F(
             "candidates",
             Items(Text()),
-            "Ids of the chips it may be, when nothing told them apart",
+            "Ids of the chips it may be, when nothing distinguishes them",
             always=True,
             nullable=False,
             empty=[],

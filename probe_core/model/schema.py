@@ -23,7 +23,7 @@ _TITLES = {
     "device": "One physical device, or one partition of one.",
     "chip": "Which chip of chipdb a device is, and how sure that is.",
     "memory": "A device's memory, in bytes.",
-    "peak": "One theoretical peak; without all of its keys a number means nothing.",
+    "peak": "One theoretical peak; without all of its keys a number has no meaning.",
     "link": "One link to another device or to the host.",
     "sight": "What one runtime shows of the device.",
     "other": "What another prober reports for a field, and was not used.",

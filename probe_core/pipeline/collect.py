@@ -146,7 +146,7 @@ def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:
 
 
 def _failure(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
-    fix = f"`probe plugins why-not {prober.name}` tells more; PROBE_DISABLE={prober.name} skips it"
+    fix = f"`probe plugins why-not {prober.name}` shows more; PROBE_DISABLE={prober.name} skips it"
     if outcome["status"] == "timeout":
         fix = f"raise its deadline (PROBE_TIMEOUT=30), or skip it (PROBE_DISABLE={prober.name})"
     return finding(
@@ -166,7 +166,7 @@ def _unavailable(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
         "prober-unavailable",
         f"{prober.owner}: prober {prober.name!r} could not query its hardware",
         outcome["reason"] or outcome["status"],
-        outcome.get("fix") or f"`probe plugins why-not {prober.name}` tells more",
+        outcome.get("fix") or f"`probe plugins why-not {prober.name}` shows more",
         prober=prober.name,
         evidence=outcome.get("code"),
     )

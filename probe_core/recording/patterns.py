@@ -2,7 +2,7 @@
 
 ``*`` stands for any name or part of one, ``#`` for a number. A recording is made to be shared, so a
 pattern reaches only where the system itself writes: neither homes, nor other programs' data, nor
-what /proc says of processes, in which command lines and environments stand.
+what /proc holds about processes, in which command lines and environments stand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_absolute(pattern: object, roots: tuple[str, ...] = ROOTS) -> str:
     if not text.startswith(roots):
         raise ValueError(f"{shown(text)} lies below none of {', '.join(roots)}")
     if _OF_PROCESSES.match(text):
-        raise ValueError(f"{shown(text)} names what /proc says of processes")
+        raise ValueError(f"{shown(text)} names what /proc holds about processes")
     return text
 
 

@@ -110,7 +110,7 @@ def disagreements(answers: Mapping[str, AnswerDoc]) -> list[FindingDoc]:
     return [
         finding(
             "driver-disagrees",
-            f"{name} shows other devices than its rules say",
+            f"{name} reports other devices than its rules predict",
             answer["said"],
             "trust the runtime, and report this with the variables that are set",
             step="runtime",

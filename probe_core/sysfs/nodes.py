@@ -30,7 +30,8 @@ def findings(
 ) -> Iterator[dict[str, Any]]:
     """Yield a finding for each of the `nodes` that is missing, or closed to this process.
 
-    Nothing is said of a recorded machine: it has neither the nodes nor the user. `device` is an id.
+    Nothing is reported of a recorded machine: it has neither the nodes nor the user. `device` is an
+    id.
     """
     for node in nodes if machine.live else ():
         if machine.exists(node):

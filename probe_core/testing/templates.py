@@ -82,7 +82,7 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
         return not_applicable(f"no {FOLDER}")
     if request.machine.exists(f"{FOLDER}/failed"):
         raise Unavailable(
-            "the driver says that it failed",
+            "the driver reports that it failed",
             code="driver-failed",
             fix="read the kernel's log: dmesg | grep $name",
         )

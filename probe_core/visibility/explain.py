@@ -84,7 +84,7 @@ def _faults(view: View) -> Iterator[FindingDoc]:
     if mask.code is not None and mask.code != "variable-empty" and view.variable is not None:
         yield finding(
             mask.code,
-            f"{view.variable} does not do what it says",
+            f"{view.variable} does not have the effect that its value suggests",
             mask.detail or mask.reason,
             _FIXES[mask.code].format(name=view.variable),
             variable=view.variable,

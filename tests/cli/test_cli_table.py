@@ -51,7 +51,7 @@ MS-7D25 · linux 6.12.10-arch1-1 · x86_64 · 62.8 GiB memory, 56.0 GiB availabl
 *  NVIDIA GeForce RTX 4090                          24.0 GiB  82.6  165.2  660.6  1008 GB/s  pci:0000:01:00.0
    13th Gen Intel(R) Core(TM) i9-13900K (24 cores)    shared  2.51      –      –          –  cpu:0
 
-* primary · TFLOPS and TOPS are dense theoretical peaks · probe explain tells more
+* primary · TFLOPS and TOPS are dense theoretical peaks · probe explain shows more
 """  # noqa: E501 - as wide as the terminal it is made for
 
 

@@ -146,7 +146,7 @@ def test_a_broken_command_is_one_sentence(how: str, site: Site, capsys: Any) -> 
     assert out == ""
     assert err.startswith("probe: probe-fry 1.2: the command 'fry' ")
     assert sentence in err
-    assert err.endswith("; update or remove probe-fry, or tell its author\n")
+    assert err.endswith("; update or remove probe-fry, or report it to its author\n")
     assert err.count("\n") == 1
     assert "\x1b" not in err
     assert len(err) < 1500

@@ -75,7 +75,7 @@ def test_failure_names_owner_prober_and_way_out(tree: Tree, probers: Probers) ->
     probers.add("a", "raise ValueError('x')")
     (finding,) = told(run(tree, probers), "prober-failed")
     assert finding["what"] == "(host): prober 'a' failed (call_error)"
-    assert finding["fix"] == ("`probe plugins why-not a` tells more; PROBE_DISABLE=a skips it")
+    assert finding["fix"] == ("`probe plugins why-not a` shows more; PROBE_DISABLE=a skips it")
 
 
 def test_timeout_offers_more_time(tree: Tree, probers: Probers) -> None:

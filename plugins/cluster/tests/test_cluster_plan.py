@@ -135,10 +135,10 @@ def test_a_node_of_unknown_bandwidth_is_not_used_where_time_counts() -> None:
     found = compare(members, LLAMA_8B)
     memory, fastest = found.plans[0], found.plans[-1]
     assert memory.seconds_per_token is None
-    assert memory.notes == ("the time of node 'dark' is unknown: its report does not tell",)
+    assert memory.notes == ("the time of node 'dark' is unknown: its report does not give",)
     assert [stage.node for stage in fastest.stages] == ["known"]
     assert found.best is fastest
-    note = "node 'dark' is not used, its memory bandwidth is unknown: its report does not tell"
+    note = "node 'dark' is not used, its memory bandwidth is unknown: its report does not give"
     assert fastest.notes == (note,)
 
 

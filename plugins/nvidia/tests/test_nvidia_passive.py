@@ -36,7 +36,7 @@ def test_sleeping_gpu_is_described_without_the_library(
     said = ask("laptop", tmp_path, log=log)
     assert not log.exists()
     assert said["modules"] == []
-    why = f"pci:{GPU} sleeps, and asking the driver would wake it"
+    why = f"pci:{GPU} sleeps, and a query would wake it"
     unread = ["memory.total", "memory.free", "compute_capability", "units", "clocks.max_mhz"]
     assert said["devices"] == [
         {

@@ -90,7 +90,7 @@ def _has_memory(device: Device, left_out: dict[str, str]) -> bool:
     memory = device.get("memory")
     if isinstance(memory, Mapping) and memory.get("kind") and amount(memory.get("total")):
         return True
-    reason = (device.get("unknown") or {}).get("memory.total", "its report does not tell")
+    reason = (device.get("unknown") or {}).get("memory.total", "its report does not give")
     left_out[str(device["id"])] = f"its memory is unknown: {reason}"
     return False
 

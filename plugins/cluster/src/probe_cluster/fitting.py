@@ -14,8 +14,8 @@ from probe_core.wording import gib
 __all__ = ["POLICIES", "Fit", "fit"]
 
 POLICIES = {
-    "available": "every layer lies in memory that is available now",
-    "total": "every layer lies in memory, were all of it free",
+    "available": "every layer is in memory that is available now",
+    "total": "every layer is in memory, were all of it free",
     "home": "all nodes together have at least twice the memory of the weights (home clusters)",
 }
 """Policy → when a model fits by it."""

@@ -56,7 +56,7 @@ class Member:
             return self.pools
         size = self.memory if use == "total" or self.available is None else self.available
         if size is None:
-            reason = self.reasons.get("memory_total", "its report does not tell")
+            reason = self.reasons.get("memory_total", "its report does not give")
             raise ClusterError(f"the memory of node {self.id!r} is unknown: {reason}", node=self.id)
         return (size,)
 

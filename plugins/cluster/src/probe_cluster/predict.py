@@ -146,7 +146,7 @@ def _too_big(stage: Stage) -> str | None:
 
 
 def _no_bandwidth(member: Member) -> str:
-    reason = member.reasons.get("bandwidth", "its report does not tell")
+    reason = member.reasons.get("bandwidth", "its report does not give")
     return f"the time of node {member.id!r} is unknown: {reason}"
 
 

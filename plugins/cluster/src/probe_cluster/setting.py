@@ -53,7 +53,7 @@ class Setting:
         for member, cap, step in zip(self.members, self.caps, steps, strict=True):
             usable.append(0 if step is None else cap)
             if step is None:
-                reason = member.reasons.get(field, "its report does not tell")
+                reason = member.reasons.get(field, "its report does not give")
                 notes.append(f"node {member.id!r} is not used, its {quantity} is unknown: {reason}")
         if sum(usable) < self.model.layers:
             answer = fit(self.members, self.model, self.use, reserve=self.reserve)

@@ -33,7 +33,7 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
     One sleeping GPU keeps all from being asked: nvmlInit attaches to every GPU of the driver.
     """
     names = ", ".join(scene.asleep)
-    reason = f"{names} sleeps, and asking the driver would wake it"
+    reason = f"{names} sleeps, and a query would wake it"
     yield from map(_with_cuda, _all(scene, reason))
     yield finding(
         "gpu-asleep",

@@ -119,7 +119,7 @@ def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, s
     if detail and "No such file" not in detail:
         return (
             "library-broken",
-            f"the library is there and cannot be loaded: {detail}",
+            f"the library is installed and cannot be loaded: {detail}",
             "reinstall the driver's libraries: for this processor, of the kernel driver's version",
         )
     if other_drivers and not scene.served:
