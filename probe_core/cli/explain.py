@@ -85,7 +85,7 @@ def _run_lines(report: ReportDoc, context: Context) -> Iterator[str]:
 
 
 def _finding_lines(report: ReportDoc) -> Iterator[str]:
-    from probe_core.cli.findings import NO_FIX
+    from probe_core.model.findings import NO_FIX
 
     if not report["findings"]:
         yield "none"

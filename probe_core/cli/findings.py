@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import text
+from probe_core.model.findings import NO_FIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,10 +12,7 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
     from probe_core.model.document import FindingDoc
 
-__all__ = ["NO_FIX", "finding_lines"]
-
-NO_FIX = "nothing to do"
-"""The `fix` of a finding that needs none: a fixed token, which people are not shown."""
+__all__ = ["finding_lines"]
 
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 

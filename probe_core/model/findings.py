@@ -6,9 +6,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc, Severity
 
-__all__ = ["CODES", "SEVERITIES", "finding"]
+__all__ = ["CODES", "NO_FIX", "SEVERITIES", "finding"]
 
 SEVERITIES = ("info", "warning", "error")
+
+NO_FIX = "nothing to do"
+"""The fix of a finding that needs none: terminals leave its line out."""
 
 CODES: dict[str, str] = {
     "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",

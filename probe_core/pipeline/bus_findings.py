@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.findings import finding
+from probe_core.model.findings import NO_FIX, finding
 from probe_core.pipeline.primary import driver_name, is_passthrough, pci_vendor
 from probe_core.wording import joined
 
@@ -45,7 +45,7 @@ def _display(device: DeviceDoc) -> FindingDoc:
         "display-only",
         f"{device['id']} ({device['vendor'] or 'unknown vendor'}) is a display adapter",
         "it cannot compute, so it is not counted as an accelerator",
-        "nothing to do",
+        NO_FIX,
         severity="info",
         device=device["id"],
         step="hardware",
