@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 HELP = "Show the devices of this computer: accelerators, CPU, available memory and peak FLOPS."
 
 
+FLAGS = {
+    "json": "print one JSON document",
+    "strict": "exit with 1 when something is wrong",
+}
+"""Options without a value, each with its help. With these alone argparse is not imported."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when something is wrong")
+    for name, text in FLAGS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
     parser.add_argument("--version", action="version", version=f"probe-core {__version__}")
     add_probe_options(parser)
 

@@ -151,3 +151,25 @@ def test_json_is_one_document_on_stdout(bare: str) -> None:
 
 def environment() -> dict[str, str]:
     return {"PYTHONPATH": ":".join(p for p in sys.path if p), "PATH": "/usr/bin:/bin"}
+
+
+def test_flags_alone_need_no_argparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_ONLY", "cpu")
+    assert loaded_by(COMMAND, "--json") & {"argparse", "gettext", "locale"} == set()
+    assert "argparse" in loaded_by(COMMAND, "--json", "--only", "cpu")
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"], ["--strict"], ["--strict", "--json"]])
+def test_flags_mean_the_same_to_argparse(flags: list[str]) -> None:
+    from probe_core.cli import _flags, _parser, report
+
+    alone = _flags(report, flags)
+    assert alone is not None
+    assert vars(alone).items() <= vars(_parser("report", report).parse_args(flags)).items()
+
+
+@pytest.mark.parametrize("words", [["--jso"], ["-j"], ["--json=1"], ["json"], ["--"], ["--help"]])
+def test_what_is_no_flag_is_left_to_argparse(words: list[str]) -> None:
+    from probe_core.cli import _flags, report
+
+    assert _flags(report, words) is None
