@@ -16,6 +16,7 @@ HELP = (
     " 126 or 127 when the command cannot be run."
 )
 UNMET, USAGE = 3, 2
+"""Exit statuses: no such devices are free; a wrong command line. No shell gives 3 by itself."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

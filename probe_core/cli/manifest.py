@@ -21,6 +21,7 @@ __all__ = ["manifest_path", "read_entry", "read_manifest"]
 FILE_LIMIT = 64 << 10
 MAX_GROUP = 40
 MAX_SUMMARY = 200
+"""Characters: a heading, and a summary of two lines at 100 columns. A judgement."""
 MAX_SHOWN = 60
 """Characters of a wrong value that a sentence shows."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["run_installed"]
 
 BROKEN = 1
+"""Exit status of a command that is broken: that of a Python program which raised."""
 
 
 def run_installed(name: str, arguments: list[str]) -> int:

@@ -34,6 +34,7 @@ _EXIT_S = 0.1
 """Seconds in which a process that closed its result pipe must have ended, if it was dying."""
 
 _READ_BYTES = 64 << 10
+"""Bytes of one read: what a pipe holds on Linux, and more than Windows gives at once."""
 
 
 class Child:

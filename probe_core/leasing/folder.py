@@ -30,6 +30,7 @@ _LONGEST = 200
 _TRIES = 1000
 """Times that a file may vanish between being created and opened, before somebody means it."""
 _EVERYBODY, _SHARED_FOLDER, _OWN_FOLDER = 0o666, 0o1777, 0o700
+"""Modes: any user may lock a device, none may remove another's file (sticky), as in /tmp."""
 
 
 class Folder:

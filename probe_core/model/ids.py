@@ -11,7 +11,11 @@ __all__ = ["UUID_PREFIXES", "normalise_id", "pci_id", "single", "strength"]
 UUID_PREFIXES = ("GPU", "MIG", "CPU", "NPU")
 """What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
 _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
+"""Lower names a device: an address is what `lspci` shows, and no two devices share it."""
+
 ID_LIMIT = 256
+"""Characters of an id: device-tree paths of real boards are below 100."""
+
 _ADDRESS = frozenset("0123456789abcdefABCDEF:.")  # `int` also takes signs and underscores
 
 

@@ -14,6 +14,7 @@ __all__ = ["clocks", "cpu_list", "packages"]
 
 CPUS = "/sys/devices/system/cpu"
 MAX_CPUS = 65_536
+"""CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
 
 
 def cpu_list(text: str | None) -> list[int]:

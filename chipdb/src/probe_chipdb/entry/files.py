@@ -8,7 +8,11 @@ from probe_chipdb.entry.problem import Problem
 from probe_chipdb.entry.spec import MAX_DEPTH, depth
 
 MAX_BYTES = 4 * 2**20
+"""Bytes of one chip file: 97 times the largest of ours."""
+
 MAX_CHIPS = 20_000
+"""Chips of one package: eight times ours. The lookup is measured up to that number."""
+
 MAX_DOTS = 100
 """Dots in one line: tomllib takes memory by the square of a key's parts, 24 GB for 100,000."""
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIBRARY_NOT_FOUND", "LOST", "MISSING", "ORDINARY", "code_of", "name_of"]
 
+# nvmlReturn_t of nvml.h.
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["connect"]
 
 _SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
-_MAX_LINKS = 36
+_MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
 
