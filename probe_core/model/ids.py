@@ -14,7 +14,7 @@ _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
 """Lower names a device: an address is what `lspci` shows, and no two devices share it."""
 
 ID_LIMIT = 256
-"""Characters of an id: device-tree paths of real boards are below 100."""
+"""Characters of an id. A judgement: the longest are device-tree paths, far shorter than this."""
 
 _ADDRESS = frozenset("0123456789abcdefABCDEF:.")  # `int` also takes signs and underscores
 

@@ -42,7 +42,7 @@ __all__ = [
 
 MIB = 1 << 20
 MAX_MEMORY = 64 << 40
-"""Bytes: 64 TiB, eight times the largest memory of a machine sold in 2026. More is a wrong unit."""
+"""Bytes: 64 TiB. A judgement: beyond any one machine, so that more is a wrong unit."""
 
 BYTES = Number(0, MAX_MEMORY, whole=True)
 TOTAL = Number(MIB, MAX_MEMORY, whole=True)
@@ -50,7 +50,7 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 
 COUNT = Number(0, 1 << 63, whole=True)
 RATE = Number(1e-6, 1e7)
-"""10^12 operations per second: from a microcontroller to a hundred times the largest GPU."""
+"""10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
 PCI = by_name(
     (

@@ -8,10 +8,11 @@ from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
 from probe_core.model.values import Choice, Flag, FreeTable, Items, Number, TableOf, Text
 
-__all__ = ["DECISION", "FINDING", "NODE", "NODE_MEMORY", "OUTCOME", "REPORT"]
+__all__ = ["DECISION", "FALLBACK", "FINDING", "NODE", "NODE_MEMORY", "OUTCOME", "REPORT"]
 
 BYTES = Number(whole=True)
 COUNT = Number(whole=True)
+FALLBACK = Choice("no-accelerator", "degraded")
 
 NODE_MEMORY = by_name(
     (
@@ -289,7 +290,7 @@ REPORT = by_name(
         ),
         F(
             "fallback",
-            Choice("no-accelerator", "degraded"),
+            FALLBACK,
             "null when an accelerator is primary; no-accelerator when there is none; degraded when"
             " something failed, so that there may be one",
             always=True,
