@@ -8,15 +8,15 @@ import attrs
 
 from probe_core.model.fields import FIELDS
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK
+from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, VisibilityDoc
+    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, StepDoc, VisibilityDoc
 
-__all__ = ["ChipRef", "Device", "Memory", "Peak", "device_of"]
+__all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
 
 
 @attrs.frozen
@@ -99,6 +99,21 @@ class ChipRef:
 
 
 @attrs.frozen
+class Readiness:
+    """Whether this process can use a device, and the step that is broken."""
+
+    # begin generated: Readiness
+    state: str = "unknown"
+    """ready, limited (usable, but with less than it has), blocked or unknown."""
+    broken: str | None = None
+    """The first step that is broken; null where none is."""
+    steps: tuple[StepDoc, ...] = ()
+    """Every step, in order."""
+
+    # end generated
+
+
+@attrs.frozen
 class Device:
     """One physical device, or one partition of one."""
 
@@ -174,6 +189,12 @@ class Device:
     peaks, and kinds of cores (clusters)."""
     visibility: Mapping[str, VisibilityDoc] = EMPTY
     """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes that a program must open to use it, as /dev/nvidia0."""
+    step_facts: tuple[StepDoc, ...] = ()
+    """What its prober learnt of single steps of readiness; the report has them in readiness."""
+    readiness: Readiness = Readiness()
+    """Whether this process can use it, and the step that is broken."""
     unknown: Mapping[str, str] = EMPTY
     """Field (memory.total) to the reason why it is not known."""
     sources: Mapping[str, str] = EMPTY
@@ -203,6 +224,7 @@ def device_of(table: FrozenTable) -> Device:
     return attrs.evolve(
         device,
         chip=view(ChipRef, table.get("chip") or EMPTY, CHIP),
+        readiness=view(Readiness, table.get("readiness") or EMPTY, READINESS),
         memory=view(Memory, table.get("memory") or EMPTY, MEMORY),
         peaks=tuple(view(Peak, peak, PEAK) for peak in table.get("peaks") or ()),
     )

@@ -18,8 +18,10 @@ __all__ = [
     "OtherDoc",
     "PciDoc",
     "PeakDoc",
+    "ReadinessDoc",
     "Sighting",
     "SightingMemory",
+    "StepDoc",
     "ViewDoc",
     "VisibilityDoc",
 ]
@@ -164,6 +166,30 @@ class LeaseDoc(TypedDict):
     kept_by: list[int]
 
 
+class StepDoc(TypedDict, total=False):
+    """One step of a device's readiness."""
+
+    # begin generated: StepDoc
+    step: Required[str]
+    status: Required[str]
+    evidence: Required[str | None]
+    code: Required[str | None]
+    prober: str | None
+
+    # end generated
+
+
+class ReadinessDoc(TypedDict, total=False):
+    """Whether this process can use a device, and the step that is broken."""
+
+    # begin generated: ReadinessDoc
+    state: Required[str]
+    broken: Required[str | None]
+    steps: Required[list[StepDoc]]
+
+    # end generated
+
+
 class OtherDoc(TypedDict, total=False):
     """What another prober reports for a field, and was not used."""
 
@@ -206,6 +232,8 @@ class Sighting(TypedDict, total=False):
     node_index: dict[str, int]
     processes: int
     cpu: dict[str, Json]
+    nodes: list[str]
+    step_facts: list[StepDoc]
     unknown: dict[str, str]
     extra: dict[str, Json]
 
@@ -250,6 +278,9 @@ class DeviceDoc(TypedDict, total=False):
     processes: int | None
     cpu: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
+    nodes: list[str]
+    step_facts: list[StepDoc]
+    readiness: Required[ReadinessDoc]
     unknown: Required[dict[str, str]]
     sources: Required[dict[str, str]]
     others: Required[dict[str, list[OtherDoc]]]

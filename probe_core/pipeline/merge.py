@@ -6,7 +6,7 @@ merged is said in the table of fields.
 
 from __future__ import annotations
 
-from probe_core.model.field import FIRST, LINKS, PARTS, TABLE, UNION, filled
+from probe_core.model.field import FACTS, FIRST, LINKS, PARTS, TABLE, UNION, filled
 from probe_core.model.fields import FIELDS
 from probe_core.model.ids import strength
 from probe_core.pipeline.identity import Observation, conflicts, group
@@ -97,6 +97,8 @@ class _Merger:
             self._sources.setdefault(name, prober)
         elif rule == LINKS:
             self._add_links(fields.setdefault(name, []), name, value, prober)
+        elif rule == FACTS:
+            fields.setdefault(name, []).extend({**fact, "prober": prober} for fact in value)
 
     def _merge_table(self, table: dict[str, Any], field: Field, value: Any, prober: str) -> None:
         """Merge a table name by name."""

@@ -20,6 +20,7 @@ from probe_core.pipeline.assemble import (
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
+from probe_core.readiness import conclude, judge
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.wording import error_text
@@ -95,7 +96,9 @@ def _conclude(
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
+    not_ready = judge(devices, machine)
     views, hidden = _see(devices, machine)
+    conclude(devices)
     asked = _ask_runtimes(views, devices, machine, config)
     watch.lap("see")
     version = database.version if database is not None else None
@@ -109,6 +112,7 @@ def _conclude(
         *run.findings,
         *chips.findings,
         *unresolved,
+        *not_ready,
         *hidden,
         *_disagreements(asked),
         *conflicts,
