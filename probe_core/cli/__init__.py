@@ -116,14 +116,20 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
 
 
 def _run_builtin(name: str, arguments: list[str]) -> int:
-    from importlib import import_module
-
     from probe_core.commands.context import Context
 
-    module = import_module(f"probe_core.cli.{COMMANDS[name][0]}")
+    # Not by importlib, whose import of warnings takes 0.4 ms.
+    module = __import__(f"probe_core.cli.{COMMANDS[name][0]}", fromlist=["run"])
     args = _flags(module, arguments) or _parser(name, module).parse_args(arguments)
     status: int = module.run(args, Context(args))
     return status
+
+
+class _Flags:
+    """Flags as attributes, as argparse's namespace has them."""
+
+    def __init__(self, **flags: bool) -> None:
+        self.__dict__.update(flags)
 
 
 def _flags(module: ModuleType, arguments: list[str]) -> argparse.Namespace | None:
@@ -135,10 +141,8 @@ def _flags(module: ModuleType, arguments: list[str]) -> argparse.Namespace | Non
     flags: dict[str, str] | None = getattr(module, "FLAGS", None)
     if flags is None or not all(a.startswith("--") and a[2:] in flags for a in arguments):
         return None
-    from types import SimpleNamespace
-
     chosen = {name: f"--{name}" in arguments for name in flags}
-    return SimpleNamespace(**chosen)  # type: ignore[return-value]  # read as a namespace is
+    return _Flags(**chosen)  # type: ignore[return-value]  # read as a namespace is
 
 
 def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
