@@ -164,11 +164,9 @@ def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str 
     """
     from probe_core.config import load_config
 
-    config, ignored = load_config({}, environ)
-    for setting in ignored:
-        whole_file = setting.name is None and setting.origin is not None
-        if setting.name == "allow" or (whole_file and config.allow is None):
-            return None, f"the allowlist cannot be read: {clean_text(setting.reason, 400)}"
+    config, _ = load_config({}, environ)
+    if config.sealed is not None:
+        return None, f"no plugin runs: {clean_text(config.sealed.reason, 400)}"
     return config.allow, None
 
 

@@ -98,11 +98,14 @@ class Context:
             settings = settings_of(self.args) if self.args else {}
             file = getattr(self.args, "config", None)
             config, ignored = load_config(settings, self.environ, file)
+            if file and config.sealed is not None and config.sealed.variable is None:
+                raise CommandError(config.sealed.reason)
             probed: Any = self._probed(lambda machine: document(config, ignored, machine=machine))
         except ConfigError as error:
             raise CommandError(str(error)) from None
         report: ReportDoc = probed
         _refuse_unknown_probers(report["findings"], settings)
+        _refuse_unusable_files(report["findings"], settings)
         return report
 
     def _probed(self, probe: Callable[[Machine], object]) -> object:
@@ -128,6 +131,15 @@ def _refuse_unknown_probers(findings: Iterable[FindingDoc], options: Collection[
             option, prober = finding["setting"], finding["prober"]
             problem = f"--{option} names a plugin {prober!r} that is not installed"
             raise CommandError(f"{problem}: {finding['fix']}")
+
+
+def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
+    """Raise `CommandError` for a file that was typed as an option and cannot be used."""
+    for finding in findings:
+        if finding["code"] in ("static-unusable", "chip-file-unusable"):
+            option = finding["setting"]
+            if option in options:
+                raise CommandError(f"--{option} {finding['evidence']}: {finding['why']}")
 
 
 def write_error(text: str) -> None:

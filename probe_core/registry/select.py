@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from probe_core.config import Config
+    from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc
 
@@ -88,6 +88,8 @@ def _refusal(
     """
     if prober.rejection:
         return "rejected", prober.rejection, None
+    if config.sealed is not None and _is_sealed(prober, config.sealed):
+        return "sealed", f"no plugin runs: {config.sealed.reason}", config.sealed.name
     if setting := _blocking_setting(prober.name, config):
         return "blocked", _block(setting, config), setting
     if owners.get(prober.name, prober) is not prober:
@@ -106,6 +108,14 @@ def _refusal(
     if problem := untrusted(prober.files):
         return "trust", problem, None
     return None, None, None
+
+
+def _is_sealed(prober: Prober, restriction: IgnoredSetting) -> bool:
+    """Return whether a restriction that cannot be used keeps a prober from running.
+
+    The host's own probers need no allowlist, but a static report stands for all that would run.
+    """
+    return prober.distribution != HOST or restriction.name == "static"
 
 
 def _blocking_setting(name: str, config: Config) -> str | None:

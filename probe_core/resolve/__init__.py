@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_core.model.findings import finding
 from probe_core.resolve.reasons import DISPLAY, explain_nulls
 from probe_core.resolve.shorthands import add_shorthands
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,13 +33,35 @@ def open_chipdb(
     try:
         import probe_chipdb
 
-        return probe_chipdb.load(extra=extra, packages=packages, accept=_untrusted), []
+        files = list(extra)
+        database = probe_chipdb.load(extra=files, packages=packages, accept=_untrusted)
+        return database, [_empty(file) for file in _without_chips(database, files)]
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         reason = _NO_CHIPDB if isinstance(error, ImportError) else text
         fix = "install probe-chipdb, so that chips get names, FLOPS and bandwidth"
         missing = finding("chipdb-missing", "chips cannot be named", reason, fix, evidence=text)
         return None, [missing]
+
+
+def _without_chips(database: Database, files: Sequence[str]) -> Iterable[str]:
+    """Return the site's files of which chipdb could use nothing; `problems` says why."""
+    tables = {source.origin: source for source in database.tables()} if files else {}
+    for file in files:
+        table = tables.get(f"site:{file}")
+        if table is None or not (any(table.chips) or any(table.archs)):
+            yield file
+
+
+def _empty(file: str) -> FindingDoc:
+    return finding(
+        "chip-file-unusable",
+        f"nothing of the chip file {clean_text(file)} could be used",
+        "it is missing, unreadable or holds no sound chip",
+        "correct it; `python -m probe_chipdb check FILE` lists all that is wrong",
+        setting="chipdb",
+        evidence=clean_text(file),
+    )
 
 
 def _untrusted(path: str) -> str | None:
