@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeGuard
 
+    from probe_core.machine.trust import Trust
     from probe_core.model.document import Json
     from probe_core.registry.document import When
     from probe_core.registry.locate import Place
@@ -53,8 +54,11 @@ WHEN_KEYS = (
 )
 
 
-def apply_manifest(prober: Prober, site: str | None) -> None:
-    """Find the manifest of `prober` and take what it says; note every mistake."""
+def apply_manifest(prober: Prober, site: str | None, trust: Trust) -> None:
+    """Find the manifest of `prober` and take what it says; note every mistake.
+
+    Of code that root must not use, not even the manifest is read: its texts would be shown.
+    """
     module = prober.target.partition(":")[0]
     if not is_module_name(module):
         return
@@ -62,12 +66,14 @@ def apply_manifest(prober: Prober, site: str | None) -> None:
     if place is None:
         return  # its import in the child fails, and the outcome says how
     # A frozen program holds its modules itself.
-    own = sys.executable if getattr(sys, "frozen", False) else place.file
-    prober.files.append(own or place.folder)
+    frozen = getattr(sys, "frozen", False)
+    prober.files += [sys.executable] if frozen else place.code(module)
     path = _manifest_path(place, module)
-    if path is None:
+    if path is not None:
+        prober.files.append(path)
+    prober.distrust = trust.reason(prober.files)
+    if path is None or prober.distrust:
         return
-    prober.files.append(path)
     prober.manifest = path
     try:
         fields = read_manifest(path, prober.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.api import API_VERSION
-from probe_core.machine.trust import allowed, untrusted
+from probe_core.machine.trust import allowed
 from probe_core.model.findings import finding
 from probe_core.registry.conditions import unmet
 from probe_core.registry.prober import HOST, Prober
@@ -99,14 +99,14 @@ def _refusal(
         return "api", problem, None
     if problem := _not_allowed(prober, config):
         return "trust", problem, "allow"
+    if prober.distrust:
+        return "trust", prober.distrust, None
     if problem := unmet(prober.when, machine, pci_vendors):
         return "when", problem, None
     if prober.active and not config.active:
         return "active", "it opens devices, which needs --active (PROBE_ACTIVE=1)", "active"
     if prober.name in stuck:
         return "unkillable", "an earlier run in this process is stuck in the kernel", None
-    if problem := untrusted(prober.files):
-        return "trust", problem, None
     return None, None, None
 
 

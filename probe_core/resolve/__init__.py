@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from probe_core.model.findings import finding
 from probe_core.resolve.reasons import DISPLAY, explain_nulls
 from probe_core.resolve.shorthands import add_shorthands
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from probe_chipdb import Database
+    from probe_core.machine.trust import Trust
     from probe_core.model.document import DeviceDoc, FindingDoc
 
     ResolveHook = Callable[[DeviceDoc], str | None]
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["open_chipdb", "resolve"]
 
 _NO_CHIPDB = "chipdb is not installed"
+_NO_CHIPS = "it is missing, unreadable or holds no sound chip"
 
 
 def open_chipdb(
@@ -33,9 +37,15 @@ def open_chipdb(
     try:
         import probe_chipdb
 
-        files = list(extra)
-        database = probe_chipdb.load(extra=files, packages=packages, accept=_untrusted)
-        return database, [_empty(file) for file in _without_chips(database, files)]
+        findings, files, accept = [], [], _Accept()
+        for file in extra:
+            if os.path.exists(file) and (reason := accept(file)):
+                findings.append(_unusable(file, reason))
+            else:
+                files.append(file)
+        database = probe_chipdb.load(extra=files, packages=packages, accept=accept)
+        findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
+        return database, findings
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         reason = _NO_CHIPDB if isinstance(error, ImportError) else text
@@ -53,22 +63,31 @@ def _without_chips(database: Database, files: Sequence[str]) -> Iterable[str]:
             yield file
 
 
-def _empty(file: str) -> FindingDoc:
+def _unusable(file: str, reason: str) -> FindingDoc:
     return finding(
         "chip-file-unusable",
         f"nothing of the chip file {clean_text(file)} could be used",
-        "it is missing, unreadable or holds no sound chip",
+        reason,
         "correct it; `python -m probe_chipdb check FILE` lists all that is wrong",
         setting="chipdb",
         evidence=clean_text(file),
     )
 
 
-def _untrusted(path: str) -> str | None:
-    """Return why a vendor's chip file must not be read; called only where a package has one."""
-    from probe_core.machine.trust import untrusted
+class _Accept:
+    """Says why root must not read a chip file; makes its memory of paths when it is first asked."""
 
-    return untrusted([path])
+    __slots__ = ("_trust",)
+
+    def __init__(self) -> None:
+        self._trust: Trust | None = None
+
+    def __call__(self, path: str) -> str | None:
+        if self._trust is None:
+            from probe_core.machine.trust import Trust
+
+            self._trust = Trust()
+        return self._trust.reason([path])
 
 
 def resolve(

@@ -290,12 +290,6 @@ def test_an_allowlist_that_cannot_be_read_lets_nothing_through(
     assert main(["fry"]) == 1
 
 
-def status_of(name: str) -> object:
-    with pytest.raises(SystemExit) as ended:
-        main([name])
-    return ended.value.code
-
-
 CHANGES = {
     "module of a user": lambda site: os.chown(site / "x_site_fry.py", 1000, 1000),
     "module anybody may write": lambda site: (site / "x_site_fry.py").chmod(0o666),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import time
@@ -27,7 +29,25 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     ).chmod(0o666),
     "manifest of a user": lambda site: os.chown(site / "x_bad.prober.json", 1000, 0),
     "link of a user": lambda site: relink(site),
+    "bytecode of a user": lambda site: bytecode(site),
+    "extension module of a user, which an import prefers": lambda site: os.chown(
+        touched(site / f"x_bad{EXTENSION}"), 1000, 1000
+    ),
 }
+
+
+EXTENSION = importlib.machinery.EXTENSION_SUFFIXES[0]
+
+
+def touched(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+def bytecode(site: Path) -> None:
+    compiled = Path(importlib.util.cache_from_source(str(site / "x_bad.py")))
+    compiled.parent.mkdir(exist_ok=True)
+    os.chown(touched(compiled), 1000, 1000)
 
 
 def relink(site: Path) -> None:
@@ -162,3 +182,26 @@ def test_a_broken_static_report_stops_the_hosts_own_probers_too(tmp_path: Path) 
     found = document(config, [], probers={"own": {"target": "x_bad"}})
     outcome = next(o for o in found["outcomes"] if o["prober"] == "own")
     assert (outcome["status"], outcome.get("code")) == ("skipped", "sealed")
+
+
+@root
+def test_not_even_the_manifest_of_untrusted_code_is_shown(probe_with: Probe, site: Path) -> None:
+    assert probe_with(OK)["status"] == "ok"
+    fields = {"priority": "of-a-user", "summary": "of-a-user"}
+    manifest = json.dumps({"schema": 1, "probers": {"bad": fields}})
+    (site / "x_bad.prober.json").write_text(manifest)
+    os.chown(site / "x_bad.prober.json", 1000, 1000)
+    config, _ = load_config({"only": ["bad", "good"]}, {})
+    assert "of-a-user" not in json.dumps(document(config, []))
+
+
+@root
+def test_root_reads_no_chip_file_of_a_user(tmp_path: Path) -> None:
+    chips = tmp_path / "chips.toml"
+    chips.write_text("[[chip]]\nid = 'user/own'\n")
+    os.chown(chips, 1000, 1000)
+    config, _ = load_config({"only": []}, {"PROBE_CHIPDB": str(chips)})
+    findings = [f for f in document(config, [])["findings"] if f["code"] == "chip-file-unusable"]
+    (finding,) = findings
+    assert finding["why"] == f"running as root, and {chips} belongs to user 1000"
+    assert finding["setting"] == "chipdb"
