@@ -23,6 +23,9 @@ DEFAULT_WIDTH = 100
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
 
+MAX_LINE = 8192
+"""Characters of one line of an error: it may quote a path, of PATH_MAX (4,096) bytes."""
+
 
 class CommandError(Exception):
     """A command that cannot be carried out: one sentence, and the exit status."""
@@ -143,8 +146,11 @@ def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[s
 
 
 def write_error(text: str) -> None:
-    """Write a line to standard error, if there is one."""
+    """Write lines to standard error, if there is one. What they quote is made harmless."""
     if sys.stderr is not None:
+        from probe_core.wording import clean_text
+
+        text = "\n".join(clean_text(line, MAX_LINE) for line in text.split("\n"))
         encoding = sys.stderr.encoding or "ascii"
         sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 

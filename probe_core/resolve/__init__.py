@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["open_chipdb", "resolve"]
 
+MAX_PROBLEM = 1024
+"""Characters of what chipdb says of a file: it quotes the path and a wrong value."""
+
 _NO_CHIPDB = "chipdb is not installed"
 _NO_CHIPS = "it is missing, unreadable or holds no sound chip"
 
@@ -154,9 +157,9 @@ def _problems(database: Database) -> list[FindingDoc]:
         finding(
             "chipdb-problem",
             "a chip file was left out, wholly or in part",
-            problem,
+            clean_text(problem, MAX_PROBLEM),
             "correct it; `python -m probe_chipdb check FILE` lists all that is wrong",
-            evidence=problem,
+            evidence=clean_text(problem, MAX_PROBLEM),
         )
         for problem in database.problems
     ]
