@@ -4,9 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from probe_core.model.document import ViewDoc, VisibilityDoc
+    from probe_core.visibility.given import Given, Kept
 
 __all__ = ["Mask", "View", "quoted"]
 
@@ -24,12 +25,13 @@ class Mask:
     """What a variable's value leaves of an ordered list of devices.
 
     `ids` are the devices left, in the runtime's order. `reason` says why every other device is
-    hidden, `reasons` why single ones are that the variable does not hide. `code` names what is
-    wrong with the value (a finding's code) and `detail` says it in a sentence; both are None for
-    a value without fault. `maybe` maps devices that only the driver can decide on to why.
+    hidden, `reasons` why single ones are that the variable does not hide, `codes` a word for that.
+    `code` names what is wrong with the value (a finding's code) and `detail` says it in a sentence;
+    both are None for a value without fault. `maybe` maps devices that only the driver can decide
+    on to why.
     """
 
-    __slots__ = ("code", "detail", "ids", "maybe", "reason", "reasons")
+    __slots__ = ("code", "codes", "detail", "ids", "maybe", "reason", "reasons")
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class Mask:
         self.code = code
         self.detail = detail
         self.reasons: dict[str, str] = {}
+        self.codes: dict[str, str] = {}
         self.maybe: dict[str, str] = {}
 
     @classmethod
@@ -74,11 +77,13 @@ class View:
     not. `variable` and `value`: what decided (None: nothing is set). `masks`: the possible
     results, more than one where only the driver knows; `uncertain` then says why, and
     `settled_by` names the variable that would settle it. `reasons`: devices of the pool that
-    something else hides, each with the reason and, where it is one, the variable.
+    something else hides, each with the reason and, where it is one, the variable. `kept`: devices
+    that this process was not given for this runtime; one that takes a number stands in `masks`.
     """
 
     __slots__ = (
         "complete",
+        "kept",
         "masks",
         "pool",
         "reasons",
@@ -107,34 +112,62 @@ class View:
         self.uncertain = uncertain
         self.settled_by: str | None = None
         self.reasons: dict[str, tuple[str, str | None]] = {}
+        self.kept: dict[str, Kept] = {}
         self.complete = True
         """Whether `masks` are all possible results; else they are examples, and none is listed."""
 
-    def exclude(self, reasons: dict[str, str]) -> None:
-        """Add devices to the pool that no variable hides, each with the reason that does."""
-        for name, reason in reasons.items():
-            self.pool.append(name)
-            self.reasons[name] = (reason, None)
+    def keep(self, given: Given, pool: Iterable[str]) -> None:
+        """Add those of `pool` that this process was not given, and the doubt about numbers."""
+        if not given.kept:
+            return
+        own = dict.fromkeys(pool)
+        self.pool = _unique([*self.pool, *(name for name in given.kept if name in own)])
+        self.kept |= {name: entry for name, entry in given.kept.items() if name in own}
+        if any(entry.counted is None for entry in self.kept.values()):
+            self.uncertain = given.uncertain
+            self.complete = self.complete and given.complete()
+
+    def keep_as(self, below: View) -> None:
+        """Keep from this process what the runtime below keeps, on which this one is built."""
+        self.kept |= below.kept
+        self.complete = self.complete and below.complete
+        self.uncertain = self.uncertain or below.uncertain
 
     @property
     def certain(self) -> bool:
         """Whether visibility and order are known without asking the driver."""
-        return len(self.masks) == 1 and not self.masks[0].maybe
+        if len(self.masks) != 1 or self.masks[0].maybe:
+            return False
+        return all(entry.visible is False for entry in self.kept.values())
 
     @property
     def visible(self) -> list[str]:
         """Ids of the devices that are surely shown, in the runtime's order where it is known."""
         first, *alternatives = self.masks
-        return [i for i in _unique(first.ids) if all(i in mask.ids for mask in alternatives)]
+        return [
+            name
+            for name in _unique(first.ids)
+            if name not in self.kept and all(name in mask.ids for mask in alternatives)
+        ]
 
     @property
     def possible(self) -> list[str]:
         """Ids of the devices that may be shown: at least the visible ones."""
-        return _unique([i for mask in self.masks for i in (*mask.ids, *mask.maybe)])
+        possible = _unique([i for mask in self.masks for i in (*mask.ids, *mask.maybe)])
+        if not self.kept:
+            return possible
+        return [name for name in possible if not self._is_kept_surely(name)]
+
+    def _is_kept_surely(self, name: str) -> bool:
+        entry = self.kept.get(name)
+        return entry is not None and entry.visible is False
 
     def entry(self, device: str) -> VisibilityDoc:
         """Return the report's ``visibility`` entry of one device of the pool."""
         masks = self.masks
+        kept = self.kept.get(device)
+        if kept is not None and (kept.visible is False or device in self.possible):
+            return self._not_given(kept)
         if device not in self.pool or len(masks) == 1:
             return self._by_mask(masks[0], device)
         indexes = [mask.ids.index(device) if device in mask.ids else None for mask in masks]
@@ -157,7 +190,29 @@ class View:
             reason, variable = self.reasons[device]
         elif device in mask.reasons:
             reason, variable = mask.reasons[device], None
-        return {"visible": False, "index": None, "reason": reason, "variable": variable}
+        entry: VisibilityDoc = {
+            "visible": False,
+            "index": None,
+            "reason": reason,
+            "variable": variable,
+            "step": "visible",
+        }
+        code = mask.codes.get(device) or ("hidden-by-variable" if variable else None)
+        if code is not None:
+            entry["code"] = code
+        return entry
+
+    def _not_given(self, kept: Kept) -> VisibilityDoc:
+        entry: VisibilityDoc = {
+            "visible": kept.visible,
+            "index": None,
+            "reason": kept.reason,
+            "variable": None,
+            "step": kept.step,
+        }
+        if kept.code is not None:
+            entry["code"] = kept.code
+        return entry
 
     def _shown(self, index: int | None) -> VisibilityDoc:
         return {"visible": True, "index": index, "reason": None, "variable": self.variable}
@@ -177,19 +232,26 @@ class View:
         """Return the view as plain data: ordered ids, what decided, and why others are hidden."""
         possible = self.possible
         document: ViewDoc = {
-            "visible": self.masks[0].ids[:] if self.certain else self.visible,
+            "visible": self._shown_by(self.masks[0]) if self.certain else self.visible,
             "hidden": {i: self.entry(i)["reason"] for i in self.pool if i not in possible},
             "variable": self.variable,
             "value": self.value,
             "certain": self.certain,
         }
         if not self.certain:
-            reasons = self.masks[0].maybe.values()
-            document["uncertain"] = self.uncertain or next(iter(reasons), None)
+            document["uncertain"] = self.uncertain or next(self._doubts(), None)
             document["possible"] = possible
             if self.complete and len(self.masks) > 1:
-                document["one_of"] = [mask.ids[:] for mask in self.masks]
+                document["one_of"] = [self._shown_by(mask) for mask in self.masks]
         return document
+
+    def _shown_by(self, mask: Mask) -> list[str]:
+        """Return what a mask shows, with what it shows twice."""
+        return [name for name in mask.ids if not self._is_kept_surely(name)]
+
+    def _doubts(self) -> Iterator[str]:
+        yield from self.masks[0].maybe.values()
+        yield from (entry.reason for entry in self.kept.values() if entry.visible is None)
 
 
 def _unique(items: Sequence[str]) -> list[str]:

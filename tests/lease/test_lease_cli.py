@@ -20,7 +20,8 @@ def test_visible_for_one_runtime(node: Node) -> None:
         "certain": True,
         "devices": [
             _seen("pci:0000:02:00.0", 0, None),
-            _seen("pci:0000:01:00.0", None, "CUDA_VISIBLE_DEVICES='1' does not name it"),
+            _seen("pci:0000:01:00.0", None, "CUDA_VISIBLE_DEVICES='1' does not name it")
+            | {"step": "visible", "code": "hidden-by-variable"},
         ],
     }
 
