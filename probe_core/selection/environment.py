@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.selection.for_tinygrad import tinygrad_changes
 from probe_core.visibility import see
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.level_zero import VARIABLE as ZE_MASK
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 
@@ -114,7 +114,7 @@ def _nvidia(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc]) -> Cha
 
 def _numbered(installed: Sequence[DeviceDoc], runtime: str) -> Sequence[DeviceDoc]:
     """Return the devices that a runtime surely numbers before any variable acts."""
-    return given(installed, runtime).alternatives()[0]
+    return available_to(installed, runtime).alternatives()[0]
 
 
 def _cuda_name(device: DeviceDoc) -> str | None:

@@ -7,7 +7,7 @@ container starts; inside, it has acted already and changes nothing.
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.mig import Instance, instances_of
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.view import Mask, View, quoted
@@ -35,14 +35,15 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
         value = "all"
     variable = VARIABLE if VARIABLE in environ else None
     view = View("nvidia-container", (), [], variable=variable, value=value)
-    available = given(devices, "nvidia-container")
+    available = available_to(devices, "nvidia-container", "nvidia")
     for numbered in available.alternatives():
         gpus = in_order(gpus_of(numbered, "nvidia"), "nvml")
         instances = instances_of(numbered, gpus)
         view.masks.append(container_visible(value, gpus, instances))
         view.pool += [*ids_of(gpus), *(part.id for own in instances.values() for part in own)]
-    if available.kept:
-        view.keep(available, ids_of(device for device in devices if device["vendor"] == "nvidia"))
+    if available.withheld:
+        own = (device for device in devices if device["vendor"] == "nvidia")
+        view.withhold(available, ids_of(own))
     return view
 
 

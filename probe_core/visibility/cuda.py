@@ -7,7 +7,7 @@ and nvitop (`parse_cuda_visible_devices`) observed it.
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.mig import (
     MANY_SINCE,
     UUID_SINCE,
@@ -48,7 +48,7 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what CUDA would show of a report's devices under `environ`."""
     value = environ.get(VARIABLE)
     view = View("cuda", (), [], variable=None if value is None else VARIABLE, value=value)
-    available = given(devices, "cuda")
+    available = available_to(devices, "cuda", "nvidia")
     for numbered in available.alternatives():
         reported = [gpu for gpu in gpus_of(numbered, "nvidia") if not is_instance(gpu)]
         stand_ins, instances = without_gpu(numbered, reported)
@@ -56,8 +56,9 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
         parts = (part.id for own in instances.values() for part in own)
         view.pool += [*ids_of(reported), *parts]
         _evaluate(view, [*reported, *stand_ins], instances, environ.get(ORDER))
-    if available.kept:
-        view.keep(available, ids_of(device for device in devices if device["vendor"] == "nvidia"))
+    if available.withheld:
+        own = (device for device in devices if device["vendor"] == "nvidia")
+        view.withhold(available, ids_of(own))
     return view
 
 

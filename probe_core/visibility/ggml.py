@@ -31,7 +31,7 @@ def see(environ: Mapping[str, str], vulkan: View) -> View:
     )
     view = View("ggml-vulkan", vulkan.pool, masks, variable=variable, value=shown_value)
     view.reasons = dict(vulkan.reasons)
-    view.keep_as(vulkan)
+    view.withhold_as(vulkan)
     if vulkan.masks[0].maybe and masks[0].code != "variable-empty":
         # What Vulkan itself shows is not known, so neither is what the numbers mean.
         reason = next(iter(vulkan.masks[0].maybe.values()))

@@ -46,7 +46,7 @@ def see_through(
     ]
     raw = None if variable is None else environ[variable]
     view = View(runtime, rocr.pool, masks, variable=variable, value=raw)
-    view.keep_as(rocr)
+    view.withhold_as(rocr)
     possible = rocr.possible
     for name in rocr.pool:
         if name not in possible:

@@ -7,7 +7,7 @@ compute-runtime, shared/source/execution_environment/execution_environment.cpp
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.pool import (
     address,
@@ -42,7 +42,7 @@ _NO_ADDRESS = (1 << 40, 0, 0, 0)
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what Level Zero would show of a report's devices under `environ`."""
     value = environ.get(VARIABLE)
-    available = given(devices, "level-zero")
+    available = available_to(devices, "level-zero", "intel")
     numbered = [
         _driver_order(gpus_of(alternative, "intel"), environ)
         for alternative in available.alternatives()
@@ -50,8 +50,8 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     masks = [level_zero_visible(value, gpus, flat=_flat(gpus, environ)) for gpus in numbered]
     variable = VARIABLE if value else None
     view = View("level-zero", ids_of(numbered[0]), masks, variable=variable, value=value)
-    if available.kept:
-        view.keep(available, ids_of(gpus_of(devices, "intel")))
+    if available.withheld:
+        view.withhold(available, ids_of(gpus_of(devices, "intel")))
     return view
 
 
@@ -131,7 +131,9 @@ def mask_of(devices: Sequence[DeviceDoc], environ: Mapping[str, str], ids: Colle
 
     Tiles that the environment's own mask hides stay hidden.
     """
-    gpus = _driver_order(gpus_of(given(devices, "level-zero").devices, "intel"), environ)
+    gpus = _driver_order(
+        gpus_of(available_to(devices, "level-zero", "intel").devices, "intel"), environ
+    )
     flat = _flat(gpus, environ)
     available = _tiles_of(gpus)
     allowed, _ = _chosen(environ.get(VARIABLE), gpus, available, flat)

@@ -5,7 +5,7 @@ Source: ROCm clr, rocclr/device/pal/paldevice.cpp (`parseRequestedDeviceList`, `
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.hip import deciding
 from probe_core.visibility.pool import gpus_of, ids_of
 from probe_core.visibility.view import Mask, View, quoted
@@ -29,14 +29,14 @@ def see(
     variables: Sequence[str],
 ) -> View:
     """Return what clr shows as `runtime` on Windows, through the first variable that decides."""
-    available = given(devices, "hip")
+    available = available_to(devices, "hip", "amd")
     numbered = [ids_of(gpus_of(some, "amd")) for some in available.alternatives()]
     variable, value = deciding(environ, variables)
     masks = [pal_visible(value, ids, variable or variables[0]) for ids in numbered]
     raw = None if variable is None else environ[variable]
     view = View(runtime, numbered[0], masks, variable=variable, value=raw)
-    if available.kept:
-        view.keep(available, ids_of(gpus_of(devices, "amd")))
+    if available.withheld:
+        view.withhold(available, ids_of(gpus_of(devices, "amd")))
     return view
 
 

@@ -77,7 +77,7 @@ def driver_major(devices: Iterable[DeviceDoc]) -> int | None:
 def gpus_of(devices: Iterable[DeviceDoc], vendor: str) -> list[DeviceDoc]:
     """Return the vendor's GPUs; partitions are not among them.
 
-    Which of them this process may use is `probe_core.visibility.given`'s matter.
+    Which of them this process may use is `probe_core.visibility.availability`'s matter.
     """
     return [
         device

@@ -5,7 +5,7 @@ Source: ROCR-Runtime, runtime/hsa-runtime/core/runtime/amd_filter_device.cpp and
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.numbers import strtol, to_int32
 from probe_core.visibility.pool import ids_of, in_order, uuids
 from probe_core.visibility.view import Mask, View, quoted
@@ -52,12 +52,12 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what ROCr would show of a report's devices under `environ`."""
     value = environ.get(VARIABLE)
     variable = VARIABLE if value is not None else None
-    available = given(devices, "rocr")
+    available = available_to(devices, "rocr", "amd")
     numbered = [agents(alternative) for alternative in available.alternatives()]
     masks = [rocr_visible(value, gpus) for gpus in numbered]
     view = View("rocr", ids_of(numbered[0]), masks, variable=variable, value=value)
-    if available.kept:
-        view.keep(available, ids_of(agents(devices)))
+    if available.withheld:
+        view.withhold(available, ids_of(agents(devices)))
     return view
 
 

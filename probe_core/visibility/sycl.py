@@ -64,7 +64,7 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], backends: Sequ
     if unsure is not None:
         sycl.uncertain, sycl.settled_by = unsure.uncertain, unsure.settled_by
     for view in backends:
-        sycl.keep_as(view)
+        sycl.withhold_as(view)
         _add_hidden(sycl, view)
         if not value and len(backends) == 1:
             sycl.variable, sycl.value = view.variable, view.value

@@ -7,7 +7,7 @@ neither vendor's variable) and v0.13.0 on (indices in DEV, as ``DEV=:0,1+NV``).
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import gpus_of, ids_of, in_order
 from probe_core.visibility.rocr import agents
 from probe_core.visibility.tinygrad_dev import DEV_SINCE, dev_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc
-    from probe_core.visibility.given import Given
+    from probe_core.visibility.availability import Available
 
     Release = tuple[int, ...]
 
@@ -51,22 +51,25 @@ def see(
 ) -> list[View]:
     """Return what tinygrad's NV and AMD backends would show; `version` as in ``0.12.0``."""
     release = release_of(version)
-    available = given(devices, "tinygrad")
-    pools = _by_backend(devices)
-    return [
-        _view(backend, ids_of(gpus), available, environ, release)
-        for backend, gpus in pools.items()
-        if gpus
-    ]
+    views = []
+    for vendor, (backend, _) in _BACKENDS.items():
+        pool = ids_of(_ranked(backend, devices))
+        if pool:
+            available = available_to(devices, "tinygrad", vendor)
+            views.append(_view(backend, pool, available, environ, release))
+    return views
 
 
 def numbered(devices: Sequence[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
     """Return the devices that each backend numbers, in its order; NV counts refused ones too."""
-    return _by_backend(given(devices, "tinygrad").alternatives()[0])
+    listed = available_to(devices, "tinygrad").alternatives()[0]
+    return {backend: _ranked(backend, listed) for backend, _ in _BACKENDS.values()}
 
 
-def _by_backend(devices: Sequence[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
-    return {"NV": in_order(gpus_of(devices, "nvidia"), "nvml"), "AMD": agents(devices)}
+def _ranked(backend: str, devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+    if backend == "NV":
+        return in_order(gpus_of(devices, "nvidia"), "nvml")
+    return agents(devices)
 
 
 def release_of(version: str | None) -> Release:
@@ -83,14 +86,14 @@ def release_of(version: str | None) -> Release:
 def _view(
     backend: str,
     pool: Sequence[str],
-    available: Given,
+    available: Available,
     environ: Mapping[str, str],
     release: Release,
 ) -> View:
-    numbers = [ids_of(_by_backend(some)[backend]) for some in available.alternatives()]
+    numbers = [ids_of(_ranked(backend, some)) for some in available.alternatives()]
     variable, value, masks = _masks(backend, numbers, environ, release)
     view = View("tinygrad", pool, masks, variable=variable, value=value)
-    view.keep(available, pool)
+    view.withhold(available, pool)
     return view
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from probe_core.model.document import ViewDoc, VisibilityDoc
-    from probe_core.visibility.given import Given, Kept
+    from probe_core.visibility.availability import Available, Withheld
 
 __all__ = ["Mask", "View", "quoted"]
 
@@ -77,13 +77,12 @@ class View:
     not. `variable` and `value`: what decided (None: nothing is set). `masks`: the possible
     results, more than one where only the driver knows; `uncertain` then says why, and
     `settled_by` names the variable that would settle it. `reasons`: devices of the pool that
-    something else hides, each with the reason and, where it is one, the variable. `kept`: devices
-    that this process was not given for this runtime; one that takes a number stands in `masks`.
+    something else hides, each with the reason and, where it is one, the variable. `withheld`: those
+    that this process cannot use through this runtime; one that takes a number stands in `masks`.
     """
 
     __slots__ = (
         "complete",
-        "kept",
         "masks",
         "pool",
         "reasons",
@@ -92,6 +91,7 @@ class View:
         "uncertain",
         "value",
         "variable",
+        "withheld",
     )
 
     def __init__(
@@ -112,24 +112,28 @@ class View:
         self.uncertain = uncertain
         self.settled_by: str | None = None
         self.reasons: dict[str, tuple[str, str | None]] = {}
-        self.kept: dict[str, Kept] = {}
+        self.withheld: dict[str, Withheld] = {}
         self.complete = True
         """Whether `masks` are all possible results; else they are examples, and none is listed."""
 
-    def keep(self, given: Given, pool: Iterable[str]) -> None:
-        """Add those of `pool` that this process was not given, and the doubt about numbers."""
-        if not given.kept:
+    def withhold(self, available: Available, pool: Iterable[str]) -> None:
+        """Add those of `pool` that are withheld from this process, and the doubt about numbers."""
+        if not available.withheld:
             return
         own = dict.fromkeys(pool)
-        self.pool = _unique([*self.pool, *(name for name in given.kept if name in own)])
-        self.kept |= {name: entry for name, entry in given.kept.items() if name in own}
-        if any(entry.counted is None for entry in self.kept.values()):
-            self.uncertain = given.uncertain
-            self.complete = self.complete and given.complete()
+        self.pool = _unique([*self.pool, *(name for name in available.withheld if name in own)])
+        self.withheld |= {name: entry for name, entry in available.withheld.items() if name in own}
+        self.masks = _distinct(self.masks)
+        if any(entry.counted is None for entry in self.withheld.values()):
+            self.uncertain = available.uncertain
+            self.complete = self.complete and available.complete()
 
-    def keep_as(self, below: View) -> None:
-        """Keep from this process what the runtime below keeps, on which this one is built."""
-        self.kept |= below.kept
+    def withhold_as(self, below: View) -> None:
+        """Withhold what the runtime below withholds, on which this one is built."""
+        if not below.withheld:
+            return
+        self.withheld |= below.withheld
+        self.masks = _distinct(self.masks)
         self.complete = self.complete and below.complete
         self.uncertain = self.uncertain or below.uncertain
 
@@ -138,7 +142,7 @@ class View:
         """Whether visibility and order are known without asking the driver."""
         if len(self.masks) != 1 or self.masks[0].maybe:
             return False
-        return all(entry.visible is False for entry in self.kept.values())
+        return all(entry.visible is False for entry in self.withheld.values())
 
     @property
     def visible(self) -> list[str]:
@@ -147,27 +151,27 @@ class View:
         return [
             name
             for name in _unique(first.ids)
-            if name not in self.kept and all(name in mask.ids for mask in alternatives)
+            if name not in self.withheld and all(name in mask.ids for mask in alternatives)
         ]
 
     @property
     def possible(self) -> list[str]:
         """Ids of the devices that may be shown: at least the visible ones."""
         possible = _unique([i for mask in self.masks for i in (*mask.ids, *mask.maybe)])
-        if not self.kept:
+        if not self.withheld:
             return possible
-        return [name for name in possible if not self._is_kept_surely(name)]
+        return [name for name in possible if not self._is_withheld_surely(name)]
 
-    def _is_kept_surely(self, name: str) -> bool:
-        entry = self.kept.get(name)
+    def _is_withheld_surely(self, name: str) -> bool:
+        entry = self.withheld.get(name)
         return entry is not None and entry.visible is False
 
     def entry(self, device: str) -> VisibilityDoc:
         """Return the report's ``visibility`` entry of one device of the pool."""
         masks = self.masks
-        kept = self.kept.get(device)
-        if kept is not None and (kept.visible is False or device in self.possible):
-            return self._not_given(kept)
+        withheld = self.withheld.get(device)
+        if withheld is not None and (withheld.visible is False or device in self.possible):
+            return self._not_given(withheld)
         if device not in self.pool or len(masks) == 1:
             return self._by_mask(masks[0], device)
         indexes = [mask.ids.index(device) if device in mask.ids else None for mask in masks]
@@ -202,16 +206,16 @@ class View:
             entry["code"] = code
         return entry
 
-    def _not_given(self, kept: Kept) -> VisibilityDoc:
+    def _not_given(self, withheld: Withheld) -> VisibilityDoc:
         entry: VisibilityDoc = {
-            "visible": kept.visible,
+            "visible": withheld.visible,
             "index": None,
-            "reason": kept.reason,
+            "reason": withheld.reason,
             "variable": None,
-            "step": kept.step,
+            "step": withheld.step,
         }
-        if kept.code is not None:
-            entry["code"] = kept.code
+        if withheld.code is not None:
+            entry["code"] = withheld.code
         return entry
 
     def _shown(self, index: int | None) -> VisibilityDoc:
@@ -247,11 +251,19 @@ class View:
 
     def _shown_by(self, mask: Mask) -> list[str]:
         """Return what a mask shows, with what it shows twice."""
-        return [name for name in mask.ids if not self._is_kept_surely(name)]
+        return [name for name in mask.ids if not self._is_withheld_surely(name)]
 
     def _doubts(self) -> Iterator[str]:
         yield from self.masks[0].maybe.values()
-        yield from (entry.reason for entry in self.kept.values() if entry.visible is None)
+        yield from (entry.reason for entry in self.withheld.values() if entry.visible is None)
+
+
+def _distinct(masks: Sequence[Mask]) -> list[Mask]:
+    """Return the masks without those that show what an earlier one does."""
+    results: dict[tuple[str, ...], Mask] = {}
+    for mask in masks:
+        results.setdefault((*mask.ids, "", *mask.maybe), mask)
+    return list(results.values())
 
 
 def _unique(items: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
 
 from __future__ import annotations
 
-from probe_core.visibility.given import given
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.pool import address, driver_name, ids_of, integrated, pci_codes
 from probe_core.visibility.view import Mask, View, quoted
@@ -40,7 +40,7 @@ def vulkan_gpus(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
 
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str = "linux") -> View:
     """Return what a Vulkan program would see of a report's devices under `environ`."""
-    available = given(devices, "vulkan")
+    available = available_to(devices, "vulkan")
     view = View("vulkan", (), [])
     for numbered in available.alternatives():
         gpus = vulkan_gpus(numbered)
@@ -49,8 +49,8 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str = "lin
         view.pool += ids_of(gpus)
         view.masks.append(mask)
         _apply_variables(view, mask, gpus, environ)
-    if available.kept:
-        view.keep(available, ids_of(vulkan_gpus(devices)))
+    if available.withheld:
+        view.withhold(available, ids_of(vulkan_gpus(devices)))
     return view
 
 

@@ -1,7 +1,7 @@
-"""What this process was given: which devices a runtime numbers before any variable acts.
+"""What this process may use: which devices a runtime numbers before any variable acts.
 
-A device that its readiness blocks is kept from the runtimes that need the broken step. Which ones
-do differs: CUDA opens /dev/nvidiactl, /dev/nvidiaN and /dev/nvidia-uvm and needs no /dev/dri; ROCr
+A device that its readiness blocks is withheld from the runtimes that need the broken step. They
+differ: CUDA opens /dev/nvidiactl, /dev/nvidiaN and /dev/nvidia-uvm and needs no /dev/dri; ROCr
 opens /dev/kfd and the render node; Level Zero and Mesa's Vulkan drivers the render node alone.
 
 Sources: Mesa, src/amd/vulkan/radv_physical_device.c (the kernel driver must be amdgpu) and
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, StepDoc
 
-__all__ = ["Given", "Kept", "given"]
+__all__ = ["Available", "Withheld", "available_to"]
 
 # Kernel drivers of others for a vendor's GPUs: its own compute runtime does not open the device
 # under them. CUDA needs the nvidia module, ROCm the KFD interface of amdgpu, which radeon lacks.
@@ -32,6 +32,9 @@ _OTHER_DRIVERS = {
     "amd": ("radeon",),
     "intel": (),
 }
+_OWN_DRIVERS = (None, "nvidia", "amdgpu", "i915", "xe")
+"""With these there is nothing to ask of a device whose readiness is not known."""
+
 _MOST_ALTERNATIVES = 3
 """Devices of which every combination is tried, counted or not: 8 lists. Of more, one list for
 each number of them, which gives each other device every number that it may have."""
@@ -67,7 +70,7 @@ _SENTENCES = {
 }
 
 
-class Kept:
+class Withheld:
     """A device that its readiness, or its driver, keeps from a runtime.
 
     `visible` is False, or None where only the driver knows whether the runtime shows it. `counted`
@@ -86,23 +89,25 @@ class Kept:
         self.counted = counted
 
 
-class Given:
-    """The devices that a runtime numbers, and those that are kept from it.
+class Available:
+    """The devices that a runtime numbers, and those that are withheld from it.
 
-    `devices`: those that take a number, or may, in the report's order. `kept`: id → why it is not
-    surely shown; a device may be in both.
+    `devices`: those that take a number, or may, in the report's order. `withheld`: id → why it is
+    not surely shown; a device may be in both.
     """
 
-    __slots__ = ("devices", "kept")
+    __slots__ = ("devices", "withheld")
 
-    def __init__(self, devices: Sequence[DeviceDoc], kept: Mapping[str, Kept]) -> None:
+    def __init__(self, devices: Sequence[DeviceDoc], withheld: Mapping[str, Withheld]) -> None:
         self.devices = devices
-        self.kept = kept
+        self.withheld = withheld
 
     @property
     def uncertain(self) -> str | None:
         """Why the numbers are not known; None where they are."""
-        return next((entry.reason for entry in self.kept.values() if entry.counted is None), None)
+        return next(
+            (entry.reason for entry in self.withheld.values() if entry.counted is None), None
+        )
 
     def complete(self) -> bool:
         """Return whether `alternatives` are all that there are."""
@@ -113,13 +118,13 @@ class Given:
         doubtful = self._doubtful()
         if not doubtful:
             return [self.devices]
-        left_out = _subsets(doubtful) if self.complete() else _ends(doubtful)
+        omissions = _subsets(doubtful) if self.complete() else _ends(doubtful)
         return [
-            [device for device in self.devices if device["id"] not in names] for names in left_out
+            [device for device in self.devices if device["id"] not in names] for names in omissions
         ]
 
     def _doubtful(self) -> list[str]:
-        return [name for name, entry in self.kept.items() if entry.counted is None]
+        return [name for name, entry in self.withheld.items() if entry.counted is None]
 
 
 def _subsets(names: Sequence[str]) -> list[set[str]]:
@@ -133,33 +138,38 @@ def _ends(names: Sequence[str]) -> list[set[str]]:
     return [set(names[place:]) for place in range(len(names) + 1)]
 
 
-def given(devices: Sequence[DeviceDoc], runtime: str) -> Given:
-    """Return what `runtime` (cuda, rocr, level-zero, vulkan, tinygrad, …) numbers of `devices`."""
-    kept: dict[str, Kept] = {}
+def available_to(
+    devices: Sequence[DeviceDoc], runtime: str, vendor: str | None = None
+) -> Available:
+    """Return what `runtime` (cuda, rocr, level-zero, vulkan, tinygrad, …) numbers of `devices`.
+
+    With `vendor`, the devices of others stay in the list unjudged.
+    """
+    withheld: dict[str, Withheld] = {}
     for device in devices:
-        # Nothing else can be kept: spares every healthy device the search for its parent.
-        if device["kind"] == "gpu" and (device["parent"] or _is_suspect(device)):
-            entry = _kept(device, devices, runtime)
+        # Nothing else can be withheld: spares every healthy device the search for its parent.
+        if vendor in (None, device["vendor"]) and (device["parent"] or _is_suspect(device)):
+            entry = _withheld(device, devices, runtime)
             if entry is not None:
-                kept[device["id"]] = entry
-    if not kept:
-        return Given(devices, kept)
+                withheld[device["id"]] = entry
+    if not withheld:
+        return Available(devices, withheld)
     numbered = [
         device
         for device in devices
-        if device["id"] not in kept or kept[device["id"]].counted is not False
+        if device["id"] not in withheld or withheld[device["id"]].counted is not False
     ]
-    return Given(numbered, kept)
+    return Available(numbered, withheld)
 
 
 def _is_suspect(device: DeviceDoc) -> bool:
     state = state_of(device)
-    if state == "unknown":
-        return device["driver"] is not None
-    return state == "blocked" or (state == "limited" and device["vendor"] == "amd")
+    if state == "ready" or device["kind"] != "gpu":
+        return False
+    return state != "unknown" or driver_name(device) not in _OWN_DRIVERS
 
 
-def _kept(device: DeviceDoc, devices: Sequence[DeviceDoc], runtime: str) -> Kept | None:
+def _withheld(device: DeviceDoc, devices: Sequence[DeviceDoc], runtime: str) -> Withheld | None:
     step = blocking_step(device) or _without_kfd(device, runtime)
     if step is None and state_of(device) == "unknown":
         parent = _parent(device, devices) if device["parent"] else None
@@ -186,7 +196,7 @@ def _inherited(parent: DeviceDoc) -> StepDoc | None:
     return None if step is None or STEPS.index(step["step"]) >= _GRANTED else step
 
 
-def _by_driver(device: DeviceDoc, runtime: str) -> Kept | None:
+def _by_driver(device: DeviceDoc, runtime: str) -> Withheld | None:
     """Judge a device whose readiness nobody knows: of an older core's report, or another tool's."""
     name, vendor = driver_name(device), device["vendor"]
     if is_passthrough_driver(name, vendor):
@@ -196,10 +206,12 @@ def _by_driver(device: DeviceDoc, runtime: str) -> Kept | None:
     else:
         return None
     reason = f"the kernel driver {name} holds it, not the vendor's"
-    return Kept("driver", code, reason, False, False)
+    return Withheld("driver", code, reason, False, False)
 
 
-def _judge(device: DeviceDoc, step: StepDoc, runtime: str, devices: Sequence[DeviceDoc]) -> Kept:
+def _judge(
+    device: DeviceDoc, step: StepDoc, runtime: str, devices: Sequence[DeviceDoc]
+) -> Withheld:
     rule = _RULES.get(runtime, _native)
     visible, counted = rule(device, step["step"], step["code"] or "")
     if runtime == "vulkan" and device["vendor"] == "amd" and step["step"] in ("node", "permission"):
@@ -208,7 +220,7 @@ def _judge(device: DeviceDoc, step: StepDoc, runtime: str, devices: Sequence[Dev
     reason = _SENTENCES[step["step"]] + (f": {fact}" if fact else "")
     if visible is None:
         reason += f"; whether {runtime} shows it all the same is not known"
-    return Kept(step["step"], step["code"], reason, visible, counted)
+    return Withheld(step["step"], step["code"], reason, visible, counted)
 
 
 _OUT = (False, False)
