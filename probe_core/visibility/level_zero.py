@@ -131,9 +131,8 @@ def mask_of(devices: Sequence[DeviceDoc], environ: Mapping[str, str], ids: Colle
 
     Tiles that the environment's own mask hides stay hidden.
     """
-    gpus = _driver_order(
-        gpus_of(available_to(devices, "level-zero", "intel").devices, "intel"), environ
-    )
+    numbered = available_to(devices, "level-zero", "intel").alternatives()[0]
+    gpus = _driver_order(gpus_of(numbered, "intel"), environ)
     flat = _flat(gpus, environ)
     available = _tiles_of(gpus)
     allowed, _ = _chosen(environ.get(VARIABLE), gpus, available, flat)

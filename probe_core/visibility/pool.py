@@ -40,10 +40,13 @@ def uuids(device: DeviceDoc) -> list[str]:
 
 def address(device: DeviceDoc) -> Address | None:
     """Return domain, bus, device and function of the device's PCI address; None without one."""
-    for name in (device["id"], *device["ids"]):
+    first = device["id"]
+    # Nearly always the first id, and asked for each device of each runtime.
+    names = (first,) if first.startswith("pci:") else device["ids"]
+    for name in names:
         if name.startswith("pci:"):
             try:
-                domain, bus, slot = name[4:].split(":")
+                _, domain, bus, slot = name.split(":")
                 number, function = slot.split(".")
                 return int(domain, 16), int(bus, 16), int(number, 16), int(function, 16)
             except ValueError:
