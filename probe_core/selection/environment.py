@@ -125,7 +125,7 @@ def _amd(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Vi
     from probe_core.visibility.rocr import agents, amd_uuid
 
     own = _of("amd", _shown(devices, views, "rocr"))
-    ranked = agents(_numbered(installed, "rocr"))
+    ranked = agents(_numbered(installed, "rocr"), installed)
     installed_uuids = [amd_uuid(gpu) for gpu in ranked]
     names = [amd_uuid(device) for device in own]
     # Partitions of one card share its unique id: then only numbers tell them apart.

@@ -37,7 +37,7 @@ _OWN_DRIVERS = (None, "nvidia", "amdgpu", "i915", "xe")
 
 _MOST_ALTERNATIVES = 3
 """Devices of which every combination is tried, counted or not: 8 lists. Of more, one list for
-each number of them, which gives each other device every number that it may have."""
+each number of them, so that every other device meets each number that it may have."""
 
 _GRANTED = STEPS.index("granted")
 
@@ -115,27 +115,37 @@ class Available:
 
     def alternatives(self) -> list[Sequence[DeviceDoc]]:
         """Return the lists of devices that may be numbered, the one without any in doubt first."""
-        doubtful = self._doubtful()
-        if not doubtful:
+        groups = self._doubtful()
+        if not groups:
             return [self.devices]
-        omissions = _subsets(doubtful) if self.complete() else _ends(doubtful)
+        omissions = _subsets(groups) if self.complete() else _ends(groups)
         return [
             [device for device in self.devices if device["id"] not in names] for names in omissions
         ]
 
-    def _doubtful(self) -> list[str]:
-        return [name for name, entry in self.withheld.items() if entry.counted is None]
+    def _doubtful(self) -> list[set[str]]:
+        """Return the devices that may be counted, those together that share one cause.
+
+        What fails in each device by itself is decided for each; what withholds the others (one
+        library, this process's limits) is the same for all that it withholds.
+        """
+        groups: dict[str, set[str]] = {}
+        for name, entry in self.withheld.items():
+            if entry.counted is None:
+                own = entry.step in ("hardware", "responding")
+                groups.setdefault(name if own else entry.step, set()).add(name)
+        return list(groups.values())
 
 
-def _subsets(names: Sequence[str]) -> list[set[str]]:
-    subsets: list[set[str]] = [set(names)]
-    for name in names:
-        subsets += [subset - {name} for subset in subsets]
+def _subsets(groups: Sequence[set[str]]) -> list[set[str]]:
+    subsets: list[set[str]] = [set().union(*groups)]
+    for group in groups:
+        subsets += [subset - group for subset in subsets]
     return subsets
 
 
-def _ends(names: Sequence[str]) -> list[set[str]]:
-    return [set(names[place:]) for place in range(len(names) + 1)]
+def _ends(groups: Sequence[set[str]]) -> list[set[str]]:
+    return [set().union(*groups[place:]) for place in range(len(groups) + 1)]
 
 
 def available_to(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     Address = tuple[int, int, int, int]
 
 __all__ = [
+    "NO_ADDRESS",
     "address",
     "driver_major",
     "driver_name",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 # Sorts behind every PCI address. Domains go beyond 16 bits (Intel VMD's begin at 0x10000).
-_NO_ADDRESS = (1 << 40, 0, 0, 0)
+NO_ADDRESS = (1 << 40, 0, 0, 0)
 
 
 def ids_of(devices: Iterable[DeviceDoc]) -> list[str]:
@@ -106,7 +107,7 @@ def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[D
         numbered = [(number, place) for place, number in enumerate(ordinals) if number is not None]
         if len(numbered) == len(devices):
             return [devices[place] for _, place in sorted(numbered)]
-    return sorted(devices, key=lambda device: address(device) or _NO_ADDRESS)
+    return sorted(devices, key=lambda device: address(device) or NO_ADDRESS)
 
 
 def integrated(device: DeviceDoc) -> bool:

@@ -23,13 +23,16 @@ _SPACE = " \t\n\v\f\r"
 _SHORTEST, _LONGEST = 5, 20  # "GPU-" and one to sixteen hexadecimal digits
 
 
-def agents(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+def agents(
+    devices: Sequence[DeviceDoc], installed: Sequence[DeviceDoc] | None = None
+) -> list[DeviceDoc]:
     """Return the GPUs as ROCr numbers them: by KFD node, a partition being a GPU of its own.
 
     Where no prober reports the KFD nodes, the PCI addresses stand in: amdgpu registers the nodes
-    in the order in which it bound the cards.
+    in the order in which it bound the cards. `devices` may be some of those `installed`: a card
+    that has partitions among them is no agent itself.
     """
-    wholes = {device["parent"] for device in devices if device["parent"]}
+    wholes = {device["parent"] for device in installed or devices if device["parent"]}
     gpus = [
         device
         for device in devices
@@ -53,7 +56,7 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     value = environ.get(VARIABLE)
     variable = VARIABLE if value is not None else None
     available = available_to(devices, "rocr", "amd")
-    numbered = [agents(alternative) for alternative in available.alternatives()]
+    numbered = [agents(listed, devices) for listed in available.alternatives()]
     masks = [rocr_visible(value, gpus) for gpus in numbered]
     view = View("rocr", ids_of(numbered[0]), masks, variable=variable, value=value)
     if available.withheld:

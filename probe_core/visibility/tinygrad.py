@@ -53,23 +53,24 @@ def see(
     release = release_of(version)
     views = []
     for vendor, (backend, _) in _BACKENDS.items():
-        pool = ids_of(_ranked(backend, devices))
-        if pool:
+        if _ranked(backend, devices, devices):
             available = available_to(devices, "tinygrad", vendor)
-            views.append(_view(backend, pool, available, environ, release))
+            views.append(_view(backend, devices, available, environ, release))
     return views
 
 
 def numbered(devices: Sequence[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
     """Return the devices that each backend numbers, in its order; NV counts refused ones too."""
     listed = available_to(devices, "tinygrad").alternatives()[0]
-    return {backend: _ranked(backend, listed) for backend, _ in _BACKENDS.values()}
+    return {backend: _ranked(backend, listed, devices) for backend, _ in _BACKENDS.values()}
 
 
-def _ranked(backend: str, devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+def _ranked(
+    backend: str, devices: Sequence[DeviceDoc], installed: Sequence[DeviceDoc]
+) -> list[DeviceDoc]:
     if backend == "NV":
         return in_order(gpus_of(devices, "nvidia"), "nvml")
-    return agents(devices)
+    return agents(devices, installed)
 
 
 def release_of(version: str | None) -> Release:
@@ -85,13 +86,14 @@ def release_of(version: str | None) -> Release:
 
 def _view(
     backend: str,
-    pool: Sequence[str],
+    devices: Sequence[DeviceDoc],
     available: Available,
     environ: Mapping[str, str],
     release: Release,
 ) -> View:
-    numbers = [ids_of(_ranked(backend, some)) for some in available.alternatives()]
+    numbers = [ids_of(_ranked(backend, some, devices)) for some in available.alternatives()]
     variable, value, masks = _masks(backend, numbers, environ, release)
+    pool = ids_of(_ranked(backend, devices, devices))
     view = View("tinygrad", pool, masks, variable=variable, value=value)
     view.withhold(available, pool)
     return view
