@@ -296,6 +296,13 @@ SIGHT = by_name(
         F("reason", Text(), "Why it does not, or why that is not known", always=True),
         F("variable", Text(), "The environment variable that decided"),
         F(
+            "step",
+            Choice(*STEPS),
+            "The step of its readiness that takes the device away, where it is not shown",
+            nullable=False,
+        ),
+        F("code", Text(), "Word for the cause, as in its readiness", nullable=False),
+        F(
             "one_of",
             Items(COUNT, limit=1 << 16),
             "The possible indexes, where the order is not known",
