@@ -131,7 +131,8 @@ def lease(
     process unless given; what `environ` hides is never handed out. `command` is shown to others.
     After a wait for devices with `memory`, `measure` is called for a fresh report, once a second
     until they have it; unless given it probes again where `report` was not given. `versions` are
-    versions that change what to set (``{"tinygrad": "0.12.0"}``). This process's own environment is not changed.
+    versions that change what to set (``{"tinygrad": "0.12.0"}``). This process's own environment is
+    not changed.
 
     Raises `SelectionError` (code ``busy`` when others lease the devices) and `LeaseError`;
     `TypeError` or `ValueError` for a `report` that is none.

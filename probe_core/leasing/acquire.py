@@ -31,16 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Acquisition", "Terms"]
 
-_QUEUE_POLLS = 4
-"""Looks of a queue's first two for one of those behind them, whose turn comes later anyway."""
-
 _ENDING_S = 0.2
 """Seconds for which a request that would be refused looks again while a lease is just ending: its
 owner is dead, and what watched over it has milliseconds of work (a judgement)."""
 
 _VERIFY_S = 0.05
-"""Seconds between two looks whether a killed owner has left anything; on a node with thousands of
-processes a look takes longer than this, and the next one waits ten times as long as it took."""
+"""Seconds after which a device that only survivors of a killed owner keep is looked at again; on a
+node with thousands of processes a look takes longer, and the next one waits ten times as long."""
 
 
 class Terms:
@@ -74,7 +71,7 @@ class Acquisition:
     lock files that cannot be used to why.
     """
 
-    __slots__ = ("_door", "_verify_at", "folder", "keys", "terms", "unusable")
+    __slots__ = ("_door", "_survived", "folder", "keys", "terms", "unusable")
 
     def __init__(
         self,
@@ -89,14 +86,13 @@ class Acquisition:
             (device, key_of(device, installed, terms.depths)) for device in devices
         ]
         self.unusable: dict[str, LeaseError] = {}
-        self._verify_at = 0.0
+        self._survived: dict[str, float] = {}
         self._door = Door(folder)
 
     def attempt(self, choose: Choose) -> Leased | None:
         """Take what `choose` picks of the free devices, now; None when it picks nothing."""
         until = monotonic() + _ENDING_S
         while True:
-            self._verify_at = 0.0
             leased = self._look(choose, None)
             if leased is not None or monotonic() >= until or not self._ending():
                 return leased
@@ -122,8 +118,10 @@ class Acquisition:
                 remaining = None if deadline is None else deadline - monotonic()
                 if remaining is not None and remaining <= 0:
                     return None
-                pause = POLL_S if first or place.near else _QUEUE_POLLS * POLL_S
-                sleep(pause if remaining is None else min(pause, remaining))
+                if first:
+                    sleep(POLL_S if remaining is None else min(POLL_S, remaining))
+                else:
+                    place.pause(remaining)
         finally:
             place.leave()
 
@@ -172,36 +170,37 @@ class Acquisition:
         from probe_core.leasing.queues import claimed
 
         claims = claimed(self.folder, arrival)
-        begin = monotonic()
-        verify = begin >= self._verify_at
-        free = [
+        return [
             (device, key)
             for device, key in self.keys
-            if key.own not in claims and key.whole not in claims and self._seems_free(key, verify)
+            if key.own not in claims and key.whole not in claims and self._seems_free(key.own)
         ]
-        if verify:
-            now = monotonic()
-            self._verify_at = now + max(_VERIFY_S, 10 * (now - begin))
-        return free
 
-    def _seems_free(self, key: Key, verify: bool) -> bool:
+    def _seems_free(self, name: str) -> bool:
         try:
-            status = os.stat(key.own, dir_fd=self.folder.fd, follow_symlinks=False)
+            status = os.stat(name, dir_fd=self.folder.fd, follow_symlinks=False)
         except OSError:  # not made yet, or the folder was deleted: opening it tells
             return True
         if S_ISREG(status.st_mode) and status.st_size == 0:
             return True
-        if not verify and not self.terms.share:
-            return False
-        return self._is_abandoned(key)
+        return monotonic() >= self._survived.get(name, 0.0) and self._is_abandoned(name)
 
-    def _is_abandoned(self, key: Key) -> bool:
+    def _is_abandoned(self, name: str) -> bool:
         """Return whether a signed file can be locked as asked and nothing runs under its leases."""
         locks = _Locks(self)
         try:
-            return locks.open(key.own, share=self.terms.share) >= 0
+            return locks.open(name, share=self.terms.share) >= 0
         finally:
             locks.close()
+
+    def has_survivors(self, name: str, owners: Sequence[Owner]) -> bool:
+        """Return whether anything runs under the leases of owners that hold no lock."""
+        begin = monotonic()
+        if not survivors(owners):
+            return False
+        now = monotonic()
+        self._survived[name] = now + max(_VERIFY_S, 10 * (now - begin))
+        return True
 
     def _ending(self) -> bool:
         """Return whether a device that is not free may be so in a moment."""
@@ -263,7 +262,7 @@ class _Locks:
             os.close(handle)  # somebody tidied the folder between open and lock: again
         self._files[name] = handle
         obstacles = [owner for owner in read_owners(handle) if not (share and owner.share)]
-        if survivors(obstacles):
+        if self._asked.has_survivors(name, obstacles):
             return -1
         if obstacles and not share:
             write_record(handle)  # nothing is left of them: nobody need look again

@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 
 from probe_core.leasing.execute import begin, quiet
+from probe_core.leasing.libc import call
 from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files
 
 TYPE_CHECKING = False
@@ -87,14 +88,7 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
 
 def _prctl(option: int, argument: int | bytes) -> bool:
     """Call prctl(2); return whether it worked."""
-    try:
-        import _ctypes  # a quarter of the time that ctypes takes
-
-        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this process itself
-        prctl = _ctypes.dlsym(loaded, "prctl")
-        return bool(_ctypes.call_cdeclfunction(prctl, (option, argument, 0, 0, 0)) == 0)
-    except (ImportError, OSError, AttributeError):  # no Linux, or a Python without it
-        return False
+    return call("prctl", option, argument, 0, 0, 0) == 0
 
 
 class Keeper:

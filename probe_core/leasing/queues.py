@@ -9,9 +9,10 @@ for ever; the earliest claim alone counts, so that two never claim what the othe
 from __future__ import annotations
 
 import os
-from time import time_ns
+from time import sleep, time_ns
 
 from probe_core.leasing.errors import LeaseError
+from probe_core.leasing.libc import call
 from probe_core.leasing.locks import drop, renew, stale, try_take
 
 TYPE_CHECKING = False
@@ -24,19 +25,30 @@ __all__ = ["Place", "claimed"]
 
 _CLAIM = ".claim-"
 _CLAIM_BYTES = 65536
-_FIRST = b"1"
-"""What the first of a queue writes into its file, for the next one to look more often."""
+_RENEW_S = 0.1
+"""Seconds between two renewals of a place, see `locks.STALE_S`."""
+_POLL_S = 0.02
+"""Seconds between two looks where the kernel does not tell that the one ahead has gone."""
+_EVENTS = 4096
+"""Bytes of events that are read: many more than one file can have (inotify(7))."""
+_IN_CLOSE_WRITE, _IN_NONBLOCK_CLOEXEC = 0x8, 0o2004000  # sys/inotify.h
 _FRESH_S = 0.05
 """Seconds between making a place and locking it, at most: until then nobody takes it for dead."""
 
 
 class Place:
-    """A place in a queue: behind those who came before and still wait.
+    """A place in a queue: behind those who came before and still wait."""
 
-    `near` is whether the one ahead is the first, so that this one's turn comes next.
-    """
-
-    __slots__ = ("_ahead", "_claim", "_folder", "_handle", "_name", "_queue", "_watched", "near")
+    __slots__ = (
+        "_ahead",
+        "_bell",
+        "_claim",
+        "_folder",
+        "_handle",
+        "_name",
+        "_queue",
+        "_watched",
+    )
 
     def __init__(self, folder: Folder, queue: str) -> None:
         self._folder = folder
@@ -45,7 +57,7 @@ class Place:
         self._handle = folder.open(self._name)
         self._claim = -1
         self._watched = -1
-        self.near = False
+        self._bell = -1
         try_take(self._handle)
         names = sorted(os.listdir(folder.fd))
         self._ahead = [n for n in names if n.startswith(self._queue) and n < self._name]
@@ -62,17 +74,28 @@ class Place:
         while self._ahead:
             if self._watched < 0:
                 self._watched = _opened(self._folder, self._ahead[-1])
+                self._bell = _bell(self._watched)
             if self._watched >= 0 and self._waits(self._watched):
                 return False
             self._forget(self._ahead.pop())
-        if os.fstat(self._handle).st_size == 0:
-            os.pwrite(self._handle, _FIRST, 0)
         return True
+
+    def pause(self, remaining: float | None) -> None:
+        """Sleep until the one ahead may have gone, at most `remaining` seconds."""
+        if self._bell < 0:
+            sleep(_POLL_S if remaining is None else min(_POLL_S, remaining))
+            return
+        import select
+
+        poller = select.poll()
+        poller.register(self._bell, select.POLLIN)
+        if poller.poll(1000 * (_RENEW_S if remaining is None else min(_RENEW_S, remaining))):
+            os.read(self._bell, _EVENTS)
 
     def _waits(self, handle: int) -> bool:
         status = os.fstat(handle)
-        changed, self.near = status.st_mtime, status.st_size > 0
-        if stale(changed):
+        changed = status.st_mtime
+        if status.st_nlink == 0 or stale(changed):  # it left the queue, or is stopped
             return False
         if try_take(handle):
             drop(handle)  # just made, and not yet locked by its own process
@@ -85,8 +108,13 @@ class Place:
         # A file that could be locked is of a dead waiter, and nobody else's to keep.
         if try_take(self._watched):
             _remove(self._folder, name)
-        os.close(self._watched)
-        self._watched = -1
+        self._unwatch()
+
+    def _unwatch(self) -> None:
+        for handle in (self._watched, self._bell):
+            if handle >= 0:
+                os.close(handle)
+        self._watched = self._bell = -1
 
     def claim(self, names: Iterable[str]) -> None:
         """Claim the devices with these lock files, in place of those claimed before."""
@@ -107,8 +135,22 @@ class Place:
             if handle >= 0:
                 _remove(self._folder, name)
                 os.close(handle)
-        if self._watched >= 0:
-            os.close(self._watched)
+        self._unwatch()
+
+
+def _bell(handle: int) -> int:
+    """Return a file that becomes readable when a process closes the watched one, also by its end.
+
+    -1 where the kernel has none: beyond fs.inotify.max_user_instances, or on another system.
+    """
+    bell = call("inotify_init1", _IN_NONBLOCK_CLOEXEC) if handle >= 0 else -1
+    if bell < 0:
+        return -1
+    path = f"/proc/self/fd/{handle}".encode()
+    if call("inotify_add_watch", bell, path, _IN_CLOSE_WRITE) < 0:
+        os.close(bell)
+        return -1
+    return bell
 
 
 def claimed(folder: Folder, before: str | None = None) -> frozenset[str]:
