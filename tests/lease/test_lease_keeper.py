@@ -307,7 +307,7 @@ code = (
     "import os, sys, time\\n"
     "try: os.mkdir(sys.argv[1])\\n"
     "except FileExistsError: open(sys.argv[2], 'w').close()\\n"
-    "time.sleep(0.02); os.rmdir(sys.argv[1])"
+    "time.sleep(0.15); os.rmdir(sys.argv[1])"
 )
 subprocess.Popen([sys.executable, "-S", "-c", code, folder, sys.argv[2]], start_new_session=True)
 time.sleep(random.random() / 20)
@@ -316,7 +316,7 @@ time.sleep(random.random() / 20)
 
 def test_random_signals_never_make_two_holders(tmp_path: Path) -> None:
     """Two hundred and fifty starts; each worker makes a folder that its device has one of."""
-    node = Node(tmp_path, 4)
+    node = Node(tmp_path, 8)
     script = tmp_path / "watched.py"
     script.write_text(WATCHED)
     seen, collision = tmp_path / "seen", tmp_path / "collision"
@@ -329,7 +329,7 @@ def test_random_signals_never_make_two_holders(tmp_path: Path) -> None:
             node.command(*words), env=node.environ, stderr=subprocess.DEVNULL
         )
         running.append((process, time.monotonic() + chance.random() * 0.3))
-        while len(running) >= 8 or (number == 249 and running):
+        while len(running) >= 16 or (number == 249 and running):
             for entry in list(running):
                 if entry[0].poll() is not None:
                     running.remove(entry)
