@@ -299,43 +299,38 @@ os.execve({sys.executable!r}, inner, held.environ)
     assert done.stdout.strip() == "2;pci:0000:01:00.0"
 
 
-WATCHED = """
-import os, random, subprocess, sys, time
-# A worker that nobody but the keeper knows holds the device too, for a moment after its launcher.
-folder = os.path.join(sys.argv[1], os.environ["CUDA_VISIBLE_DEVICES"])
-code = (
-    "import os, sys, time\\n"
-    "try: os.mkdir(sys.argv[1])\\n"
-    "except FileExistsError: open(sys.argv[2], 'w').close()\\n"
-    "time.sleep(0.15); os.rmdir(sys.argv[1])"
-)
-subprocess.Popen([sys.executable, "-S", "-c", code, folder, sys.argv[2]], start_new_session=True)
-time.sleep(random.random() / 20)
+WORKER = """
+# A worker that nobody but the keeper knows uses the device for longer than its launcher lives.
+mkdir "$1" || echo "$1" >> "$2"
+echo "$1" >> "$3"
+sleep 0.15
+rmdir "$1"
 """
+
+LAUNCHER = 'setsid sh "$0/worker.sh" "$0/seen/$CUDA_VISIBLE_DEVICES" "$0/collisions" "$0/starts" &'
 
 
 def test_random_signals_never_make_two_holders(tmp_path: Path) -> None:
-    """Two hundred and fifty starts; each worker makes a folder that its device has one of."""
+    """Of two hundred and fifty starts; each worker makes a folder that its device has one of."""
     node = Node(tmp_path, 8)
-    script = tmp_path / "watched.py"
-    script.write_text(WATCHED)
-    seen, collision = tmp_path / "seen", tmp_path / "collision"
-    seen.mkdir()
+    (tmp_path / "worker.sh").write_text(WORKER)
+    (tmp_path / "seen").mkdir()
     chance = random.Random(13)
-    words = ("exec", "--wait", "--", sys.executable, "-S", str(script), str(seen), str(collision))
-    running: list[tuple[subprocess.Popen[bytes], float]] = []
+    words = ("exec", "--wait", "--", "sh", "-c", f"{LAUNCHER} sleep 0.03", str(tmp_path))
+    running: dict[subprocess.Popen[bytes], float] = {}
     for number in range(250):
         process = subprocess.Popen(
             node.command(*words), env=node.environ, stderr=subprocess.DEVNULL
         )
-        running.append((process, time.monotonic() + chance.random() * 0.3))
+        running[process] = time.monotonic() + 0.1 + chance.random()
         while len(running) >= 16 or (number == 249 and running):
-            for entry in list(running):
-                if entry[0].poll() is not None:
-                    running.remove(entry)
-                elif time.monotonic() > entry[1]:
-                    entry[0].send_signal(chance.choice((2, 15, 9, 9, 1)))
-                    running[running.index(entry)] = (entry[0], time.monotonic() + 1)
+            for process, when in list(running.items()):
+                if process.poll() is not None:
+                    del running[process]
+                elif time.monotonic() > when:
+                    process.send_signal(chance.choice((2, 15, 9, 9, 1)))
+                    running[process] = when + 1
             time.sleep(0.002)
-    assert not collision.exists()
+    assert not (tmp_path / "collisions").exists()
+    assert len((tmp_path / "starts").read_text().splitlines()) > 50
     assert soon(lambda: node.held() == [])
