@@ -129,6 +129,10 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
     if args.layout is None and (args.index is not None or args.all):
         flag = "all" if args.all else "index"
         raise CommandError(f"exec: --layout and --{flag} belong together", USAGE)
+    if args.layout is not None:
+        groups, _, size = args.layout.lower().partition("x")
+        if not (groups.isdecimal() and size.isdecimal()):
+            raise CommandError(f"exec: {args.layout!a} is no layout; write it as 4x2", USAGE)
     if args.layout is not None and args.index is None and not args.all:
         raise CommandError(
             "exec: --layout needs --index K, --index next for the first free group, or --all", USAGE
