@@ -9,7 +9,6 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.leasing.keys import stable_name
-from probe_core.leasing.occupants import occupancy
 from probe_core.selection.candidates import free_memory
 from probe_core.selection.document import report_document
 from probe_core.sizes import parse_size
@@ -58,6 +57,8 @@ class Room:
     def _occupied(self, devices: Sequence[DeviceDoc]) -> dict[str, str]:
         if not self.avoids:
             return {}
+        from probe_core.leasing.occupants import occupancy
+
         return occupancy(
             device
             for device in devices

@@ -8,7 +8,6 @@ from probe_core.leasing.acquire import Acquisition, Terms
 from probe_core.leasing.choosers import by_load, first_group, load
 from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.memory import Room, wait_for_room
-from probe_core.leasing.obstacles import not_free
 from probe_core.leasing.shares import capacity
 from probe_core.selection.candidates import candidates
 from probe_core.selection.choose import choose
@@ -223,6 +222,8 @@ def obtain(
         else:
             leased = acquisition.wait(room.only(pick), deadline, count)
         if leased is None:
+            from probe_core.leasing.obstacles import not_free
+
             raise not_free(document, request, acquisition, room, wait)
     except BaseException:
         folder.close()
@@ -238,13 +239,8 @@ def obtain(
 
 
 def _terms(request: Request, command: Sequence[str], mark: str, depths: Mapping[str, int]) -> Terms:
-    return Terms(
-        share=request.share,
-        reserve=reserved_bytes(request),
-        command=command,
-        mark=mark,
-        depths=depths,
-    )
+    reserve = reserved_bytes(request)
+    return Terms(share=request.share, reserve=reserve, command=command, mark=mark, depths=depths)
 
 
 def _chooser(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from probe_core.selection.candidates import free_memory
-from probe_core.selection.layout import best_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def roomiest_group(
     Idle devices come before used ones. `among` are all that could have been had: what counts as
     much memory is measured by the emptiest of them.
     """
+    from probe_core.selection.layout import best_group
+
     most = max((free_memory(device) or 0 for device in among or devices), default=0)
     classes = {device["id"]: _class(device, most) for device in devices}
     worst = sorted(classes.values())[size - 1]
