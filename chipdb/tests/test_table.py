@@ -43,7 +43,7 @@ def test_empty() -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        "#probe-chipdb 2 2030.1.0\n",
+        "#probe-chipdb 3 2030.1.0\n",
         f"#probe-chipdb {'9' * 5000} 1\n",
         "#probe-chipdb 1 \n",
         "#probe-chipdb x\n",

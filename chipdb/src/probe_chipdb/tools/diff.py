@@ -70,7 +70,7 @@ def _shown(column: str, text: str) -> str:
     names = {"clock": CLOCK, "memory": MEMORY}.get(column)
     if not names or not text:
         return unescape(text) or "unknown"
-    pairs = zip(names, text.split(";"), strict=True)
+    pairs = zip(names, text.split(";"), strict=False)  # an older table has fewer parts
     return ", ".join(f"{name} {unescape(value)}" for name, value in pairs if value)
 
 
