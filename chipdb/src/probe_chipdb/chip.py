@@ -157,8 +157,9 @@ class Chip:
     def clock(self) -> Clock:
         """Clocks in MHz."""
         # A table of format 1 has four parts; an unknown clock has none.
-        *mhz, set_by = (self._fields[_AT["clock"]].split(";") + [""] * 6)[:6]
-        return Clock(*(number(part) for part in mhz), set_by=set_by or None)
+        base, boost, matrix, low, game, set_by = (self.raw(_AT["clock"]).split(";") + [""] * 6)[:6]
+        mhz = (number(base), number(boost), number(matrix), number(low), number(game))
+        return Clock(*mhz, set_by or None)
 
     @property
     def memory(self) -> Memory:

@@ -58,9 +58,13 @@ def why_none(chip: "Chip", arch: "Arch | None", live: Live) -> str | None:
     """One clause that says which of the needed facts is missing."""
     if all_peaks(chip, arch, live):
         return None
-    missing = _missing(chip, arch, live)
-    reason = why(chip.unknown) if chip.unknown else None
-    return f"{missing}: {reason}" if reason else missing
+    return f"{_missing(chip, arch, live)}: {reason(chip, arch)}"
+
+
+def reason(chip: "Chip", arch: "Arch | None") -> str:
+    """Why the table itself has no figures of a chip, in one clause."""
+    clock = chip.clock.boost or chip.clock.game or chip.clock.base
+    return why(chip.unknown, bool(arch and arch.rates), bool(chip.units), bool(clock))
 
 
 def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:

@@ -1,19 +1,21 @@
-"""Why a figure is missing, and what moves a clock within its range: keys in the data, sentences here.
+"""Why a figure is missing, and what moves a clock within its range.
 
-Keys keep the table small: a sentence each on a thousand entries would be a seventh of it.
+The data has keys, and their sentences are here: on a thousand entries they would be a seventh of
+the table.
 """
 
 REASONS = {
-    "vgpu": "a virtual GPU is a share of a card, and its profile decides which",
+    "vgpu": "a virtual GPU is a share of a card, and its profile or host decides which",
     "design": "a licensed design: the maker of the SoC sets core count and clock",
-    "clock": "the vendor publishes no clock, and no driver's or board's reading is known",
-    "counts": "the vendor publishes neither unit count nor clock",
-    "units": "the vendor publishes no unit count",
-    "rates": "the vendor publishes no operations per clock, and nobody measured them",
-    "limited": "the vendor limits the arithmetic in firmware and publishes no figure",
-    "unsold": "a sample, prototype or board name: nothing is published of it",
-    "nothing": "the vendor publishes no figure of it",
-    "graphics": "fixed or fp16-only graphics pipelines without a compute interface",
+    "clock": "no clock was read in a document, driver or device tree that the table cites",
+    "counts": "neither unit count nor clock was read in a source that the table cites",
+    "units": "no unit count was read in a source that the table cites",
+    "rates": "no operations per clock were read, neither the vendor's nor measured ones",
+    "limited": "the vendor limits the arithmetic in firmware, and no measurement was read",
+    "unsold": "a sample, a prototype or a board's name, of which nothing is published",
+    "bound": "the vendor publishes a lower bound alone",
+    "nothing": "no figure was read in a source that the table cites",
+    "graphics": "graphics pipelines without a compute interface; no operations per clock were read",
 }
 
 RANGES = {
@@ -24,9 +26,15 @@ RANGES = {
 }
 
 
-def why(key: str) -> str | None:
-    """The sentence of a reason's key; None for a key of a newer table."""
-    return REASONS.get(key)
+def why(key: str | None, has_rates: bool, has_units: bool, has_clock: bool) -> str:
+    """The recorded reason, else the one that follows from what is there."""
+    if key in REASONS:
+        return REASONS[key]
+    if not has_rates:
+        return REASONS["rates" if has_units or has_clock else "nothing"]
+    if not has_units:
+        return REASONS["units" if has_clock else "counts"]
+    return REASONS["clock"]
 
 
 def condition(key: str) -> str | None:

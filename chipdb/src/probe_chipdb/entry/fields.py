@@ -66,7 +66,7 @@ CHIP: dict[str, Spec] = {
         {
             "gib": Number("size", 0.0625, 4096, "GiB"),
             "type": Text("GDDR6X, HBM3, LPDDR5 ...", most=32),
-            "bus": Number("width of the bus", 8, 16384, "bits", whole=True),
+            "bus": Number("width of the bus", 8, 32768, "bits", whole=True),
             "gbs": Number("bandwidth; the highest of a range", 0.5, 40000, "GB/s"),
             "gbs_low": Number("the lowest bandwidth of a range", 0.5, 40000, "GB/s"),
         },
