@@ -6,7 +6,7 @@ the table.
 
 REASONS = {
     "vgpu": "a virtual GPU is a share of a card, and its profile or host decides which",
-    "design": "a licensed design: the maker of the SoC sets core count and clock",
+    "design": "the maker of the SoC sets core count and clock of a licensed design",
     "clock": "no clock was read in a document, driver or device tree that the table cites",
     "counts": "neither unit count nor clock was read in a source that the table cites",
     "units": "no unit count was read in a source that the table cites",

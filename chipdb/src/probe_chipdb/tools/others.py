@@ -92,18 +92,21 @@ def _verdicts(chips: list[Chip], rate: str, theirs: float) -> Iterator[tuple[str
         peak = find(chip.peaks(), rate)
         if peak and chip.boards > 1 and _near(peak.tflops * chip.boards, theirs):
             yield "explained", f"of the board with its {chip.boards} devices: `{chip.id}`"
-        yield from _other_kind(chip, rate, theirs)
-
-
-def _other_kind(chip: Chip, rate: str, theirs: float) -> Iterator[tuple[str, str]]:
-    for peak in chip.peaks():
-        kind = f"{peak.rate} {peak.sparsity}"
-        if peak.rate == rate and peak.sparsity == "dense" and _in_range(peak, theirs):
+        if peak and _in_range(peak, theirs):
             yield "explained", f"inside the range that the part is sold with: `{chip.id}`"
-        elif _near(peak.tflops, theirs):
-            yield "explained", f"our {kind}: `{chip.id}`"
-        elif _in_range(peak, theirs):
-            yield "explained", f"inside the range of our {kind}: `{chip.id}`"
+    for chip in chips:
+        yield from _other_kind(chip, theirs)
+
+
+def _other_kind(chip: Chip, theirs: float) -> Iterator[tuple[str, str]]:
+    """The peaks of another kind that the figure is, those of one value first."""
+    peaks = chip.peaks()
+    for peak in peaks:
+        if _near(peak.tflops, theirs):
+            yield "explained", f"our {peak.rate} {peak.sparsity}: `{chip.id}`"
+    for peak in peaks:
+        if _in_range(peak, theirs):
+            yield "explained", f"inside the range of our {peak.rate} {peak.sparsity}: `{chip.id}`"
 
 
 def _near(ours: float, theirs: float) -> bool:
