@@ -50,7 +50,8 @@ def _named(chip: Chip) -> str:
 
 def _changes(old: Chip, new: Chip) -> Iterator[str]:
     for at, column in enumerate(CHIP):
-        before, after = old.raw(at), new.raw(at)
+        # An older table has fewer parts, and a written one no empty parts at its end.
+        before, after = old.raw(at).rstrip(";"), new.raw(at).rstrip(";")
         if column not in _SKIPPED and before != after:
             yield f"{column} {_change(column, before, after)}"
     yield from _peak_changes(old, new)
