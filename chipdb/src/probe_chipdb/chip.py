@@ -14,10 +14,9 @@ _AT = {name: at for at, name in enumerate(CHIP)}
 class Clock:
     """Clocks in MHz as the vendor states them; None is unknown.
 
-    base, boost: of the vector units. matrix: of the matrix units where the vendor gives another
-    one. boost_low: the lowest boost of a range; `boost` is then the highest. game: AMD's game
-    clock, below the boost clock. set_by: what sets the clock of a part that is sold with a range
-    ("laptop", "mode", "model", "soc"); None where the vendor fixes it.
+    base, boost: of the vector units. matrix: of the matrix units where it differs. boost_low: the
+    bottom of a range; `boost` is then its top. game: AMD's game clock. set_by: what decides in a
+    range ("laptop", "mode", "model", "soc"); None where the vendor fixes the clock.
     """
 
     __slots__ = CLOCK
@@ -42,8 +41,7 @@ class Clock:
 class Memory:
     """Memory as sold: gib in GiB, bus in bits, gbs in 10^9 bytes per second; None is unknown.
 
-    Chips with unified memory have no `gib`: it is the system's. gbs_low: the bottom of a range
-    (power modes, memory that the machine's maker chooses); `gbs` is then the top.
+    Unified memory has no `gib`: it is the system's. gbs_low: the bottom of a range, `gbs` its top.
     """
 
     __slots__ = MEMORY
