@@ -19,8 +19,8 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
+from probe_core.pipeline.ready import Readiness
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
-from probe_core.readiness import conclude, judge
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.wording import error_text
@@ -96,9 +96,10 @@ def _conclude(
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
-    not_ready = judge(devices, machine)
+    readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
+    watch.lap("ready")
     views, hidden = _see(devices, machine)
-    conclude(devices)
+    readiness.conclude()
     asked = _ask_runtimes(views, devices, machine, config)
     watch.lap("see")
     version = database.version if database is not None else None
@@ -112,7 +113,7 @@ def _conclude(
         *run.findings,
         *chips.findings,
         *unresolved,
-        *not_ready,
+        *readiness.findings(collected.findings),
         *hidden,
         *_disagreements(asked),
         *conflicts,
@@ -155,6 +156,7 @@ def _rehearse(run: ProberRun, chips: _Chips) -> None:
     for device in devices:
         device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
     resolve(devices, chips.open())
+    Readiness(devices, run.machine)
     _see(devices, run.machine)
 
 
