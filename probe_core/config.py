@@ -33,6 +33,8 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "allow": ("names", "PROBE_ALLOW", "load probers of these distributions alone (`name==1.0`)"),
     "chipdb": ("path", "PROBE_CHIPDB", "a TOML file of chips to add to chipdb"),
     "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
+    "hostname": ("flag", "PROBE_HOSTNAME", "report the host's name, too"),
+    "anonymous": ("flag", "PROBE_ANONYMOUS", "report no id of the node"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
 ARGUMENTS = "the arguments"
@@ -80,8 +82,10 @@ class Config:
     __slots__ = (
         "active",
         "allow",
+        "anonymous",
         "chipdb",
         "disable",
+        "hostname",
         "only",
         "origins",
         "priority",
@@ -98,6 +102,8 @@ class Config:
         self.allow: tuple[str, ...] | None = None
         self.chipdb: str | None = None
         self.static: str | None = None
+        self.hostname: bool = False
+        self.anonymous: bool = False
         self.origins: dict[str, str] = {}
 
     def variable_of(self, setting: str) -> str | None:
@@ -116,6 +122,8 @@ class Config:
             self.allow,
             self.chipdb,
             self.static,
+            self.hostname,
+            self.anonymous,
         )
 
 

@@ -29,9 +29,12 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
     ):
         _, variable, text = SETTINGS[flag]
         group.add_argument(f"--{flag}", metavar=metavar, help=f"{text} [{variable}]")
-    _, variable, text = SETTINGS["active"]
-    # None, not False, where the option is absent: the variable then decides.
-    group.add_argument("--active", action="store_const", const=True, help=f"{text} [{variable}]")
+    for flag in ("active", "hostname", "anonymous"):
+        _, variable, text = SETTINGS[flag]
+        # None, not False, where the option is absent: the variable then decides.
+        group.add_argument(
+            f"--{flag}", action="store_const", const=True, help=f"{text} [{variable}]"
+        )
     group.add_argument("--config", metavar="FILE", help="a TOML file of settings [PROBE_CONFIG]")
     group.add_argument(
         "--machine", metavar="PATH", help=f"probe a recorded machine: {RECORDING_HELP}"

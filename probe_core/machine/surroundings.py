@@ -10,7 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["cgroup_kind", "cgroup_text", "container", "in_slurm", "is_wsl"]
+__all__ = ["SIGNS", "VARIABLES", "cgroup_kind", "cgroup_text", "container", "in_slurm", "is_wsl"]
+
+SIGNS = ("/.dockerenv", "/run/.containerenv", "/.flatpak-info")
+"""Files whose being there shows a container; their text has ids, and is not read."""
+
+VARIABLES = ("container", "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID", "SNAP")
+"""Environment variables whose being there shows what the process is in."""
 
 _LIMIT = 16 << 10
 

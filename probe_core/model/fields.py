@@ -273,6 +273,7 @@ FIELDS = by_name(
             shape="step",
             merge=FACTS,
             volatile=True,
+            internal=True,
         ),
         F(
             "readiness",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         DecisionDoc,
         DeviceDoc,
         FindingDoc,
+        MemoryDoc,
         NodeDoc,
         NodeMemoryDoc,
         ReportDoc,
@@ -51,7 +52,11 @@ def with_cpu(devices: list[DeviceDoc], machine: Machine) -> list[DeviceDoc]:
 
 
 def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
-    """Give devices that use the system's memory its size; say what is usable of each memory."""
+    """Give devices that use the system's memory its size; say what is usable of each memory.
+
+    `limited_by` says what keeps that below the total: a prober's word for a limit of the driver
+    stays, where no tighter one is known.
+    """
     for device in devices:
         memory = device["memory"]
         is_shared = memory["kind"] in ("unified", "shared")
@@ -59,12 +64,28 @@ def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
             memory["total"] = system["total"]
             device["sources"]["memory.total"] = "node"
             device["unknown"].pop("memory.total", None)
-        # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
-        free_now = _free_of_system(system, memory["parts"]) if is_shared else memory["free"]
-        limits = [size for size in (memory["usable"], free_now) if size is not None]
-        memory["usable"] = min(limits, default=None)
+        _limit(memory, system, is_shared=is_shared)
         if memory["total"] is None:
             device["unknown"].setdefault("memory.total", "no prober could read it")
+
+
+def _limit(memory: MemoryDoc, system: NodeMemoryDoc, *, is_shared: bool) -> None:
+    """Set `usable` to the least limit, and `limited_by` to what it is of."""
+    # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
+    free_now = _free_of_system(system, memory["parts"]) if is_shared else memory["free"]
+    reason = "used" if not is_shared else "cgroup" if system["limit"] is not None else "system"
+    limits = [
+        (size, name)
+        for size, name in (
+            (memory["usable"], memory.pop("limited_by", None) or "driver"),
+            (free_now, reason),
+        )
+        if size is not None
+    ]
+    memory["usable"], name = min(limits, key=lambda limit: limit[0], default=(None, ""))
+    total = memory["total"]
+    if memory["usable"] is not None and total is not None and memory["usable"] < total:
+        memory["limited_by"] = name
 
 
 def _free_of_system(system: NodeMemoryDoc, parts: Mapping[str, int]) -> int | None:

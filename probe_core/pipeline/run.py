@@ -19,6 +19,7 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
+from probe_core.pipeline.node_identity import identify
 from probe_core.pipeline.ready import Readiness
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
 from probe_core.registry.select import unknown_names
@@ -91,6 +92,7 @@ def _conclude(
     devices, conflicts = _merge(collected.observations)
     devices = with_cpu(devices, machine)
     node = describe(machine)
+    identify(node, machine, config)
     share_memory(devices, node["memory"])
     watch.lap("merge")
     database = chips.open()
