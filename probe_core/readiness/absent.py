@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from probe_core.machine.access import MISSING
 from probe_core.readiness.needs import KFD, UVM
-from probe_core.readiness.scene import driver_of
 from probe_core.readiness.steps import broken, unknown
 
 TYPE_CHECKING = False
@@ -37,7 +36,7 @@ def absent(device: DeviceDoc, scene: Scene, states: Mapping[str, str]) -> StepDo
     if scene.container is not None:
         code, reason = _container_cause(device, scene, missing == [UVM] and len(states) > 1)
         return broken(_STEP, code, f"{evidence}; {reason}")
-    if driver_of(device) == "nvidia":
+    if scene.driver(device) == "nvidia":
         return _nvidia_host(scene, missing, evidence)
     return broken(_STEP, "node-missing", evidence)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.passthrough import is_passthrough_driver
-from probe_core.readiness.scene import address_of, driver_of, folder_of
+from probe_core.readiness.scene import address_of, folder_of
 from probe_core.readiness.steps import broken, not_applicable, ok, unknown
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ _WITHOUT_COMPUTE = {
 
 def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
-    name, folder = driver_of(device), folder_of(device)
+    name, folder = scene.driver(device), folder_of(device)
     if name is None:
         return _unbound(device, scene)
     place = f"{folder}/driver is {name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from probe_core.machine import decimal
 from probe_core.machine.access import MISSING, OK
 from probe_core.readiness.needs import KFD, NVIDIA_CAPS, UVM, required
-from probe_core.readiness.scene import address_of, driver_of
+from probe_core.readiness.scene import address_of
 from probe_core.readiness.steps import broken, not_applicable, ok, unknown
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ def _number(path: str, scene: Scene) -> tuple[int, int] | None:
 
 
 def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
-    if driver_of(device) != "nvidia":
+    if scene.driver(device) != "nvidia":
         return None
     address = address_of(device)
     if address and scene.nvidia_card(address).get("GPU Excluded", "").lower() == "yes":

@@ -8,7 +8,7 @@ reads", Linux 6.18).
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.readiness.scene import driver_of, folder_of
+from probe_core.readiness.scene import folder_of
 from probe_core.readiness.steps import broken, ok, unknown
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def hardware(device: DeviceDoc, scene: Scene) -> StepDoc:
     if folder is None or not scene.linux or "bus" not in device["seen_by"]:
         seen = [name for name in device["seen_by"] if name != "bus"]
         return ok(_STEP, f"{seen[0]} reports {device['id']}" if seen else f"{device['id']}: there")
-    if driver_of(device) is None:
+    if scene.driver(device) is None:
         return _addresses(device, folder, scene) or ok(_STEP, f"{folder}: there")
     if device["power_state"] not in ("active", None):
         return ok(_STEP, f"{folder}: there")

@@ -6,7 +6,6 @@ Only NVIDIA's driver has one; what AMD's and Intel's runtimes need is judged by 
 from __future__ import annotations
 
 from probe_core.readiness.nvidia_driver import version_of
-from probe_core.readiness.scene import driver_of
 from probe_core.readiness.steps import broken, not_applicable, ok, unknown
 
 TYPE_CHECKING = False
@@ -28,7 +27,7 @@ def library(device: DeviceDoc, scene: Scene) -> StepDoc:
         return unknown(_STEP, f"libraries of {scene.machine.os} are not looked at")
     if device["vendor"] != "nvidia" or device["kind"] != "gpu":
         return not_applicable(_STEP, "no library belongs to its driver")
-    if driver_of(device) != "nvidia" or "bus" not in device["seen_by"]:
+    if scene.driver(device) != "nvidia" or "bus" not in device["seen_by"]:
         return unknown(_STEP, "which library its driver brings is not known")
     paths = scene.libraries.find(NVML)
     if not paths:

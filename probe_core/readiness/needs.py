@@ -7,7 +7,7 @@ the device's folder; a node that cannot be derived is not guessed.
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.readiness.scene import address_of, driver_of, folder_of
+from probe_core.readiness.scene import address_of, folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def required(device: DeviceDoc, scene: Scene) -> list[str]:
     # What the bus does not show (WSL, a host's own prober) has nodes that only its prober knows.
     if not scene.linux or device["parent"] or "bus" not in device["seen_by"]:
         return []
-    driver, index = driver_of(device), device.get("node_index") or {}
+    driver, index = scene.driver(device), device.get("node_index") or {}
     if driver == "nvidia":
         return _nvidia(device, scene)
     paths = [
@@ -74,7 +74,7 @@ def _nvidia(device: DeviceDoc, scene: Scene) -> list[str]:
 
 def _of_classes(device: DeviceDoc, scene: Scene) -> list[str]:
     folder = folder_of(device)
-    if folder is None or driver_of(device) is None:
+    if folder is None or scene.driver(device) is None:
         return []
     return [
         root + name.replace("!", "/")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from probe_core.machine.access import MISSING, UNKNOWN, number, status
 from probe_core.readiness.needs import NVIDIA_CAPS, UVM, opened_by_nvml, required
-from probe_core.readiness.scene import driver_of
 from probe_core.readiness.steps import broken, not_applicable, ok, unknown
 
 TYPE_CHECKING = False
@@ -30,7 +29,7 @@ def node(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, f"{scene.machine.os} has no device nodes")
     paths = [path for path in required(device, scene) if not path.startswith(NVIDIA_CAPS)]
     if not paths:
-        return _without_paths(device)
+        return _without_paths(device, scene)
     states = {path: scene.access(path) for path in paths}
     if device["id"] in scene.answered and (bad := contradicted(states)):
         return unknown(_STEP, f"{bad}, and yet NVML answers")
@@ -56,8 +55,8 @@ def contradicted(states: Mapping[str, str]) -> str:
     )
 
 
-def _without_paths(device: DeviceDoc) -> StepDoc:
-    if driver_of(device) == "amdgpu" and device["kind"] == "gpu" and not device["parent"]:
+def _without_paths(device: DeviceDoc, scene: Scene) -> StepDoc:
+    if scene.driver(device) == "amdgpu" and device["kind"] == "gpu" and not device["parent"]:
         return unknown(_STEP, "no render node of the device is in /sys/class/drm")
     return unknown(_STEP, "which node its programs open is not known")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import NO_FIX
-from probe_core.readiness.scene import address_of, driver_of, folder_of
+from probe_core.readiness.scene import address_of, folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _names(device: DeviceDoc, step: StepDoc, scene: Scene) -> _Names:
 def _module(device: DeviceDoc, scene: Scene) -> str:
     from probe_core.readiness.unbound import module_of
 
-    return driver_of(device) or module_of(device, scene) or "of its vendor"
+    return scene.driver(device) or module_of(device, scene) or "of its vendor"
 
 
 def _node(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:

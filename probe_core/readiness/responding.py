@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.kinds import ACCELERATORS
 from probe_core.readiness.steps import broken, ok, unknown
 
 TYPE_CHECKING = False
@@ -30,9 +31,8 @@ def responding(device: DeviceDoc, scene: Scene) -> StepDoc:
     source = device["sources"].get("memory.total")
     if source in confirmed and source not in _NO_ANSWERS:
         return ok(_STEP, f"{source} reads its memory")
-    if device["backends"]:
-        return ok(_STEP, f"{device['sources'].get('backends')} reports {device['backends'][0]}")
-    if device["power_state"] == "unknown" and device["kind"] == "gpu":
+    silent = device["power_state"] == "unknown" and not device["backends"]
+    if silent and device["kind"] in ACCELERATORS and source is None:
         text = f"{confirmed[0]} reads neither memory nor runtimes; its power state is unknown"
         return broken(_STEP, "not-responding", text)
     return unknown(_STEP, f"{confirmed[0]} asked nothing of the device itself")

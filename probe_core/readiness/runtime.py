@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from probe_core.readiness.scene import driver_of
 from probe_core.readiness.steps import broken, ok, unknown
 
 TYPE_CHECKING = False
@@ -18,7 +17,7 @@ CUDA, ZE = "libcuda.so.1", "libze_intel_gpu.so.1"
 
 def runtime(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
-    judge = _JUDGES.get(driver_of(device) or "")
+    judge = _JUDGES.get(scene.driver(device) or "")
     on_bus = scene.linux and "bus" in device["seen_by"]
     if not on_bus or device["kind"] != "gpu" or judge is None:
         return unknown(_STEP, "which runtime it needs is not known")

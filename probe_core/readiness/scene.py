@@ -6,6 +6,7 @@ from probe_core.machine import access as nodes
 from probe_core.machine import decimal
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
 from probe_core.readiness.lazy import lazy
+from probe_core.sysfs.drivers import bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Scene:
         self.answered: set[str] = set()
         self._access: dict[str, str] = {}
         self._nvidia: dict[str, dict[str, str]] = {}
+        self._drivers: dict[str, str | None] = {}
 
     @lazy
     def linux(self) -> bool:
@@ -142,6 +144,21 @@ class Scene:
             self._nvidia[address] = _pairs(text or "")
         return self._nvidia[address]
 
+    def driver(self, device: DeviceDoc) -> str | None:
+        """Return the name of the kernel driver that is bound to the device; None without one.
+
+        /sys decides where it has the device: a prober may name the driver that it would have.
+        """
+        identity = device["id"]
+        if identity not in self._drivers:
+            folder = folder_of(device)
+            on_bus = folder is not None and "bus" in device["seen_by"]
+            name = (device["driver"] or {}).get("name")
+            if name and folder and on_bus and device["sources"].get("driver.name") != "bus":
+                name = bound(self.machine, folder)
+            self._drivers[identity] = name or None
+        return self._drivers[identity]
+
     def access(self, path: str) -> str:
         """Return how opening a node would end: see `machine.access`; each is asked once."""
         if path not in self._access:
@@ -167,8 +184,3 @@ def folder_of(device: DeviceDoc) -> str | None:
     """Return the device's folder in /sys; None where it is not on the PCI bus."""
     address = address_of(device)
     return address and f"{DEVICES}/{address}"
-
-
-def driver_of(device: DeviceDoc) -> str | None:
-    """Return the name of the kernel driver that is bound to the device; None without one."""
-    return (device["driver"] or {}).get("name") or None
