@@ -66,7 +66,8 @@ _LITERALS = {
 
 def typed_dict(fields: Fields) -> str:
     """Return the body of the TypedDict (``total=False``) of a part of the report."""
-    return _body(f"{field.name}: {_dict_type(field)}" for field in fields.values())
+    reported = (field for field in fields.values() if not field.internal)
+    return _body(f"{field.name}: {_dict_type(field)}" for field in reported)
 
 
 def sighting() -> str:
@@ -77,7 +78,8 @@ def sighting() -> str:
 
 def view(fields: Fields) -> str:
     """Return the body of the attrs class of a part of the report."""
-    ordered = sorted(fields.values(), key=lambda field: not _is_mandatory(field))
+    reported = (field for field in fields.values() if not field.internal)
+    ordered = sorted(reported, key=lambda field: not _is_mandatory(field))
     return _body(f"{_view_line(field)}\n{_docstring(sentence(field))}" for field in ordered)
 
 

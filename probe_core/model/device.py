@@ -34,6 +34,9 @@ class Memory:
     """What a program could take, in bytes."""
     used: int | None = None
     """What the driver reports as in use now, in bytes."""
+    limited_by: str | None = None
+    """What keeps usable below total: used (by programs), cgroup, system (its available memory), or
+    a prober's word for a limit of the driver."""
     parts: Mapping[str, int] = EMPTY
     """Parts with their own sources: vram, gtt, system, limit, reserved, in bytes."""
 
@@ -194,8 +197,6 @@ class Device:
     """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
     nodes: tuple[str, ...] = ()
     """Device nodes that a program must open to use it, as /dev/nvidia0."""
-    step_facts: tuple[StepDoc, ...] = ()
-    """What its prober learnt of single steps of readiness; the report has them in readiness."""
     readiness: Readiness = Readiness()
     """Whether this process can use it, and the step that is broken."""
     unknown: Mapping[str, str] = EMPTY

@@ -47,6 +47,7 @@ class SightingMemory(TypedDict, total=False):
     free: int
     usable: int
     used: int
+    limited_by: str
     parts: dict[str, int]
 
     # end generated
@@ -61,6 +62,7 @@ class MemoryDoc(TypedDict, total=False):
     free: Required[int | None]
     usable: Required[int | None]
     used: int | None
+    limited_by: str | None
     parts: Required[dict[str, int]]
 
     # end generated
@@ -282,7 +284,6 @@ class DeviceDoc(TypedDict, total=False):
     cpu: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
     nodes: list[str]
-    step_facts: list[StepDoc]
     readiness: Required[ReadinessDoc]
     unknown: Required[dict[str, str]]
     sources: Required[dict[str, str]]

@@ -77,6 +77,12 @@ class NodeDoc(TypedDict, total=False):
     kernel: Required[str | None]
     arch: Required[str]
     model: Required[str | None]
+    id: Required[str | None]
+    host: Required[str | None]
+    time: Required[str | None]
+    container: Required[str | None]
+    vm: Required[str | None]
+    cgroup: Required[str | None]
     memory: Required[NodeMemoryDoc]
 
     # end generated

@@ -280,6 +280,7 @@ FIELDS = by_name(
             shape="step",
             merge=FACTS,
             volatile=True,
+            internal=True,
         ),
         F(
             "readiness",

@@ -39,6 +39,23 @@ class Node:
     """Architecture as uname -m names it: x86_64, aarch64."""
     model: str | None = None
     """The board's or product's name, as firmware gives it."""
+    id: str | None = None
+    """Stable id of the node: a keyed hash of its machine id; null where there is none, in a
+    container of an image, and with the setting anonymous."""
+    host: str | None = None
+    """The host's name, with the setting hostname."""
+    time: str | None = None
+    """When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a
+    recorded machine."""
+    container: str | None = None
+    """kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in none
+    that shows itself."""
+    vm: str | None = None
+    """Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is not
+    known; null in none that shows itself."""
+    cgroup: str | None = None
+    """Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user, system,
+    machine, root or other."""
     memory: NodeMemory = NodeMemory()
     """The system's memory."""
 

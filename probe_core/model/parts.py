@@ -85,6 +85,14 @@ MEMORY = by_name(
         F("usable", BYTES, "What a program could take", unit="bytes", always=True, volatile=True),
         F("used", BYTES, "What the driver reports as in use now", unit="bytes", volatile=True),
         F(
+            "limited_by",
+            Text(),
+            "What keeps usable below total: used (by programs), cgroup, system (its available"
+            " memory), or a prober's word for a limit of the driver",
+            volatile=True,
+            added=True,
+        ),
+        F(
             "parts",
             TableOf(BYTES, limit=16),
             "Parts with their own sources: vram, gtt, system, limit, reserved",

@@ -54,6 +54,48 @@ NODE = by_name(
         ),
         F("model", Text(), "The board's or product's name, as firmware gives it", always=True),
         F(
+            "id",
+            Text(),
+            "Stable id of the node: a keyed hash of its machine id; null where there is none, in a"
+            " container of an image, and with the setting anonymous",
+            always=True,
+            added=True,
+        ),
+        F("host", Text(), "The host's name, with the setting hostname", always=True, added=True),
+        F(
+            "time",
+            Text(),
+            "When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a"
+            " recorded machine",
+            always=True,
+            volatile=True,
+            added=True,
+        ),
+        F(
+            "container",
+            Text(),
+            "kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in"
+            " none that shows itself",
+            always=True,
+            added=True,
+        ),
+        F(
+            "vm",
+            Text(),
+            "Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is"
+            " not known; null in none that shows itself",
+            always=True,
+            added=True,
+        ),
+        F(
+            "cgroup",
+            Text(),
+            "Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user,"
+            " system, machine, root or other",
+            always=True,
+            added=True,
+        ),
+        F(
             "memory",
             FreeTable(),
             "The system's memory",

@@ -21,6 +21,10 @@ RECORDS: dict[str, Records] = {
             "/proc/sys/kernel/osrelease",
             "/proc/sys/kernel/arch",
             "/sys/class/dmi/id/product_name",
+            "/sys/class/dmi/id/sys_vendor",
+            "/sys/class/dmi/id/board_vendor",
+            "/sys/class/dmi/id/bios_vendor",
+            "/sys/hypervisor/type",
             f"{_TREE}/compatible",
             f"{_TREE}/model",
             "/proc/device-tree/compatible",
@@ -32,6 +36,24 @@ RECORDS: dict[str, Records] = {
             "memory.stat",
             "memory.limit_in_bytes",
             "memory.usage_in_bytes",
+        ],
+    },
+    "readiness": {
+        "files": [
+            "/proc/modules",
+            "/proc/devices",
+            "/sys/fs/selinux/enforce",
+        ],
+        "pci": [
+            # The regions and the counts of errors are kept by the kernel: no device is read.
+            {"asleep": True, "files": ["resource", "aer_dev_fatal"]},
+        ],
+        "nodes": [
+            "/dev/nvidia#",
+            "/dev/nvidiactl",
+            "/dev/nvidia-uvm",
+            "/dev/kfd",
+            "/dev/mali#",
         ],
     },
     "cpu": {
@@ -98,4 +120,4 @@ RECORDS: dict[str, Records] = {
         "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#"],
     },
 }
-"""Name of a built-in prober, or "node", to what it reads."""
+"""Name of a built-in prober, or of a part of the core (node, readiness), to what it reads."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.machine.surroundings import SIGNS
+from probe_core.machine.surroundings import VARIABLES as SURROUNDINGS
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.cgroups import cgroups
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["VARIABLES", "Gathered", "gather"]
 
 VARIABLES = sorted({name for runtime in RUNTIMES.values() for name in runtime.variables})
-"""What of the environment is recorded: the variables that decide which devices a program sees."""
+"""What of the environment is recorded: the variables that decide which devices a program sees.
+
+Of `surroundings.VARIABLES` it is recorded that they are set; their values are ids and addresses.
+"""
 
 
 class Gathered:
@@ -62,6 +67,8 @@ def gather(
     for declared in declarations:
         for path in reader.matches(declared.nodes):
             taker.mark(path)
+    for path in filter(machine.exists, SIGNS):
+        taker.put(path, b"")
     names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
     for path, text in cgroups(machine, list(names)).items():
         taker.put(path, text.encode())
@@ -151,6 +158,9 @@ def _environ(machine: Machine, anonymiser: Anonymiser) -> dict[str, str]:
     # VK_DRIVER_FILES may lead into the user's own folder, whose path holds his name.
     own_folder = machine.environ.get("HOME") or "\0"
     values = {name: machine.environ[name] for name in VARIABLES if name in machine.environ}
+    values |= {
+        name: _sign(name, machine.environ[name]) for name in SURROUNDINGS if name in machine.environ
+    }
     return {
         # Bytes that are not UTF-8 come as lone surrogates, which no document can hold.
         name: anonymiser.uuids(value.replace(own_folder, "/home"))
@@ -158,3 +168,8 @@ def _environ(machine: Machine, anonymiser: Anonymiser) -> dict[str, str]:
         .decode()
         for name, value in values.items()
     }
+
+
+def _sign(name: str, value: str) -> str:
+    """Return the kind of container that the variable `container` names; "1" of all others."""
+    return value if name == "container" and value.isalnum() else "1"

@@ -167,18 +167,25 @@ def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:
 
 
 def _use_nominal_memory(device: DeviceDoc, chip: Chip) -> None:
-    """Give a card that only the bus saw the memory it is sold with, marked as such.
-
-    Where a prober asked, and got no answer, the reason says more than the number would.
-    """
+    """Give a card that nobody queried the memory it is sold with, marked as chipdb's."""
     memory = device["memory"]
-    if device["seen_by"] != ["bus"] or memory["kind"] not in (None, "dedicated"):
+    if memory["kind"] not in (None, "dedicated") or not _is_unqueried(device):
         return
     if memory["total"] is None and chip.memory.bytes:
         memory["kind"] = "dedicated"
         memory["total"] = chip.memory.bytes
         from_chipdb(device, "memory.total")
         from_chipdb(device, "memory.kind")
+
+
+def _is_unqueried(device: DeviceDoc) -> bool:
+    """Return whether files alone show the device: the bus's, or its driver's while it sleeps.
+
+    Where a library was asked and gave no size, the reason says more than the number would.
+    """
+    if device["seen_by"] == ["bus"]:
+        return True
+    return device["chip"]["confidence"] == "high" and device["power_state"] == "suspended"
 
 
 def _nominal(chip: Chip) -> dict[str, Json]:
