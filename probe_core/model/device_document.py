@@ -137,6 +137,8 @@ class VisibilityDoc(TypedDict, total=False):
     index: Required[int | None]
     reason: Required[str | None]
     variable: str | None
+    step: str
+    code: str
     one_of: list[int]
     settled_by: str
 

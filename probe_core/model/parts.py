@@ -304,6 +304,8 @@ SIGHT = by_name(
         F("index", COUNT, "The index under which it shows the device", unit="ordinal", always=True),
         F("reason", Text(), "Why it does not, or why that is not known", always=True),
         F("variable", Text(), "The environment variable that decided"),
+        F("step", Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
+        F("code", Text(), "Word for the cause, as in its readiness", nullable=False),
         F(
             "one_of",
             Items(COUNT, limit=1 << 16),
