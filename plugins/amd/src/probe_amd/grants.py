@@ -38,8 +38,10 @@ class Grants:
         missing = [card for card in driven if not own[card.address]]
         models = {card.pci.get("id") for card in driven if own[card.address]}
         alike = [card for card in missing if card.pci.get("id") in models]
-        # A recording has no file that could not be read: there the models must do.
-        count = len(topology.closed) if live or topology.closed else len(alike)
+        count = len(topology.closed)
+        if not live and (topology.gaps or not count):
+            # A recording has no file that could not be read: there the models must do.
+            count = max(count, len(alike))
         closed = next((group for group in (missing, alike) if len(group) <= count), [])
         self._topology = topology
         self._closed = frozenset(card.address for card in closed)
@@ -56,7 +58,9 @@ class Grants:
         closed = card.address in self._closed
         elsewhere = (split and own) or (closed and self._topology.nodes)
         render = [] if elsewhere else nodes.paths(draft.fields["node_index"])
-        draft.put("nodes", ([KFD] if own or closed or self._unclear else []) + render)
+        # Of the nodes of a card that KFD leaves out, /dev/kfd is none.
+        left_out = self._topology.present and not (own or closed or self._unclear)
+        draft.put("nodes", ([] if left_out else [KFD]) + render)
 
     def add_fact(self, draft: Draft, card: Function, own: list[Node]) -> None:
         """Add what KFD's list says of `card` to `draft`."""

@@ -125,10 +125,9 @@ def _unified(machine: Machine, draft: Draft, sizes: Sizes) -> None:
     if system:
         sizes.total["system"], sizes.sources["system"] = system, "/proc/meminfo"
     reach = [part for part in ("vram", "gtt") if part in sizes.total]
-    all_vram = draft.fields.get("gfx") == "gfx942"
-    if all_vram:
+    if draft.fields.get("gfx") == "gfx942":
         reach = reach[:1]  # MI300A: all memory is VRAM, GTT is the same memory once more
-    if reach != ["vram", "gtt"] and not all_vram:
+    elif reach == ["vram"]:
         draft.put("memory.total", None, "an APU's carve-out alone is not what programs can use")
         return
     if "vram" not in reach:
