@@ -189,10 +189,6 @@ def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting
         sighting["vendor"] = VENDORS[candidate.vendor]
     if driver := drivers.bound(machine, folder):
         sighting["driver"] = {"name": driver}
-    if candidate.kind in ("npu", "accelerator"):
-        from probe_core.probers import accelerators
-
-        accelerators.add(machine, sighting, folder)
     status = power.status(machine, folder)
     if status in _POWER_STATES:
         sighting["power_state"] = status

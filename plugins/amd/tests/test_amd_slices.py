@@ -208,8 +208,16 @@ def test_all_cpx_partitions_of_an_mi308x_make_up_the_card(tree: Any) -> None:
     assert [part["memory"]["total"] for part in parts] == [51_539_607_552] * 4
 
 
+def test_mode_and_model_tell_the_count_where_nodes_are_missing(tree: Any) -> None:
+    """A recording of the container: the nodes that could not be read are not in it."""
+    partitioned(tree, {2: 1}, closed=0, mode="CPX", simds=152, bank=None)
+    card, own = tree.devices().values()
+    assert own["memory"]["total"] == MI300X // 8
+    assert "units" not in card
+
+
 def test_partition_of_unknown_count_has_no_invented_memory(tree: Any) -> None:
-    partitioned(tree, {1: 1}, closed=0, mode="CPX", simds=152, bank=None)
+    partitioned(tree, {1: 1}, closed=0, mode="CPX", simds=152, bank=None, device="0x74ff")
     _, own = tree.devices().values()
     assert "memory" not in own
     assert own["unknown"]["memory.total"] == "KFD gives no memory size for this partition"

@@ -27,6 +27,10 @@ SHARED = "a partition shares the card's memory bus"
 # Compute partition mode → partitions of a card (amdgpu_xcp.h); of CPX each XCD is one.
 _COUNTS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
 
+# PCI id → XCDs (AMD's data sheets; MI308X: 20 of its 80 units are a node in CPX, in the test data
+# of ROCm/k8s-device-plugin): MI300A, MI300X and its HF variant, MI308X, MI325X, MI350X, MI355X.
+_XCDS = {"74a0": 6, "74a1": 8, "74a9": 8, "74a2": 4, "74a5": 8, "75a0": 8, "75a3": 8}
+
 
 class Layout:
     """How a card is cut: `split` into partitions or not, `count` of them (None: not known).
@@ -85,8 +89,11 @@ def _layout(
     split = len(nodes) > 1 or part or mode not in ("", "SPX")
     if not split:
         return Layout(modes, nodes, 1, split)
+    model = card.pci.get("id", "")[5:]
     if mode in _COUNTS:
         count = _COUNTS[mode]
+    elif mode == "CPX" and model in _XCDS:
+        count = _XCDS[model]
     elif topology.closed:
         count = each or 0
     else:  # all nodes can be read; a single part is what a recording of a container has
