@@ -67,8 +67,8 @@ class Grants:
         if own:
             draft.fact("granted", "ok", f"{own[0].folder}/properties can be read")
         elif not self._topology.present:
-            evidence = f"{_CLASS} is absent: this kernel has no KFD"
-            draft.fact("node", "broken", evidence, "kfd-missing")
+            # The kernel lacks CONFIG_HSA_AMD, or a sandbox hides it: the core knows sandboxes.
+            draft.fact("node", "broken", f"{_CLASS} is absent", "kfd-missing")
         elif card.address in self._closed:
             draft.fact("granted", "broken", self._why_closed(), "kfd-node-closed")
         elif self._unclear:
