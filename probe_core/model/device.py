@@ -76,8 +76,9 @@ class Peak:
     mhz: float | None = None
     """The clock's frequency, in MHz."""
     low: float | None = None
-    """The figure at the lowest boost clock that the vendor allows in laptops, in TFLOPS or
-    TOPS."""
+    """The figure at the bottom of the range that the part is sold with, in TFLOPS or TOPS."""
+    condition: str | None = None
+    """What decides within the range: the laptop, the power mode …."""
     published: float | None = None
     """The vendor's own figure for the same key, in TFLOPS or TOPS."""
 
@@ -178,6 +179,8 @@ class Device:
     """name, version, and versions of the vendor's own (cuda, rocm)."""
     backends: tuple[str, ...] = ()
     """Runtimes that can use it: cuda, hip, cpu …."""
+    power_limit_w: float | None = None
+    """The power limit that the driver enforces, in W."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
     power: PowerDoc | None = None

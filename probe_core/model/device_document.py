@@ -83,6 +83,7 @@ class PeakDoc(TypedDict, total=False):
     variant: str | None
     mhz: float | None
     low: float | None
+    condition: str | None
     published: float | None
 
     # end generated
@@ -250,6 +251,7 @@ class Sighting(TypedDict, total=False):
     bus_width_bits: int
     driver: dict[str, str]
     backends: list[str]
+    power_limit_w: float
     power_state: str
     power: PowerDoc
     ecc: EccDoc
@@ -299,6 +301,7 @@ class DeviceDoc(TypedDict, total=False):
     bus_width_bits: int | None
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]
+    power_limit_w: float | None
     power_state: Required[str | None]
     power: PowerDoc | None
     ecc: EccDoc | None

@@ -192,6 +192,13 @@ FIELDS = by_name(
             merge=UNION,
         ),
         F(
+            "power_limit_w",
+            Number(0.1, 20_000),
+            "The power limit that the driver enforces",
+            unit="W",
+            volatile=True,
+        ),
+        F(
             "power_state",
             Word(),
             "active, suspended, off … as the kernel reports it",

@@ -208,9 +208,10 @@ PEAK = by_name(
         F(
             "low",
             RATE,
-            "The figure at the lowest boost clock that the vendor allows in laptops",
+            "The figure at the bottom of the range that the part is sold with",
             unit="TFLOPS or TOPS",
         ),
+        F("condition", Text(), "What decides within the range: the laptop, the power mode …"),
         F(
             "published",
             RATE,
