@@ -7,6 +7,8 @@ from probe_core.resolve.shorthands import SHORTHANDS, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probe_chipdb import Chip, Database, Match, Peak
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
@@ -80,7 +82,7 @@ def _match(device: DeviceDoc, database: Database) -> Match:
         subsystem=pci.get("subsystem"),
         revision=pci.get("revision"),
         gpu_id=device.get("gpu_id"),
-        dt=device.get("dt", ()),
+        dt=_compatibles(device),
         compute_capability=device.get("compute_capability"),
         gfx=device.get("gfx"),
         vendor=device.get("vendor"),
@@ -89,6 +91,19 @@ def _match(device: DeviceDoc, database: Database) -> Match:
         name=device.get("name"),
         name_kind=_NAME_KINDS.get(device["sources"].get("name", ""), "name"),
     )
+
+
+def _compatibles(device: DeviceDoc) -> Sequence[str]:
+    """Return what the device tree says of a device, and of a Mali its SoC's name for it.
+
+    Arm's own driver binds to a node that names no SoC ("arm,mali-bifrost"). Where bindings name the
+    GPU after the SoC, they do it in one way: "mediatek,mt8195" has "mediatek,mt8195-mali".
+    """
+    names: Sequence[str] = device.get("dt") or ()
+    if device["kind"] != "gpu" or not any(name.startswith("arm,mali") for name in names):
+        return names
+    socs = [name for name in names if not name.startswith("arm,") and not name.endswith("-mali")]
+    return [*(f"{name}-mali" for name in socs), *names]
 
 
 def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:

@@ -194,9 +194,11 @@ class Broken(Declared):
         """Not "no devices": the node would pass for one without."""
         for description, case in self.broken(tmp_path).items():
             run = run_case(self.prober(), case)
-            reported = run.status == "unavailable" or run.findings
-            assert reported, (
-                f"{description}: raise Unavailable(reason, code=…), or yield a finding; {_end(run)}"
+            facts = [fact for s in run.sightings for fact in s.get("step_facts", ())]
+            broken = any(fact["status"] == "broken" for fact in facts)
+            assert run.status == "unavailable" or run.findings or broken, (
+                f"{description}: raise Unavailable(reason, code=…), yield a finding, or a broken"
+                f" step in step_facts; {_end(run)}"
             )
 
     def test_what_is_unavailable_has_a_code_and_a_reason(self, tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def finding_codes(*patterns: str) -> set[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.args and _called(node) in _MAKERS:
                 found |= {w for value in _values(node.args[0], tree) for w in words(value)}
-            elif isinstance(node, ast.Dict):
+            elif isinstance(node, ast.Dict) and not any(_says(key, "status") for key in node.keys):
+                # A mapping with a status is a step of readiness; its page lists their causes.
                 pairs = zip(node.keys, node.values, strict=True)
                 found |= {w for key, value in pairs if _says(key, "code") for w in words(value)}
     return found
