@@ -128,9 +128,10 @@ class Request:
     `bus`: the sightings of the built-in bus prober (plain mappings), so that nobody scans twice.
     `active`: whether the user allowed opening devices and creating contexts.
     `deadline_s`: seconds that import and call may take together.
+    `avoid`: ids of the devices at which an earlier try hung or died; they must not be touched.
     """
 
-    __slots__ = ("active", "bus", "deadline_s", "machine")
+    __slots__ = ("active", "avoid", "bus", "deadline_s", "machine")
 
     def __init__(
         self,
@@ -144,3 +145,10 @@ class Request:
         self.bus = bus
         self.active = active
         self.deadline_s = deadline_s
+        self.avoid: frozenset[str] = frozenset()
+
+    def touching(self, device: str) -> None:
+        """Say which device the next calls are about; sends nothing where no core listens.
+
+        `device` is one of its ids. The next device that is yielded ends it.
+        """

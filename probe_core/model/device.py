@@ -14,7 +14,16 @@ from probe_core.model.views import view
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, StepDoc, VisibilityDoc
+    from probe_core.model.document import (
+        EccDoc,
+        Json,
+        LinkDoc,
+        OtherDoc,
+        PciDoc,
+        PowerDoc,
+        StepDoc,
+        VisibilityDoc,
+    )
 
 __all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
 
@@ -171,6 +180,15 @@ class Device:
     """Runtimes that can use it: cuda, hip, cpu …."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
+    power: PowerDoc | None = None
+    """Its power limits, and what holds its clocks down."""
+    ecc: EccDoc | None = None
+    """Error correction of its memory."""
+    compute_mode: str | None = None
+    """Which processes may compute on it: default, exclusive-process, exclusive-thread or
+    prohibited."""
+    persistence: bool | None = None
+    """Whether the driver keeps it initialised while no process uses it."""
     numa_node: int | None = None
     """The NUMA node it is attached to."""
     parent: str | None = None

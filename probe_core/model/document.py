@@ -12,6 +12,7 @@ from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 
 from probe_core.model.device_document import ChipDoc as ChipDoc
 from probe_core.model.device_document import DeviceDoc as DeviceDoc
+from probe_core.model.device_document import EccDoc as EccDoc
 from probe_core.model.device_document import Json as Json
 from probe_core.model.device_document import Kind as Kind
 from probe_core.model.device_document import LeaseDoc as LeaseDoc
@@ -20,6 +21,7 @@ from probe_core.model.device_document import MemoryDoc as MemoryDoc
 from probe_core.model.device_document import OtherDoc as OtherDoc
 from probe_core.model.device_document import PciDoc as PciDoc
 from probe_core.model.device_document import PeakDoc as PeakDoc
+from probe_core.model.device_document import PowerDoc as PowerDoc
 from probe_core.model.device_document import ReadinessDoc as ReadinessDoc
 from probe_core.model.device_document import Sighting as Sighting
 from probe_core.model.device_document import SightingMemory as SightingMemory
@@ -32,6 +34,7 @@ __all__ = [
     "ChipDoc",
     "DecisionDoc",
     "DeviceDoc",
+    "EccDoc",
     "FindingDoc",
     "Json",
     "Kind",
@@ -45,6 +48,7 @@ __all__ = [
     "OutcomeFacts",
     "PciDoc",
     "PeakDoc",
+    "PowerDoc",
     "ReadinessDoc",
     "ReportDoc",
     "Sighting",

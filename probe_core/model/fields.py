@@ -13,11 +13,13 @@ from probe_core.model.field import Field as F
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
     CHIP,
+    ECC,
     LINK,
     MEMORY,
     OTHER,
     PCI,
     PEAK,
+    POWER,
     READINESS,
     SHARE,
     SIGHT,
@@ -29,6 +31,7 @@ from probe_core.model.parts import (
 from probe_core.model.values import (
     Choice,
     DeviceId,
+    Flag,
     FreeTable,
     Ids,
     Items,
@@ -194,6 +197,25 @@ FIELDS = by_name(
             "active, suspended, off … as the kernel reports it",
             always=True,
             volatile=True,
+        ),
+        F(
+            "power",
+            FreeTable(),
+            "Its power limits, and what holds its clocks down",
+            fields=POWER,
+            merge=TABLE,
+        ),
+        F("ecc", FreeTable(), "Error correction of its memory", fields=ECC, merge=TABLE),
+        F(
+            "compute_mode",
+            Word(),
+            "Which processes may compute on it: default, exclusive-process, exclusive-thread or"
+            " prohibited",
+        ),
+        F(
+            "persistence",
+            Flag(),
+            "Whether the driver keeps it initialised while no process uses it",
         ),
         F(
             "numa_node",
