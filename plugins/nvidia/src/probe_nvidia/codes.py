@@ -12,11 +12,18 @@ if TYPE_CHECKING:
 __all__ = ["LIBRARY_NOT_FOUND", "LOST", "MISSING", "ORDINARY", "code_of", "name_of"]
 
 # nvmlReturn_t of nvml.h.
+INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
 DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
+IRQ_ISSUE = 11
 LIBRARY_NOT_FOUND = 12
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+OPERATING_SYSTEM = 17
 VERSION_MISMATCH = 18
 UNKNOWN = 999
 
@@ -54,7 +61,7 @@ _NAMES = {
     999: "UNKNOWN",
 }
 
-LOST = frozenset({15, 16})
+LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 """The device is gone until a reset: asking on would cost seconds and say nothing."""
 
 MISSING = frozenset({13, 25, 26})

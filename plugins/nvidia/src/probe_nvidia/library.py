@@ -7,7 +7,6 @@ import sys
 import types
 
 from probe_core.api import Unavailable
-from probe_nvidia import reasons
 from probe_nvidia.codes import LIBRARY_NOT_FOUND, code_of
 
 TYPE_CHECKING = False
@@ -35,11 +34,15 @@ def start(scene: Scene) -> Any:
     try:
         nvml = _client()
     except Exception as error:
+        from probe_nvidia import reasons
+
         raise reasons.no_client(error) from None
     code = _initialise(nvml)
     if code == LIBRARY_NOT_FOUND and _load_from_folders(scene):
         code = _initialise(nvml)
     if code is not None:
+        from probe_nvidia import reasons
+
         detail = _loader_says(scene) if code == LIBRARY_NOT_FOUND else None
         raise reasons.why_not(code, scene, detail)
     return nvml
