@@ -37,7 +37,15 @@ if asked["without"]:
 said = {"devices": [], "findings": []}
 try:
     from probe_nvidia.prober import probe_devices
-    answer = probe_devices(Request(machine, seen, active=asked["active"]))
+    touched = said["touched"] = []
+    request = Request(
+        machine,
+        seen,
+        active=asked["active"],
+        avoid=asked["avoid"],
+        announce=lambda kind, device: touched.append(device),
+    )
+    answer = probe_devices(request)
     if isinstance(answer, NotApplicable):
         said["not_applicable"] = answer.reason
     else:
@@ -90,6 +98,20 @@ def library(fake: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 Ask = Callable[..., dict[str, Any]]
 
 
+Steps = Callable[[dict[str, Any]], dict[str, tuple[str, str | None]]]
+
+
+@pytest.fixture
+def steps() -> Steps:
+    """Return a function that gives a sighting's step facts: step to status and code."""
+
+    def told(device: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
+        facts = device.get("step_facts", ())
+        return {fact["step"]: (fact["status"], fact.get("code")) for fact in facts}
+
+    return told
+
+
 def _real_library() -> bool:
     script = "import ctypes; ctypes.CDLL('libnvidia-ml.so.1')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
@@ -111,6 +133,8 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
         flush: bool = False,
         log: Path | None = None,
         without: list[str] | None = None,
+        avoid: list[str] | None = None,
+        folder: Path | None = None,
         loader: bool = True,
     ) -> dict[str, Any]:
         if root is None:
@@ -123,13 +147,17 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
             Path(chosen).write_text(text)
         asked = {"root": str(root), "environ": environ or {}, "active": active, "os": system}
         surroundings = fake.environment(library, chosen, log)
+        if folder:
+            surroundings["LD_LIBRARY_PATH"] = str(folder)
         if profile is None or not loader:  # the loader finds no library
             if _real_library():
                 pytest.skip("NVIDIA's own library is installed here and cannot be hidden")
             del surroundings["LD_LIBRARY_PATH"]
         done = subprocess.run(
             [sys.executable, "-c", RUNNER],
-            input=json.dumps(asked | {"flush": flush, "without": without or []}),
+            input=json.dumps(
+                asked | {"flush": flush, "without": without or [], "avoid": avoid or []}
+            ),
             capture_output=True,
             text=True,
             env=surroundings,
