@@ -14,14 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.health import ECC, POWER
 from probe_core.model.parts import (
     CHIP,
-    ECC,
     LINK,
     MEMORY,
     OTHER,
     PEAK,
-    POWER,
     READINESS,
     SIGHT,
     STEP,

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
 from probe_core.model.field import Field as F
+from probe_core.model.health import ECC, POWER
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
     CHIP,
-    ECC,
     LINK,
     MEMORY,
     OTHER,
     PCI,
     PEAK,
-    POWER,
     READINESS,
     SHARE,
     SIGHT,

@@ -30,13 +30,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BYTES",
     "CHIP",
-    "ECC",
     "LINK",
     "MEMORY",
     "OTHER",
     "PCI",
     "PEAK",
-    "POWER",
     "READINESS",
     "SHARE",
     "SIGHT",
@@ -55,9 +53,6 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 """A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
 
 COUNT = Number(0, 1 << 63, whole=True)
-WATTS = Number(1, 100_000)
-"""A judgement: below a watt or above 100 kW, a limit was given in another unit."""
-
 RATE = Number(1e-6, 1e7)
 """10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
@@ -286,29 +281,6 @@ SHARE = by_name(
     (
         F("units", Number(1, 1e6, whole=True), "How many units it has", unit="count"),
         F("of", Number(1, 1e6, whole=True), "How many units its parent has", unit="count"),
-    )
-)
-
-POWER = by_name(
-    (
-        F("limit_watts", WATTS, "Power limit in effect now", unit="watts", volatile=True),
-        F("default_watts", WATTS, "Limit that the driver sets when it starts", unit="watts"),
-        F("max_watts", WATTS, "Highest limit that may be set", unit="watts"),
-        F(
-            "reasons",
-            Items(Word()),
-            "What holds the clocks below their maximum now: idle, sw-power-cap, sw-thermal …",
-            volatile=True,
-        ),
-    )
-)
-
-ECC = by_name(
-    (
-        F("enabled", Flag(), "Whether memory errors are corrected"),
-        F("pending", Flag(), "The same after the next reset, as it was set"),
-        F("remap_pending", Flag(), "Whether faulty rows of memory wait for a reset", volatile=True),
-        F("remap_failed", Flag(), "Whether a faulty row could not be replaced"),
     )
 )
 

@@ -80,7 +80,7 @@ def h100(number: int, address: str) -> dict[str, Any]:
                 "status": "ok",
                 "evidence": "nvmlInit succeeded, driver 580.95.05",
             },
-            {"step": "responding", "status": "ok", "evidence": "NVML answered 62 queries"},
+            {"step": "responding", "status": "ok", "evidence": "NVML answered 63 queries"},
             {"step": "granted", "status": "ok", "evidence": f"NVML lists it as GPU {number} of 8"},
         ],
     }

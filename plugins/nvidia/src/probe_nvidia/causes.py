@@ -27,12 +27,12 @@ class Cause:
     `severity` is "info" where somebody restricted it on purpose.
     """
 
-    __slots__ = ("code", "fix", "severity", "step", "why")
+    __slots__ = ("code", "fix", "reason", "severity", "step")
 
-    def __init__(self, step: str, code: str, why: str, fix: str, severity: str = "info") -> None:
+    def __init__(self, step: str, code: str, reason: str, fix: str, severity: str = "info") -> None:
         self.step = step
         self.code = code
-        self.why = why
+        self.reason = reason
         self.fix = fix
         self.severity = severity
 
@@ -43,9 +43,9 @@ class Cause:
 
 def excluded() -> Cause:
     """Return the cause of a GPU that the administrator excluded."""
-    why = "the kernel driver was told to exclude it (NVreg_ExcludedGpus)"
+    reason = "the kernel driver was told to exclude it (NVreg_ExcludedGpus)"
     fix = "nothing, if that is intended; else remove it from the options in /etc/modprobe.d"
-    return Cause("granted", "gpu-excluded", why, fix)
+    return Cause("granted", "gpu-excluded", reason, fix)
 
 
 def unlisted(scene: Scene, identity: str) -> Cause:
@@ -55,39 +55,39 @@ def unlisted(scene: Scene, identity: str) -> Cause:
 
 def refused(scene: Scene, identity: str) -> Cause:
     """Return why NVML has no permission for the GPU `identity`, a PCI id."""
-    why = "NVML has no permission for it"
+    reason = "NVML has no permission for it"
     fix = "if it is needed, let this process open its /dev/nvidia node: its mode, the device cgroup"
-    return _restricted(scene, identity) or Cause("granted", "not-granted", why, fix)
+    return _restricted(scene, identity) or Cause("granted", "not-granted", reason, fix)
 
 
 def _restricted(scene: Scene, identity: str) -> Cause | None:
     """Return the rule that keeps the GPU away; None where nothing shows one."""
     machine = scene.machine
     if surroundings.in_slurm_job(machine):
-        why = "Slurm gave this job other GPUs, and its device cgroup keeps the rest away"
-        return Cause("granted", "slurm-slice", why, _GRES)
+        reason = "Slurm gave this job other GPUs, and its device cgroup keeps the rest away"
+        return Cause("granted", "slurm-slice", reason, _GRES)
     if surroundings.in_container(machine):
-        why = "the container was given other GPUs; /sys and /proc show the host's"
-        return Cause("granted", "not-granted", why, _GPUS)
+        reason = "the container was given other GPUs; /sys and /proc show the host's"
+        return Cause("granted", "not-granted", reason, _GPUS)
     node = next(_denied(scene, identity), None)
     if node is None:
         return None
-    why = f"a device cgroup refuses {node} to this process"
+    reason = f"a device cgroup refuses {node} to this process"
     fix = "add the node to the allowed devices (DeviceAllow= of systemd, or the cgroup's rules)"
-    return Cause("granted", "cgroup-denied", why, fix)
+    return Cause("granted", "cgroup-denied", reason, fix)
 
 
 def _by_driver(scene: Scene) -> Cause:
     """Return what keeps the driver from starting a GPU that no rule keeps away."""
     version = scene.version
     if version and procfs.is_open(scene.machine) and not _has_firmware(scene, version):
-        why = f"the open kernel modules need the GSP firmware, and {_FIRMWARE}/nvidia/{version}"
+        reason = f"the open kernel modules need the GSP firmware, and {_FIRMWARE}/nvidia/{version}"
         fix = "install it (firmware-nvidia-gsp, nvidia-firmware), rebuild the initramfs, reboot"
-        why += " has none"
-        return Cause("driver", "gsp-firmware-missing", why, fix, "error")
-    why = "the kernel driver has it, no container or job limits this process"
+        reason += " has none"
+        return Cause("driver", "gsp-firmware-missing", reason, fix, "error")
+    reason = "the kernel driver has it, no container or job limits this process"
     fix = "look for NVRM, RmInitAdapter and Xid in dmesg; reset the GPU or reboot"
-    return Cause("responding", "gpu-not-listed", why, fix, "warning")
+    return Cause("responding", "gpu-not-listed", reason, fix, "warning")
 
 
 def _has_firmware(scene: Scene, version: str) -> bool:
@@ -97,8 +97,8 @@ def _has_firmware(scene: Scene, version: str) -> bool:
     folders = [_FIRMWARE, f"{_FIRMWARE}/updates", "/usr/lib/firmware", *([own] if own else [])]
     if not any(map(machine.exists, folders)):
         return True  # nothing of the firmware can be seen, as in a recording
-    names = (machine.listdir(f"{folder}/nvidia/{version}") for folder in folders)
-    return any(name.startswith("gsp") for found in names for name in found)
+    listings = (machine.listdir(f"{folder}/nvidia/{version}") for folder in folders)
+    return any(name.startswith("gsp") for names in listings for name in names)
 
 
 def _denied(scene: Scene, identity: str) -> Iterator[str]:

@@ -16,62 +16,82 @@ if TYPE_CHECKING:
 
     Finding = dict[str, Any]
 
-__all__ = ["failed", "kept", "of_device"]
+__all__ = ["failed", "of_device", "restricted"]
 
 _RESET = "drain the node and reset the GPU (nvidia-smi -r) or reboot; look for Xid in dmesg"
+_NOT_INTENDED = "nothing, if that is intended; else "
 
-# Code of a fact → severity, sentence about the device, why (None: the evidence), fix.
-_SENTENCES: dict[str, tuple[str, str, str | None, str]] = {
-    "gpu-lost": ("error", "{} does not answer any more", None, _RESET),
-    "gpu-reset-required": ("error", "{} does not answer any more", None, _RESET),
-    "row-remap-failed": (
-        "error",
-        "{} has faulty memory that could not be replaced",
-        "a row of its memory fails, and no spare row is left for it (row remapping)",
-        "drain the node and have the card replaced; nvidia-smi -q -d ROW_REMAPPER",
-    ),
-    "row-remap-pending": (
-        "warning",
-        "{} has faulty rows of memory that the next reset replaces",
-        "rows of its memory failed; spare rows take their place at a reset (row remapping)",
-        "reset the GPU (nvidia-smi -r -i N) or reboot when no program uses it",
-    ),
-    "power-capped": (
-        "info",
-        "{} may draw less power than it is sold with",
-        None,
-        "nothing, if that is intended; else as root: nvidia-smi -pl WATTS",
-    ),
-    "thermal-slowdown": (
-        "warning",
-        "{} is slowed down by heat",
-        None,
-        "check fans, airflow, dust and the room; nvidia-smi -q -d TEMPERATURE,PERFORMANCE",
-    ),
-    "compute-prohibited": (
-        "info",
-        "no program may compute on {}",
-        "its compute mode is PROHIBITED",
-        "as root: nvidia-smi -c DEFAULT",
-    ),
-    "not-granted": (
-        "info",
-        "{} is not granted to this process",
-        None,
-        "if it is needed, let this process open its /dev/nvidia node: its mode, the device cgroup",
-    ),
-    "mig-without-instances": (
-        "warning",
-        "{} is in MIG mode and has no instance",
-        "in MIG mode programs can use instances only, and none was created or granted",
-        "create instances (nvidia-smi mig -cgi … -C), or turn MIG off (nvidia-smi -mig 0)",
-    ),
-    "fabric-not-ready": (
-        "warning",
-        "CUDA will not start on {} (error 802, system not yet initialized)",
-        "its NVSwitch fabric is not set up: the fabric manager does that",
-        "start nvidia-fabricmanager, of the driver's version (systemctl status …, its log)",
-    ),
+# Of each fact that a step is broken; {} is the device's name. Without "why" the evidence says it.
+_SENTENCES: dict[str, dict[str, str]] = {
+    entry["code"]: entry
+    for entry in (
+        {
+            "code": "gpu-lost",
+            "severity": "error",
+            "what": "{} does not answer any more",
+            "fix": _RESET,
+        },
+        {
+            "code": "gpu-reset-required",
+            "severity": "error",
+            "what": "{} does not answer any more",
+            "fix": _RESET,
+        },
+        {
+            "code": "row-remap-failed",
+            "severity": "error",
+            "what": "{} has faulty memory that could not be replaced",
+            "why": "a row of its memory fails, and no spare row is free for it (row remapping)",
+            "fix": "drain the node, have the card replaced; see nvidia-smi -q -d ROW_REMAPPER",
+        },
+        {
+            "code": "row-remap-pending",
+            "severity": "warning",
+            "what": "{} has faulty rows of memory that the next reset replaces",
+            "why": "rows of its memory failed; a reset puts spare rows in their place",
+            "fix": "reset the GPU (nvidia-smi -r -i N) or reboot when no program uses it",
+        },
+        {
+            "code": "power-capped",
+            "severity": "info",
+            "what": "{} may draw less power than it is sold with",
+            "fix": _NOT_INTENDED + "as root: nvidia-smi -pl WATTS; check the power supply",
+        },
+        {
+            "code": "thermal-slowdown",
+            "severity": "warning",
+            "what": "{} is slowed down by heat",
+            "fix": "check fans, airflow and dust; nvidia-smi -q -d TEMPERATURE,PERFORMANCE",
+        },
+        {
+            "code": "compute-prohibited",
+            "severity": "info",
+            "what": "no program may compute on {}",
+            "why": "its compute mode is PROHIBITED",
+            "fix": _NOT_INTENDED + "as root: nvidia-smi -c DEFAULT",
+        },
+        {
+            "code": "not-granted",
+            "severity": "info",
+            "what": "{} is not granted to this process",
+            "fix": _NOT_INTENDED + "check the mode of its /dev/nvidia node and the device cgroup",
+        },
+        {
+            "code": "mig-without-instances",
+            "severity": "warning",
+            "what": "{} is in MIG mode and has no instance",
+            "why": "in MIG mode programs can use instances only, and none was created or granted",
+            "fix": "create instances (nvidia-smi mig -cgi … -C), or turn MIG off (-mig 0)",
+        },
+        {
+            "code": "fabric-not-ready",
+            "severity": "warning",
+            "what": "CUDA will not start on {} (error 802, system not yet initialized)",
+            "why": "its NVSwitch fabric is not set up: the fabric manager does that",
+            "fix": "start nvidia-fabricmanager, of the driver's version; see its log",
+        },
+        {"code": "gpu-not-listed", "what": "NVML does not list {}"},
+    )
 }
 
 
@@ -105,13 +125,13 @@ def of_device(asker: Asker, sighting: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _of_fact(fact: Fact, name: str, device: str) -> Finding:
-    severity, what, why, fix = _SENTENCES[fact["code"]]
+    sentences = _SENTENCES[fact["code"]]
     return finding(
         fact["code"],
-        severity=severity,
-        what=what.format(name),
-        why=why or fact["evidence"],
-        fix=fix,
+        severity=sentences["severity"],
+        what=sentences["what"].format(name),
+        why=sentences.get("why", fact["evidence"]),
+        fix=sentences["fix"],
         device=device,
         step=fact["step"],
         evidence=fact["evidence"],
@@ -123,29 +143,27 @@ def failed(key: int | str, fact: Fact, device: str | None) -> Finding:
 
     `key` is its index or its PCI id, `device` the id under which it is reported, if it is.
     """
-    which = device or f"number {key} of NVML"
-    is_kept = fact["step"] == "granted"
+    name = f"GPU {device or f'number {key} of NVML'}"
+    is_fault = fact["step"] == "responding"
     return finding(
         fact["code"],
-        severity="info" if is_kept else "error",
-        what=f"GPU {which} is not granted to this process" if is_kept else f"GPU {which} fails",
+        severity="error" if is_fault else "info",
+        what=f"{name} fails" if is_fault else f"{name} is not granted to this process",
         why=fact["evidence"],
-        fix=_SENTENCES["not-granted"][3] if is_kept else _RESET,
+        fix=_RESET if is_fault else _SENTENCES["not-granted"]["fix"],
         device=device,
         step=fact["step"],
         evidence=fact["evidence"],
     )
 
 
-def kept(code: str, cause: Cause, ids: Sequence[str], evidence: str) -> Finding:
-    """Return the finding about GPUs of the kernel driver that NVML keeps from this process."""
-    names = ", ".join(ids)
-    what = f"NVML does not list {names}" if code == "gpu-not-listed" else f"{names}: not granted"
+def restricted(code: str, cause: Cause, ids: Sequence[str], evidence: str) -> Finding:
+    """Return the finding about GPUs of the kernel driver that this process cannot use."""
     return finding(
         code,
         severity=cause.severity,
-        what=what,
-        why=cause.why,
+        what=_SENTENCES[code]["what"].format(", ".join(ids)),
+        why=cause.reason,
         fix=cause.fix,
         device=ids[0],
         step=cause.step,

@@ -34,10 +34,10 @@ def handles(asker: Asker) -> list[tuple[int, Any]]:
 
 
 def instances(
-    asker: Asker, scene: Scene, parent: Sighting, given: list[tuple[int, Any]]
+    asker: Asker, scene: Scene, parent: Sighting, own: list[tuple[int, Any]]
 ) -> Iterator[Sighting]:
     """Yield a sighting for each of the MIG instances of `parent`."""
-    for index, handle in given:
+    for index, handle in own:
         scene.touching(parent["ids"][0])
         yield _instance(Asker(asker.nvml, handle), scene, parent, index)
 

@@ -125,8 +125,10 @@ def _soc_driver(soc: Soc) -> facts.Fact:
 
 def _with_cuda(sighting: Sighting) -> Sighting:
     """Say that programs can use a GPU that NVIDIA's driver holds, though nobody asked it now."""
-    kept = any(fact["status"] == "broken" for fact in sighting.get("step_facts", ()))
-    return {**sighting, "backends": ["cuda"]} if "driver" in sighting and not kept else sighting
+    own_facts = sighting.get("step_facts", ())
+    if "driver" not in sighting or any(fact["status"] == "broken" for fact in own_facts):
+        return sighting
+    return {**sighting, "backends": ["cuda"]}
 
 
 def _is_served(scene: Scene, identity: str) -> bool:
@@ -136,16 +138,16 @@ def _is_served(scene: Scene, identity: str) -> bool:
 
 def _all(scene: Scene, reason: str, fact: facts.Fact | None) -> Iterator[Sighting]:
     """Yield every GPU as files know it; `fact` is about those that NVIDIA's driver serves."""
-    known = [fact] if fact else []
+    about_driver = [fact] if fact else []
     if scene.soc:
         sighting = soc_sighting(scene, scene.soc, reason)
-        yield sighting | {"step_facts": [*sighting["step_facts"], *known]}
+        yield sighting | {"step_facts": [*sighting["step_facts"], *about_driver]}
     excluded = scene.excluded()
     served = [*scene.reachable(), *excluded]
     for identity in served or [i for i in scene.cards if i.startswith("pci:")]:
         sighting = card(scene, identity, UNREAD, reason)
         if identity in excluded:
             sighting["step_facts"] = [facts.excluded(identity)]
-        elif known and identity in served:
-            sighting["step_facts"] = known
+        elif fact and identity in served:
+            sighting["step_facts"] = about_driver
         yield sighting

@@ -128,13 +128,13 @@ class Walk:
                 continue
             yield from self._device(asker, index, name)
 
-    def _device(self, asker: Asker, index: int | None, known: str) -> Iterator[Sighting]:
-        """Yield one GPU; `known` is the id under which it was announced."""
+    def _device(self, asker: Asker, index: int | None, announced: str) -> Iterator[Sighting]:
+        """Yield one GPU; `announced` is the id under which it was announced."""
         scene = self.scene
         identity, numbers = pci_facts(asker)
         if identity in self.seen:
             return  # its index was not known when it was asked for by address
-        if identity and identity != known:
+        if identity and identity != announced:
             scene.touching(identity)
         sighting = describe(asker, scene, index, identity)
         sighting["driver"] = self.driver

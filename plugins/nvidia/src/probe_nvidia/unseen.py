@@ -27,19 +27,19 @@ def account(walk: Walk) -> Iterator[Sighting]:
 
     Raises `Unavailable` where NVML shows none at all.
     """
-    rest = [i for i in walk.expected if i not in walk.seen and i not in walk.failed]
-    silent = [identity for identity in rest if identity in walk.scene.avoid]
-    rest = [identity for identity in rest if identity not in silent]
+    remaining = [i for i in walk.expected if i not in walk.seen and i not in walk.failed]
+    silent = [identity for identity in remaining if identity in walk.scene.avoid]
+    remaining = [identity for identity in remaining if identity not in silent]
     nameless = [key for key in walk.failed if isinstance(key, int)]
     # NVML's order is the PCI order: as many nameless failures as unseen GPUs are those GPUs.
-    named = dict(zip(nameless, rest, strict=True)) if len(nameless) == len(rest) else {}
+    named = dict(zip(nameless, remaining, strict=True)) if len(nameless) == len(remaining) else {}
     yield from _failed(walk, named)
     for identity in silent:
         yield _card(walk, identity, SILENT, facts.broken("responding", "driver-hangs", SILENT))
-    left_out = {i: causes.unlisted(walk.scene, i) for i in rest} if not nameless else {}
+    left_out = {i: causes.unlisted(walk.scene, i) for i in remaining} if not nameless else {}
     left_out |= dict.fromkeys(walk.scene.excluded(), causes.excluded())
     yield from _left_out(walk, left_out)
-    if not walk.count and walk.expected:
+    if not walk.count and left_out:
         raise _none(walk, next(iter(left_out.values())))
 
 
@@ -57,11 +57,10 @@ def _failed(walk: Walk, named: dict[int, str]) -> Iterator[Sighting]:
         if not cause:
             sighting["power_state"] = "unknown"
         yield sighting
-        yield (
-            findings.kept(fact["code"], cause, [identity], reason)
-            if cause
-            else findings.failed(key, fact, identity)
-        )
+        if cause:
+            yield findings.restricted("not-granted", cause, [identity], reason)
+        else:
+            yield findings.failed(key, fact, identity)
 
 
 def _left_out(walk: Walk, left_out: dict[str, Cause]) -> Iterator[Sighting]:
@@ -76,7 +75,7 @@ def _left_out(walk: Walk, left_out: dict[str, Cause]) -> Iterator[Sighting]:
         groups.setdefault(cause.code, (cause, []))[1].append(identity)
     for cause, ids in groups.values():
         if walk.count:
-            yield findings.kept("gpu-not-listed", cause, ids, evidence)
+            yield findings.restricted("gpu-not-listed", cause, ids, evidence)
 
 
 def _card(walk: Walk, identity: str, reason: str, fact: facts.Fact) -> Sighting:
@@ -88,7 +87,7 @@ def _card(walk: Walk, identity: str, reason: str, fact: facts.Fact) -> Sighting:
 def _none(walk: Walk, cause: Cause) -> Unavailable:
     """Return why a library that works shows nothing of what the kernel driver serves."""
     return Unavailable(
-        f"NVML shows no GPU ({cause.why}), but the driver serves {', '.join(walk.expected)}",
+        f"NVML shows no GPU ({cause.reason}), but the driver serves {', '.join(walk.expected)}",
         code="no-devices",
         fix=_GPUS if cause.code == "not-granted" else cause.fix,
     )
