@@ -26,7 +26,7 @@ class Rooted(Machine):
         return self.root + path
 
 asked = json.load(sys.stdin)
-machine = Rooted(asked["root"], asked["environ"], asked["os"])
+machine = Rooted(asked["root"], asked["environ"], asked["os"], asked["arch"])
 seen = bus.probe_devices(Request(machine))
 seen = [] if isinstance(seen, NotApplicable) else seen
 machine.live = True
@@ -135,6 +135,7 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
         without: list[str] | None = None,
         avoid: list[str] | None = None,
         folder: Path | None = None,
+        arch: str = "x86_64",
         loader: bool = True,
     ) -> dict[str, Any]:
         if root is None:
@@ -156,7 +157,8 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
         done = subprocess.run(
             [sys.executable, "-c", RUNNER],
             input=json.dumps(
-                asked | {"flush": flush, "without": without or [], "avoid": avoid or []}
+                asked
+                | {"flush": flush, "without": without or [], "avoid": avoid or [], "arch": arch}
             ),
             capture_output=True,
             text=True,
