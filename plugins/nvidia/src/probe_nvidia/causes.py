@@ -87,7 +87,7 @@ def _by_driver(scene: Scene) -> Cause:
         return Cause("driver", "gsp-firmware-missing", reason, fix, "error")
     reason = "the kernel driver has it, no container or job limits this process"
     fix = "look for NVRM, RmInitAdapter and Xid in dmesg; reset the GPU or reboot"
-    return Cause("responding", "gpu-not-listed", reason, fix, "warning")
+    return Cause("responding", "not-responding", reason, fix, "warning")
 
 
 def _has_firmware(scene: Scene, version: str) -> bool:

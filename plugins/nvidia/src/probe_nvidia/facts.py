@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["broken", "excluded", "fact", "failed", "listed", "of_device", "responding"]
 
 PROHIBITED = "prohibited"
-_BRAKE = "hw-power-brake"
-_SLOWDOWNS = frozenset({"sw-thermal", "hw-thermal", "hw-slowdown", _BRAKE})
+# Heat, or the power supply, which asserts the brake.
+_SLOWDOWNS = frozenset({"sw-thermal", "hw-thermal", "hw-slowdown", "hw-power-brake"})
 _FABRIC = {
     "not-started": "nvmlDeviceGetGpuFabricInfo: state 1, not started",
     "in-progress": "nvmlDeviceGetGpuFabricInfo: state 2, in progress",
@@ -97,14 +97,11 @@ def responding(asker: Asker, sighting: dict[str, Any]) -> Fact:
 
 
 def _slowed(power: dict[str, Any]) -> Fact | None:
-    """Return the fact that heat or a lowered limit keeps the GPU below what it is sold with."""
-    reasons = set(power.get("reasons", ()))
-    slow = sorted(reasons & _SLOWDOWNS)
+    """Return the fact that heat, the power supply or a lowered limit slows the GPU down."""
+    slow = sorted(_SLOWDOWNS.intersection(power.get("reasons", ())))
     if slow:
         evidence = f"nvmlDeviceGetCurrentClocksEventReasons: {', '.join(slow)}"
-        # The power supply asserts the brake; then the hardware's slowdown is no heat.
-        code = "power-capped" if _BRAKE in reasons else "thermal-slowdown"
-        return broken("responding", code, evidence)
+        return broken("responding", "thermal-slowdown", evidence)
     limit, default = power.get("limit_watts"), power.get("default_watts")
     if limit and default and limit < default:
         evidence = f"NVML's power limit is {limit:g} W, the default {default:g} W"
@@ -129,4 +126,4 @@ def _granted(
 def _code_of(code: int | None) -> str:
     if code == RESET_REQUIRED:
         return "gpu-reset-required"
-    return "gpu-lost" if code == GPU_IS_LOST else "gpu-errors"
+    return "gpu-lost" if code == GPU_IS_LOST else "query-fails"

@@ -21,7 +21,8 @@ __all__ = ["failed", "of_device", "restricted"]
 _RESET = "drain the node and reset the GPU (nvidia-smi -r) or reboot; look for Xid in dmesg"
 _NOT_INTENDED = "nothing, if that is intended; else "
 
-# Of each fact that a step is broken; {} is the device's name. Without "why" the evidence says it.
+# Of the facts that have more to say than the core, which makes a finding of each broken step; {} is
+# the device's name. Without "why" the evidence says it.
 _SENTENCES: dict[str, dict[str, str]] = {
     entry["code"]: entry
     for entry in (
@@ -38,32 +39,6 @@ _SENTENCES: dict[str, dict[str, str]] = {
             "fix": _RESET,
         },
         {
-            "code": "row-remap-failed",
-            "severity": "error",
-            "what": "{} has faulty memory that could not be replaced",
-            "why": "a row of its memory fails, and no spare row is free for it (row remapping)",
-            "fix": "drain the node, have the card replaced; see nvidia-smi -q -d ROW_REMAPPER",
-        },
-        {
-            "code": "row-remap-pending",
-            "severity": "warning",
-            "what": "{} has faulty rows of memory that the next reset replaces",
-            "why": "rows of its memory failed; a reset puts spare rows in their place",
-            "fix": "reset the GPU (nvidia-smi -r -i N) or reboot when no program uses it",
-        },
-        {
-            "code": "power-capped",
-            "severity": "info",
-            "what": "{} may draw less power than it is sold with",
-            "fix": _NOT_INTENDED + "as root: nvidia-smi -pl WATTS; check the power supply",
-        },
-        {
-            "code": "thermal-slowdown",
-            "severity": "warning",
-            "what": "{} is slowed down by heat",
-            "fix": "check fans, airflow and dust; nvidia-smi -q -d TEMPERATURE,PERFORMANCE",
-        },
-        {
             "code": "compute-prohibited",
             "severity": "info",
             "what": "no program may compute on {}",
@@ -71,14 +46,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
             "fix": _NOT_INTENDED + "as root: nvidia-smi -c DEFAULT",
         },
         {
-            "code": "not-granted",
-            "severity": "info",
-            "what": "{} is not granted to this process",
-            "fix": _NOT_INTENDED + "check the mode of its /dev/nvidia node and the device cgroup",
-        },
-        {
             "code": "mig-without-instances",
-            "severity": "warning",
+            "severity": "info",
             "what": "{} is in MIG mode and has no instance",
             "why": "in MIG mode programs can use instances only, and none was created or granted",
             "fix": "create instances (nvidia-smi mig -cgi … -C), or turn MIG off (-mig 0)",
@@ -90,7 +59,6 @@ _SENTENCES: dict[str, dict[str, str]] = {
             "why": "its NVSwitch fabric is not set up: the fabric manager does that",
             "fix": "start nvidia-fabricmanager, of the driver's version; see its log",
         },
-        {"code": "gpu-not-listed", "what": "NVML does not list {}"},
     )
 }
 
@@ -100,7 +68,7 @@ def of_device(asker: Asker, sighting: dict[str, Any]) -> Iterator[Finding]:
     device = sighting["ids"][0]
     name = sighting.get("name") or f"GPU {device}"
     for fact in sighting["step_facts"]:
-        if fact["status"] == "broken":
+        if fact["status"] == "broken" and fact["code"] in _SENTENCES:
             yield _of_fact(fact, name, device)
     if asker.faults and not asker.lost:
         faults = ", ".join(f"{field}: {name_of(code)}" for field, code in asker.faults.items())
@@ -144,25 +112,36 @@ def failed(key: int | str, fact: Fact, device: str | None) -> Finding:
     `key` is its index or its PCI id, `device` the id under which it is reported, if it is.
     """
     name = f"GPU {device or f'number {key} of NVML'}"
-    is_fault = fact["step"] == "responding"
+    if fact["step"] == "granted":
+        return finding(
+            "gpu-not-listed",
+            severity="info",
+            what=f"{name} is not granted to this process",
+            why=fact["evidence"],
+            fix=_NOT_INTENDED + "check the mode of its /dev/nvidia node and the device cgroup",
+            device=device,
+            step=fact["step"],
+            evidence=fact["evidence"],
+        )
+    is_known = fact["code"] in ("gpu-lost", "gpu-reset-required")
     return finding(
-        fact["code"],
-        severity="error" if is_fault else "info",
-        what=f"{name} fails" if is_fault else f"{name} is not granted to this process",
+        fact["code"] if is_known else "gpu-errors",
+        severity="error",
+        what=f"{name} fails",
         why=fact["evidence"],
-        fix=_RESET if is_fault else _SENTENCES["not-granted"]["fix"],
+        fix=_RESET,
         device=device,
         step=fact["step"],
         evidence=fact["evidence"],
     )
 
 
-def restricted(code: str, cause: Cause, ids: Sequence[str], evidence: str) -> Finding:
+def restricted(cause: Cause, ids: Sequence[str], evidence: str) -> Finding:
     """Return the finding about GPUs of the kernel driver that this process cannot use."""
     return finding(
-        code,
+        "gpu-not-listed",
         severity=cause.severity,
-        what=_SENTENCES[code]["what"].format(", ".join(ids)),
+        what=f"NVML does not list {', '.join(ids)}",
         why=cause.reason,
         fix=cause.fix,
         device=ids[0],

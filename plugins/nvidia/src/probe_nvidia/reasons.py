@@ -78,18 +78,18 @@ PLAIN = {
 }
 """NVML code of nvmlInit → (code, why, fix), where the rest of the machine does not matter."""
 
-# NVML code of nvmlInit → the step that it says is broken, and the fact's code where it is not the
-# outcome's. Other codes say nothing certain of a GPU.
-_STEPS: dict[int, tuple[str, str | None]] = {
-    NO_PERMISSION: ("permission", None),
+# NVML code of nvmlInit → the step that it says is broken, and the cause. Other codes say nothing
+# certain of a GPU.
+_STEPS: dict[int, tuple[str, str]] = {
+    NO_PERMISSION: ("permission", "no-permission"),
     DRIVER_NOT_LOADED: ("library", "driver-not-loaded"),
-    TIMEOUT: ("responding", None),
-    IRQ_ISSUE: ("responding", None),
+    TIMEOUT: ("responding", "query-fails"),
+    IRQ_ISSUE: ("responding", "query-fails"),
     LIBRARY_NOT_FOUND: ("library", "library-missing"),
-    FUNCTION_NOT_FOUND: ("library", None),
+    FUNCTION_NOT_FOUND: ("library", "library-broken"),
     OPERATING_SYSTEM: ("granted", "cgroup-denied"),
-    VERSION_MISMATCH: ("library", None),
-    UNKNOWN: ("responding", None),
+    VERSION_MISMATCH: ("library", "version-mismatch"),
+    UNKNOWN: ("responding", "query-fails"),
 }
 _OF_ONE_GPU = (GPU_IS_LOST, RESET_REQUIRED)
 
@@ -129,7 +129,7 @@ def uncounted(code: int | None, reason: str) -> Failure:
     """Return the reason when NVML starts, and does not report how many GPUs there are."""
     fact = facts.fact("responding", "unknown", reason)
     if code in _STEPS and _STEPS[code][0] == "responding":
-        fact = facts.broken("responding", PLAIN.get(code, ("unknown-error",))[0], reason)
+        fact = facts.broken("responding", "query-fails", reason)
     return Failure(
         f"NVML does not report how many GPUs there are: {reason}",
         code="unavailable",
@@ -164,7 +164,7 @@ def _fact(code: int, short: str, scene: Scene, cause: str, detail: str | None) -
     step, own = _STEPS[code]
     if code == UNKNOWN and in_container(scene.machine):
         step, own = "granted", "cgroup-denied"
-    return facts.broken(step, short if short == "library-broken" else own or short, evidence)
+    return facts.broken(step, short if short == "library-broken" else own, evidence)
 
 
 def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, str]:

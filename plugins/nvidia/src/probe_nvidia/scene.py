@@ -129,13 +129,7 @@ class Scene:
         if minor is None and asker is not None:
             minor = asker.get(None, "nvmlDeviceGetMinorNumber")
         own = [] if minor is None else [f"/dev/nvidia{minor}"]
-        nodes = [*own, "/dev/nvidiactl", "/dev/nvidia-uvm"]
-        if all(map(machine.exists, nodes)):
-            return nodes
-        from probe_nvidia import surroundings
-
-        on_demand = machine.live and surroundings.makes_nodes(machine)
-        return list(filter(machine.exists, nodes)) if on_demand else nodes
+        return [*own, "/dev/nvidiactl", "/dev/nvidia-uvm"]
 
 
 def driver_of(card: Sighting) -> str | None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import stat
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.api import Machine
 
-__all__ = ["in_container", "in_slurm_job", "makes_nodes"]
+__all__ = ["in_container", "in_slurm_job"]
 
 _FILES = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
 _VARIABLES = ("container", "KUBERNETES_SERVICE_HOST")
 _CGROUPS = ("kubepods", "/docker/", "/docker-", "/libpod-", "/lxc/", "/lxc.payload")
 _SLURM = ("slurmstepd.scope/job_", "/slurm/uid_")
-_MODPROBE = "/usr/bin/nvidia-modprobe"
 
 
 def in_container(machine: Machine) -> bool:
@@ -28,19 +24,6 @@ def in_container(machine: Machine) -> bool:
 def in_slurm_job(machine: Machine) -> bool:
     """Return whether a Slurm job's step runs this process."""
     return "SLURM_JOB_ID" in machine.environ or _in_cgroup(machine, _SLURM)
-
-
-def makes_nodes(machine: Machine) -> bool:
-    """Return whether NVIDIA's libraries make missing device nodes when a program starts.
-
-    They run nvidia-modprobe for it, which is set-user-ID root: before the first program uses CUDA a
-    healthy host has no /dev/nvidia-uvm. A container's /dev gets none that way.
-    """
-    try:
-        mode = os.stat(machine.path(_MODPROBE)).st_mode
-    except OSError:
-        return False
-    return bool(mode & stat.S_ISUID) and not in_container(machine)
 
 
 def _in_cgroup(machine: Machine, marks: tuple[str, ...]) -> bool:

@@ -57,9 +57,7 @@ def _failed(walk: Walk, named: dict[int, str]) -> Iterator[Sighting]:
         if not cause:
             sighting["power_state"] = "unknown"
         yield sighting
-        if cause:
-            yield findings.restricted("not-granted", cause, [identity], reason)
-        else:
+        if not cause:  # of what was not granted, the core makes a finding
             yield findings.failed(key, fact, identity)
 
 
@@ -75,7 +73,7 @@ def _left_out(walk: Walk, left_out: dict[str, Cause]) -> Iterator[Sighting]:
         groups.setdefault(cause.code, (cause, []))[1].append(identity)
     for cause, ids in groups.values():
         if walk.count:
-            yield findings.restricted("gpu-not-listed", cause, ids, evidence)
+            yield findings.restricted(cause, ids, evidence)
 
 
 def _card(walk: Walk, identity: str, reason: str, fact: facts.Fact) -> Sighting:
