@@ -117,8 +117,8 @@ def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Pa
     assert calls.count("nvmlInit") == 1
     # The child ends without it: a shutdown that hangs would cost what was read already.
     assert calls.count("nvmlShutdown") == 0
-    # 23 plain questions and a repetition for the GPU in use, and 18 x 2 + 5 about NVLink.
-    assert len(calls) == 4 + 8 * (23 + 41) + 1
+    # 23 plain questions, and 18 x 2 + 5 about NVLink.
+    assert len(calls) == 4 + 8 * (23 + 41)
 
 
 def test_two_different_cards(ask: Ask) -> None:

@@ -62,6 +62,7 @@ class Asker:
             self.answers += 1
             return answer
         except UnicodeDecodeError as error:
+            self.answers += 1
             return error.object  # a name that is not UTF-8: nvidia-ml-py decodes strictly
         except Exception as error:
             return self._fail(field, call, error)

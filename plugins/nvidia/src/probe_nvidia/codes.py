@@ -16,6 +16,7 @@ INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
 DRIVER_NOT_LOADED = 9
 TIMEOUT = 10
 IRQ_ISSUE = 11
@@ -73,6 +74,8 @@ ORDINARY = frozenset({2, 3, 4, 6, 13, 21, 25, 26})
 
 def code_of(error: BaseException) -> int | None:
     """Return the NVML code that an exception of nvidia-ml-py carries; None for any other."""
+    if type(error).__name__ == "NVMLLibraryMismatchError":
+        return FUNCTION_NOT_FOUND  # nvidia-ml-py 13 says so of some functions, without a code
     value: Any = getattr(error, "value", None)
     return value if type(value) is int else None
 

@@ -30,9 +30,9 @@ FOLDERS = (
 
 
 def start(scene: Scene) -> Any:
-    """Return nvidia-ml-py's module with NVML initialised; raises `Unavailable`."""
+    """Return what calls NVML, initialised; raises `Unavailable`."""
     try:
-        nvml = _client()
+        nvml = _client(scene)
     except Exception as error:
         from probe_nvidia import reasons
 
@@ -48,7 +48,19 @@ def start(scene: Scene) -> Any:
     return nvml
 
 
-def _client() -> Any:
+def _client(scene: Scene) -> Any:
+    """Return nvidia-ml-py where it is loaded already, or knows the system better; else ours.
+
+    On Windows it finds nvml.dll in the folders of several drivers.
+    """
+    if "pynvml" in sys.modules or scene.machine.os != "linux":
+        return _nvidia_ml_py()
+    from probe_nvidia.nvml import Client
+
+    return Client()
+
+
+def _nvidia_ml_py() -> Any:
     """Import nvidia-ml-py without the half of its start that it never uses.
 
     Its `from ctypes.util import find_library` loads shutil, subprocess and tempfile, 11 of 26 ms,
