@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-import types
 
 from probe_core.api import Unavailable
 from probe_nvidia.codes import LIBRARY_NOT_FOUND, code_of
@@ -70,6 +68,9 @@ def _nvidia_ml_py() -> Any:
     util = "ctypes.util"
     if util in sys.modules or "pynvml" in sys.modules:
         return __import__("pynvml")
+    import gc
+    import types
+
     light = types.ModuleType(util)
     light.find_library = _find_library  # type: ignore[attr-defined]
     sys.modules[util] = light
