@@ -60,6 +60,32 @@ def test_every_gpu_is_announced_before_it_is_asked(
     assert slice_of_two["touched"] == addresses(trees, *range(8))
 
 
+def test_slice_of_a_library_that_knows_no_addresses(
+    ask: Ask, fake: ModuleType, trees: ModuleType, steps: Steps, tmp_path: Path
+) -> None:
+    trees.eight_h100(tmp_path)
+    text = gpus_of(fake, 2, 5).replace("gpu\n", "on nvmlDeviceGetHandleByPciBusId_v2 13\ngpu\n", 1)
+    said = ask(text, tmp_path, environ=JOB)
+    found = {gpu["ids"][0]: steps(gpu)["granted"][0] for gpu in said["devices"]}
+    listed = addresses(trees, 2, 5)
+    assert found == {i: "ok" if i in listed else "broken" for i in addresses(trees, *range(8))}
+    # The address is announced as soon as the handle has told it.
+    first = [addresses(trees, 0)[0], "nvidia:index-0", listed[0], "nvidia:index-1", listed[1]]
+    assert said["touched"] == first
+
+
+def test_nvml_lists_more_than_the_bus_shows(
+    ask: Ask, fake: ModuleType, trees: ModuleType, steps: Steps, tmp_path: Path
+) -> None:
+    tree = trees.Tree(tmp_path)
+    tree.add_driver()
+    tree.add_pci(trees.H100_ADDRESSES[1], "2330")
+    said = ask(gpus_of(fake, 0, 1), tmp_path)
+    found = {gpu["ids"][0]: gpu["node_index"]["nvml"] for gpu in said["devices"]}
+    assert found == dict(zip(addresses(trees, 0, 1), (0, 1), strict=True))
+    assert said["findings"] == []
+
+
 @pytest.mark.parametrize(
     ("file", "content", "code"),
     [

@@ -24,7 +24,7 @@ __all__ = ["probe_devices"]
 def probe_devices(request: Request) -> Answer:
     """Report every NVIDIA GPU and MIG instance; raises `Unavailable` with the exact reason.
 
-    Sources: NVML through nvidia-ml-py, /proc/driver/nvidia, the device tree of Jetson modules.
+    Sources: NVML, /proc/driver/nvidia, the device tree of Jetson modules.
     """
     scene = Scene(request)
     if not scene.evidence:
@@ -40,7 +40,7 @@ def probe_devices(request: Request) -> Answer:
 
 
 def _ask_library(scene: Scene) -> Answer:
-    # Imported here: ctypes and nvidia-ml-py cost more than all the rest, and are often not needed.
+    # Imported here: ctypes costs as much as all the rest, and is often not needed.
     from probe_nvidia import library, report
 
     try:
