@@ -10,8 +10,9 @@ from typed import VIEWS
 
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.health import ECC, POWER
 from probe_core.model.nouns import noun_of
-from probe_core.model.parts import ECC, LINK, MEMORY, PCI, POWER, SHARE
+from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import sentence
 

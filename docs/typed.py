@@ -12,19 +12,17 @@ from pathlib import Path
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from probe_core.model.chain import READINESS, STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.health import ECC, POWER
 from probe_core.model.parts import (
     CHIP,
-    ECC,
     LINK,
     MEMORY,
     OTHER,
     PEAK,
-    POWER,
-    READINESS,
     SIGHT,
-    STEP,
 )
 from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME
 from probe_core.model.schema import sentence

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from probe_core.model.chain import READINESS
 from probe_core.model.fields import FIELDS
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
+from probe_core.model.parts import CHIP, MEMORY, PEAK
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
@@ -182,8 +183,6 @@ class Device:
     """name, version, and versions of the vendor's own (cuda, rocm)."""
     backends: tuple[str, ...] = ()
     """Runtimes that can use it: cuda, hip, cpu …."""
-    power_limit_w: float | None = None
-    """The power limit that the driver enforces, in W."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
     power: PowerDoc | None = None

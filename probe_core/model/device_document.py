@@ -255,7 +255,6 @@ class Sighting(TypedDict, total=False):
     bus_width_bits: int
     driver: dict[str, str]
     backends: list[str]
-    power_limit_w: float
     power_state: str
     power: PowerDoc
     ecc: EccDoc
@@ -305,7 +304,6 @@ class DeviceDoc(TypedDict, total=False):
     bus_width_bits: int | None
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]
-    power_limit_w: float | None
     power_state: Required[str | None]
     power: PowerDoc | None
     ecc: EccDoc | None

@@ -8,25 +8,22 @@ follow from it, or are tested equal to it. To add a field is to add an entry her
 
 from __future__ import annotations
 
+from probe_core.model.chain import READINESS, STEP, StepFact
 from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
 from probe_core.model.field import Field as F
+from probe_core.model.health import ECC, POWER
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
     CHIP,
-    ECC,
     LINK,
     MEMORY,
     OTHER,
     PCI,
     PEAK,
-    POWER,
-    READINESS,
     SHARE,
     SIGHT,
-    STEP,
     Link,
     Peak,
-    StepFact,
 )
 from probe_core.model.values import (
     Choice,
@@ -190,13 +187,6 @@ FIELDS = by_name(
             nullable=False,
             empty=[],
             merge=UNION,
-        ),
-        F(
-            "power_limit_w",
-            Number(0.1, 20_000),
-            "The power limit that the driver enforces",
-            unit="W",
-            volatile=True,
         ),
         F(
             "power_state",

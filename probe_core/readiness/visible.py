@@ -23,6 +23,8 @@ def visible(device: DeviceDoc) -> StepDoc:
     if entry["visible"]:
         index = "" if entry["index"] is None else f" as {entry['index']}"
         return ok(_STEP, f"{runtime} shows it{index}")
+    if (step := entry.get("step") or _STEP) != _STEP:
+        return unknown(_STEP, f"not judged: {step} keeps it from {runtime}")
     reason = entry["reason"] or f"{runtime} does not show it"
     if entry["visible"] is None:
         return unknown(_STEP, reason)

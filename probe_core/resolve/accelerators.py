@@ -157,8 +157,10 @@ def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None) -> tuple[Peak,
     if not getattr(chip.clock, "set_by", None):
         return chip.peaks(units=units)
     # A maximum is no boost clock, but nothing runs above it: it lowers the top of a range.
-    limit, power = (device.get("clocks") or {}).get("max_mhz"), device.get("power_limit_w")
-    return chip.peaks(units=units, max_mhz=limit, power=power)
+    limit = (device.get("clocks") or {}).get("max_mhz")
+    return chip.peaks(
+        units=units, max_mhz=limit, power=(device.get("power") or {}).get("limit_watts")
+    )
 
 
 def _table_clock(chip: Chip) -> float | None:

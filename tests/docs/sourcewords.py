@@ -70,6 +70,7 @@ def _values(node: ast.expr, tree: ast.Module) -> list[ast.expr]:
     return [one.value for one in given if ast.unparse(one.targets[0]) == node.id]
 
 
+_REFUSALS = {"Unavailable", "Failure"}
 _MAKERS = {"finding", "_finding", "_broken"}
 
 
@@ -78,7 +79,7 @@ def unavailable_codes() -> set[str]:
     found = set()
     for path, tree in trees("plugins/*/src/**/*.py"):
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _called(node) == "Unavailable":
+            if isinstance(node, ast.Call) and _called(node) in _REFUSALS:
                 found |= {w for k in node.keywords if k.arg == "code" for w in words(k.value)}
             if path.name == "reasons.py" and isinstance(node, ast.Tuple):
                 found |= set(_code_of(node.elts))
