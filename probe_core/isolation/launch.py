@@ -140,6 +140,7 @@ def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
         "os": machine.os,
         "arch": machine.arch,
         "bus": list(bus),
+        "avoid": [],
     }
     return marshal.dumps(dict(request))
 

@@ -213,6 +213,8 @@ class Run:
             self.findings.append(frame["finding"])
         elif kind == "oversize":
             self.sightings.append(f"a device of {frame['bytes']} bytes")
+        elif kind in ("touching", "done"):
+            pass
         elif kind == "end":
             self._take_end(frame, now)
         else:
