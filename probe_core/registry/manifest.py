@@ -9,6 +9,7 @@ import os
 import sys
 from itertools import islice
 
+from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.registry.prober import Mistake
@@ -110,9 +111,7 @@ def _manifest_path(place: Place, module: str) -> str | None:
 
 def read_manifest(path: str, name: str) -> dict[str, Json]:
     """Return one prober's table of a manifest; raises `ValueError` or `OSError` with the reason."""
-    import json
-
-    document = json.loads(text_of(read_regular(path, FILE_LIMIT)))
+    document = parse(text_of(read_regular(path, FILE_LIMIT)))
     if not isinstance(document, dict) or not isinstance(document.get("probers"), dict):
         raise ValueError('expected {"schema": 1, "probers": {NAME: {…}}}')
     if document.get("schema") != 1:
