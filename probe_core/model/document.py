@@ -92,6 +92,7 @@ class OutcomeFacts(TypedDict, total=False):
     signal: str
     exit_status: int
     stuck_at: str
+    avoided: list[str]
 
     # end generated
 
@@ -113,6 +114,7 @@ class OutcomeDoc(TypedDict, total=False):
     signal: str | None
     exit_status: int | None
     stuck_at: str | None
+    avoided: list[str] | None
     stderr: list[str]
 
     # end generated

@@ -114,8 +114,9 @@ OUTCOME = by_name(
         F("fix", Text(), "What would help"),
         F(
             "phase",
-            Choice("start", "import", "call"),
-            "Where it failed: start (its process), import (its module) or call (its hook)",
+            Choice("start", "import", "call", "cleanup"),
+            "Where it failed: start (its process), import (its module), call (its hook) or cleanup"
+            " (after all its devices were read)",
         ),
         F("signal", Text(), "Name of the signal that killed its process: SIGSEGV"),
         F(
@@ -128,6 +129,11 @@ OUTCOME = by_name(
             "stuck_at",
             Text(),
             "The line that ran at the deadline: /path/prober.py:5 in probe_devices",
+        ),
+        F(
+            "avoided",
+            Items(Text()),
+            "Devices over which its process hung, died or raised; another process read the others",
         ),
         F(
             "stderr",
