@@ -27,13 +27,16 @@ _LATER = "correct prober.json; until then the default is used"
 
 
 def discover(
-    registered: Mapping[str, Registered], paths: Iterable[str] | None = None
+    registered: Mapping[str, Registered],
+    paths: Iterable[str] | None = None,
+    mentioned: dict[str, bool] | None = None,
 ) -> tuple[list[Prober], list[FindingDoc]]:
     """Return every prober that is not built in, best priority first, and what is broken.
 
-    `registered` are the host's own: name to ``target`` and what a manifest may say.
+    `registered` are the host's own: name to ``target`` and what a manifest may say. `mentioned` is
+    as `scan` has it.
     """
-    entries, problems = scan(paths)
+    entries, problems = scan(paths, mentioned=mentioned)
     findings = [_distribution_broken(problem) for problem in problems]
     probers = [_from_host(name, fields) for name, fields in registered.items()]
     probers += [_from_entry(entry) for entry in entries]

@@ -20,16 +20,19 @@ __all__ = ["open_chipdb", "resolve"]
 _NO_CHIPDB = "chipdb is not installed"
 
 
-def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]]:
+def open_chipdb(
+    extra: Iterable[str], packages: bool = True
+) -> tuple[Database | None, list[FindingDoc]]:
     """Return the chip database with the site's files, or None and the finding that says why.
 
+    `packages` is whether a vendor's package may be installed, for which chipdb then looks.
     The core works without chipdb, with an older one and with a newer minor: whatever it raises
     becomes a finding.
     """
     try:
         import probe_chipdb
 
-        return probe_chipdb.load(extra=extra, accept=_untrusted), []
+        return probe_chipdb.load(extra=extra, packages=packages, accept=_untrusted), []
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         reason = _NO_CHIPDB if isinstance(error, ImportError) else text
