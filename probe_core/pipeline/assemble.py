@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from probe_core import __version__
 from probe_core.model.findings import finding
-from probe_core.model.kinds import ACCELERATORS
-from probe_core.pipeline.collect import failed
 from probe_core.pipeline.identity import Observation
 from probe_core.pipeline.merge import merge, with_every_field
-from probe_core.pipeline.primary import choose, driver_name, in_order, lost, pci_vendor
+from probe_core.pipeline.primary import choose, in_order
+from probe_core.pipeline.ready import troubles, vendors_of
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from probe_core.config import IgnoredSetting
     from probe_core.machine import Machine
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         FindingDoc,
         NodeDoc,
         NodeMemoryDoc,
-        OutcomeDoc,
         ReportDoc,
     )
     from probe_core.pipeline.collect import Collected
@@ -87,10 +85,8 @@ def assemble(
 ) -> ReportDoc:
     """Return the report without its timings; `findings` is still empty."""
     priorities = {seen.prober: seen.priority for seen in collected.observations}
-    vendors = _failed_vendors(decisions, collected.outcomes)
     ordered = in_order(devices)
-    unavailable = {o["prober"] for o in collected.outcomes if o["status"] == "unavailable"}
-    primary = choose(ordered, priorities, vendors, unavailable)
+    primary = choose(ordered, priorities)
     return {
         "schema": SCHEMA,
         "probe_core": __version__,
@@ -100,47 +96,10 @@ def assemble(
         "devices": [with_every_field(device) for device in ordered],
         "outcomes": collected.outcomes,
         "decisions": [_decision(decision) for decision in decisions],
-        "fallback": verdict(primary, _troubles(ordered, vendors, collected.outcomes)),
+        "fallback": verdict(primary, troubles(ordered, decisions, collected.outcomes)),
         "findings": [],
         "timings_ms": {},
     }
-
-
-def _vendors(decisions: Sequence[Decision], probers: Collection[str]) -> set[str]:
-    """Return the PCI vendors that the manifests of `probers` name."""
-    return {
-        vendor.lower().removeprefix("0x")
-        for decision in decisions
-        if decision.prober.name in probers
-        for when in decision.prober.when
-        for vendor in when.get("pci_vendor", ())
-    }
-
-
-def _failed_vendors(decisions: Sequence[Decision], outcomes: Sequence[OutcomeDoc]) -> set[str]:
-    """Return the PCI vendors whose own prober failed or could not query its hardware."""
-    return _vendors(decisions, {outcome["prober"] for outcome in outcomes if failed(outcome)})
-
-
-def _troubles(
-    devices: Sequence[DeviceDoc],
-    failed_vendors: Collection[str],
-    outcomes: Sequence[OutcomeDoc],
-) -> list[DeviceDoc | OutcomeDoc]:
-    """Return what may keep an accelerator from being used: failed probers, unresponsive devices."""
-    unresponsive = [
-        device
-        for device in devices
-        if device["kind"] in ACCELERATORS
-        and (lost(device) or _was_not_queried(device, failed_vendors))
-    ]
-    return [*unresponsive, *(outcome for outcome in outcomes if failed(outcome))]
-
-
-def _was_not_queried(device: DeviceDoc, failed_vendors: Collection[str]) -> bool:
-    if device["seen_by"] != ["bus"]:
-        return False
-    return driver_name(device) is None or pci_vendor(device) in failed_vendors
 
 
 def _decision(decision: Decision) -> DecisionDoc:
@@ -183,7 +142,7 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
     if unconfirmed:
         from probe_core.pipeline.bus_findings import bus_findings
 
-        findings += bus_findings(unconfirmed, _vendors(decisions, ran))
+        findings += bus_findings(unconfirmed, vendors_of(decisions, ran), ran)
     memory = document["node"]["memory"]
     if memory["limit"] is not None:
         findings.append(

@@ -19,8 +19,8 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
+from probe_core.pipeline.ready import Readiness
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
-from probe_core.readiness import conclude, judge
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
@@ -98,9 +98,11 @@ def _conclude(
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
-    not_ready = judge(devices, machine)
+    collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
+    readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
+    watch.lap("ready")
     views, hidden = _see(devices, machine)
-    conclude(devices)
+    readiness.conclude()
     asked = _ask_runtimes(views, devices, machine, config)
     watch.lap("see")
     version = database.version if database is not None else None
@@ -111,11 +113,10 @@ def _conclude(
         *ignored_settings(ignored),
         *unknown_names(config, run.names),
         *collected.findings,
-        *_unresponsive(collected, devices),
         *run.findings,
         *chips.findings,
         *unresolved,
-        *not_ready,
+        *readiness.findings(collected.findings),
         *hidden,
         *_disagreements(asked),
         *conflicts,
@@ -159,6 +160,7 @@ def _rehearse(run: ProberRun, chips: _Chips) -> None:
     for device in devices:
         device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
     resolve(devices, chips.open())
+    Readiness(devices, run.machine)
     _see(devices, run.machine)
 
 
