@@ -64,8 +64,8 @@ class Run:
     run has ended. `pid` is the process that the prober runs in, as the core's own code reported it
     from there before it imported the plugin. `phase` is where the run is, and stays where it ended.
     `patience` knows which device it asks. `avoid` are ids of devices that it must not ask;
-    `unresponsive` are those that other runs had to go around, see `attempts`. Times are seconds on
-    the monotonic clock.
+    `unresponsive` are those that other runs had to go around, see `attempts`. `rejected` says, of a
+    replayed run, what was rejected when it was live. Times are seconds on the monotonic clock.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Run:
         self.sightings: list[Any] = []
         self.findings: list[Any] = []
         self.unresponsive: list[Unresponsive] = []
+        self.rejected: list[str] = []
         self.status: str | None = None
         self.reason: str | None = None
         self.details: OutcomeFacts = {}

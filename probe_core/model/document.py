@@ -93,6 +93,7 @@ class OutcomeFacts(TypedDict, total=False):
     exit_status: int
     stuck_at: str
     avoided: list[str]
+    replayed: bool
 
     # end generated
 
@@ -115,6 +116,7 @@ class OutcomeDoc(TypedDict, total=False):
     exit_status: int | None
     stuck_at: str | None
     avoided: list[str] | None
+    replayed: bool | None
     stderr: list[str]
 
     # end generated

@@ -79,6 +79,8 @@ class Outcome:
     """The line that ran at the deadline: /path/prober.py:5 in probe_devices."""
     avoided: tuple[str, ...] = ()
     """Devices over which its process hung, died or raised; another process read the others."""
+    replayed: bool | None = None
+    """Whether it is the answer of a recording, and no process ran."""
     stderr: tuple[str, ...] = ()
     """The last lines that it wrote, when it failed."""
 

@@ -135,6 +135,7 @@ OUTCOME = by_name(
             Items(Text()),
             "Devices over which its process hung, died or raised; another process read the others",
         ),
+        F("replayed", Flag(), "Whether it is the answer of a recording, and no process ran"),
         F(
             "stderr",
             Items(Text()),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
-__all__ = ["Collected", "failed"]
+__all__ = ["Collected", "checked", "failed"]
 
 MAX_REJECTIONS = 4
 """Rejected values that a sentence lists: a wrong unit is rejected of every device alike."""
@@ -57,12 +57,16 @@ class Collected:
         reason: str | None = None,
         elapsed_ms: float = 0.0,
         stderr: Iterable[str] = (),
+        rejected: Iterable[str] = (),
     ) -> None:
-        """Check one prober's sightings and findings, and note its outcome."""
-        good, problems = _checked(sightings)
+        """Check one prober's sightings and findings, and note its outcome.
+
+        `rejected` are sentences about values that were rejected before.
+        """
+        good, problems = checked(sightings)
+        problems += rejected
         self.observations += [Observation(prober.name, prober.priority, each) for each in good]
-        checked = (check_finding(raw, prober.name) for raw in findings)
-        self.findings += filter(None, checked)
+        self.findings += filter(None, (check_finding(raw, prober.name) for raw in findings))
         if status == "ok" and problems and not good:
             status, reason = "invalid", "; ".join(problems[:MAX_REJECTIONS])
         elif problems:
@@ -80,6 +84,7 @@ class Collected:
             status=status,
             reason=run.reason,
             elapsed_ms=(run.ended - run.started) * 1000,
+            rejected=run.rejected,
             stderr=run.stderr_tail() if status in FAILURES or run.details.get("phase") else (),
         )
         outcome = self.outcomes[-1]
@@ -134,7 +139,7 @@ class Collected:
         self.outcomes.append(outcome)
 
 
-def _checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
+def checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
     """Check sightings; of two devices with the same ids only the first is kept."""
     good: list[Sighting] = []
     problems: list[str] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from probe_core.recording.answers import check_access, check_answers
 from probe_core.recording.errors import BadRecording, shown
-from probe_core.recording.limits import MAX_ABOUT, MAX_ENVIRON
+from probe_core.recording.limits import MAX_ENVIRON, MAX_VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ _DEFAULT_ARCH = "x86_64"
 
 
 class About:
-    """The checked `os`, `arch`, `environ` and `origin`; other keys are the author's own.
+    """The checked `os`, `arch`, `environ`, `origin`, `access` and `answers`.
+
+    Other keys are the author's own.
 
     `kernel_arch` is what the machine's own /proc/sys/kernel/arch holds (Linux 6.1 and later): it
     stands in for an `arch` that is not given.
     """
 
-    __slots__ = ("arch", "environ", "origin", "os")
+    __slots__ = ("access", "answers", "arch", "environ", "origin", "os")
 
     def __init__(self, table: Mapping[str, object], kernel_arch: bytes | None = None) -> None:
         self.os = _name("os", table.get("os", "linux"))
@@ -35,6 +38,8 @@ class About:
         self.arch = _name("arch", arch) if arch is not None else _from_kernel(kernel_arch)
         self.environ = _environ(table.get("environ", {}))
         self.origin = _origin(table.get("origin"))
+        self.access = check_access(table.get("access", {}))
+        self.answers = check_answers(table.get("answers", {}))
 
 
 def _is_word(text: str) -> bool:
@@ -65,7 +70,7 @@ def _environ(value: object) -> dict[str, str]:
         except UnicodeEncodeError:
             raise BadRecording(f"the variable {shown(name)} cannot be written in UTF-8") from None
         size += len(raw)
-        if b"\0" in raw or size > MAX_ABOUT:
+        if b"\0" in raw or size > MAX_VARIABLES:
             raise BadRecording(
                 f"the variable {shown(name)} holds a NUL, or its environ is too long"
             )

@@ -13,7 +13,7 @@ __all__ = ["about"]
 
 
 def about(root: str) -> About:
-    """Return the folder's os, arch, environ and origin; raises `BadRecording` and `OSError`."""
+    """Return what the folder's machine.json says; raises `BadRecording` and `OSError`."""
     from probe_core.machine import Machine
 
     kernel_arch = Machine(root).read("/proc/sys/kernel/arch", 64)

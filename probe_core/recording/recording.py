@@ -24,10 +24,21 @@ class Recording:
 
     `files` maps the machine's own absolute paths to their bytes, `links` maps paths to relative
     targets as the kernel writes them. `os`, `arch` and `environ` are as `Machine` has them;
-    `origin` is one sentence that begins with "recorded" or "invented", or None.
+    `origin` is one sentence that begins with "recorded" or "invented", or None. `access` maps
+    device nodes to how opening them would have ended, `answers` maps probers to what they answered.
     """
 
-    __slots__ = ("arch", "environ", "files", "folders", "links", "origin", "os")
+    __slots__ = (
+        "access",
+        "answers",
+        "arch",
+        "environ",
+        "files",
+        "folders",
+        "links",
+        "origin",
+        "os",
+    )
 
     def __init__(
         self,
@@ -42,15 +53,18 @@ class Recording:
         facts = About(about or {}, self.files.get(_ARCH_PATH))
         self.os, self.arch = facts.os, facts.arch
         self.environ, self.origin = facts.environ, facts.origin
+        self.access, self.answers = facts.access, facts.answers
 
     def about(self) -> dict[str, object]:
         """Return what is no file of the machine, as a recording writes it."""
-        return {
+        about: dict[str, object] = {
             "os": self.os,
             "arch": self.arch,
             "environ": self.environ,
             "origin": self.origin,
         }
+        tables: dict[str, object] = {"access": self.access, "answers": self.answers}
+        return about | {key: table for key, table in tables.items() if table}
 
     def _check(self) -> None:
         if len(self.files) + len(self.links) > MAX_ENTRIES:
