@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.recording.answers import check_access, check_answers
 from probe_core.recording.errors import BadRecording, shown
-from probe_core.recording.limits import MAX_ENVIRON, MAX_VARIABLES
+from probe_core.recording.limits import MAX_ABOUT, MAX_ENVIRON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _environ(value: object) -> dict[str, str]:
         except UnicodeEncodeError:
             raise BadRecording(f"the variable {shown(name)} cannot be written in UTF-8") from None
         size += len(raw)
-        if b"\0" in raw or size > MAX_VARIABLES:
+        if b"\0" in raw or size > MAX_ABOUT:
             raise BadRecording(
                 f"the variable {shown(name)} holds a NUL, or its environ is too long"
             )

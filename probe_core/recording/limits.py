@@ -35,11 +35,11 @@ MAX_NESTING = 32
 MAX_TABLES = 100_000
 """Lists and tables in a recording in JSON."""
 
-MAX_ABOUT = 4 << 20
-"""Bytes of a machine.json: the answers about 64 GPUs of 8 kB each, eight times."""
+MAX_ABOUT = 64 << 10
+"""Bytes of a machine.json, and of an environment."""
 
-MAX_VARIABLES = 64 << 10
-"""Bytes of an environment."""
+MAX_ANSWERS_FILE = 4 << 20
+"""Bytes of an answers.json: what 64 GPUs of 8 kB each take, eight times."""
 
 MAX_ENVIRON = 256
 """Variables of an environment."""

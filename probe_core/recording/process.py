@@ -54,7 +54,7 @@ def process_status(machine: Machine) -> str | None:
 
     0 stays 0, groups of the system stay: they say whether the process may open a node.
     """
-    text = machine.read(STATUS_PATH, 16 << 10)
+    text = machine.read(STATUS_PATH, 16 << 10) if machine.exists(STATUS_PATH) else None
     if text is None:
         return None
     lines = []
