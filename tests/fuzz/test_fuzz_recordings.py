@@ -140,7 +140,7 @@ def answers(chance: Random) -> dict[str, Any]:
     answer |= {"deadline_s": 5.0, "elapsed_ms": 3.1, "vendors": ["10de"]}
     answer["frames"] = [*(frame(chance) for _ in range(chance.randint(0, 4))), end]
     for table in (answer, end, facts):
-        if chance.random() < 0.03:
+        if chance.random() < 0.02:
             table[chance.choice(list(table))] = odd(chance)
     return {chance.choice(["nvidia"] * 80 + ["bus", "", "a b", "\0"]): answer}
 
@@ -149,10 +149,10 @@ def document(chance: Random) -> bytes:
     files = {f"/{path(chance)}": text(chance) for _ in range(chance.randint(0, 4))}
     links = {f"/{path(chance)}": target(chance) for _ in range(chance.randint(0, 4))}
     data = {"schema": 1, **about(chance), "files": files, "links": links}
-    if chance.random() < 0.5:
+    if chance.random() < 0.3:
         data["answers"] = answers(chance)
         data["access"] = {"/dev/nvidia0": chance.choice(["ok", "EPERM", "EACCES"])}
-    if chance.random() < 0.03:
+    if chance.random() < 0.02:
         data["access"] = chance.choice([odd(chance), {"/etc/x": "ok"}, {"/dev/x": odd(chance)}])
     if chance.random() < 0.1:
         data[chance.choice(list(data))] = chance.choice([None, 5, [], {}, {"/a": None}, [[[]]]])
