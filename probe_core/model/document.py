@@ -102,6 +102,8 @@ class OutcomeFacts(TypedDict, total=False):
     signal: str
     exit_status: int
     stuck_at: str
+    avoided: list[str]
+    replayed: bool
 
     # end generated
 
@@ -123,6 +125,8 @@ class OutcomeDoc(TypedDict, total=False):
     signal: str | None
     exit_status: int | None
     stuck_at: str | None
+    avoided: list[str] | None
+    replayed: bool | None
     stderr: list[str]
 
     # end generated

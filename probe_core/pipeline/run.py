@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
+    from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.identity import Observation
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
@@ -99,6 +100,7 @@ def _conclude(
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
+    collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
     readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
     watch.lap("ready")
     views, hidden = _see(devices, machine)
@@ -228,6 +230,14 @@ def _ask_runtimes(
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
     return ask(views, devices, machine.environ, **deadline)
+
+
+def _unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:
+    if not collected.unresponsive:
+        return []
+    from probe_core.pipeline.unresponsive import unresponsive_findings
+
+    return unresponsive_findings(collected.unresponsive, devices)
 
 
 def _disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:

@@ -36,6 +36,7 @@ class Staged(Machine):
 def probe_devices(request: Request) -> Any:
     """Answer as the prober under test does on the staged machine."""
     orders, request.machine = _stage(request.machine)
+    request.avoid |= set(orders["avoid"])
     if orders["watched"]:
         from probe_core.testing.spy import watch
 
