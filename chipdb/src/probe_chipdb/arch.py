@@ -12,12 +12,14 @@ class Arch:
     unit, cores_per_unit: what is counted ("SM", "CU", "core" ...), and FP32 lanes in each.
     rates: {"dtype.path.accumulate": operations}.
     sparse_factor, sparse_keys: which rates the vendor's structured sparsity multiplies, by what.
+    at_least: whether the rates are a lower bound.
     derivable: False where the same id covers several sets of rates, so that only a chip that
         names this architecture may use them.
     """
 
     __slots__ = (
         "_fields",
+        "at_least",
         "confidence",
         "cores_per_unit",
         "derivable",
@@ -46,6 +48,7 @@ class Arch:
         factor, _, keys = fields[8].partition(";")
         self.sparse_factor = number(factor) or 1.0
         self.sparse_keys = frozenset(keys.split(",")) if keys else frozenset[str]()
+        self.at_least = self.column("at_least") == "1"
         self.sources = tuple(items(self.column("source")))
         self.confidence = self.column("confidence")
         self.note = unescape(self.column("note"))

@@ -42,6 +42,7 @@ ARCH = (
     "rates",
     "sparse",
     "isa",
+    "at_least",
     "compute_capability",
     "gfx",
     "platform",
@@ -68,8 +69,8 @@ CLOCK = ("base", "boost", "matrix", "boost_low")  # MHz
 MEMORY = ("gib", "type", "bus", "gbs")
 PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock")
 OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence")
-CPUID = ("name", "vendor", "family", "models", "brand", "efficient")
-MIDR = ("name", "implementer", "part", "efficient")
+CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
+MIDR = ("name", "implementer", "part", "efficient", "variant")
 BRAND = ("name", "prefix", "efficient", "pattern")
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("|", "\\p"), (";", "\\s"))

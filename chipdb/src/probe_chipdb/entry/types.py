@@ -102,7 +102,10 @@ class FamilyEntry(TypedDict, total=False):
 
 
 class CpuidRule(TypedDict, total=False):
-    """A core that reports this cpuid; `models` are ranges of hexadecimal numbers."""
+    """A core that reports this cpuid; `models` are ranges of hexadecimal numbers.
+
+    Where several cores share a model, `steppings` decide, and without a stepping `flag`.
+    """
 
     name: Required[str]
     vendor: Required[str]
@@ -110,6 +113,8 @@ class CpuidRule(TypedDict, total=False):
     models: Required[list[str]]
     brand: list[str]
     efficient: str
+    steppings: str
+    flag: str
 
 
 class MidrRule(TypedDict, total=False):
@@ -118,6 +123,7 @@ class MidrRule(TypedDict, total=False):
     name: Required[str]
     implementer: Required[str]
     part: Required[str]
+    variant: int
     efficient: str
 
 
@@ -176,6 +182,7 @@ class ArchEntry(TypedDict, total=False):
     derive: bool
     sparse: SparseEntry
     isa: list[IsaStep]
+    at_least: bool
     rates: dict[str, float]
     source: Required[list[str]]
     confidence: Required[str]
