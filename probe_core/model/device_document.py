@@ -27,7 +27,7 @@ __all__ = [
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """Free data: whatever JSON can hold."""
 
-Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "display"]
+Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "coprocessor", "display"]
 
 
 PciDoc = TypedDict(
@@ -80,6 +80,8 @@ class PeakDoc(TypedDict, total=False):
     mhz: float | None
     low: float | None
     published: float | None
+    bound: str | None
+    high: float | None
 
     # end generated
 
@@ -179,7 +181,7 @@ class Sighting(TypedDict, total=False):
 
     # begin generated: Sighting
     ids: Required[list[str]]
-    kind: Required[Kind]
+    kind: Required[str]
     vendor: str
     name: str
     arch: str
@@ -200,12 +202,14 @@ class Sighting(TypedDict, total=False):
     backends: list[str]
     power_state: str
     numa_node: int
+    numa_nodes: list[int]
     parent: str
     share: dict[str, float]
     links: list[LinkDoc]
     node_index: dict[str, int]
     processes: int
     cpu: dict[str, Json]
+    allowed: dict[str, Json]
     unknown: dict[str, str]
     extra: dict[str, Json]
 
@@ -218,7 +222,7 @@ class DeviceDoc(TypedDict, total=False):
     # begin generated: DeviceDoc
     id: Required[str]
     ids: Required[list[str]]
-    kind: Required[Kind]
+    kind: Required[str]
     vendor: Required[str | None]
     name: Required[str | None]
     chip: Required[ChipDoc]
@@ -243,12 +247,14 @@ class DeviceDoc(TypedDict, total=False):
     backends: Required[list[str]]
     power_state: Required[str | None]
     numa_node: int | None
+    numa_nodes: list[int]
     parent: Required[str | None]
     share: dict[str, float] | None
     links: Required[list[LinkDoc]]
     node_index: dict[str, int] | None
     processes: int | None
     cpu: dict[str, Json] | None
+    allowed: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
     unknown: Required[dict[str, str]]
     sources: Required[dict[str, str]]

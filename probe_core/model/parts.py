@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from probe_core.model.field import Field
 
 __all__ = [
+    "ALLOWED",
     "BYTES",
     "CHIP",
     "LINK",
@@ -208,6 +209,36 @@ PEAK = by_name(
             "The vendor's own figure for the same key",
             unit="TFLOPS or TOPS",
         ),
+        F(
+            "bound",
+            Choice("lower"),
+            "lower: the true peak may be higher, because clock, core or kinds of cores are not"
+            " known exactly",
+            added=True,
+        ),
+        F(
+            "high",
+            RATE,
+            "The figure if all cores were its fastest, where their kinds are not known",
+            unit="TFLOPS or TOPS",
+            added=True,
+        ),
+    )
+)
+
+ALLOWED = by_name(
+    (
+        F("threads", COUNT, "Hardware threads that it may run on", unit="count"),
+        F("cores", COUNT, "Cores with at least one such thread", unit="count"),
+        F("quota", Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
+        F(
+            "by",
+            Items(Text()),
+            "Where the limits are written: paths of control groups, or the affinity",
+        ),
+        F("fp32", RATE, "fp32 of the allowed part", unit="TFLOPS", reported=False),
+        F("fp16", RATE, "fp16 of the allowed part", unit="TFLOPS", reported=False),
+        F("int8", RATE, "int8 of the allowed part", unit="TOPS", reported=False),
     )
 )
 

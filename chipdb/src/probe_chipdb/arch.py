@@ -2,6 +2,10 @@
 
 from probe_chipdb.row import ARCH, items, number, parts, unescape
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.database import Database
+
 _AT = {name: at for at, name in enumerate(ARCH)}
 
 
@@ -110,3 +114,8 @@ def _agreed_sparse_keys(first: Arch, siblings: list[Arch]) -> frozenset[str]:
     if any(arch.sparse_factor != first.sparse_factor for arch in siblings):
         return frozenset()
     return first.sparse_keys.intersection(*(arch.sparse_keys for arch in siblings))
+
+
+def archs_of(db: "Database", key: str) -> list[Arch]:
+    """The architectures that the index files under a key."""
+    return [arch for id_ in db.ids(key) if (arch := db.arch(id_))]

@@ -1,6 +1,6 @@
 """Knows CPU cores by microarchitecture: rules for some forty of them serve thousands of brands."""
 
-from probe_chipdb.arch import Arch
+from probe_chipdb.arch import Arch, archs_of
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import parts
 
@@ -107,6 +107,15 @@ class CpuFacts:
         self.flags = frozenset(flags)
 
     @property
+    def isa(self) -> str:
+        """Whose lower bound counts for an unknown core: arm32, arm, x86, or none."""
+        if self.is_arm32:
+            return "arm32"
+        if self.implementer is not None or "asimd" in self.flags:
+            return "arm"
+        return "x86" if "sse2" in self.flags else ""
+
+    @property
     def is_arm32(self) -> bool:
         """Whether it executes 32-bit Arm code: an older core, or a newer one under such a kernel.
 
@@ -171,7 +180,13 @@ def _by_name_or_flags(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] |
     # Most cores have a cpuid or a MIDR that is known: their nodes do not load what reads names.
     from probe_chipdb import cpu_brand
 
-    return cpu_brand.by_brand(db, facts.name) or cpu_brand.generic(db, facts)
+    if facts.name and (named := cpu_brand.by_brand(db, facts.name)):
+        arch, uarch, efficient, reason = named
+        return Rule(arch, uarch, efficient).match("brand", reason)
+    for arch in archs_of(db, f"y:{facts.isa}") if facts.isa else ():
+        reason = f"the core is not known: a lower bound from its flags ({arch.name})"
+        return Rule(arch, arch.name, "").match("generic", reason)
+    return None
 
 
 def held_rates(arch: Arch, flags: frozenset[str]) -> dict[str, float]:
@@ -263,10 +278,6 @@ def _by_midr(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
 
 def _midr_match(rule: Rule, facts: CpuFacts) -> tuple[CpuMatch, str]:
     return rule.match("midr", f"MIDR {facts.implementer:#x}/{facts.part:#x} is {rule.uarch}")
-
-
-def archs_of(db: "Database", key: str) -> list[Arch]:
-    return [arch for id_ in db.ids(key) if (arch := db.arch(id_))]
 
 
 def _holds(models: str, model: int) -> bool:

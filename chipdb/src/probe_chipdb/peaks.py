@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         mhz: NotRequired[float | None]
         low: NotRequired[float | None]
         published: NotRequired[float | None]
+        bound: NotRequired[str | None]
+        high: NotRequired[float | None]
 
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
