@@ -11,7 +11,7 @@ from typed import VIEWS
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.nouns import noun_of
-from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
+from probe_core.model.parts import ALLOWED, LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import sentence
 
@@ -58,7 +58,14 @@ def sighting() -> str:
 def tables() -> str:
     """The fields of the tables inside a sighting."""
     parts = []
-    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
+    tables = (
+        ("memory", MEMORY),
+        ("pci", PCI),
+        ("share", SHARE),
+        ("allowed", ALLOWED),
+        ("links", LINK),
+    )
+    for name, fields in tables:
         rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
         parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
     return "\n\n".join(parts)

@@ -132,7 +132,13 @@ def _peak_lines(peak: PeakDoc) -> Iterator[str]:
     if peak.get("variant"):
         kind += f", {peak['variant']}"
     unit = "TOPS" if "int" in peak["dtype"] else "TFLOPS"
-    yield f"  peak {kind}: {peak['tflops']:g} {unit} at {peak['clock']} ({peak['confidence']})"
+    least, notes = "", ""
+    if peak.get("bound") == "lower":
+        least, notes = "≥ ", ", a lower bound"
+    if peak.get("high"):
+        notes += f", at most {peak['high']:g}"
+    figure = f"{least}{peak['tflops']:g} {unit} at {peak['clock']}"
+    yield f"  peak {kind}: {figure} ({peak['confidence']}{notes})"
     yield f"       {peak['source']}"
 
 

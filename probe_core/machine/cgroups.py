@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["MAX_GROUPS", "Hierarchy", "hierarchies", "upward"]
+__all__ = ["MAX_GROUPS", "ROOT", "Hierarchy", "hierarchies", "upward"]
 
 ROOT = "/sys/fs/cgroup"
 MAX_GROUPS = 32

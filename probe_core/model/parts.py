@@ -50,6 +50,7 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 """A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
 
 COUNT = Number(0, 1 << 63, whole=True)
+PART = Number(0, 1e7)
 RATE = Number(1e-6, 1e7)
 """10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
@@ -236,9 +237,9 @@ ALLOWED = by_name(
             Items(Text()),
             "Where the limits are written: paths of control groups, or the affinity",
         ),
-        F("fp32", RATE, "fp32 of the allowed part", unit="TFLOPS", reported=False),
-        F("fp16", RATE, "fp16 of the allowed part", unit="TFLOPS", reported=False),
-        F("int8", RATE, "int8 of the allowed part", unit="TOPS", reported=False),
+        F("fp32", PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
+        F("fp16", PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
+        F("int8", PART, "int8 of the allowed part", unit="TOPS", reported=False),
     )
 )
 

@@ -30,6 +30,8 @@ def bus_findings(
     for device in devices:
         if device["kind"] == "display":
             findings.append(_display(device))
+        elif device["kind"] == "coprocessor":
+            continue  # nothing is known of it, so nothing is missing
         elif device["seen_by"] == ["bus"]:
             if driver_name(device) is None:
                 findings.append(_no_driver(device))

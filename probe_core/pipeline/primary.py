@@ -61,7 +61,15 @@ def choose(
     ]
     if usable:
         return min(usable, key=lambda device: _rank(device, priorities))
-    return next((device for device in listed if device["kind"] == "cpu"), None)
+    processors = [device for device in listed if device["kind"] == "cpu"]
+    # A cpuset may leave this process no CPU of the first socket.
+    return next(
+        (cpu for cpu in processors if _may_run_on(cpu)), processors[0] if processors else None
+    )
+
+
+def _may_run_on(device: DeviceDoc) -> bool:
+    return (device.get("allowed") or {}).get("threads") != 0
 
 
 def _rank(device: DeviceDoc, priorities: Mapping[str, int]) -> tuple[int, int, bool, float, int]:

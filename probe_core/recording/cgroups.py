@@ -5,6 +5,8 @@ A group's path holds users, sessions, containers and jobs; a report needs the li
 
 from __future__ import annotations
 
+from probe_core.machine.cgroups import MAX_GROUPS, ROOT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,11 +14,6 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
 
 __all__ = ["cgroups"]
-
-_ROOT = "/sys/fs/cgroup"
-
-_MAX_GROUPS = 32
-"""Groups above one another; `probe_core.pipeline.node` looks at no more."""
 
 
 def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
@@ -28,10 +25,10 @@ def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
     lines: list[str] = []
     files: dict[str, str] = {}
     for number, controller, path in _memberships(machine, names):
-        groups = [part for part in path.split("/") if part not in ("", ".", "..")][:_MAX_GROUPS]
+        groups = [part for part in path.split("/") if part not in ("", ".", "..")][:MAX_GROUPS]
         renamed = [f"group{depth}" for depth in range(1, len(groups) + 1)]
         lines.append(f"{number}:{controller}:/{'/'.join(renamed)}\n")
-        root = f"{_ROOT}/{controller}".rstrip("/")
+        root = f"{ROOT}/{controller}".rstrip("/")
         for depth in range(len(groups) + 1):
             folder = "/".join([root, *groups[:depth]])
             new = "/".join([root, *renamed[:depth]])

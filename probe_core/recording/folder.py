@@ -16,10 +16,10 @@ def about(root: str) -> About:
     """Return the folder's os, arch, environ and origin; raises `BadRecording` and `OSError`."""
     from probe_core.machine import Machine
 
-    kernel_arch = Machine(root).read("/proc/sys/kernel/arch", 64)
+    machine = Machine(root)
     path = f"{root.rstrip('/')}/machine.json"
     try:
-        return About(_table(path), (kernel_arch or "").encode())
+        return About(_table(path), machine.read)
     except BadRecording as error:
         raise BadRecording(f"{shown(path)} cannot be used: {error}") from None
 

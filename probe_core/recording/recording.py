@@ -16,18 +16,17 @@ __all__ = ["ABOUT_PATH", "Recording"]
 ABOUT_PATH = "/machine.json"
 """The file of an unpacked recording that gives its system, environment and origin."""
 
-_ARCH_PATH = "/proc/sys/kernel/arch"
-
 
 class Recording:
     """One recorded machine. Raises `BadRecording` for what could do harm or is over a limit.
 
     `files` maps the machine's own absolute paths to their bytes, `links` maps paths to relative
     targets as the kernel writes them. `os`, `arch` and `environ` are as `Machine` has them;
-    `origin` is one sentence that begins with "recorded" or "invented", or None.
+    `origin` is one sentence that begins with "recorded" or "invented", or None. `described` says
+    whether the recording told of itself, in JSON or by a ``machine.json``.
     """
 
-    __slots__ = ("arch", "environ", "files", "folders", "links", "origin", "os")
+    __slots__ = ("arch", "described", "environ", "files", "folders", "links", "origin", "os")
 
     def __init__(
         self,
@@ -37,9 +36,10 @@ class Recording:
     ) -> None:
         self.files = dict(files)
         self.links = dict(links or {})
+        self.described = about is not None
         self._check()
         self.folders = self._folders(resolve_links(self.links))
-        facts = About(about or {}, self.files.get(_ARCH_PATH))
+        facts = About(about or {}, self._text)
         self.os, self.arch = facts.os, facts.arch
         self.environ, self.origin = facts.environ, facts.origin
 
@@ -51,6 +51,11 @@ class Recording:
             "environ": self.environ,
             "origin": self.origin,
         }
+
+    def _text(self, path: str) -> str | None:
+        """Return a file's text; None where the recording has no such file."""
+        raw = self.files.get(path)
+        return None if raw is None else raw.decode("utf-8", "replace").strip("\0 \t\r\n")
 
     def _check(self) -> None:
         if len(self.files) + len(self.links) > MAX_ENTRIES:

@@ -39,6 +39,7 @@ def resolve(device: DeviceDoc, groups: Sequence[Group]) -> None:
         figure = shorthand(name, peaks)
         if figure is not None:
             allowed[name] = round(figure, 4)
+            device["sources"][f"allowed.{name}"] = "chipdb"
 
 
 def _scaled(peak: PeakDoc, factor: float) -> PeakDoc:

@@ -48,7 +48,12 @@ def test_smallest_limit_on_the_way_up_holds(tree: Tree) -> None:
     for folder, limit, used in (("", "max", 9), ("/a", str(4 * GIB), 3), ("/a/b", str(8 * GIB), 1)):
         tree.file(f"/sys/fs/cgroup{folder}/memory.max", limit)
         tree.file(f"/sys/fs/cgroup{folder}/memory.current", str(used * GIB))
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": GIB, "limit": 4 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": GIB,
+        "limit": 4 * GIB,
+        "limited_by": "/sys/fs/cgroup/a/memory.max",
+    }
 
 
 def test_limit_above_the_machines_memory_is_none(tree: Tree) -> None:
@@ -63,7 +68,12 @@ def test_limit_counts_where_its_use_cannot_be_read(tree: Tree) -> None:
     tree.file("/proc/meminfo", MEMINFO)
     tree.file("/proc/self/cgroup", "0::/\n")
     tree.file("/sys/fs/cgroup/memory.max", str(2 * GIB))
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 2 * GIB, "limit": 2 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": 2 * GIB,
+        "limit": 2 * GIB,
+        "limited_by": "/sys/fs/cgroup/memory.max",
+    }
 
 
 def test_least_room_holds_even_under_the_larger_limit(tree: Tree) -> None:
@@ -72,7 +82,12 @@ def test_least_room_holds_even_under_the_larger_limit(tree: Tree) -> None:
     for folder, limit, used in (("/a", 8, 7), ("/a/b", 4, 1)):
         tree.file(f"/sys/fs/cgroup{folder}/memory.max", str(limit * GIB))
         tree.file(f"/sys/fs/cgroup{folder}/memory.current", str(used * GIB))
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": GIB, "limit": 4 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": GIB,
+        "limit": 4 * GIB,
+        "limited_by": "/sys/fs/cgroup/a/b/memory.max",
+    }
 
 
 def test_page_cache_that_can_be_given_back_is_not_in_use(tree: Tree) -> None:
@@ -85,7 +100,12 @@ def test_page_cache_that_can_be_given_back_is_not_in_use(tree: Tree) -> None:
     tree.file(f"{v1}/memory.limit_in_bytes", str(9 * GIB))
     tree.file(f"{v1}/memory.usage_in_bytes", str(8 * GIB))
     tree.file(f"{v1}/memory.stat", f"inactive_file 7\ntotal_inactive_file {6 * GIB}\n")
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 5 * GIB, "limit": 8 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": 5 * GIB,
+        "limit": 8 * GIB,
+        "limited_by": "/sys/fs/cgroup/memory.max",
+    }
 
 
 def test_use_above_the_limit_leaves_nothing(tree: Tree) -> None:
