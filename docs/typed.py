@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
-from probe_core.model.parts import CHIP, LINK, MEMORY, OTHER, PEAK, SIGHT
+from probe_core.model.parts import CHIP, LINK, MEMORY, OTHER, PEAK, READINESS, SIGHT, STEP
 from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME
 from probe_core.model.schema import sentence
 from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
@@ -31,7 +31,9 @@ DICTS = {
     "node_memory": "NodeMemoryDoc",
     "other": "OtherDoc",
     "peak": "PeakDoc",
+    "readiness": "ReadinessDoc",
     "sight": "VisibilityDoc",
+    "step": "StepDoc",
 }
 """Shape of a nested table to its TypedDict."""
 
@@ -40,6 +42,7 @@ VIEWS: dict[str, Fields] = {
     "Memory": MEMORY,
     "Peak": PEAK,
     "ChipRef": CHIP,
+    "Readiness": READINESS,
     "Node": NODE,
     "NodeMemory": NODE_MEMORY,
     "Outcome": OUTCOME,
@@ -48,7 +51,12 @@ VIEWS: dict[str, Fields] = {
 }
 """Class of a typed view to its fields."""
 
-_NESTED_VIEWS = {"chip": "ChipRef", "memory": "Memory", "node_memory": "NodeMemory"}
+_NESTED_VIEWS = {
+    "chip": "ChipRef",
+    "memory": "Memory",
+    "readiness": "Readiness",
+    "node_memory": "NodeMemory",
+}
 _ITEM_VIEWS = {"peak": "Peak"}
 _LITERALS = {
     ("gpu", "npu", "accelerator", "cpu", "display"): "Kind",
@@ -171,6 +179,8 @@ def _sighting_memory() -> str:
 
 
 _PARTS: dict[str, Fields] = {
+    "ReadinessDoc": READINESS,
+    "StepDoc": STEP,
     "MemoryDoc": MEMORY,
     "PeakDoc": PEAK,
     "ChipDoc": CHIP,

@@ -7,9 +7,8 @@ them, which no code reads.
 
 from __future__ import annotations
 
-import json
-
 from probe_core.isolation.wire import FRAME_LIMIT
+from probe_core.jsontext import parse
 from probe_core.model.statuses import FAILURES, STATUSES
 from probe_core.wording import clean_text
 
@@ -181,7 +180,7 @@ class Run:
             token, _, text = line.partition(b" ")
             if token == self.token:
                 try:
-                    return clean_text(str(json.loads(text)["reason"]), _FACT_LIMIT)
+                    return clean_text(str(parse(text)["reason"]), _FACT_LIMIT)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     return None
         return None
@@ -195,7 +194,7 @@ class Run:
                 self.finish("protocol", "it flooded the result pipe with other data", now)
             return
         try:
-            frame = json.loads(text)
+            frame = parse(text)
             self._take_frame(frame["kind"], frame, now)
         except (ValueError, KeyError, TypeError, RecursionError):
             self.finish("protocol", "it sent a frame that cannot be read", now)

@@ -8,15 +8,15 @@ import attrs
 
 from probe_core.model.fields import FIELDS
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK
+from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, VisibilityDoc
+    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, StepDoc, VisibilityDoc
 
-__all__ = ["ChipRef", "Device", "Memory", "Peak", "device_of"]
+__all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
 
 
 @attrs.frozen
@@ -67,8 +67,9 @@ class Peak:
     mhz: float | None = None
     """The clock's frequency, in MHz."""
     low: float | None = None
-    """The figure at the lowest boost clock that the vendor allows in laptops, in TFLOPS or
-    TOPS."""
+    """The figure at the bottom of the range that the part is sold with, in TFLOPS or TOPS."""
+    condition: str | None = None
+    """What decides within the range: the laptop, the power mode …."""
     published: float | None = None
     """The vendor's own figure for the same key, in TFLOPS or TOPS."""
     bound: str | None = None
@@ -100,6 +101,21 @@ class ChipRef:
     """Sentences about keys that name other chips."""
     nominal: Mapping[str, Json] | None = None
     """Units and peaks (TFLOPS, TOPS) of the full chip, where the device has fewer units."""
+
+    # end generated
+
+
+@attrs.frozen
+class Readiness:
+    """Whether this process can use a device, and the step that is broken."""
+
+    # begin generated: Readiness
+    state: str = "unknown"
+    """ready, limited (usable, but with less than it has), blocked or unknown."""
+    broken: str | None = None
+    """The first step that is broken; null where none is."""
+    steps: tuple[StepDoc, ...] = ()
+    """Every step, in order."""
 
     # end generated
 
@@ -161,6 +177,8 @@ class Device:
     """name, version, and versions of the vendor's own (cuda, rocm)."""
     backends: tuple[str, ...] = ()
     """Runtimes that can use it: cuda, hip, cpu …."""
+    power_limit_w: float | None = None
+    """The power limit that the driver enforces, in W."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
     numa_node: int | None = None
@@ -186,6 +204,12 @@ class Device:
     """What of a CPU this process may use, where that is less than the whole."""
     visibility: Mapping[str, VisibilityDoc] = EMPTY
     """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes that a program must open to use it, as /dev/nvidia0."""
+    step_facts: tuple[StepDoc, ...] = ()
+    """What its prober learnt of single steps of readiness; the report has them in readiness."""
+    readiness: Readiness = Readiness()
+    """Whether this process can use it, and the step that is broken."""
     unknown: Mapping[str, str] = EMPTY
     """Field (memory.total) to the reason why it is not known."""
     sources: Mapping[str, str] = EMPTY
@@ -215,6 +239,7 @@ def device_of(table: FrozenTable) -> Device:
     return attrs.evolve(
         device,
         chip=view(ChipRef, table.get("chip") or EMPTY, CHIP),
+        readiness=view(Readiness, table.get("readiness") or EMPTY, READINESS),
         memory=view(Memory, table.get("memory") or EMPTY, MEMORY),
         peaks=tuple(view(Peak, peak, PEAK) for peak in table.get("peaks") or ()),
     )

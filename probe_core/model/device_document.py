@@ -18,8 +18,10 @@ __all__ = [
     "OtherDoc",
     "PciDoc",
     "PeakDoc",
+    "ReadinessDoc",
     "Sighting",
     "SightingMemory",
+    "StepDoc",
     "ViewDoc",
     "VisibilityDoc",
 ]
@@ -79,6 +81,7 @@ class PeakDoc(TypedDict, total=False):
     variant: str | None
     mhz: float | None
     low: float | None
+    condition: str | None
     published: float | None
     bound: str | None
     high: float | None
@@ -166,6 +169,30 @@ class LeaseDoc(TypedDict):
     kept_by: list[int]
 
 
+class StepDoc(TypedDict, total=False):
+    """One step of a device's readiness."""
+
+    # begin generated: StepDoc
+    step: Required[str]
+    status: Required[str]
+    evidence: Required[str | None]
+    code: Required[str | None]
+    prober: str | None
+
+    # end generated
+
+
+class ReadinessDoc(TypedDict, total=False):
+    """Whether this process can use a device, and the step that is broken."""
+
+    # begin generated: ReadinessDoc
+    state: Required[str]
+    broken: Required[str | None]
+    steps: Required[list[StepDoc]]
+
+    # end generated
+
+
 class OtherDoc(TypedDict, total=False):
     """What another prober reports for a field, and was not used."""
 
@@ -200,6 +227,7 @@ class Sighting(TypedDict, total=False):
     bus_width_bits: int
     driver: dict[str, str]
     backends: list[str]
+    power_limit_w: float
     power_state: str
     numa_node: int
     numa_nodes: list[int]
@@ -210,6 +238,8 @@ class Sighting(TypedDict, total=False):
     processes: int
     cpu: dict[str, Json]
     allowed: dict[str, Json]
+    nodes: list[str]
+    step_facts: list[StepDoc]
     unknown: dict[str, str]
     extra: dict[str, Json]
 
@@ -245,6 +275,7 @@ class DeviceDoc(TypedDict, total=False):
     bus_width_bits: int | None
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]
+    power_limit_w: float | None
     power_state: Required[str | None]
     numa_node: int | None
     numa_nodes: list[int]
@@ -256,6 +287,9 @@ class DeviceDoc(TypedDict, total=False):
     cpu: dict[str, Json] | None
     allowed: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
+    nodes: list[str]
+    step_facts: list[StepDoc]
+    readiness: Required[ReadinessDoc]
     unknown: Required[dict[str, str]]
     sources: Required[dict[str, str]]
     others: Required[dict[str, list[OtherDoc]]]

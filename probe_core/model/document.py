@@ -20,8 +20,10 @@ from probe_core.model.device_document import MemoryDoc as MemoryDoc
 from probe_core.model.device_document import OtherDoc as OtherDoc
 from probe_core.model.device_document import PciDoc as PciDoc
 from probe_core.model.device_document import PeakDoc as PeakDoc
+from probe_core.model.device_document import ReadinessDoc as ReadinessDoc
 from probe_core.model.device_document import Sighting as Sighting
 from probe_core.model.device_document import SightingMemory as SightingMemory
+from probe_core.model.device_document import StepDoc as StepDoc
 from probe_core.model.device_document import ViewDoc as ViewDoc
 from probe_core.model.device_document import VisibilityDoc as VisibilityDoc
 
@@ -43,9 +45,11 @@ __all__ = [
     "OutcomeFacts",
     "PciDoc",
     "PeakDoc",
+    "ReadinessDoc",
     "ReportDoc",
     "Sighting",
     "SightingMemory",
+    "StepDoc",
     "ViewDoc",
     "VisibilityDoc",
 ]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import Json
     from probe_core.model.values import Value
 
-__all__ = ["FIRST", "LINKS", "PARTS", "TABLE", "UNION", "Field", "by_name", "filled"]
+__all__ = ["FACTS", "FIRST", "LINKS", "PARTS", "TABLE", "UNION", "Field", "by_name", "filled"]
 
 FIRST = "first"
 """Merge: the most believed prober's value; a different later one goes to `others`."""
@@ -25,6 +25,9 @@ LINKS = "links"
 
 PARTS = "parts"
 """Merge: a later prober's parts count where no better prober reported that part."""
+
+FACTS = "facts"
+"""Merge: all facts of all probers, each marked with its prober, the most believed first."""
 
 
 class Field:
@@ -103,7 +106,7 @@ class Field:
         if self.empty is None:
             return None
         if self.is_part and self.fields is not None:
-            return filled({}, self.fields)
+            return {name: field.absent() for name, field in self.fields.items() if field.always}
         return self.empty.copy() if isinstance(self.empty, (dict, list)) else self.empty
 
 

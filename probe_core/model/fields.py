@@ -8,7 +8,7 @@ follow from it, or are tested equal to it. To add a field is to add an entry her
 
 from __future__ import annotations
 
-from probe_core.model.field import LINKS, TABLE, UNION, by_name
+from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
 from probe_core.model.field import Field as F
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
@@ -19,10 +19,13 @@ from probe_core.model.parts import (
     OTHER,
     PCI,
     PEAK,
+    READINESS,
     SHARE,
     SIGHT,
+    STEP,
     Link,
     Peak,
+    StepFact,
 )
 from probe_core.model.values import (
     Choice,
@@ -188,6 +191,13 @@ FIELDS = by_name(
             merge=UNION,
         ),
         F(
+            "power_limit_w",
+            Number(0.1, 20_000),
+            "The power limit that the driver enforces",
+            unit="W",
+            volatile=True,
+        ),
+        F(
             "power_state",
             Word(),
             "active, suspended, off … as the kernel reports it",
@@ -272,6 +282,38 @@ FIELDS = by_name(
             empty={},
             fields=SIGHT,
             shape="sight",
+        ),
+        F(
+            "nodes",
+            Items(Text(least=2)),
+            "Device nodes that a program must open to use it, as /dev/nvidia0",
+            nullable=False,
+            empty=[],
+            merge=UNION,
+        ),
+        F(
+            "step_facts",
+            Items(StepFact(), limit=64),
+            "What its prober learnt of single steps of readiness; the report has them in readiness",
+            nullable=False,
+            empty=[],
+            fields=STEP,
+            shape="step",
+            merge=FACTS,
+            volatile=True,
+        ),
+        F(
+            "readiness",
+            FreeTable(),
+            "Whether this process can use it, and the step that is broken",
+            reported=False,
+            always=True,
+            nullable=False,
+            empty={},
+            fields=READINESS,
+            shape="readiness",
+            volatile=True,
+            added=True,
         ),
         F(
             "unknown",

@@ -16,6 +16,7 @@ NO_FIX = "nothing to do"
 CODES: dict[str, str] = {
     "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",
     "chip-conflict": "two keys of a device name different chips; the stronger key won",
+    "chip-file-unusable": "nothing of the chip file that a setting names could be used",
     "chip-unknown": "chipdb does not know the chip, so its peaks are derived or unknown",
     "chipdb-missing": "no usable chipdb is installed, so no chip could be named",
     "chipdb-problem": "a chip file or vendor package was left out, wholly or in part",
@@ -35,7 +36,8 @@ CODES: dict[str, str] = {
     "prober-missing": "an accelerator was detected that no installed prober supports",
     "prober-unavailable": "a prober's hardware is here but could not be queried",
     "prober-unkillable": "a prober is stuck in the kernel and was abandoned",
-    "static-unusable": "the report named by PROBE_STATIC could not be used",
+    "restriction-unusable": "an allowlist or configuration file cannot be used: no plugin ran",
+    "static-unusable": "the report named by PROBE_STATIC cannot be used: no plugin ran",
     "unknown-prober": "a setting names a prober that is not installed",
     "variable-breaks": "a variable's value keeps a runtime from starting at all",
     "variable-duplicate": "a variable names a device twice, which hides it, or all of them",

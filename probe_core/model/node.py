@@ -98,8 +98,8 @@ class Decision:
     selected: bool = False
     """Whether it was run."""
     cause: str | None = None
-    """Word for scripts: blocked, when, api, shadowed, trust, active, veto, unkillable, rejected,
-    no-child."""
+    """Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto, unkillable,
+    rejected, no-child."""
     reason: str | None = None
     """Why it was not run; null when it was."""
     priority: int = 100

@@ -167,8 +167,8 @@ DECISION = by_name(
         F(
             "cause",
             Text(),
-            "Word for scripts: blocked, when, api, shadowed, trust, active, veto, unkillable,"
-            " rejected, no-child",
+            "Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto,"
+            " unkillable, rejected, no-child",
         ),
         F("reason", Text(), "Why it was not run; null when it was", always=True),
         F(

@@ -20,6 +20,8 @@ from probe_core.pipeline.assemble import (
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
+from probe_core.readiness import conclude, judge
+from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.wording import error_text
@@ -75,8 +77,8 @@ def run_pipeline(
     readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
-    chips = _Chips(config.chipdb)
     run = ProberRun(machine, config, host)
+    chips = _Chips(config.chipdb, run.mentioned)
     run.run_builtin(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, lambda: _rehearse(run, chips))
     return _conclude(run, chips, ignored, watch)
@@ -95,7 +97,9 @@ def _conclude(
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
+    not_ready = judge(devices, machine)
     views, hidden = _see(devices, machine)
+    conclude(devices)
     asked = _ask_runtimes(views, devices, machine, config)
     watch.lap("see")
     version = database.version if database is not None else None
@@ -109,6 +113,7 @@ def _conclude(
         *run.findings,
         *chips.findings,
         *unresolved,
+        *not_ready,
         *hidden,
         *_disagreements(asked),
         *conflicts,
@@ -125,10 +130,11 @@ def _conclude(
 class _Chips:
     """The chip database, opened at most once."""
 
-    __slots__ = ("_database", "_file", "findings")
+    __slots__ = ("_database", "_file", "_mentioned", "findings")
 
-    def __init__(self, file: str | None) -> None:
+    def __init__(self, file: str | None, mentioned: Mapping[str, bool]) -> None:
         self._file = file
+        self._mentioned = mentioned
         self._database: Database | None = None
         self.findings: list[FindingDoc] = []
 
@@ -136,7 +142,7 @@ class _Chips:
         """Return the database, or None with the reason among `findings`."""
         if self._database is None and not self.findings:
             extra = [self._file] if self._file else ()
-            self._database, self.findings = open_chipdb(extra)
+            self._database, self.findings = open_chipdb(extra, self._mentioned[CHIPS])
         return self._database
 
 

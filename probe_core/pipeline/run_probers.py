@@ -7,6 +7,7 @@ from time import monotonic
 from probe_core.pipeline.collect import Collected
 from probe_core.probers import builtin_probers
 from probe_core.registry.discover import discover
+from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.prober import FALLBACK, Prober
 from probe_core.registry.select import Decision, select
 
@@ -37,6 +38,7 @@ class ProberRun:
 
     `collected` is what they reported, `decisions` tells why each was run or not, `findings` are
     about distributions and manifests, `names` are those of all probers.
+    `mentioned` says whether an installed distribution may have chips for chipdb.
     """
 
     def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
@@ -47,6 +49,7 @@ class ProberRun:
         self.decisions: list[Decision] = []
         self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
+        self.mentioned = {CHIPS: False}
         self._bus: list[Sighting] | None = None
 
     def run_builtin(self, lap: Lap) -> None:
@@ -69,7 +72,7 @@ class ProberRun:
 
         Raises `Cancelled` when `wake_fd` became readable.
         """
-        probers, self.findings = discover(registered)
+        probers, self.findings = discover(registered, mentioned=self.mentioned)
         self.names |= {prober.name for prober in probers}
         lap("discover")
         self._select(probers)

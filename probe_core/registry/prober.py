@@ -49,7 +49,8 @@ class Prober:
     `when` is a list of alternative preconditions, empty when there are none. `records` is what the
     manifest says of the files that it reads, unchecked: only `probe record` reads that. `manifest`
     is the manifest's path, `problems` are the mistakes in it. `needs_site` tells that its module is
-    only importable after the `site` module ran (editable installs through import hooks).
+    only importable after the `site` module ran (editable installs through import hooks). `files`
+    decide what runs, `distrust` says why root must not use them.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Prober:
         "builtin",
         "deadline_s",
         "distribution",
+        "distrust",
         "files",
         "manifest",
         "name",
@@ -100,6 +102,7 @@ class Prober:
         self.rejection: str | None = None
         self.needs_site = False
         self.files: list[str] = []
+        self.distrust: str | None = None
 
     @property
     def owner(self) -> str:

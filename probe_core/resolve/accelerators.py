@@ -155,12 +155,22 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None) -> None:
 
 def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None) -> tuple[Peak, ...]:
     """Return the chip's peaks; one that has no clock of its own (Mali) takes the driver's."""
-    if chip.clock.boost is None and chip.clock.base is None:
+    if not _table_clock(chip):
         mhz, label = _driver_clock(device)
         if mhz and (units or chip.units):
             source = f"{label} clock from {device['sources'].get(f'clocks.{label}_mhz')}"
             return chip.peaks(units=units, clock_mhz=mhz, clock_source=source)
-    return chip.peaks(units=units)
+    if not getattr(chip.clock, "set_by", None):
+        return chip.peaks(units=units)
+    # A maximum is no boost clock, but nothing runs above it: it lowers the top of a range.
+    limit, power = (device.get("clocks") or {}).get("max_mhz"), device.get("power_limit_w")
+    return chip.peaks(units=units, max_mhz=limit, power=power)
+
+
+def _table_clock(chip: Chip) -> float | None:
+    clock = chip.clock
+    # An older chipdb has no game clock.
+    return clock.boost or clock.base or getattr(clock, "game", None)
 
 
 def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:

@@ -14,6 +14,7 @@ from unittest import mock
 from probe_core.isolation.launch import run_probers
 from probe_core.isolation.run import Run
 from probe_core.machine import Machine
+from probe_core.machine.trust import Trust
 from probe_core.registry.manifest import apply_manifest
 from probe_core.registry.prober import Prober
 from probe_core.testing.stage import VARIABLE
@@ -78,7 +79,7 @@ def _bus(machine: Machine) -> Sequence[Mapping[str, Any]]:
 def prober_of(name: str, target: str) -> Prober:
     """Return the prober with its manifest applied, as discovery makes it."""
     prober = Prober(name, target, "the distribution under test")
-    apply_manifest(prober, None)
+    apply_manifest(prober, None, Trust())
     return prober
 
 

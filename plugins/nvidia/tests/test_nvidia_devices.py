@@ -181,6 +181,15 @@ def test_laptop(ask: Ask) -> None:
     )
 
 
+def test_power_limit_of_a_laptop_part(ask: Ask) -> None:
+    gpu = "pci 00000000:01:00.0 0x28E010DE 0\nuuid GPU-1\nmemory 8 0 8 0\npower_limit 80000\n"
+    head = "driver 580.95.05\ncuda 13000\ngpu\n"
+    (laptop,) = ask(f"{head}name NVIDIA GeForce RTX 4060 Laptop GPU\n{gpu}")["devices"]
+    assert laptop["power_limit_w"] == 80
+    (desktop,) = ask(f"{head}name NVIDIA GeForce RTX 4060\n{gpu}")["devices"]
+    assert "power_limit_w" not in desktop
+
+
 def test_passed_through_t4(ask: Ask) -> None:
     said = ask("t4")
     (gpu,) = said["devices"]

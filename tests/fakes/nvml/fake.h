@@ -48,6 +48,7 @@ struct gpu {
     int has_memory, memory_v1_only;
     int cc_major, cc_minor;
     unsigned cores, bus_width, max_clock[4], current_clock[4];
+    unsigned power_limit; /* milliwatts */
     unsigned pcie_gen, pcie_width, pcie_max_gen, pcie_max_width;
     unsigned nvlink_count, nvlink_mbps;
     int fabric_known;

@@ -117,6 +117,8 @@ static int read_shape(struct gpu *g, const char *key, const char *rest)
         unsigned *c = g->max_clock;
         return sscanf(rest, "%u %u %u %u", c, c + 1, c + 2, c + 3) == 4;
     }
+    if (!strcmp(key, "power_limit"))
+        return sscanf(rest, "%u", &g->power_limit) == 1;
     if (!strcmp(key, "pcie"))
         return sscanf(rest, "%u %u %u %u", &g->pcie_gen, &g->pcie_width, &g->pcie_max_gen,
                       &g->pcie_max_width) == 4;

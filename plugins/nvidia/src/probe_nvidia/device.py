@@ -41,6 +41,9 @@ arithmetic instructions"): NVML tells cores, and SMs only of MIG instances."""
 _VIRTUALIZATION = {1: "passthrough", 2: "vgpu", 3: "vgpu-host", 4: "vsga-host"}
 _PROHIBITED = 2  # nvmlComputeMode_t
 
+_RANGED = ("Laptop GPU", "Max-Q")
+"""Words in the names of parts whose clock and power the maker of the laptop sets."""
+
 _CLOCK_NOTE = "NVML's maximum SM clock: an upper bound, not the boost clock"
 _BANDWIDTH_NOTE = "computed: 2 transfers x memory_max_mhz x bus_width_bits / 8"
 
@@ -71,6 +74,7 @@ def describe(asker: Asker, scene: Scene, index: int, identity: str | None) -> Si
     }
     sighting |= {field: value for field, value in fields.items() if value is not None}
     _clocks(asker, sighting, numbers)
+    _power_limit(asker, sighting)
     _modes(asker, sighting)
     links.connect(asker, sighting, scene.cards.get(identity or "", {}))
     sighting["power_state"] = "unknown" if asker.lost else "active"
@@ -148,6 +152,15 @@ def _clocks(asker: Asker, sighting: Sighting, numbers: Mapping[str, int | None])
         sighting["extra"]["bandwidth_by"] = _BANDWIDTH_NOTE
     else:
         asker.unknown["bandwidth"] = asker.lost or "needs the memory clock and the bus width"
+
+
+def _power_limit(asker: Asker, sighting: Sighting) -> None:
+    """Set the power limit of a laptop part, whose peak depends on it; NVML gives milliwatts."""
+    if not any(word in sighting.get("name", "") for word in _RANGED):
+        return
+    milliwatts = asker.get(None, "nvmlDeviceGetEnforcedPowerLimit")
+    if milliwatts:
+        sighting["power_limit_w"] = milliwatts / 1000
 
 
 def _modes(asker: Asker, sighting: Sighting) -> None:
