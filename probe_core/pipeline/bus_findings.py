@@ -18,6 +18,9 @@ _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
 """Vendor to the extra of probe-core that installs its prober."""
 
 
+_IF_IT_COMPUTES = "nothing, unless it is an accelerator: then install a prober for it"
+
+
 def bus_findings(
     devices: Iterable[DeviceDoc], queried_vendors: Collection[str]
 ) -> list[FindingDoc]:
@@ -31,7 +34,8 @@ def bus_findings(
         if device["kind"] == "display":
             findings.append(_display(device))
         elif device["kind"] == "coprocessor":
-            continue  # nothing is known of it, so nothing is missing
+            # A crypto card needs no driver of an accelerator: nothing is wrong.
+            unqueried.setdefault(_IF_IT_COMPUTES, []).append(device)
         elif device["seen_by"] == ["bus"]:
             if driver_name(device) is None:
                 findings.append(_no_driver(device))

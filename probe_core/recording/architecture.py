@@ -61,7 +61,7 @@ def _of_cpuinfo(text: str) -> str | None:
     if vendor == "IBM/S390":
         return "s390x"
     if vendor or "cpu family" in fields:
-        return "x86_64" if "lm" in fields.get("flags", "").split() else "i686"
+        return _x86(fields.get("flags", "").split())
     if fields.get("arch") == "IA-64":
         return "ia64"
     isa = fields.get("isa", "")
@@ -74,6 +74,13 @@ def _of_cpuinfo(text: str) -> str | None:
     if "cpu model" in fields:
         return "mips64" if "mips64" in isa else "mips"
     return None
+
+
+def _x86(flags: list[str]) -> str | None:
+    """Return x86_64 for long mode, and for AVX, which no processor had without it."""
+    if "lm" in flags or "avx" in flags:
+        return "x86_64"
+    return "i686" if flags else None
 
 
 def _arm(fields: dict[str, str]) -> str:

@@ -154,7 +154,7 @@ def test_a_typed_file_that_cannot_be_used_ends_with_2(
     file = tmp_path / "typed"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "proc").mkdir(parents=True)
     machine = [] if option == "machine" else ["--machine", str(tmp_path / "root")]
     assert outcome([f"--{option}", str(file), *machine, "--only", "cpu", "--json"]) == 2
     captured = capsys.readouterr()
