@@ -136,7 +136,7 @@ def _peak_lines(peak: PeakDoc) -> Iterator[str]:
     if peak.get("bound") == "lower":
         least, notes = "≥ ", ", a lower bound"
     if peak.get("high"):
-        notes += f", at most {peak['high']:g}"
+        notes += f", {peak['high']:g} if all are its fastest cores"
     figure = f"{least}{peak['tflops']:g} {unit} at {peak['clock']}"
     yield f"  peak {kind}: {figure} ({peak['confidence']}{notes})"
     yield f"       {peak['source']}"
