@@ -123,8 +123,22 @@ def _chip_lines(device: DeviceDoc) -> Iterator[str]:
         yield f"    conflict: {sentence}"
     if chip["candidates"] and not chip["id"]:
         yield f"  chip: ambiguous: {' or '.join(chip['candidates'])}"
+    yield from _cluster_lines(device)
     for peak in device["peaks"]:
         yield from _peak_lines(peak)
+
+
+def _cluster_lines(device: DeviceDoc) -> Iterator[str]:
+    """Yield the kinds of cores of a processor that has several."""
+    clusters = (device.get("cpu") or {}).get("clusters")
+    for cluster in clusters if isinstance(clusters, list) else ():
+        if not isinstance(cluster, dict):
+            continue
+        mhz, fp32 = cluster.get("max_mhz"), cluster.get("fp32")
+        clock = f" at {mhz:g} MHz" if isinstance(mhz, int | float) else ""
+        part = f": {fp32:g} TFLOPS fp32" if isinstance(fp32, int | float) else ""
+        name = cluster.get("name") or cluster.get("kind") or "unknown core"
+        yield f"  {cluster.get('cores')} × {name}{clock}{part}"
 
 
 def _peak_lines(peak: PeakDoc) -> Iterator[str]:
