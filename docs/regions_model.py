@@ -10,6 +10,7 @@ from typed import VIEWS
 
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.health import ECC, POWER
 from probe_core.model.nouns import noun_of
 from probe_core.model.parts import ALLOWED, LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
@@ -55,17 +56,21 @@ def sighting() -> str:
     return table(("field", "value", "meaning"), rows)
 
 
+_TABLES = {
+    "memory": MEMORY,
+    "pci": PCI,
+    "share": SHARE,
+    "allowed": ALLOWED,
+    "power": POWER,
+    "ecc": ECC,
+    "links": LINK,
+}
+
+
 def tables() -> str:
     """The fields of the tables inside a sighting."""
     parts = []
-    tables = (
-        ("memory", MEMORY),
-        ("pci", PCI),
-        ("share", SHARE),
-        ("allowed", ALLOWED),
-        ("links", LINK),
-    )
-    for name, fields in tables:
+    for name, fields in _TABLES.items():
         rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
         parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
     return "\n\n".join(parts)

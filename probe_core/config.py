@@ -37,6 +37,8 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     ),
     "chipdb": ("path", "PROBE_CHIPDB", "a TOML file of chips to add to chipdb"),
     "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
+    "hostname": ("flag", "PROBE_HOSTNAME", "report the host's name, too"),
+    "anonymous": ("flag", "PROBE_ANONYMOUS", "report no id of the node"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
 ARGUMENTS = "the arguments"
@@ -87,8 +89,10 @@ class Config:
     __slots__ = (
         "active",
         "allow",
+        "anonymous",
         "chipdb",
         "disable",
+        "hostname",
         "only",
         "origins",
         "priority",
@@ -106,6 +110,8 @@ class Config:
         self.allow: tuple[str, ...] | None = None
         self.chipdb: str | None = None
         self.static: str | None = None
+        self.hostname: bool = False
+        self.anonymous: bool = False
         self.origins: dict[str, str] = {}
         self.sealed: IgnoredSetting | None = None
 
@@ -126,6 +132,8 @@ class Config:
             self.chipdb,
             self.static,
             self.sealed and self.sealed.reason,
+            self.hostname,
+            self.anonymous,
         )
 
 

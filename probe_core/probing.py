@@ -85,6 +85,8 @@ def probe(
     allow: Iterable[str] | str | None = None,
     chipdb: str | os.PathLike[str] | None = None,
     static: str | os.PathLike[str] | None = None,
+    hostname: bool | None = None,
+    anonymous: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -95,8 +97,9 @@ def probe(
 
     `only` and `disable` name probers, `priority` overrides priorities (1 to 999), `timeout` is
     each prober's deadline in seconds, `active` allows opening devices, `allow` names trusted
-    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `config` a
-    TOML file of settings. `probers` are added to the registered ones for this call; `hooks` are
+    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `hostname` adds
+    the host's name, `anonymous` leaves the node's id out, `config` is a TOML file of settings.
+    `probers` are added to the registered ones for this call; `hooks` are
     objects with host hooks. `machine` is another machine than this one.
 
     The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
@@ -104,7 +107,7 @@ def probe(
     plugins could cause.
     """
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
     return call.report(-1)
 
 
@@ -118,6 +121,8 @@ async def probe_async(
     allow: Iterable[str] | str | None = None,
     chipdb: str | os.PathLike[str] | None = None,
     static: str | os.PathLike[str] | None = None,
+    hostname: bool | None = None,
+    anonymous: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -132,7 +137,7 @@ async def probe_async(
     from probe_core.awaiting import in_thread
 
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
     return await in_thread(call.report)
 
 

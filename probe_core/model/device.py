@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from probe_core.model.chain import READINESS
 from probe_core.model.fields import FIELDS
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
+from probe_core.model.parts import CHIP, MEMORY, PEAK
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, StepDoc, VisibilityDoc
+    from probe_core.model.document import (
+        EccDoc,
+        Json,
+        LinkDoc,
+        OtherDoc,
+        PciDoc,
+        PowerDoc,
+        StepDoc,
+        VisibilityDoc,
+    )
 
 __all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
 
@@ -34,6 +44,9 @@ class Memory:
     """What a program could take, in bytes."""
     used: int | None = None
     """What the driver reports as in use now, in bytes."""
+    limited_by: str | None = None
+    """What keeps usable below total: used (by programs), cgroup, system (its available memory), or
+    a prober's word for a limit of the driver."""
     parts: Mapping[str, int] = EMPTY
     """Parts with their own sources: vram, gtt, system, limit, reserved, in bytes."""
 
@@ -73,8 +86,7 @@ class Peak:
     published: float | None = None
     """The vendor's own figure for the same key, in TFLOPS or TOPS."""
     bound: str | None = None
-    """lower: the true peak may be higher, because clock, core or kinds of cores are not known
-    exactly."""
+    """lower: the true peak may be higher, as clock, core or kinds of cores are not known."""
     high: float | None = None
     """The figure if all cores were its fastest, where their kinds are not known, in TFLOPS or
     TOPS."""
@@ -177,10 +189,17 @@ class Device:
     """name, version, and versions of the vendor's own (cuda, rocm)."""
     backends: tuple[str, ...] = ()
     """Runtimes that can use it: cuda, hip, cpu …."""
-    power_limit_w: float | None = None
-    """The power limit that the driver enforces, in W."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
+    power: PowerDoc | None = None
+    """Its power limits, and what holds its clocks down."""
+    ecc: EccDoc | None = None
+    """Error correction of its memory."""
+    compute_mode: str | None = None
+    """Which processes may compute on it: default, exclusive-process, exclusive-thread or
+    prohibited."""
+    persistence: bool | None = None
+    """Whether the driver keeps it initialised while no process uses it."""
     numa_node: int | None = None
     """The NUMA node it is attached to; the first one of numa_nodes."""
     numa_nodes: tuple[int, ...] = ()
@@ -206,8 +225,6 @@ class Device:
     """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
     nodes: tuple[str, ...] = ()
     """Device nodes that a program must open to use it, as /dev/nvidia0."""
-    step_facts: tuple[StepDoc, ...] = ()
-    """What its prober learnt of single steps of readiness; the report has them in readiness."""
     readiness: Readiness = Readiness()
     """Whether this process can use it, and the step that is broken."""
     unknown: Mapping[str, str] = EMPTY

@@ -10,6 +10,7 @@ from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 __all__ = [
     "ChipDoc",
     "DeviceDoc",
+    "EccDoc",
     "Json",
     "Kind",
     "LeaseDoc",
@@ -18,6 +19,7 @@ __all__ = [
     "OtherDoc",
     "PciDoc",
     "PeakDoc",
+    "PowerDoc",
     "ReadinessDoc",
     "Sighting",
     "SightingMemory",
@@ -47,6 +49,7 @@ class SightingMemory(TypedDict, total=False):
     free: int
     usable: int
     used: int
+    limited_by: str
     parts: dict[str, int]
 
     # end generated
@@ -61,6 +64,7 @@ class MemoryDoc(TypedDict, total=False):
     free: Required[int | None]
     usable: Required[int | None]
     used: int | None
+    limited_by: str | None
     parts: Required[dict[str, int]]
 
     # end generated
@@ -137,6 +141,8 @@ class VisibilityDoc(TypedDict, total=False):
     index: Required[int | None]
     reason: Required[str | None]
     variable: str | None
+    step: str
+    code: str
     one_of: list[int]
     settled_by: str
 
@@ -193,6 +199,30 @@ class ReadinessDoc(TypedDict, total=False):
     # end generated
 
 
+class PowerDoc(TypedDict, total=False):
+    """A device's power limits, in watts, and what holds its clocks down."""
+
+    # begin generated: PowerDoc
+    limit_watts: float | None
+    default_watts: float | None
+    max_watts: float | None
+    reasons: list[str] | None
+
+    # end generated
+
+
+class EccDoc(TypedDict, total=False):
+    """Error correction of a device's memory."""
+
+    # begin generated: EccDoc
+    enabled: bool | None
+    pending: bool | None
+    remap_pending: bool | None
+    remap_failed: bool | None
+
+    # end generated
+
+
 class OtherDoc(TypedDict, total=False):
     """What another prober reports for a field, and was not used."""
 
@@ -227,8 +257,11 @@ class Sighting(TypedDict, total=False):
     bus_width_bits: int
     driver: dict[str, str]
     backends: list[str]
-    power_limit_w: float
     power_state: str
+    power: PowerDoc
+    ecc: EccDoc
+    compute_mode: str
+    persistence: bool
     numa_node: int
     numa_nodes: list[int]
     parent: str
@@ -275,8 +308,11 @@ class DeviceDoc(TypedDict, total=False):
     bus_width_bits: int | None
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]
-    power_limit_w: float | None
     power_state: Required[str | None]
+    power: PowerDoc | None
+    ecc: EccDoc | None
+    compute_mode: str | None
+    persistence: bool | None
     numa_node: int | None
     numa_nodes: list[int]
     parent: Required[str | None]
@@ -288,7 +324,6 @@ class DeviceDoc(TypedDict, total=False):
     allowed: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
     nodes: list[str]
-    step_facts: list[StepDoc]
     readiness: Required[ReadinessDoc]
     unknown: Required[dict[str, str]]
     sources: Required[dict[str, str]]

@@ -32,12 +32,21 @@ _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default strin
 
 
 def describe(machine: Machine) -> NodeDoc:
-    """Return the report's `node`: os, kernel, arch, model and memory (bytes)."""
+    """Return the report's `node`: os, kernel, arch, model and memory (bytes).
+
+    Its identity and surroundings are still null: `node_identity.identify` adds them.
+    """
     return {
         "os": machine.os,
         "kernel": _kernel(machine),
         "arch": machine.arch,
         "model": _model(machine),
+        "id": None,
+        "host": None,
+        "time": None,
+        "container": None,
+        "vm": None,
+        "cgroup": None,
         "memory": memory(machine),
     }
 

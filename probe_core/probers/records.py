@@ -21,6 +21,10 @@ RECORDS: dict[str, Records] = {
             "/proc/sys/kernel/osrelease",
             "/proc/sys/kernel/arch",
             "/sys/class/dmi/id/product_name",
+            "/sys/class/dmi/id/sys_vendor",
+            "/sys/class/dmi/id/board_vendor",
+            "/sys/class/dmi/id/bios_vendor",
+            "/sys/hypervisor/type",
             f"{_TREE}/compatible",
             f"{_TREE}/model",
             "/proc/device-tree/compatible",
@@ -37,6 +41,24 @@ RECORDS: dict[str, Records] = {
             "memory.usage_in_bytes",
             "cpuset.mems.effective",
             "cpuset.mems",
+        ],
+    },
+    "readiness": {
+        "files": [
+            "/proc/modules",
+            "/proc/devices",
+            "/sys/fs/selinux/enforce",
+        ],
+        "pci": [
+            # The regions and the counts of errors are kept by the kernel: no device is read.
+            {"asleep": True, "files": ["resource", "aer_dev_fatal"]},
+        ],
+        "nodes": [
+            "/dev/nvidia#",
+            "/dev/nvidiactl",
+            "/dev/nvidia-uvm",
+            "/dev/kfd",
+            "/dev/mali#",
         ],
     },
     "cpu": {
@@ -111,10 +133,18 @@ RECORDS: dict[str, Records] = {
         "platform": [
             {
                 "asleep": True,
-                "files": ["of_node/compatible", "of_node/status", "driver", "power/runtime_status"],
+                "files": [
+                    "of_node/compatible",
+                    "of_node/status",
+                    # Names the node where a container masks /sys/firmware.
+                    "uevent",
+                    "driver",
+                    "power/runtime_status",
+                    "kgsl/kgsl-3d0/gpu_model",
+                ],
             }
         ],
         "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#"],
     },
 }
-"""Name of a built-in prober, or "node", to what it reads."""
+"""Name of a built-in prober, or of a part of the core (node, readiness), to what it reads."""

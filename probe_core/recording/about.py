@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.recording.answers import check_access, check_answers
 from probe_core.recording.architecture import UNKNOWN, architecture, is_word
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import MAX_ABOUT, MAX_ENVIRON
@@ -19,13 +20,15 @@ MAX_ORIGIN = 1024
 
 
 class About:
-    """The checked `os`, `arch`, `environ` and `origin`; other keys are the author's own.
+    """The checked `os`, `arch`, `environ`, `origin`, `access` and `answers`.
+
+    Other keys are the author's own.
 
     `read` reads the machine's own files: what they say stands in for an `arch` that is not given,
     which else is ``unknown``.
     """
 
-    __slots__ = ("arch", "environ", "origin", "os")
+    __slots__ = ("access", "answers", "arch", "environ", "origin", "os")
 
     def __init__(self, table: Mapping[str, object], read: Read | None = None) -> None:
         self.os = _name("os", table.get("os", "linux"))
@@ -33,6 +36,8 @@ class About:
         self.arch = _name("arch", arch) if arch is not None else _of_files(read)
         self.environ = _environ(table.get("environ", {}))
         self.origin = _origin(table.get("origin"))
+        self.access = check_access(table.get("access", {}))
+        self.answers = check_answers(table.get("answers", {}))
 
 
 def _name(key: str, value: object) -> str:

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from probe_core.recording.about import About
     from probe_core.recording.recording import Recording
 
 __all__ = ["open_machine"]
@@ -21,11 +22,10 @@ def open_machine(path: str) -> Iterator[Machine]:
     """Yield the machine that a folder or a file holds; for a ``with`` statement.
 
     A folder stands for the machine's root, or holds it as its only folder; its ``machine.json``, if
-    there is one, gives `os`, `arch`, `environ` and `origin`. A file is a recording in JSON or a tar
-    archive of a root, plain or packed with gzip or xz. It is unpacked into a temporary folder,
-    which is gone afterwards.
-    Raises `BadRecording` (a `ValueError`) when it is no recorded machine, `OSError` when it cannot
-    be read.
+    there is one, gives `os`, `arch`, `environ`, `origin`, `access` and `answers`. A file is a
+    recording in JSON or a tar archive of a root, plain or packed with gzip or xz. It is unpacked
+    into a temporary folder, which is gone afterwards. Raises `BadRecording` (a `ValueError`) when
+    it is no recorded machine, `OSError` when it cannot be read.
     """
     if os.path.isdir(path):
         yield _of_folder(_root(os.path.abspath(path)))
@@ -40,7 +40,7 @@ def open_machine(path: str) -> Iterator[Machine]:
     # Errors of the cleanup are ignored: they would hide the error that ends the command.
     with TemporaryDirectory(prefix="probe-machine-", ignore_cleanup_errors=True) as folder:
         root = unpack(recording, folder)
-        yield Machine(root, recording.environ, recording.os, recording.arch)
+        yield _machine(root, recording)
 
 
 def _root(folder: str) -> str:
@@ -73,5 +73,10 @@ def _check_root(path: str, recording: Recording) -> None:
 def _of_folder(root: str) -> Machine:
     from probe_core.recording.folder import about
 
-    facts = about(root)
-    return Machine(root, facts.environ, facts.os, facts.arch)
+    return _machine(root, about(root))
+
+
+def _machine(root: str, facts: About | Recording) -> Machine:
+    return Machine(
+        root, facts.environ, facts.os, facts.arch, access=facts.access, answers=facts.answers
+    )

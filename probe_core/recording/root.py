@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARKS", "is_root", "no_root"]
 
-MARKS = ("proc", "sys", "machine.json")
+MARKS = ("proc", "sys", "machine.json", "answers.json")
 """Names one of which every recorded root has at its top."""
 
 _SHOWN = 4
@@ -16,7 +16,10 @@ _SHOWN = 4
 
 def is_root(*paths: str) -> bool:
     """Return whether one of these absolute paths lies where a machine's root has files."""
-    return any(path.startswith(("/proc/", "/sys/")) or path == "/machine.json" for path in paths)
+    return any(
+        path.startswith(("/proc/", "/sys/")) or path in ("/machine.json", "/answers.json")
+        for path in paths
+    )
 
 
 def no_root(tops: Collection[str]) -> str:

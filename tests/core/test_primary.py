@@ -74,9 +74,15 @@ def test_faster_then_larger_comes_first(tree: Tree, probers: Probers) -> None:
     assert run(tree, probers)["primary"] == "pci:0000:02:00.0"
 
 
-def test_first_of_equals(tree: Tree, probers: Probers) -> None:
-    probers.reports("a", gpu(3), gpu(1), gpu(2))
-    assert run(tree, probers)["primary"] == "pci:0000:03:00.0"
+def test_of_equals_the_lowest_address_in_whatever_order_they_come(
+    tree: Tree, probers: Probers
+) -> None:
+    order = [f"pci:0000:{number:02x}:00.0" for number in (1, 2, 10)]
+    for numbers in ((10, 1, 2), (2, 10, 1)):
+        probers.reports("a", *map(gpu, numbers))
+        report = run(tree, probers)
+        assert report["primary"] == "pci:0000:01:00.0"
+        assert [one["id"] for one in report["devices"] if one["kind"] == "gpu"] == order
 
 
 def test_hidden_device_is_not_primary(tree: Tree, probers: Probers) -> None:

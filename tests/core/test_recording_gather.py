@@ -185,8 +185,8 @@ def test_nothing_says_whose_machine_it_is(tree: Tree) -> None:
         assert word not in text
     files = json.loads(text)["files"]
     assert files["/proc/cpuinfo"] == ["processor\t: 0", "", "Hardware\t: BCM2712"]
-    assert files["/proc/self/cgroup"] == "0::/group1/group2\n"
-    assert files["/sys/fs/cgroup/group1/group2/memory.max"] == "1024\n"
+    assert files["/proc/self/cgroup"] == "0::/user.slice/group2\n"
+    assert files["/sys/fs/cgroup/user.slice/group2/memory.max"] == "1024\n"
 
 
 def test_masks_still_name_the_same_devices(tree: Tree) -> None:

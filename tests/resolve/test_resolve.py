@@ -387,11 +387,11 @@ def test_a_range_has_a_condition(tree: Tree, probers: Probers) -> None:
 
 
 def test_a_live_maximum_clock_lowers_the_top_of_a_range(tree: Tree, probers: Probers) -> None:
-    peak = fp32_of(tree, probers, clocks={"max_mhz": 1700}, power_limit_w=100)
+    peak = fp32_of(tree, probers, clocks={"max_mhz": 1700}, power={"limit_watts": 100})
     assert (round(peak["low"], 2), round(peak["tflops"], 2)) == (28.31, 33.08)
     assert (peak["clock"], peak["mhz"]) == ("max", 1700)
 
 
 def test_a_live_power_limit_decides_at_the_ends(tree: Tree, probers: Probers) -> None:
-    peak = fp32_of(tree, probers, clocks={"max_mhz": 3105}, power_limit_w=80)
+    peak = fp32_of(tree, probers, clocks={"max_mhz": 3105}, power={"limit_watts": 80})
     assert (peak.get("low"), round(peak["tflops"], 2)) == (None, 28.31)

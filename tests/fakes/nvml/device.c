@@ -138,12 +138,6 @@ API nvmlDeviceGetMaxClockInfo(struct gpu *g, unsigned type, unsigned *out)
     return type < 4 ? number(out, g->max_clock[type]) : INVALID_ARGUMENT;
 }
 
-API nvmlDeviceGetEnforcedPowerLimit(struct gpu *g, unsigned *out)
-{
-    BEGIN(g);
-    return number(out, g->power_limit);
-}
-
 API nvmlDeviceGetMemoryBusWidth(struct gpu *g, unsigned *out)
 {
     BEGIN(g);
