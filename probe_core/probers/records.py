@@ -51,7 +51,11 @@ RECORDS: dict[str, Records] = {
         ],
         "pci": [
             # The regions and the counts of errors are kept by the kernel: no device is read.
-            {"asleep": True, "files": ["resource", "aer_dev_fatal"]},
+            {
+                "asleep": True,
+                "pci_class": ["03", "12"],
+                "files": ["resource", "aer_dev_fatal"],
+            },
         ],
         "nodes": [
             "/dev/nvidia#",
