@@ -6,13 +6,15 @@ they liked, and cpusets as a file system of their own; their mounts are read onl
 
 from __future__ import annotations
 
+from probe_core.machine import decimal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_core.machine import Machine
 
-__all__ = ["MAX_GROUPS", "ROOT", "Hierarchy", "hierarchies", "upward"]
+__all__ = ["MAX_GROUPS", "ROOT", "Hierarchy", "cpu_quota", "hierarchies", "upward"]
 
 ROOT = "/sys/fs/cgroup"
 MAX_GROUPS = 32
@@ -46,6 +48,29 @@ def hierarchies(machine: Machine, controller: str) -> Iterator[Hierarchy]:
                 yield Hierarchy(1, upward(f"{ROOT}/{controller}", path))
     if controller == "cpuset" and not (text and machine.exists(ROOT)):
         yield from _mounted(machine)
+
+
+def cpu_quota(machine: Machine) -> tuple[float | None, str]:
+    """Return the smallest share of CPU time, in CPUs, from the group upward, and its file."""
+    least, place = None, ""
+    for tree in hierarchies(machine, "cpu"):
+        for folder in tree.folders:
+            path, quota = _quota_of(machine, folder, tree.version)
+            if quota is not None and (least is None or quota < least):
+                least, place = quota, path
+    return least, place
+
+
+def _quota_of(machine: Machine, folder: str, version: int) -> tuple[str, float | None]:
+    if version == 2:
+        path = f"{folder}/cpu.max"
+        quota, _, period = (machine.read(path, 64) or "").partition(" ")
+    else:
+        path = f"{folder}/cpu.cfs_quota_us"
+        quota = machine.read(path, 32) or ""  # -1 without a limit
+        period = machine.read(f"{folder}/cpu.cfs_period_us", 32) or "" if quota.isdecimal() else ""
+    used, whole = decimal(quota), decimal(period.strip())
+    return path, used / whole if used and whole else None
 
 
 def upward(root: str, path: str) -> list[str]:
