@@ -9,10 +9,12 @@ from blocks import file_of, function, table
 from typed import VIEWS
 
 from probe_core.model.causes import Cause
+from probe_core.model.chain import STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.health import ECC, POWER
 from probe_core.model.nouns import noun_of
-from probe_core.model.parts import LINK, MEMORY, PCI, SHARE, STEP
+from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import sentence
 
@@ -56,13 +58,21 @@ def sighting() -> str:
     return table(("field", "value", "meaning"), rows)
 
 
+_TABLES = {
+    "memory": MEMORY,
+    "pci": PCI,
+    "share": SHARE,
+    "power": POWER,
+    "ecc": ECC,
+    "links": LINK,
+    "step_facts": STEP,
+}
+
+
 def tables() -> str:
     """The fields of the tables inside a sighting."""
     parts = []
-    for name, fields in (
-        *(("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)),
-        ("step_facts", STEP),
-    ):
+    for name, fields in _TABLES.items():
         rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
         parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
     return "\n\n".join(parts)

@@ -12,9 +12,18 @@ from pathlib import Path
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from probe_core.model.chain import READINESS, STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
-from probe_core.model.parts import CHIP, LINK, MEMORY, OTHER, PEAK, READINESS, SIGHT, STEP
+from probe_core.model.health import ECC, POWER
+from probe_core.model.parts import (
+    CHIP,
+    LINK,
+    MEMORY,
+    OTHER,
+    PEAK,
+    SIGHT,
+)
 from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME
 from probe_core.model.schema import sentence
 from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
@@ -36,6 +45,9 @@ DICTS = {
     "step": "StepDoc",
 }
 """Shape of a nested table to its TypedDict."""
+
+_TABLES = {"pci": "PciDoc", "power": "PowerDoc", "ecc": "EccDoc"}
+"""Name of a table that may be null to its TypedDict."""
 
 VIEWS: dict[str, Fields] = {
     "Device": FIELDS,
@@ -116,8 +128,8 @@ def _dict_type(field: Field) -> str:
 
 
 def _document_type(field: Field) -> str:
-    if field.name == "pci":
-        return "PciDoc"
+    if field.name in _TABLES:
+        return _TABLES[field.name]
     if field.name == "fallback":
         return "Fallback"
     name = DICTS.get(field.shape)
@@ -155,8 +167,8 @@ def _view_type(field: Field) -> tuple[str, str | None]:
     if isinstance(field.value, Items):
         name = _ITEM_VIEWS.get(field.shape) or DICTS.get(field.shape) or _plain(field.value.item)
         return f"tuple[{name}, ...]", "()"
-    if field.name == "pci":
-        return "PciDoc", None
+    if field.name in _TABLES:
+        return _TABLES[field.name], None
     if field.shape == "other":
         return "Mapping[str, Sequence[OtherDoc]]", "EMPTY"
     if isinstance(field.value, TableOf | Free):
@@ -184,6 +196,8 @@ _PARTS: dict[str, Fields] = {
     "ReadinessDoc": READINESS,
     "StepDoc": STEP,
     "MemoryDoc": MEMORY,
+    "PowerDoc": POWER,
+    "EccDoc": ECC,
     "PeakDoc": PEAK,
     "ChipDoc": CHIP,
     "LinkDoc": LINK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, Config, ConfigError, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting, load_config
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from probe_core.config import IgnoredSetting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.discover import Registered
@@ -242,7 +241,7 @@ def document(
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
-    A static report named by the settings replaces probing; one that cannot be used is reported.
+    A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
     """
     unusable: list[FindingDoc] = []
     if config.static:
@@ -251,6 +250,8 @@ def document(
         static, unusable = load_static(config.static)
         if static is not None:
             return _as_visible_here(static, machine)
+        # Whoever names a report wants nothing to run on this node.
+        config.sealed = IgnoredSetting(unusable[0]["why"], "static", seals=True)
     host = None
     if hooks:
         from probe_core.registry.host import Host

@@ -102,6 +102,7 @@ def _section(title: str, context: Context) -> list[str]:
 
 def _device_lines(device: DeviceDoc, context: Context) -> Iterator[str]:
     yield from _section(f"{device['id']}  {device['name'] or ''}", context)
+    yield from _state_lines(device)
     rows = [("  FIELD", "VALUE", "SOURCE")]
     for path, source in sorted(device["sources"].items()):
         if path != "peaks":
@@ -113,6 +114,18 @@ def _device_lines(device: DeviceDoc, context: Context) -> Iterator[str]:
     yield from _chip_lines(device)
     for path, reason in sorted(device["unknown"].items()):
         yield f"  unknown {path}: {reason}"
+
+
+def _state_lines(device: DeviceDoc) -> Iterator[str]:
+    """Yield the device's state, and each step of its readiness with what it rests on."""
+    from probe_core.model.readiness import state_word
+
+    word = state_word(device)
+    if word:
+        yield f"  state: {word}"
+    for step in (device.get("readiness") or {}).get("steps", ()):
+        facts = [fact for fact in (step["evidence"], step["code"] and f"[{step['code']}]") if fact]
+        yield f"    {step['step']}: {step['status'].replace('_', ' ')}  {' '.join(facts)}".rstrip()
 
 
 def _chip_lines(device: DeviceDoc) -> Iterator[str]:

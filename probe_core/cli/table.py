@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import text
+from probe_core.model.readiness import state_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +12,13 @@ if TYPE_CHECKING:
 
 __all__ = ["lines"]
 
-_HEAD = ("", "DEVICE", "MEMORY", "FREE", "FP32", "FP16", "INT8", "BANDWIDTH", "ID")
-_RIGHT = frozenset(_HEAD[2:8])
-_ALWAYS_SHOWN = frozenset({"", "DEVICE", "MEMORY", "FP32", "FP16", "INT8", "ID"})
+_HEAD = ("", "DEVICE", "STATE", "MEMORY", "FREE", "FP32", "FP16", "INT8", "BANDWIDTH", "ID")
+_NAME, _STATE = 1, 2
+_RIGHT = frozenset(_HEAD[3:9])
+_ALWAYS_SHOWN = frozenset({"", "DEVICE", "STATE", "MEMORY", "FP32", "FP16", "INT8", "ID"})
+_LEAVING = ("BANDWIDTH", "INT8", "FP32", "FREE", "FP16", "ID")
+"""Columns in the order in which they give way to STATE where the terminal is narrow."""
+
 _FALLBACKS = {
     "no-accelerator": "No accelerator was found: the CPU is primary.",
     "degraded": "Degraded: something failed, so an accelerator may be missing; see below.",
@@ -29,8 +34,9 @@ def lines(report: ReportDoc, context: Context) -> list[str]:
     rows = text.without_empty(
         [_HEAD, *(_row(device, report) for device in devices)], keep=_ALWAYS_SHOWN
     )
+    rows = _fitting(rows, context.width)
     right = [index for index, name in enumerate(rows[0]) if name in _RIGHT]
-    head, *body = text.columns(rows, context.width, right=right, flexible=1)
+    head, *body = text.columns(rows, context.width, right=right, flexible=_NAME)
     output += ["", text.paint(head, "dim", context.colour)]
     for device, line in zip(devices, body, strict=True):
         output.append(text.paint(line, _style(device, report), context.colour))
@@ -38,6 +44,24 @@ def lines(report: ReportDoc, context: Context) -> list[str]:
     if report["fallback"]:
         output += text.wrapped(_FALLBACKS[report["fallback"]], context.width)
     return output + finding_lines(report["findings"], context)
+
+
+def _fitting(rows: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """Leave out columns until STATE takes no character from the names."""
+    stateless = [(*row[:_STATE], *row[_STATE + 1 :]) for row in rows]
+    least = text.column_widths(stateless, width, flexible=_NAME)[_NAME]
+    for name in _LEAVING:
+        if _shows_names(rows, width, least):
+            break
+        shown = [index for index, head in enumerate(rows[0]) if head != name]
+        rows = [tuple(row[index] for index in shown) for row in rows]
+    return rows
+
+
+def _shows_names(rows: list[tuple[str, ...]], width: int, least: int) -> bool:
+    """Return whether all columns fit, with at least as many characters of each name."""
+    widths = text.column_widths(rows, width, flexible=_NAME)
+    return len(widths) == len(rows[0]) and widths[_NAME] >= least
 
 
 def _headline(report: ReportDoc) -> str:
@@ -60,6 +84,7 @@ def _row(device: DeviceDoc, report: ReportDoc) -> tuple[str, ...]:
     return (
         "*" if device["id"] == report["primary"] else "",
         _title(device),
+        state_word(device),
         total,
         text.size(free) if own else "",
         text.rate(device["fp32"]),
@@ -72,16 +97,9 @@ def _row(device: DeviceDoc, report: ReportDoc) -> tuple[str, ...]:
 
 def _title(device: DeviceDoc) -> str:
     name = device["name"] or _nameless(device)
-    notes = []
     if device["kind"] == "cpu" and device.get("units"):
-        notes.append(f"{device['units']} cores")
-    if device.get("parent"):
-        name = f"└ {name}"
-    if _hidden(device):
-        notes.append("hidden")
-    if device.get("power_state") == "suspended":
-        notes.append("asleep")
-    return name + (f" ({', '.join(notes)})" if notes else "")
+        name += f" ({device['units']} cores)"
+    return f"└ {name}" if device.get("parent") else name
 
 
 def _nameless(device: DeviceDoc) -> str:

@@ -389,7 +389,7 @@ _RESPONDING = (
         "see the finding about that plugin",
     ),
     _blocks(
-        "query-crashes",
+        "driver-crashes",
         "a query of its driver's library ends the process",
         "`probe plugins why-not NAME`",
         "read the kernel log; install the driver again",
@@ -556,6 +556,12 @@ _VISIBLE = (
         "an environment variable hides it",
         "`env | grep -e VISIBLE_DEVICES -e AFFINITY_MASK -e DEVICE_SELECTOR`",
         "change the variable, if the process may use the device",
+    ),
+    _intended(
+        "mig-mode",
+        "MIG is on: programs use the instances, not the whole GPU",
+        "`nvidia-smi -L`",
+        "use the instances; for the whole GPU, as root: `nvidia-smi -mig 0`",
     ),
     _intended(
         "hidden-by-runtime",

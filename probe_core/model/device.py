@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from probe_core.model.chain import READINESS
 from probe_core.model.fields import FIELDS
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
+from probe_core.model.parts import CHIP, MEMORY, PEAK
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, StepDoc, VisibilityDoc
+    from probe_core.model.document import (
+        EccDoc,
+        Json,
+        LinkDoc,
+        OtherDoc,
+        PciDoc,
+        PowerDoc,
+        StepDoc,
+        VisibilityDoc,
+    )
 
 __all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
 
@@ -70,8 +80,9 @@ class Peak:
     mhz: float | None = None
     """The clock's frequency, in MHz."""
     low: float | None = None
-    """The figure at the lowest boost clock that the vendor allows in laptops, in TFLOPS or
-    TOPS."""
+    """The figure at the bottom of the range that the part is sold with, in TFLOPS or TOPS."""
+    condition: str | None = None
+    """What decides within the range: the laptop, the power mode …."""
     published: float | None = None
     """The vendor's own figure for the same key, in TFLOPS or TOPS."""
 
@@ -174,6 +185,15 @@ class Device:
     """Runtimes that can use it: cuda, hip, cpu …."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
+    power: PowerDoc | None = None
+    """Its power limits, and what holds its clocks down."""
+    ecc: EccDoc | None = None
+    """Error correction of its memory."""
+    compute_mode: str | None = None
+    """Which processes may compute on it: default, exclusive-process, exclusive-thread or
+    prohibited."""
+    persistence: bool | None = None
+    """Whether the driver keeps it initialised while no process uses it."""
     numa_node: int | None = None
     """The NUMA node it is attached to."""
     parent: str | None = None

@@ -10,6 +10,7 @@ from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 __all__ = [
     "ChipDoc",
     "DeviceDoc",
+    "EccDoc",
     "Json",
     "Kind",
     "LeaseDoc",
@@ -18,6 +19,7 @@ __all__ = [
     "OtherDoc",
     "PciDoc",
     "PeakDoc",
+    "PowerDoc",
     "ReadinessDoc",
     "Sighting",
     "SightingMemory",
@@ -83,6 +85,7 @@ class PeakDoc(TypedDict, total=False):
     variant: str | None
     mhz: float | None
     low: float | None
+    condition: str | None
     published: float | None
 
     # end generated
@@ -136,6 +139,8 @@ class VisibilityDoc(TypedDict, total=False):
     index: Required[int | None]
     reason: Required[str | None]
     variable: str | None
+    step: str
+    code: str
     one_of: list[int]
     settled_by: str
 
@@ -192,6 +197,30 @@ class ReadinessDoc(TypedDict, total=False):
     # end generated
 
 
+class PowerDoc(TypedDict, total=False):
+    """A device's power limits, in watts, and what holds its clocks down."""
+
+    # begin generated: PowerDoc
+    limit_watts: float | None
+    default_watts: float | None
+    max_watts: float | None
+    reasons: list[str] | None
+
+    # end generated
+
+
+class EccDoc(TypedDict, total=False):
+    """Error correction of a device's memory."""
+
+    # begin generated: EccDoc
+    enabled: bool | None
+    pending: bool | None
+    remap_pending: bool | None
+    remap_failed: bool | None
+
+    # end generated
+
+
 class OtherDoc(TypedDict, total=False):
     """What another prober reports for a field, and was not used."""
 
@@ -227,6 +256,10 @@ class Sighting(TypedDict, total=False):
     driver: dict[str, str]
     backends: list[str]
     power_state: str
+    power: PowerDoc
+    ecc: EccDoc
+    compute_mode: str
+    persistence: bool
     numa_node: int
     parent: str
     share: dict[str, float]
@@ -272,6 +305,10 @@ class DeviceDoc(TypedDict, total=False):
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]
     power_state: Required[str | None]
+    power: PowerDoc | None
+    ecc: EccDoc | None
+    compute_mode: str | None
+    persistence: bool | None
     numa_node: int | None
     parent: Required[str | None]
     share: dict[str, float] | None

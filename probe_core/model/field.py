@@ -110,7 +110,7 @@ class Field:
         if self.empty is None:
             return None
         if self.is_part and self.fields is not None:
-            return filled({}, self.fields)
+            return {name: field.absent() for name, field in self.fields.items() if field.always}
         return self.empty.copy() if isinstance(self.empty, (dict, list)) else self.empty
 
 

@@ -8,8 +8,10 @@ follow from it, or are tested equal to it. To add a field is to add an entry her
 
 from __future__ import annotations
 
+from probe_core.model.chain import READINESS, STEP, StepFact
 from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
 from probe_core.model.field import Field as F
+from probe_core.model.health import ECC, POWER
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
     CHIP,
@@ -18,17 +20,15 @@ from probe_core.model.parts import (
     OTHER,
     PCI,
     PEAK,
-    READINESS,
     SHARE,
     SIGHT,
-    STEP,
     Link,
     Peak,
-    StepFact,
 )
 from probe_core.model.values import (
     Choice,
     DeviceId,
+    Flag,
     FreeTable,
     Ids,
     Items,
@@ -194,6 +194,25 @@ FIELDS = by_name(
             "active, suspended, off … as the kernel reports it",
             always=True,
             volatile=True,
+        ),
+        F(
+            "power",
+            FreeTable(),
+            "Its power limits, and what holds its clocks down",
+            fields=POWER,
+            merge=TABLE,
+        ),
+        F("ecc", FreeTable(), "Error correction of its memory", fields=ECC, merge=TABLE),
+        F(
+            "compute_mode",
+            Word(),
+            "Which processes may compute on it: default, exclusive-process, exclusive-thread or"
+            " prohibited",
+        ),
+        F(
+            "persistence",
+            Flag(),
+            "Whether the driver keeps it initialised while no process uses it",
         ),
         F(
             "numa_node",

@@ -86,13 +86,18 @@ class Outcome:
     fix: str | None = None
     """What would help."""
     phase: str | None = None
-    """Where it failed: start (its process), import (its module) or call (its hook)."""
+    """Where it failed: start (its process), import (its module), call (its hook) or cleanup (after
+    all its devices were read)."""
     signal: str | None = None
     """Name of the signal that killed its process: SIGSEGV."""
     exit_status: int | None = None
     """Status with which its process exited before it had answered."""
     stuck_at: str | None = None
     """The line that ran at the deadline: /path/prober.py:5 in probe_devices."""
+    avoided: tuple[str, ...] = ()
+    """Devices over which its process hung, died or raised; another process read the others."""
+    replayed: bool | None = None
+    """Whether it is the answer of a recording, and no process ran."""
     stderr: tuple[str, ...] = ()
     """The last lines that it wrote, when it failed."""
 
@@ -111,8 +116,8 @@ class Decision:
     selected: bool = False
     """Whether it was run."""
     cause: str | None = None
-    """Word for scripts: blocked, when, api, shadowed, trust, active, veto, unkillable, rejected,
-    no-child."""
+    """Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto, unkillable,
+    rejected, no-child."""
     reason: str | None = None
     """Why it was not run; null when it was."""
     priority: int = 100

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from probe_core.model.field import PARTS, by_name
 from probe_core.model.field import Field as F
-from probe_core.model.readiness import STATES, STATUSES, STEPS
+from probe_core.model.readiness import STEPS
 from probe_core.model.values import (
     Choice,
     DeviceId,
@@ -35,13 +35,11 @@ __all__ = [
     "OTHER",
     "PCI",
     "PEAK",
-    "READINESS",
     "SHARE",
     "SIGHT",
-    "STEP",
     "Link",
     "Peak",
-    "StepFact",
+    "typed",
 ]
 
 MIB = 1 << 20
@@ -53,6 +51,7 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 """A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
 
 COUNT = Number(0, 1 << 63, whole=True)
+
 RATE = Number(1e-6, 1e7)
 """10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
@@ -211,9 +210,10 @@ PEAK = by_name(
         F(
             "low",
             RATE,
-            "The figure at the lowest boost clock that the vendor allows in laptops",
+            "The figure at the bottom of the range that the part is sold with",
             unit="TFLOPS or TOPS",
         ),
+        F("condition", Text(), "What decides within the range: the laptop, the power mode …"),
         F(
             "published",
             RATE,
@@ -303,6 +303,8 @@ SIGHT = by_name(
         F("index", COUNT, "The index under which it shows the device", unit="ordinal", always=True),
         F("reason", Text(), "Why it does not, or why that is not known", always=True),
         F("variable", Text(), "The environment variable that decided"),
+        F("step", Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
+        F("code", Text(), "Word for the cause, as in its readiness", nullable=False),
         F(
             "one_of",
             Items(COUNT, limit=1 << 16),
@@ -316,66 +318,6 @@ SIGHT = by_name(
             Text(),
             "The environment variable that would settle it, where only the driver knows",
             nullable=False,
-        ),
-    )
-)
-
-STEP = by_name(
-    (
-        F(
-            "step",
-            Choice(*STEPS),
-            "Which link of the chain: hardware, driver, node, permission, library, responding,"
-            " granted, visible or runtime",
-            always=True,
-            nullable=False,
-            required=True,
-        ),
-        F(
-            "status",
-            Choice(*STATUSES),
-            "ok, broken, unknown (with the reason as evidence) or not_applicable",
-            always=True,
-            nullable=False,
-            empty="unknown",
-        ),
-        F(
-            "evidence",
-            Text(),
-            "The fact that it rests on, with its place: a file and its content, an error code, an"
-            " answer of a library",
-            always=True,
-        ),
-        F("code", Text(), "Word for the cause, as findings have it", always=True),
-        F("prober", Text(), "The prober that reported it; absent where the core read it itself"),
-    )
-)
-
-READINESS = by_name(
-    (
-        F(
-            "state",
-            Choice(*STATES),
-            "ready, limited (usable, but with less than it has), blocked or unknown",
-            always=True,
-            nullable=False,
-            empty="unknown",
-        ),
-        F(
-            "broken",
-            Choice(*STEPS),
-            "The first step that is broken; null where none is",
-            always=True,
-        ),
-        F(
-            "steps",
-            Items(FreeTable()),
-            "Every step, in order",
-            always=True,
-            nullable=False,
-            empty=[],
-            fields=STEP,
-            shape="step",
         ),
     )
 )
@@ -396,25 +338,10 @@ class Link(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
-        link = _typed(super().check(value), LINK, "link")
+        link = typed(super().check(value), LINK, "link")
         if link.get("kind") is None:
             raise Rejected("a link needs a kind")
         return link
-
-
-class StepFact(FreeTable):
-    """What a prober learnt of one step of a device's readiness."""
-
-    __slots__ = ()
-    noun = "a step"
-
-    def check(self, value: object) -> dict[str, Json]:
-        """Return the step, its status and evidence; a step without either is no fact."""
-        fact = _typed(super().check(value), STEP, "step")
-        missing = [name for name in ("step", "status", "evidence") if fact.get(name) is None]
-        if missing:
-            raise Rejected(f"a step needs {', '.join(missing)}")
-        return {name: fact.get(name) for name in ("step", "status", "evidence", "code")}
 
 
 class Peak(FreeTable):
@@ -425,14 +352,14 @@ class Peak(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = _typed(super().check(value), PEAK, "peak")
+        peak = typed(super().check(value), PEAK, "peak")
         missing = [name for name, field in PEAK.items() if field.always and peak.get(name) is None]
         if missing not in ([], ["confidence"]):
             raise Rejected(f"a peak needs {', '.join(missing)}")
         return {**peak, "confidence": peak.get("confidence") or "reported"}
 
 
-def _typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
+def typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
     """Check the fields that are declared, keep what a prober adds."""
     checked = dict(table)
     for name, field in fields.items():

@@ -156,8 +156,9 @@ OUTCOME = by_name(
         F("fix", Text(), "What would help"),
         F(
             "phase",
-            Choice("start", "import", "call"),
-            "Where it failed: start (its process), import (its module) or call (its hook)",
+            Choice("start", "import", "call", "cleanup"),
+            "Where it failed: start (its process), import (its module), call (its hook) or cleanup"
+            " (after all its devices were read)",
         ),
         F("signal", Text(), "Name of the signal that killed its process: SIGSEGV"),
         F(
@@ -171,6 +172,12 @@ OUTCOME = by_name(
             Text(),
             "The line that ran at the deadline: /path/prober.py:5 in probe_devices",
         ),
+        F(
+            "avoided",
+            Items(Text()),
+            "Devices over which its process hung, died or raised; another process read the others",
+        ),
+        F("replayed", Flag(), "Whether it is the answer of a recording, and no process ran"),
         F(
             "stderr",
             Items(Text()),
@@ -196,8 +203,8 @@ DECISION = by_name(
         F(
             "cause",
             Text(),
-            "Word for scripts: blocked, when, api, shadowed, trust, active, veto, unkillable,"
-            " rejected, no-child",
+            "Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto,"
+            " unkillable, rejected, no-child",
         ),
         F("reason", Text(), "Why it was not run; null when it was", always=True),
         F(

@@ -143,10 +143,13 @@ def ignored_settings(ignored: Sequence[IgnoredSetting]) -> list[FindingDoc]:
     """Return a finding for each setting of the environment or a file that was left out."""
     return [
         finding(
-            "config-ignored",
-            "a setting was ignored",
+            "restriction-unusable" if setting.seals else "config-ignored",
+            "a restriction is unusable: no plugin ran"
+            if setting.seals
+            else "a setting was ignored",
             setting.reason,
             "correct it; `probe --help` lists the settings",
+            severity="error" if setting.seals else "warning",
             setting=setting.name,
             variable=setting.variable,
             evidence=setting.origin,

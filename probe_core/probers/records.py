@@ -118,7 +118,15 @@ RECORDS: dict[str, Records] = {
         "platform": [
             {
                 "asleep": True,
-                "files": ["of_node/compatible", "of_node/status", "driver", "power/runtime_status"],
+                "files": [
+                    "of_node/compatible",
+                    "of_node/status",
+                    # Names the node where a container masks /sys/firmware.
+                    "uevent",
+                    "driver",
+                    "power/runtime_status",
+                    "kgsl/kgsl-3d0/gpu_model",
+                ],
             }
         ],
         "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.recording.answers import check_access, check_answers
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import MAX_ABOUT, MAX_ENVIRON
 
@@ -21,13 +22,15 @@ _DEFAULT_ARCH = "x86_64"
 
 
 class About:
-    """The checked `os`, `arch`, `environ` and `origin`; other keys are the author's own.
+    """The checked `os`, `arch`, `environ`, `origin`, `access` and `answers`.
+
+    Other keys are the author's own.
 
     `kernel_arch` is what the machine's own /proc/sys/kernel/arch holds (Linux 6.1 and later): it
     stands in for an `arch` that is not given.
     """
 
-    __slots__ = ("arch", "environ", "origin", "os")
+    __slots__ = ("access", "answers", "arch", "environ", "origin", "os")
 
     def __init__(self, table: Mapping[str, object], kernel_arch: bytes | None = None) -> None:
         self.os = _name("os", table.get("os", "linux"))
@@ -35,6 +38,8 @@ class About:
         self.arch = _name("arch", arch) if arch is not None else _from_kernel(kernel_arch)
         self.environ = _environ(table.get("environ", {}))
         self.origin = _origin(table.get("origin"))
+        self.access = check_access(table.get("access", {}))
+        self.answers = check_answers(table.get("answers", {}))
 
 
 def _is_word(text: str) -> bool:

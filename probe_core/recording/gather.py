@@ -8,15 +8,18 @@ from probe_core.model.runtimes import RUNTIMES
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.cgroups import cgroups
 from probe_core.recording.devices import Devices
+from probe_core.recording.disguise import disguised
 from probe_core.recording.patterns import Expansion
+from probe_core.recording.process import STATUS_PATH, node_access, process_status
 from probe_core.recording.recording import Recording
 from probe_core.recording.taker import Taker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.machine import Machine
+    from probe_core.model.recorded import RecordedAnswer
     from probe_core.recording.declared import Declared, DeviceFiles
     from probe_core.recording.devices import Device
 
@@ -52,10 +55,12 @@ def gather(
     origin: str,
     declarations: Sequence[Declared],
     anonymiser: Anonymiser | None = None,
+    answers: Mapping[str, RecordedAnswer] | None = None,
 ) -> Gathered:
     """Return the recording of a Linux machine; `origin` is one sentence that says whose it is.
 
-    Only what is declared is read, and nothing that wakes a sleeping device. Identities are masked.
+    Only what is declared is read, and nothing that wakes a sleeping device. `answers` are what
+    probers answered that ask more than files. Identities are masked in both.
     """
     anonymiser = anonymiser or Anonymiser()
     reader = _Reader(machine, Taker(machine, anonymiser))
@@ -64,11 +69,13 @@ def gather(
     taker = reader.taker
     # After all declarations: a mask counts whichever of them names the file first.
     taker.take_declared()
-    for declared in declarations:
-        for path in reader.matches(declared.nodes):
-            taker.mark(path)
+    nodes = [path for declared in declarations for path in reader.matches(declared.nodes)]
+    for path in nodes:
+        taker.mark(path)
     for path in filter(machine.exists, SIGNS):
         taker.put(path, b"")
+    if status := process_status(machine):
+        taker.put(STATUS_PATH, status.encode())
     names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
     for path, text in cgroups(machine, list(names)).items():
         taker.put(path, text.encode())
@@ -77,6 +84,8 @@ def gather(
         "arch": machine.arch,
         "environ": _environ(machine, anonymiser),
         "origin": origin,
+        "access": node_access(machine, nodes, declarations),
+        "answers": disguised(answers or {}, anonymiser, machine.environ.get("HOME")),
     }
     recording = Recording(taker.files, taker.links, about)
     return Gathered(recording, reader.asleep(), taker.unreadable, taker.over + reader.cut)

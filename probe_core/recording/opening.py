@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from probe_core.recording.about import About
+    from probe_core.recording.recording import Recording
+
 __all__ = ["open_machine"]
 
 
@@ -19,10 +22,10 @@ def open_machine(path: str) -> Iterator[Machine]:
     """Yield the machine that a folder or a file holds; for a ``with`` statement.
 
     A folder stands for the machine's root; its ``machine.json``, if there is one, gives `os`,
-    `arch`, `environ` and `origin`. A file is a recording in JSON or a tar archive of a root, plain
-    or packed with gzip or xz. It is unpacked into a temporary folder, which is gone afterwards.
-    Raises `BadRecording` (a `ValueError`) when it is no recorded machine, `OSError` when it cannot
-    be read.
+    `arch`, `environ`, `origin`, `access` and `answers`. A file is a recording in JSON or a tar
+    archive of a root, plain or packed with gzip or xz. It is unpacked into a temporary folder,
+    which is gone afterwards. Raises `BadRecording` (a `ValueError`) when it is no recorded machine,
+    `OSError` when it cannot be read.
     """
     if os.path.isdir(path):
         yield _of_folder(os.path.abspath(path))
@@ -36,11 +39,16 @@ def open_machine(path: str) -> Iterator[Machine]:
     # Errors of the cleanup are ignored: they would hide the error that ends the command.
     with TemporaryDirectory(prefix="probe-machine-", ignore_cleanup_errors=True) as folder:
         root = unpack(recording, folder)
-        yield Machine(root, recording.environ, recording.os, recording.arch)
+        yield _machine(root, recording)
 
 
 def _of_folder(root: str) -> Machine:
     from probe_core.recording.folder import about
 
-    facts = about(root)
-    return Machine(root, facts.environ, facts.os, facts.arch)
+    return _machine(root, about(root))
+
+
+def _machine(root: str, facts: About | Recording) -> Machine:
+    return Machine(
+        root, facts.environ, facts.os, facts.arch, access=facts.access, answers=facts.answers
+    )

@@ -10,6 +10,7 @@ from probe_core.recording.document import load_table
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import (
     MAX_ABOUT,
+    MAX_ANSWERS_FILE,
     MAX_ENTRIES,
     MAX_FILE,
     MAX_HEADERS,
@@ -17,7 +18,7 @@ from probe_core.recording.limits import (
     MAX_TOTAL,
 )
 from probe_core.recording.paths import check_path
-from probe_core.recording.recording import ABOUT_PATH, Recording
+from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH, Recording
 from probe_core.recording.tarheader import BLOCK, Header, pax_records
 
 TYPE_CHECKING = False
@@ -38,6 +39,9 @@ _REFUSED = {
 }
 # "7" is a contiguous file of POSIX.1-1988, which tools write and read as a regular one.
 _FILE, _FOLDER, _LINK = (b"0", b"\0", b"7"), b"5", b"2"
+_OWN = {ABOUT_PATH: MAX_ABOUT, ANSWERS_PATH: MAX_ANSWERS_FILE}
+"""What a recording says of itself, and the bytes that each may have."""
+
 _MAX_EXTENSION = 64 << 10
 """Bytes of a header's extension, a long name or the records of pax: 64 of the longest paths."""
 
@@ -47,7 +51,9 @@ def read_tar(stream: Stream) -> Recording:
     archive = _Archive(stream)
     while archive.take_member():
         pass
-    return Recording(archive.files, archive.links, archive.about)
+    about = archive.own.get(ABOUT_PATH, {})
+    answers = archive.own.get(ANSWERS_PATH, {})
+    return Recording(archive.files, archive.links, {**about, "answers": answers})
 
 
 class _Archive:
@@ -56,7 +62,7 @@ class _Archive:
     def __init__(self, stream: Stream) -> None:
         self.files: dict[str, bytes] = {}
         self.links: dict[str, str] = {}
-        self.about: dict[str, Json] | None = None
+        self.own: dict[str, dict[str, Json]] = {}
         self._folders: set[str] = set()
         self._stream = stream
         self._read = self._headers = self._total = 0
@@ -117,17 +123,16 @@ class _Archive:
         self._check_count()
 
     def _take_file(self, path: str, size: int) -> None:
-        limit = MAX_ABOUT if path == ABOUT_PATH else MAX_FILE
+        limit = _OWN.get(path, MAX_FILE)
         if size > limit:
             raise BadRecording(f"{shown(path)} is longer than {limit >> 10} KiB")
         self._total += size
         if self._total > MAX_TOTAL:
             raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
         content = self._content(size)
-        if path == ABOUT_PATH:
-            if self.about is not None:
-                raise BadRecording(f"{shown(path)} is there twice")
-            self.about = load_table(content)
+        if path in _OWN:
+            self._refuse_second(path, self.own)
+            self.own[path] = load_table(content)
         else:
             self.files[path] = content
             self._check_count()

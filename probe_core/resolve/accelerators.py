@@ -7,6 +7,8 @@ from probe_core.resolve.shorthands import SHORTHANDS, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probe_chipdb import Chip, Database, Match, Peak
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
@@ -80,7 +82,7 @@ def _match(device: DeviceDoc, database: Database) -> Match:
         subsystem=pci.get("subsystem"),
         revision=pci.get("revision"),
         gpu_id=device.get("gpu_id"),
-        dt=device.get("dt", ()),
+        dt=_compatibles(device),
         compute_capability=device.get("compute_capability"),
         gfx=device.get("gfx"),
         vendor=device.get("vendor"),
@@ -89,6 +91,19 @@ def _match(device: DeviceDoc, database: Database) -> Match:
         name=device.get("name"),
         name_kind=_NAME_KINDS.get(device["sources"].get("name", ""), "name"),
     )
+
+
+def _compatibles(device: DeviceDoc) -> Sequence[str]:
+    """Return what the device tree says of a device, and of a Mali its SoC's name for it.
+
+    Arm's own driver binds to a node that names no SoC ("arm,mali-bifrost"). Where bindings name the
+    GPU after the SoC, they do it in one way: "mediatek,mt8195" has "mediatek,mt8195-mali".
+    """
+    names: Sequence[str] = device.get("dt") or ()
+    if device["kind"] != "gpu" or not any(name.startswith("arm,mali") for name in names):
+        return names
+    socs = [name for name in names if not name.startswith("arm,") and not name.endswith("-mali")]
+    return [*(f"{name}-mali" for name in socs), *names]
 
 
 def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:
@@ -134,12 +149,24 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None) -> None:
 
 def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None) -> tuple[Peak, ...]:
     """Return the chip's peaks; one that has no clock of its own (Mali) takes the driver's."""
-    if chip.clock.boost is None and chip.clock.base is None:
+    if not _table_clock(chip):
         mhz, label = _driver_clock(device)
         if mhz and (units or chip.units):
             source = f"{label} clock from {device['sources'].get(f'clocks.{label}_mhz')}"
             return chip.peaks(units=units, clock_mhz=mhz, clock_source=source)
-    return chip.peaks(units=units)
+    if not getattr(chip.clock, "set_by", None):
+        return chip.peaks(units=units)
+    # A maximum is no boost clock, but nothing runs above it: it lowers the top of a range.
+    limit = (device.get("clocks") or {}).get("max_mhz")
+    return chip.peaks(
+        units=units, max_mhz=limit, power=(device.get("power") or {}).get("limit_watts")
+    )
+
+
+def _table_clock(chip: Chip) -> float | None:
+    clock = chip.clock
+    # An older chipdb has no game clock.
+    return clock.boost or clock.base or getattr(clock, "game", None)
 
 
 def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:

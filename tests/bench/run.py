@@ -27,6 +27,7 @@ import bench_import
 import bench_memory
 import bench_nvidia
 import bench_partition
+import bench_price
 import bench_ready
 import bench_rivals
 import bench_stages
@@ -34,6 +35,7 @@ import place as places
 from measure import Figure
 
 QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
+    "price": bench_price.run,
     "import": bench_import.run,
     "cold": bench_cold.run,
     "rivals": bench_rivals.run,

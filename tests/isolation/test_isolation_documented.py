@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core.isolation import answers, confine, ending, launch, limits, run, wire
+from probe_core.isolation import answers, attempts, confine, ending, launch, limits, run, wire
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
 
@@ -20,6 +20,7 @@ def test_every_limit_is_the_one_of_the_code() -> None:
         "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
         "nesting of a value": f"{wire.DEPTH_LIMIT}",
         "resident memory": "4 GiB, or half of the machine's",
+        "processes of a prober that goes around devices": f"{attempts.MAX_ATTEMPTS}",
         "probers at once": f"{launch.MAX_CHILDREN}",
         "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",
     }

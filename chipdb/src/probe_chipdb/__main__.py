@@ -4,6 +4,10 @@ import argparse
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 def main(argv: list[str] | None = None) -> int:
     """Exit 0: all is well. 1: the check failed. 2: usage, or a path that cannot be read."""
@@ -37,6 +41,19 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="write the JSON Schemas for editors")
     schema.add_argument("into", nargs="?", default=_source_path("schema"))
     schema.set_defaults(run=_schema)
+    notes = commands.add_parser("notes", help="write the notes of a release from the difference")
+    notes.add_argument("old")
+    notes.add_argument("new", nargs="?", default=_source_path("data"))
+    notes.add_argument("--version", help="the calendar version; derived from OLD's if left out")
+    notes.set_defaults(run=_notes)
+    stale = commands.add_parser("stale", help="list what driver and id lists have beyond the table")
+    stale.add_argument("files", nargs="+", metavar="FILE")
+    stale.set_defaults(run=_stale)
+    missing = commands.add_parser("missing", help="list the chips without figures, and why")
+    missing.set_defaults(run=_missing)
+    compare = commands.add_parser("compare", help="hold other projects' tables against the data")
+    compare.add_argument("folder", nargs="?", default=_source_path("compare"))
+    compare.set_defaults(run=_compare)
     pages = commands.add_parser("pages", help="write one Markdown page per family")
     pages.add_argument("into")
     pages.set_defaults(run=_pages)
@@ -86,8 +103,48 @@ def _pages(options: argparse.Namespace) -> int:
     from probe_chipdb.database import load
     from probe_chipdb.tools import pages
 
-    written = pages.write(load(packages=False), options.into)
+    written = pages.write(load(packages=False), options.into, _source_path("compare"))
     print(f"{len(written)} pages in {options.into}")
+    return 0
+
+
+def _notes(options: argparse.Namespace) -> int:
+    import datetime
+
+    from probe_chipdb.tools import diff, notes
+
+    old, new = diff.open_data(options.old), diff.open_data(options.new)
+    today = datetime.datetime.now(datetime.UTC).date()
+    version = options.version or notes.next_version(old.version, today.year, today.month)
+    return _print(notes.release(old, new, version))
+
+
+def _stale(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import stale
+
+    return _print(stale.report(load(packages=False), options.files))
+
+
+def _missing(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import missing
+
+    return _print(missing.page(load(packages=False)))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import compare
+
+    db = load(packages=False)
+    _print(compare.page(db, options.folder))
+    return int(bool(compare.unexplained(db, options.folder)))
+
+
+def _print(lines: "Iterable[str]") -> int:
+    for line in lines:
+        print(line)
     return 0
 
 

@@ -30,6 +30,8 @@ class ClockEntry(TypedDict, total=False):
     boost: float
     matrix: float
     boost_low: float
+    game: float
+    set_by: str
 
 
 class MemoryEntry(TypedDict, total=False):
@@ -39,6 +41,7 @@ class MemoryEntry(TypedDict, total=False):
     type: str
     bus: int
     gbs: float
+    gbs_low: float
 
 
 class PublishedEntry(TypedDict, total=False):
@@ -48,6 +51,7 @@ class PublishedEntry(TypedDict, total=False):
     sparsity: str
     tflops: Required[float]
     source: Required[str]
+    low: float
     clock: str
 
 
@@ -79,6 +83,7 @@ class ChipEntry(TypedDict, total=False):
     clock: ClockEntry
     memory: MemoryEntry
     power: float
+    power_low: float
     boards: int
     pci: list[str]
     dt: list[str]
@@ -88,6 +93,7 @@ class ChipEntry(TypedDict, total=False):
     explain: dict[str, str]
     source: list[str]
     confidence: str
+    unknown: str
     note: str
 
 
@@ -98,6 +104,7 @@ class FamilyEntry(TypedDict, total=False):
     vendor: str
     kind: str
     source: list[str]
+    unknown: str
     note: str
 
 

@@ -14,7 +14,7 @@ Raw = dict[str, object]
 """A table as TOML gives it."""
 
 _TABLES = ("family", "chip", "arch", "source")
-_INHERITED = ("kind", "vendor", "source")  # from a file's [family]
+_INHERITED = ("kind", "vendor", "source", "unknown")  # from a file's [family]
 
 
 class Data:
