@@ -14,7 +14,7 @@ from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.health import ECC, POWER
 from probe_core.model.nouns import noun_of
-from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
+from probe_core.model.parts import ALLOWED, LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import sentence
 
@@ -62,6 +62,7 @@ _TABLES = {
     "memory": MEMORY,
     "pci": PCI,
     "share": SHARE,
+    "allowed": ALLOWED,
     "power": POWER,
     "ecc": ECC,
     "links": LINK,
