@@ -52,6 +52,7 @@ class Libraries:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._found: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
 
     def find(self, name: str) -> list[str]:
         """Return the paths of a library in the loader's order; `name` is a soname."""
@@ -60,16 +61,21 @@ class Libraries:
             self._found[name] = [path for path in paths if self._machine.exists(path)]
         return self._found[name]
 
-    def find_any(self, *stems: str) -> str | None:
-        """Return the path of a library by the beginning of its name, wheels and /opt included.
+    def find_any(self, *names: str) -> str | None:
+        """Return the path of the first of several libraries, wheels and /opt included."""
+        key = " ".join(names)
+        if key not in self._found:
+            folders = (*self.folders, *self._rocm, *self._wheels)
+            paths = (f"{folder}/{name}" for folder in folders for name in names)
+            path = next((path for path in paths if self._machine.exists(path)), None)
+            self._found[key] = [path] if path else []
+        return next(iter(self._found[key]), None)
 
-        ``libamdhip64.so`` fits ``libamdhip64.so.6``, too.
-        """
-        for folder in (*self.folders, *self._rocm, *self._wheels):
-            for name in self._machine.listdir(folder):
-                if name.startswith(stems):
-                    return f"{folder}/{name}"
-        return None
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""
+        if folder not in self._names:
+            self._names[folder] = self._machine.listdir(folder)
+        return self._names[folder]
 
     def surely_absent(self, *names: str) -> bool:
         """Return whether a library that was not found is not there.

@@ -15,9 +15,11 @@ from trees import Tree
 from probe_core import Machine
 from probe_core.recording import open_machine, unpack
 from probe_core.recording.anonymise import Anonymiser
+from probe_core.recording.declared import check_records
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import VARIABLES, Gathered
 from probe_core.recording.gather import gather as gather_declared
+from probe_core.recording.sources import own_declarations
 from probe_core.visibility import see
 
 NAMES = recorded.names()
@@ -109,6 +111,21 @@ def test_sleeping_device_is_not_woken(power: str, tree: Tree) -> None:
     assert names == IDENTITY
     assert found.asleep == ["0000:01:00.0"]
     assert f"{CARD.rpartition('/')[0]}/current_link_speed" in found.recording.files
+
+
+@pytest.mark.parametrize(("power", "read"), [("suspended", False), ("active", True)])
+def test_a_drivers_own_file_about_a_sleeping_device_is_not_read(
+    power: str, read: bool, tree: Tree
+) -> None:
+    """NVIDIA's driver from 515 up to 590 resumes a GPU to answer for this file."""
+    path = "/proc/driver/nvidia/gpus/0000:01:00.0/information"
+    machine = card(tree, power)
+    tree.file(path, "Model: \t\t NVIDIA GeForce RTX 4060\n")
+    declared, mistakes = check_records({"files": ["/proc/driver/nvidia/gpus/*/information"]})
+    assert mistakes == []
+    found = gather_declared(machine, "recorded", [*own_declarations(), declared])
+    assert (path in machine.opened, path in found.recording.files) == (read, read)
+    assert found.asleep == ([] if read else ["0000:01:00.0"])
 
 
 @pytest.mark.parametrize("power", ["active", "unsupported"])
