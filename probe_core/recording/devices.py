@@ -51,7 +51,9 @@ class Devices:
             if machine.exists(f"{PLATFORM}/{name}/of_node/compatible")
         ]
         self._by_real = {device.real: device for device in self.pci}
-        self._asleep = {device.name: device for device in self.pci if device.asleep}
+        # A recording's own files wake nobody.
+        asleep = (device for device in self.pci if device.asleep and machine.live)
+        self._asleep = {device.name: device for device in asleep}
 
     def sleeper(self, real: str) -> Device | None:
         """Return the sleeping PCI device that reading the file at `real` could wake, if any.
