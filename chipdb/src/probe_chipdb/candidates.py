@@ -135,8 +135,21 @@ def by_name(db: "Database", query: "Query") -> "list[Chip]":
     """The chips of the name; a name that holds its die is the closer key."""
     for key in (query.die_key, query.name_key):
         if key and (ids := db.ids(f"n:{key}")):
-            return _allowed(db, query, ids)
-    return []
+            return _allowed(db, query, _on_platform(db, query, ids))
+    if not query.name_key or not query.name:
+        return []
+    from probe_chipdb.spelled import by_spelling
+
+    return _allowed(db, query, by_spelling(db, query))
+
+
+def _on_platform(db: "Database", query: "Query", ids: tuple[str, ...]) -> tuple[str, ...]:
+    """The ids whose die is the one that Mesa prints behind the name, if that leaves any."""
+    if len(ids) == 1 or not query.name or "(" not in query.name:
+        return ids
+    from probe_chipdb.platforms import on_platform
+
+    return on_platform(db, query.name, ids)
 
 
 def _chips(db: "Database", key: str) -> "list[Chip]":

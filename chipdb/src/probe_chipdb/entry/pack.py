@@ -16,6 +16,7 @@ from probe_chipdb.row import (
     escape,
     scalar,
 )
+from probe_chipdb.forms import Form, without_series
 from probe_chipdb.spelling import normalise, with_die
 from probe_chipdb.table import Table
 
@@ -161,6 +162,8 @@ def _index(data: Data) -> dict[str, list[str]]:
         for key in loose_keys(chip):
             if key not in exact:
                 index.add(key, id_)
+        for key in form_keys(chip):
+            index.add(key, id_)
         index.add_masks("gm", chip.get("gpu_id", ()))
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
@@ -198,6 +201,28 @@ def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
         for brand, series in _BRANDS:
             if key.startswith(f"{brand} {series}"):
                 yield f"n:{key[len(brand) + 1 :]}"
+
+
+def form_keys(chip: "ChipEntry") -> "Iterator[str]":
+    """What people shorten and glue the names to: see `forms`; and the platform that Mesa prints."""
+    for name in (chip["name"], *chip.get("aliases", ())):
+        form = Form(normalise(name))
+        if not form.base or "/" in form.base:
+            continue
+        more = form.key[len(form.base) :]
+        for base in filter(None, (form.base, without_series(form.base))):
+            yield f"b:{base}{more}"
+            if form.brand:
+                yield f"b:{form.brand} {base}{more}"
+            if form.facts:
+                yield f"b:{base}{more}|{form.facts}"
+    if chip["kind"] == "gpu" and chip["vendor"] in _PLATFORM_VENDORS:
+        for codename in chip.get("codename", "").lower().replace(" ", "").split(","):
+            if codename:
+                yield f"k:{codename}"
+
+
+_PLATFORM_VENDORS = ("amd", "intel")  # whose integrated GPUs Mesa names by the platform alone
 
 
 # Brands that people leave out, and the series whose numbers no other vendor uses.

@@ -1,0 +1,219 @@
+"""Reads a name as people, clouds and marketplaces write it into its product and the words beside it.
+
+"RTX4090", "8x NVIDIA_L40S 48GB", "H100-SXM-80GB", "4090 Mobile" and "RTX PRO 6000 WK" name products
+that drivers print otherwise. Both sides, an entry's names and a query, are brought to one form and
+compared for equality: blanks do not count, some words have one spelling, and memory, its type and
+the form factor are facts beside the product. No word that distinguishes two products is dropped.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# As they begin a name, longest first; the vendor in the ids of the data.
+_MAKERS = {
+    "nvidia": "nvidia", "amd": "amd", "ati": "amd", "intel": "intel", "google": "google",
+    "aws": "aws", "amazon": "aws", "apple": "apple", "qualcomm": "qualcomm", "arm": "arm",
+    "huawei": "huawei", "habana": "intel", "tenstorrent": "tenstorrent",
+}  # fmt: skip
+BRANDS = (
+    "radeon ai pro", "radeon instinct", "radeon pro", "data center gpu", "arc pro", "geforce",
+    "instinct", "firepro", "radeon", "quadro", "tesla", "arc", "cloud",
+)  # fmt: skip
+_TYPES = frozenset((
+    "hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4", "gddr5", "gddr5x", "gddr6", "gddr6x", "gddr7", "ddr3",
+    "ddr4", "lpddr5", "lpddr5x",
+))  # fmt: skip
+_FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl", "oam")
+# NVIDIA's long titles ("A100 Tensor Core GPU"), licences ("-vws") and remarks ("(integrated)").
+_EMPTY = frozenset((
+    "gpu", "gpus", "graphics", "card", "edition", "generation", "with", "design", "lovelace", "vws",
+    "vram", "tensor", "accelerator", "integrated", "discrete",
+))  # fmt: skip
+_EDITIONS = {
+    "laptop": "laptop", "mobile": "laptop", "notebook": "laptop", "maxq": "maxq", "ada": "ada",
+    "sff": "sff", "server": "server", "workstation": "workstation", "embedded": "embedded",
+}  # fmt: skip
+_GLUED = ("laptopgpu", "laptop", "mobile", "maxq", "ada", "sff")
+# The editions of RTX PRO as RunPod, Vast.ai and Hugging Face abbreviate them.
+_PRO_EDITIONS = {"ws": "workstation", "wk": "workstation", "s": "server", "se": "server"}
+_SERIES = ("rtx", "gtx", "gt", "rx")
+
+
+class Form:
+    """A name's parts.
+
+    base: the product, without blanks. brand, vendor: as the name claims them, or empty.
+    editions: of the product, sorted ("laptop", "ada" ...).
+    size: memory in the unit that was printed (GB, GiB or the driver's rounding), or None.
+    type: of the memory, in lower case, or empty. factor: "sxm4", "pcie" ... or empty.
+    units: GPU cores that the name counts, or None.
+    """
+
+    __slots__ = ("base", "brand", "editions", "factor", "size", "type", "units", "vendor")
+
+    def __init__(self, key: str) -> None:
+        self.brand = self.vendor = self.factor = self.type = ""
+        self.size: float | None = None
+        self.units: int | None = None
+        words = _words(key)
+        words = self._without_maker(words)
+        editions: set[str] = set()
+        rest = [word for word in words if not self._takes(word, editions)]
+        self.base = self._unglued("".join(rest), editions)
+        self._regular(editions)
+        self.editions = tuple(sorted(editions))
+
+    def _without_maker(self, words: list[str]) -> list[str]:
+        while words and words[0] in _MAKERS:
+            self.vendor = _MAKERS[words[0]]
+            words = words[1:]
+        joined = " ".join(words) + " "
+        for brand in BRANDS:
+            if joined.startswith(brand + " ") and joined != brand + " ":
+                self.brand = brand
+                return words[brand.count(" ") + 1 :]
+        return words
+
+    def _takes(self, word: str, editions: set[str]) -> bool:
+        """Whether a word stands beside the product; its fact is kept."""
+        if word in _EMPTY:
+            return True
+        if word in _EDITIONS:
+            editions.add(_EDITIONS[word])
+        elif word in _TYPES:
+            self.type = word
+        elif word in _FACTORS:
+            self.factor = word.replace("-", "")
+        elif (size := size_in(word)) is not None:
+            self.size = size
+        elif word.startswith("core:"):
+            self.units = int(word[5:])
+        else:
+            return False
+        return True
+
+    def _unglued(self, base: str, editions: set[str]) -> str:
+        """`h100nvl`, `rtx6000ada`: the same words without a blank between."""
+        for suffix in _GLUED:
+            if base.endswith(suffix) and base[: -len(suffix)][-1:].isdecimal():
+                base = base.removesuffix(suffix)
+                editions.add(_EDITIONS.get(suffix, "laptop"))
+        for factor in _FACTORS:
+            head = base.removesuffix(factor)
+            if head != base and head[-1:].isdecimal() and not self.factor:
+                self.factor = factor
+                return head
+        return base
+
+    def _regular(self, editions: set[str]) -> None:
+        """One spelling for what one line of products writes in several ways."""
+        if self.base.startswith("rtxpro"):
+            self._regular_pro(editions)
+        elif self.base[:2] in ("gb", "gh") and self.factor == "nvl":
+            self.factor = ""  # the rack (GB200 NVL72), not another board
+        elif self.base == "h100mega":
+            self.base, self.factor = "h100", "sxm5"  # Google's A3 Mega machines
+        self.base = _with_super(self.base)
+
+    def _regular_pro(self, editions: set[str]) -> None:
+        base = self.base.replace("blackwell", "", 1)
+        digits = base.rstrip("abcdefghijklmnopqrstuvwxyz")
+        if digits != base and (edition := _PRO_EDITIONS.get(base[len(digits) :])):
+            base = digits
+            editions.add(edition)
+        if "maxq" in editions:
+            editions.discard("workstation")  # there is no other Max-Q edition
+        self.base = base
+
+    @property
+    def key(self) -> str:
+        """The product with its editions: what is compared for equality."""
+        return "+".join((self.base, *self.editions))
+
+    @property
+    def facts(self) -> str:
+        """The facts beside the product, as one declared name may have them; empty without any."""
+        size = "" if self.size is None else f"{self.size:g}gb"
+        return ",".join(filter(None, (size, self.type, self.factor)))
+
+    def keys(self) -> "Iterator[str]":
+        """The keys to look up, the closest first."""
+        yield self.key
+        if "workstation" in self.editions:  # the only RTX PRO 4500 is a workstation's
+            yield "+".join((self.base, *(word for word in self.editions if word != "workstation")))
+        if self.base.isdecimal() and not self.editions and self.size is None:
+            yield from (f"{self.base}{more}" for more in ("d", "+laptop", "+maxq"))
+
+
+def without_series(base: str) -> str:
+    """`4090` of `rtx4090`, `a6000` of `rtxa6000`: as people shorten it; empty where nobody does.
+
+    >>> without_series("rtx4090"), without_series("rx7900xtx"), without_series("h100")
+    ('4090', '7900xtx', '')
+    """
+    for series in _SERIES:
+        rest = base.removeprefix(series)
+        if rest != base and rest[:3].isdecimal() and len(rest) >= 3:
+            return rest
+    rest = base.removeprefix("rtx")
+    return rest if rest != base and rest[:1] in ("a", "p") and rest[-3:].isdecimal() else ""
+
+
+def _words(key: str) -> list[str]:
+    for mark in "_,()":
+        key = key.replace(mark, " ")
+    key = key.replace("-", " ").replace("max q", "maxq").replace("tensor core", "tensor")
+    words = _without_count(key.split())
+    joined: list[str] = []
+    for word in words:
+        if word in ("gb", "gib", "mib", "g", "cores", "core") and joined and _is_count(joined[-1]):
+            number = joined.pop()
+            word = f"core:{number}" if word in ("core", "cores") else number + word
+        if not word.startswith(("id=", "deviceid=")):
+            joined.append(word)
+    return joined
+
+
+def _is_count(word: str) -> bool:
+    whole, _, fraction = word.partition(".")
+    return len(word) <= 8 and whole.isdecimal() and (not fraction or fraction.isdecimal())
+
+
+def _without_count(words: list[str]) -> list[str]:
+    """`8x H100`, `8xh100`, `2 x H100`, `H100 x8`: how many there are is not what they are."""
+    if len(words) > 2 and len(words[0]) <= 2 and words[0].isdecimal() and words[1] == "x":
+        return words[2:]
+    if words:
+        head, x, rest = words[0].partition("x")
+        if x and 1 <= len(head) <= 2 and head.isdecimal():
+            return [rest, *words[1:]] if rest else words[1:]
+    if len(words) > 1 and words[-1][:1] == "x" and words[-1][1:].isdecimal():
+        return words[:-1] if len(words[-1]) <= 3 else words
+    return words
+
+
+def size_in(word: str) -> float | None:
+    """The memory that a word states, in GB as printed, or None.
+
+    >>> size_in("24gb"), size_in("144g"), size_in("24564mib"), size_in("1g.10gb")
+    (24.0, 144.0, 23.98828125, None)
+    """
+    for unit, divisor in (("gib", 1.0), ("mib", 1024.0), ("gb", 1.0), ("g", 1.0)):
+        number = word.removesuffix(unit)
+        if number != word and number.isascii() and _is_count(number):
+            return float(number) / divisor or None
+    return None
+
+
+def _with_super(base: str) -> str:
+    """Vast.ai and shops write `rtx 4080s`, `rtx 4070s ti` and `rtx 4070 tis` for SUPER."""
+    for series in ("rtx", "gtx"):
+        rest = base.removeprefix(series)
+        if rest == base or not rest[:4].isdecimal():
+            continue
+        if rest[4:] == "s":
+            return f"{series}{rest[:4]}super"
+        if rest[4:] in ("tis", "sti"):
+            return f"{series}{rest[:4]}tisuper"
+    return base
