@@ -28,7 +28,7 @@ _FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl
 # NVIDIA's long titles ("A100 Tensor Core GPU"), licences ("-vws") and remarks ("(integrated)").
 _EMPTY = frozenset((
     "gpu", "gpus", "graphics", "card", "edition", "generation", "with", "design", "lovelace", "vws",
-    "vram", "tensor", "accelerator", "integrated", "discrete",
+    "vram", "tensor", "integrated", "discrete",
 ))  # fmt: skip
 _EDITIONS = {
     "laptop": "laptop", "mobile": "laptop", "notebook": "laptop", "maxq": "maxq", "ada": "ada",
@@ -48,19 +48,24 @@ class Form:
     size: memory in the unit that was printed (GB, GiB or the driver's rounding), or None.
     type: of the memory, in lower case, or empty. factor: "sxm4", "pcie" ... or empty.
     units: GPU cores that the name counts, or None.
+    plain: the name without the facts, its words as they are.
     """
 
-    __slots__ = ("base", "brand", "editions", "factor", "size", "type", "units", "vendor")
+    __slots__ = (
+        "base", "brand", "editions", "factor", "plain", "size", "type", "units", "vendor",
+    )  # fmt: skip
 
     def __init__(self, key: str) -> None:
         self.brand = self.vendor = self.factor = self.type = ""
         self.size: float | None = None
         self.units: int | None = None
         words = _words(key)
-        words = self._without_maker(words)
         editions: set[str] = set()
-        rest = [word for word in words if not self._takes(word, editions)]
-        self.base = self._unglued("".join(rest), editions)
+        rest = self._product(self._without_maker(words), editions)
+        beside = (self.type, self.factor)
+        plain = (word for word in words if word not in beside and size_in(word) is None)
+        self.plain = " ".join(plain)
+        self.base = self._unglued(rest, editions)
         self._regular(editions)
         self.editions = tuple(sorted(editions))
 
@@ -74,6 +79,20 @@ class Form:
                 self.brand = brand
                 return words[brand.count(" ") + 1 :]
         return words
+
+    def _product(self, words: list[str], editions: set[str]) -> str:
+        """The words that are the product's, glued; `~` marks where another word stood between.
+
+        "A100 80GB X" is no A100X, and a V100-SXM2-32GB-LS no V100LS.
+        """
+        base, gap = "", ""
+        for word in words:
+            if self._takes(word, editions):
+                gap = gap if word == "graphics" else "~"  # "UHD Graphics 620" is also "UHD 620"
+            else:
+                base += gap + word if base else word
+                gap = ""
+        return base
 
     def _takes(self, word: str, editions: set[str]) -> bool:
         """Whether a word stands beside the product; its fact is kept."""
@@ -110,14 +129,14 @@ class Form:
         """One spelling for what one line of products writes in several ways."""
         if self.base.startswith("rtxpro"):
             self._regular_pro(editions)
-        elif self.base[:2] in ("gb", "gh") and self.factor == "nvl":
+        elif self.base in ("gb200", "gb300") and self.factor == "nvl":
             self.factor = ""  # the rack (GB200 NVL72), not another board
         elif self.base == "h100mega":
             self.base, self.factor = "h100", "sxm5"  # Google's A3 Mega machines
         self.base = _with_super(self.base)
 
     def _regular_pro(self, editions: set[str]) -> None:
-        base = self.base.replace("blackwell", "", 1)
+        base = self.base.replace("~blackwell", "").replace("blackwell", "", 1)
         digits = base.rstrip("abcdefghijklmnopqrstuvwxyz")
         if digits != base and (edition := _PRO_EDITIONS.get(base[len(digits) :])):
             base = digits
@@ -149,13 +168,15 @@ class Form:
 def without_series(base: str) -> str:
     """`4090` of `rtx4090`, `a6000` of `rtxa6000`: as people shorten it; empty where nobody does.
 
-    >>> without_series("rtx4090"), without_series("rx7900xtx"), without_series("h100")
+    Not of RX 5000 to 7000, whose bare numbers are also those of Radeon HD.
+
+    >>> without_series("rtx4090"), without_series("rx7900xtx"), without_series("rx6800")
     ('4090', '7900xtx', '')
     """
     for series in _SERIES:
         rest = base.removeprefix(series)
-        if rest != base and rest[:3].isdecimal() and len(rest) >= 3:
-            return rest
+        if rest != base and rest[:3].isdecimal():
+            return "" if series == "rx" and len(rest) == 4 and rest.isdecimal() else rest
     rest = base.removeprefix("rtx")
     return rest if rest != base and rest[:1] in ("a", "p") and rest[-3:].isdecimal() else ""
 
@@ -181,15 +202,16 @@ def _is_count(word: str) -> bool:
 
 
 def _without_count(words: list[str]) -> list[str]:
-    """`8x H100`, `8xh100`, `2 x H100`, `H100 x8`: how many there are is not what they are."""
+    """`8x H100`, `8xh100`, `2 x H100`: how many there are is not what they are.
+
+    A count behind is left: a FirePro S9300 x2 is one card with two chips.
+    """
     if len(words) > 2 and len(words[0]) <= 2 and words[0].isdecimal() and words[1] == "x":
         return words[2:]
     if words:
         head, x, rest = words[0].partition("x")
         if x and 1 <= len(head) <= 2 and head.isdecimal():
             return [rest, *words[1:]] if rest else words[1:]
-    if len(words) > 1 and words[-1][:1] == "x" and words[-1][1:].isdecimal():
-        return words[:-1] if len(words[-1]) <= 3 else words
     return words
 
 

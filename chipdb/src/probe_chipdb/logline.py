@@ -50,6 +50,10 @@ def _unlabelled(text: str) -> str:
     for label in _LABELS:
         if text.startswith(label) and (value := text[len(label) :].strip()):
             text = value
+        elif label[-1] == ":" and text.startswith(label[:-1]) and " : " in text:
+            # nvidia-smi -q aligns the colons of its labels.
+            head, _, value = text.partition(" : ")
+            text = value if head + ":" == label else text
     return text
 
 

@@ -8,6 +8,7 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.query import Query
+from probe_chipdb.shares import Share, hosted_in, share_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from probe_chipdb.query import Arguments
 
 _CONFIDENCE = ("low", "medium", "high")
+_NAME, _KIND = 11, 12  # places in a query's arguments
+_NO_KEYS = (None, None, None, None, (), None, None, None, None, None, None)
 _HARDWARE = frozenset(("pci-subsystem", "pci-revision", "pci", "gpu-id", "dt"))
 # Live total against nominal: drivers print 2 to 7 % less, which ECC and firmware take; a tenth
 # leaves room. Nothing adds memory, so above it there is only a hundredth for rounding.
@@ -33,9 +36,15 @@ class Match:
     reason: why chip is None.
     units: the live unit count: as given, else as the name itself has it ("Mali-G610 MC4"), else
         None.
+    parents: of a share of a card (a MIG slice, a vGPU), the cards that it may be of; chip is None.
+    profile: which share it is ("1g.10gb", "8Q", "shared"), or None.
+    virtual: whether the name is a virtual machine's view of the host's chip (Venus, virgl).
     """
 
-    __slots__ = ("by", "candidates", "chip", "confidence", "conflicts", "reason", "units")
+    __slots__ = (
+        "by", "candidates", "chip", "confidence", "conflicts", "parents", "profile", "reason",
+        "units", "virtual",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +63,14 @@ class Match:
         self.conflicts = conflicts
         self.reason = reason
         self.units = units
+        self.parents: tuple[Chip, ...] = ()
+        self.profile: str | None = None
+        self.virtual = False
+
+    @property
+    def parent(self) -> "Chip | None":
+        """The card that a share is of, where its name leaves one; see `parents`."""
+        return self.parents[0] if len(self.parents) == 1 else None
 
     def shared_peaks(self) -> "tuple[Peak, ...]":
         """The peaks that hold whichever of the products it is.
@@ -71,15 +88,23 @@ class Match:
 
 def match(db: "Database", arguments: "Arguments") -> Match:
     """The chip, or what it may be and why it is not known."""
+    name = arguments[_NAME]
+    host = hosted_in(name) if name and "(" in name else ""
+    if host:
+        arguments = (None, None, None, *arguments[3:_NAME], host, arguments[_KIND])
     query = Query(arguments)
     result = _match(db, query)
     result.units = query.units
+    result.virtual = bool(host)
     return result
 
 
 def _match(db: "Database", query: Query) -> Match:
     if reason := exclusion(query.name, query.pci):
-        return Match(reason=f"no chip of the table: {reason}")
+        excluded = Match(reason=f"no chip of the table: {reason}")
+        if query.name and (share := share_in(query.name)):
+            _add_parents(db, query, excluded, share)
+        return excluded
     named = by_name(db, query)
     candidates = by_hardware_id(db, query) or by_units(db, query, named)
     if candidates:
@@ -93,9 +118,22 @@ def _match(db: "Database", query: Query) -> Match:
     return _decide(db, query, candidates)
 
 
+def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
+    """Name the card that a share is of: by its PCI id, else by the name that it bears."""
+    result.profile = share.profile or None
+    candidates = by_hardware_id(db, query)
+    if candidates is None and share.parent:
+        unknown: Arguments = (*_NO_KEYS, share.parent, "name")
+        candidates = Candidates("name", by_name(db, Query(unknown)))
+    chips = candidates.chips if candidates else []
+    result.parents = tuple(chip for chip in chips if not chip.id.endswith("-vgpu"))
+
+
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
     """Let the name narrow what a stronger key left open, or note that it disagrees."""
     common = [chip for chip in candidates.chips if chip in named]
+    if common and _is_id_list(candidates, query):
+        return
     if common:
         candidates.chips = common
     elif named and not query.generic_name and not _holds_design(candidates.chips, named):
@@ -103,6 +141,14 @@ def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query
 
         conflict = disagreement(candidates.by, candidates.chips, named, query)
         candidates.conflicts.append(conflict)
+
+
+def _is_id_list(candidates: Candidates, query: Query) -> bool:
+    """Whether a name only repeats what the host's pci.ids has under an id that several chips share.
+
+    lspci prints the first product of a device id: an RX 9050 as "Navi 44 [Radeon RX 9060 XT]".
+    """
+    return candidates.shared and candidates.by == "pci" and bool(query.die_key and not query.revision)
 
 
 def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # Mesa's word to the codenames in the data, without blanks. Intel's are those of
 # include/pci_ids/iris_pci_ids.h, AMD's those of src/amd/common/ac_gpu_info.c (family names).
-_PLATFORMS = {
+PLATFORMS = {
     "hsw": ("haswell",), "bdw": ("broadwell",), "chv": ("braswell", "cherrytrail"),
     "skl": ("skylake",), "bxt": ("broxton", "apollolake"), "apl": ("apollolake",),
     "kbl": ("kabylake",), "glk": ("geminilake",), "aml": ("amberlake",), "whl": ("whiskeylake",),
@@ -57,7 +57,7 @@ def platform_in(name: str) -> Platform | None:
         words = inside.partition(")")[0].replace(",", " ").split()
         for at, word in enumerate(words):
             plain, hyphen, letter = word.partition("-")
-            codenames = _PLATFORMS.get(word) or _PLATFORMS.get(plain)
+            codenames = PLATFORMS.get(word) or PLATFORMS.get(plain)
             if codenames:
                 more = (f"-{letter}",) if hyphen else ()
                 return Platform(codenames, (*more, *words[at + 1 : at + 2]))
@@ -72,6 +72,11 @@ def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, .
     platform = platform_in(name)
     if platform is None:
         return ids
+    # Mesa's own spelling is an alias of many chips: "Intel(R) UHD Graphics (ADL-S GT0.5)".
+    inside = name.lower()[name.rfind("(") :]
+    chips = [chip for id_ in ids if (chip := db.chip(id_))]
+    if printed := [chip.id for chip in chips if any(inside in a.lower() for a in chip.aliases)]:
+        return tuple(printed)
     dies = {id_: _squashed(chip.codename) for id_ in ids if (chip := db.chip(id_))}
     fitting = {id_: die for id_, die in dies.items() if _fits(die, platform.codenames)}
     for word in platform.more:

@@ -28,7 +28,7 @@ class Query:
     arch: an architecture's id or family. compute_capability: "8.9". gfx: "gfx1100".
     vendor: the short name, as given or as the name claims it.
     units: SMs, CUs or cores that the driver counts. memory: the live total in bytes.
-    name: as a tool printed it. name_key: that, normalised. die_key: the same with its die, where
+    name: as a tool printed it. name_kind: which tool. name_key: that, normalised. die_key: the same with its die, where
     the name is one of pci.ids. generic_name: whether the name names no product.
     """
 
@@ -43,6 +43,7 @@ class Query:
         "memory",
         "name",
         "name_key",
+        "name_kind",
         "pci",
         "revision",
         "subsystem",
@@ -53,7 +54,7 @@ class Query:
     def __init__(self, arguments: "Arguments") -> None:
         (
             pci, subsystem, revision, gpu_id, dt, self.arch, self.compute_capability, gfx, vendor,
-            units, self.memory, self.name, name_kind,
+            units, self.memory, self.name, self.name_kind,
         ) = arguments  # fmt: skip
         self.pci = _digits(pci)
         self.subsystem = _digits(subsystem)
@@ -69,8 +70,8 @@ class Query:
         if self.name:
             from probe_chipdb.name_facts import add_name_facts
 
-            may_hold_ids = not pci and name_kind != "dt"
-            add_name_facts(self, self.name, name_kind, may_hold_ids=may_hold_ids)
+            may_hold_ids = not pci and self.name_kind != "dt"
+            add_name_facts(self, self.name, self.name_kind, may_hold_ids=may_hold_ids)
 
 
 def _digits(text: str | None) -> str:

@@ -5,8 +5,8 @@ chip's own, and memory, its type and the form factor contradict nothing that is 
 """
 
 from probe_chipdb.cloud import cloud_product
-from probe_chipdb.forms import BRANDS, Form
-from probe_chipdb.platforms import of_platform
+from probe_chipdb.forms import BRANDS, Form, size_in
+from probe_chipdb.platforms import PLATFORMS, of_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _PROCESSORS = ("ryzen", "athlon", "epyc", "core", "processor", "pentium", "celeron")
 # A size in a name is nominal, the driver's total (2 to 10 % less), or decimal (7 % more in number).
 _LOW, _HIGH = 0.90, 1.08
+# GB that cards and unified memories are sold with: what an entry without a size may have.
+_SOLD = frozenset((
+    1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 16, 18, 20, 24, 32, 36, 40, 48, 64, 72, 80, 94, 96, 128, 192,
+    256, 288, 512,
+))  # fmt: skip
 
 
 def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
@@ -27,18 +32,35 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     key, name = query.name_key, query.name or ""
     if product := cloud_product(key):
         return db.ids(f"n:{product}")
-    if "(" in name and (query.generic_name or key.startswith(_PROCESSORS)):
-        return of_platform(db, name)
+    if query.generic_name or key.startswith(_PROCESSORS):
+        return _of_processor(db, query, name)
     chips, form = spelled(db, key)
     query.units = query.units or form.units
     return tuple(chip.id for chip in chips)
 
 
+def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
+    """The GPU inside the processor that a graphics driver prints: "AMD Ryzen 7 7840U w/ Radeon 780M".
+
+    A processor's brand string alone is no GPU's name.
+    """
+    on_die = of_platform(db, name) if "(" in name else ()
+    graphics = query.name_key.partition(" w/ ")[2]
+    if graphics and (on_die or query.name_kind in ("vulkan", "opencl", "gl")):
+        ids = db.ids(f"n:{graphics}") or tuple(chip.id for chip in spelled(db, graphics)[0])
+        return tuple(id_ for id_ in ids if id_ in on_die) or ids or on_die
+    return on_die
+
+
 def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
     """The chips that a normalised name means by its form, and the form."""
     form = Form(key)
-    if not form.base or "/" in form.base:
+    # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
+    if not form.base or "/" in form.base or form.base in PLATFORMS:
         return [], form
+    # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
+    if form.facts and "~" not in form.base and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form)):
+        return whole, form
     found: dict[str, Chip] = {}
     for base in form.keys():
         for chip in _chips(db, form, base):
@@ -111,19 +133,20 @@ def _of_size(chips: "list[Chip]", size: float) -> "list[Chip]":
         for chip in chips
         if any(_LOW * nominal <= size <= _HIGH * nominal for nominal in _sizes(chip))
     ]
-    return near or [chip for chip in chips if chip.memory.gib is None]
+    return near or [chip for chip in chips if not _sizes(chip) and size in _SOLD]
 
 
 def _sizes(chip: "Chip") -> list[float]:
-    """The nominal size in GiB, of one device and of a board that shows several."""
+    """The sizes in GiB: of one device, of a board that shows several, and as in its own name."""
     gib = chip.memory.gib
-    return [] if gib is None else [gib, gib * chip.boards]
+    nominal = [] if gib is None else [gib, gib * chip.boards]
+    words = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
+    return nominal + [size for word in words if (size := size_in(word)) is not None]
 
 
 def _has_type(chip: "Chip", type_: str) -> bool:
     """HBM3 is also what people call HBM3e; the reverse is another product."""
-    own = (chip.memory.type or "").lower()
-    return not own or own.startswith(type_)
+    return (chip.memory.type or "").lower().startswith(type_)
 
 
 def _of_factor(chips: "list[Chip]", factor: str) -> "list[Chip]":

@@ -162,9 +162,8 @@ def _index(data: Data) -> dict[str, list[str]]:
         for key in loose_keys(chip):
             if key not in exact:
                 index.add(key, id_)
-        for key in form_keys(chip):
-            index.add(key, id_)
         index.add_masks("gm", chip.get("gpu_id", ()))
+    _add_forms(index, chips)
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
         for key in _arch_keys(match):
@@ -203,19 +202,41 @@ def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
                 yield f"n:{key[len(brand) + 1 :]}"
 
 
-def form_keys(chip: "ChipEntry") -> "Iterator[str]":
-    """What people shorten and glue the names to: see `forms`; and the platform that Mesa prints."""
-    for name in (chip["name"], *chip.get("aliases", ())):
-        form = Form(normalise(name))
-        if not form.base or "/" in form.base:
-            continue
-        more = form.key[len(form.base) :]
-        for base in filter(None, (form.base, without_series(form.base))):
-            yield f"b:{base}{more}"
-            if form.brand:
-                yield f"b:{form.brand} {base}{more}"
-            if form.facts:
-                yield f"b:{base}{more}|{form.facts}"
+def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
+    """What people shorten and glue the names to, and the platform that Mesa prints."""
+    listed: list[tuple[str, str]] = []
+    for id_, chip in chips:
+        for name in (chip["name"], *chip.get("aliases", ())):
+            keys = [(key, id_) for key in form_keys(name)]
+            if with_die(name):
+                listed += keys
+            else:
+                for key, _ in keys:
+                    index.add(key, id_)
+        for key in _platform_keys(chip):
+            index.add(key, id_)
+    # What the brackets of pci.ids hold is on every chip of the id: it counts where nothing else is.
+    exact = frozenset(index.ids)
+    for key, id_ in listed:
+        if key not in exact:
+            index.add(key, id_)
+
+
+def form_keys(name: str) -> "Iterator[str]":
+    """The keys of a name's form, with and without its brand and its series: see `forms`."""
+    form = Form(normalise(name))
+    if not form.base or "/" in form.base:
+        return
+    more = form.key[len(form.base) :]
+    for base in filter(None, (form.base, without_series(form.base))):
+        yield f"b:{base}{more}"
+        if form.brand:
+            yield f"b:{form.brand} {base}{more}"
+        if form.facts:
+            yield f"b:{base}{more}|{form.facts}"
+
+
+def _platform_keys(chip: "ChipEntry") -> "Iterator[str]":
     if chip["kind"] == "gpu" and chip["vendor"] in _PLATFORM_VENDORS:
         for codename in chip.get("codename", "").lower().replace(" ", "").split(","):
             if codename:
