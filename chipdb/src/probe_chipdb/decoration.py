@@ -61,6 +61,7 @@ _DIES = frozenset((
 ))  # fmt: skip
 # ggml prints the Vulkan driver behind the device: "Tesla T4 (NVIDIA)".
 _VENDORS = ("nvidia", "radv", "intel corporation", "amd", "apple", "samsung", "arm")
+_REMARKS = ("igpu", "dgpu", "npu", "integrated", "discrete")  # OpenVINO's and players' own
 
 
 def drop_driver_parenthesis(text: str) -> str:
@@ -73,6 +74,8 @@ def drop_driver_parenthesis(text: str) -> str:
 
 def _is_drivers(inside: str) -> bool:
     if any(mark in inside for mark in _DRIVER_WORDS) or inside in _VENDORS:
+        return True
+    if inside in _REMARKS:
         return True
     number = inside.startswith("0x") and is_hex(inside[2:])
     return number or inside.replace("-", " ").partition(" ")[0] in _DIES

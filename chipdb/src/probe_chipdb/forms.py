@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 _MAKERS = {
     "nvidia": "nvidia", "amd": "amd", "ati": "amd", "intel": "intel", "google": "google",
     "aws": "aws", "amazon": "aws", "apple": "apple", "qualcomm": "qualcomm", "arm": "arm",
-    "huawei": "huawei", "habana": "intel", "tenstorrent": "tenstorrent",
+    "huawei": "huawei", "habana": "intel", "tenstorrent": "tenstorrent", "broadcom": "broadcom",
+    "samsung": "samsung",
 }  # fmt: skip
 BRANDS = (
     "radeon ai pro", "radeon instinct", "radeon pro", "data center gpu", "arc pro", "geforce",
     "instinct", "firepro", "radeon", "quadro", "tesla", "arc", "cloud",
 )  # fmt: skip
+_GLUED_BRANDS = ("geforce", "instinct", "radeon", "quadro", "tesla", "arc")
+_MACS = ("macbook pro ", "macbook air ", "mac studio ", "mac mini ", "mac pro ", "imac ")
 _TYPES = frozenset((
     "hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4", "gddr5", "gddr5x", "gddr6", "gddr6x", "gddr7", "ddr3",
     "ddr4", "lpddr5", "lpddr5x",
@@ -28,7 +31,7 @@ _FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl
 # NVIDIA's long titles ("A100 Tensor Core GPU"), licences ("-vws") and remarks ("(integrated)").
 _EMPTY = frozenset((
     "gpu", "gpus", "graphics", "card", "edition", "generation", "with", "design", "lovelace", "vws",
-    "vram", "tensor", "integrated", "discrete",
+    "vram", "tensor", "integrated", "discrete", "igpu", "dgpu",
 ))  # fmt: skip
 _EDITIONS = {
     "laptop": "laptop", "mobile": "laptop", "notebook": "laptop", "maxq": "maxq", "ada": "ada",
@@ -78,6 +81,22 @@ class Form:
             if joined.startswith(brand + " ") and joined != brand + " ":
                 self.brand = brand
                 return words[brand.count(" ") + 1 :]
+        for machine in _MACS:
+            if joined.startswith(machine):
+                self.vendor = "apple"
+                return words[machine.count(" ") :]
+        return self._without_glued_brand(words)
+
+    def _without_glued_brand(self, words: list[str]) -> list[str]:
+        """`ArcA770`, `GeForceRTX4090`; and Vast.ai's `Q RTX 8000`."""
+        if words[:2] == ["q", "rtx"]:
+            self.brand = "quadro"
+            return words[1:]
+        for brand in _GLUED_BRANDS if words else ():
+            rest = words[0].removeprefix(brand)
+            if rest != words[0] and rest[-1:].isdecimal():
+                self.brand = brand
+                return [rest, *words[1:]]
         return words
 
     def _product(self, words: list[str], editions: set[str]) -> str:
@@ -177,6 +196,8 @@ def without_series(base: str) -> str:
         rest = base.removeprefix(series)
         if rest != base and rest[:3].isdecimal():
             return "" if series == "rx" and len(rest) == 4 and rest.isdecimal() else rest
+    if base.startswith("rxvega"):
+        return base[2:]
     rest = base.removeprefix("rtx")
     return rest if rest != base and rest[:1] in ("a", "p") and rest[-3:].isdecimal() else ""
 
@@ -185,13 +206,17 @@ def _words(key: str) -> list[str]:
     for mark in "_,()":
         key = key.replace(mark, " ")
     key = key.replace("-", " ").replace("max q", "maxq").replace("tensor core", "tensor")
-    words = _without_count(key.split())
+    words = key.split()
+    if words[:1] == ["gpu"]:
+        del words[0]  # Lambda's types: gpu_8x_h100_sxm5
+    words = _without_count(words)
     joined: list[str] = []
     for word in words:
         if word in ("gb", "gib", "mib", "g", "cores", "core") and joined and _is_count(joined[-1]):
             number = joined.pop()
             word = f"core:{number}" if word in ("core", "cores") else number + word
-        if not word.startswith(("id=", "deviceid=")):
+        # "(ID=0x2684)" of ANGLE, and the driver's release in a line of nvidia-smi's CSV
+        if not word.startswith(("id=", "deviceid=")) and not _is_release(word):
             joined.append(word)
     return joined
 
@@ -199,6 +224,10 @@ def _words(key: str) -> list[str]:
 def _is_count(word: str) -> bool:
     whole, _, fraction = word.partition(".")
     return len(word) <= 8 and whole.isdecimal() and (not fraction or fraction.isdecimal())
+
+
+def _is_release(word: str) -> bool:
+    return word.count(".") == 2 and word.replace(".", "").isdecimal()
 
 
 def _without_count(words: list[str]) -> list[str]:

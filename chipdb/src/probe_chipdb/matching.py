@@ -107,6 +107,8 @@ def _match(db: "Database", query: Query) -> Match:
         return excluded
     named = by_name(db, query)
     candidates = by_hardware_id(db, query) or by_units(db, query, named)
+    if candidates and named and _contradicts_driver(db, candidates, query):
+        return _without_hardware_id(db, query, candidates, named)
     if candidates:
         _compare_with_name(candidates, named, query)
     elif named:
@@ -116,6 +118,34 @@ def _match(db: "Database", query: Query) -> Match:
 
         return Match(reason=unknown(db, query))
     return _decide(db, query, candidates)
+
+
+def _contradicts_driver(db: "Database", candidates: Candidates, query: Query) -> bool:
+    """Whether the driver's compute capability or gfx target excludes every chip of the hardware id.
+
+    `by_name` has left only chips that the driver's facts allow. NVIDIA's mock of NVML gives a
+    GB200 the PCI id of an H100.
+    """
+    return candidates.by in _HARDWARE and all(
+        other_arch(db, chip, query) for chip in candidates.chips
+    )
+
+
+def _without_hardware_id(
+    db: "Database", query: Query, refuted: Candidates, named: "list[Chip]"
+) -> Match:
+    """The chip of the name, confirmed by the driver's facts and memory; else as the id has it."""
+    fitting = [chip for chip in named if not misfit(chip, query)]
+    if not fitting:
+        _compare_with_name(refuted, named, query)
+        return _decide(db, query, refuted)
+    candidates = Candidates("name", fitting)
+    from probe_chipdb.reasons import refutation
+
+    conflict = refutation(db, refuted.by, refuted.chips, query)
+    match = _decide(db, query, candidates)
+    match.conflicts = (*match.conflicts, conflict)
+    return match
 
 
 def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
@@ -148,7 +178,9 @@ def _is_id_list(candidates: Candidates, query: Query) -> bool:
 
     lspci prints the first product of a device id: an RX 9050 as "Navi 44 [Radeon RX 9060 XT]".
     """
-    return candidates.shared and candidates.by == "pci" and bool(query.die_key and not query.revision)
+    return (
+        candidates.shared and candidates.by == "pci" and bool(query.die_key and not query.revision)
+    )
 
 
 def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:
@@ -176,8 +208,11 @@ def _has_revision(chip: "Chip", revision: str) -> bool:
 def _decide(db: "Database", query: Query, candidates: Candidates) -> Match:
     """One chip, if the live facts leave one; else what it may be."""
     fitting = [chip for chip in candidates.chips if not misfit(chip, query)]
-    if len(candidates.chips) > 1 and len(fitting) != 1:
-        return _ambiguous(candidates, fitting, query)
+    if len(candidates.chips) > 1:
+        if len(fitting) != 1:
+            return _ambiguous(candidates, fitting, query)
+        if not _is_confirmed(fitting[0], query):
+            return _ambiguous(candidates, candidates.chips, query)
     chip = (fitting or candidates.chips)[0]
     if not fitting:
         candidates.conflicts.append(f"{chip.id}: {misfit(chip, query)}")
@@ -189,6 +224,14 @@ def _decide(db: "Database", query: Query, candidates: Candidates) -> Match:
         level = 1 if candidates.shared else 2
     confidence = _CONFIDENCE[max(level - len(candidates.conflicts), 0)]
     return Match(chip, candidates.by, confidence, (), tuple(candidates.conflicts))
+
+
+def _is_confirmed(chip: "Chip", query: Query) -> bool:
+    """Whether a live fact speaks for the chip that is left, not only against the others.
+
+    Of an R9 270 with 2 GiB and an R9 370 of unknown size, 4 GiB do not make the card an R9 370.
+    """
+    return bool((query.units and chip.units) or (query.memory and chip.memory.gib))
 
 
 def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> Match:

@@ -33,7 +33,9 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     if product := cloud_product(key):
         return db.ids(f"n:{product}")
     if query.generic_name or key.startswith(_PROCESSORS):
-        return _of_processor(db, query, name)
+        # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
+        named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
+        return _of_processor(db, query, name) or named
     chips, form = spelled(db, key)
     query.units = query.units or form.units
     return tuple(chip.id for chip in chips)
@@ -59,7 +61,13 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
     if not form.base or "/" in form.base or form.base in PLATFORMS:
         return [], form
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
-    if form.facts and "~" not in form.base and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form)):
+    declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
+    if (
+        form.facts
+        and not declared
+        and "~" not in form.base
+        and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
+    ):
         return whole, form
     found: dict[str, Chip] = {}
     for base in form.keys():

@@ -2,6 +2,7 @@
 
 from probe_chipdb.brand import brand_key
 from probe_chipdb.entry.validate import Data
+from probe_chipdb.forms import Form, without_series
 from probe_chipdb.row import (
     ARCH,
     BRAND,
@@ -16,7 +17,6 @@ from probe_chipdb.row import (
     escape,
     scalar,
 )
-from probe_chipdb.forms import Form, without_series
 from probe_chipdb.spelling import normalise, with_die
 from probe_chipdb.table import Table
 
