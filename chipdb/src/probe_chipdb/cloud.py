@@ -24,24 +24,24 @@ def cloud_product(key: str) -> str:
     >>> cloud_product("v100 16"), cloud_product("v4")
     ('', '')
     """
-    words = key.replace("-", " ").split()
-    if words[:1] == ["google"]:
-        del words[0]
-    if len(words) == 1 and (product := _AWS.get(words[0].partition(".")[0])):
+    tokens = key.replace("-", " ").split()
+    if tokens[:1] == ["google"]:
+        del tokens[0]
+    if len(tokens) == 1 and (product := _AWS.get(tokens[0].partition(".")[0])):
         return product
-    return _tpu(words)
+    return _tpu(tokens)
 
 
-def _tpu(words: list[str]) -> str:
-    named = words[:1] in (["tpu"], ["tpu7x"])
-    if words[:1] == ["tpu"]:
-        del words[0]
+def _tpu(tokens: list[str]) -> str:
+    named = tokens[:1] in (["tpu"], ["tpu7x"])
+    if tokens[:1] == ["tpu"]:
+        del tokens[0]
     elif named:
-        words = ["7x", *words[1:]]
-    if words[1:2] == ["lite"]:
-        words = [words[0] + "lite", *words[2:]]
-    counted = len(words) == 2 and len(words[1]) <= 5 and words[1].isdecimal()
-    sliced = len(words) == 2 and words[1] in _SLICES
-    if not words or len(words) > 2 or (len(words) == 2 and not (counted or (sliced and named))):
+        tokens = ["7x", *tokens[1:]]
+    if tokens[1:2] == ["lite"]:
+        tokens = [tokens[0] + "lite", *tokens[2:]]
+    counted = len(tokens) == 2 and len(tokens[1]) <= 5 and tokens[1].isdecimal()
+    sliced = len(tokens) == 2 and tokens[1] in _SLICES
+    if not tokens or len(tokens) > 2 or (len(tokens) == 2 and not (counted or (sliced and named))):
         return ""
-    return _TPUS.get(words[0], "") if named or counted else ""
+    return _TPUS.get(tokens[0], "") if named or counted else ""

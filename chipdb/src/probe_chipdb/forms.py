@@ -1,9 +1,9 @@
-"""Reads a name as people, clouds and marketplaces write it into its product and the words beside it.
+"""Parts a name, as people and clouds write it, into the product and the tokens beside it.
 
 "RTX4090", "8x NVIDIA_L40S 48GB", "H100-SXM-80GB", "4090 Mobile" and "RTX PRO 6000 WK" name products
 that drivers print otherwise. Both sides, an entry's names and a query, are brought to one form and
-compared for equality: blanks do not count, some words have one spelling, and memory, its type and
-the form factor are facts beside the product. No word that distinguishes two products is dropped.
+compared for equality: blanks do not count, some tokens have one spelling, and memory, its type and
+the form factor are facts beside the product. No token that distinguishes two products is dropped.
 """
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ class Form:
     size: memory in the unit that was printed (GB, GiB or the driver's rounding), or None.
     type: of the memory, in lower case, or empty. factor: "sxm4", "pcie" ... or empty.
     units: GPU cores that the name counts, or None.
-    plain: the name without the facts, its words as they are.
+    plain: the name without the facts, its tokens as they are.
     """
 
     __slots__ = (
@@ -62,77 +62,77 @@ class Form:
         self.brand = self.vendor = self.factor = self.type = ""
         self.size: float | None = None
         self.units: int | None = None
-        words = _words(key)
+        tokens = _tokens(key)
         editions: set[str] = set()
-        rest = self._product(self._without_maker(words), editions)
+        model = self._product(self._without_maker(tokens), editions)
         beside = (self.type, self.factor)
-        plain = (word for word in words if word not in beside and size_in(word) is None)
+        plain = (token for token in tokens if token not in beside and size_in(token) is None)
         self.plain = " ".join(plain)
-        self.base = self._unglued(rest, editions)
+        self.base = self._unglued(model, editions)
         self._regular(editions)
         self.editions = tuple(sorted(editions))
 
-    def _without_maker(self, words: list[str]) -> list[str]:
-        while words and words[0] in _MAKERS:
-            self.vendor = _MAKERS[words[0]]
-            words = words[1:]
-        joined = " ".join(words) + " "
+    def _without_maker(self, tokens: list[str]) -> list[str]:
+        while tokens and tokens[0] in _MAKERS:
+            self.vendor = _MAKERS[tokens[0]]
+            tokens = tokens[1:]
+        joined = " ".join(tokens) + " "
         for brand in BRANDS:
             if joined.startswith(brand + " ") and joined != brand + " ":
                 self.brand = brand
-                return words[brand.count(" ") + 1 :]
+                return tokens[brand.count(" ") + 1 :]
         for machine in _MACS:
             if joined.startswith(machine):
                 self.vendor = "apple"
-                return words[machine.count(" ") :]
-        return self._without_glued_brand(words)
+                return tokens[machine.count(" ") :]
+        return self._without_glued_brand(tokens)
 
-    def _without_glued_brand(self, words: list[str]) -> list[str]:
+    def _without_glued_brand(self, tokens: list[str]) -> list[str]:
         """`ArcA770`, `GeForceRTX4090`; and Vast.ai's `Q RTX 8000`."""
-        if words[:2] == ["q", "rtx"]:
+        if tokens[:2] == ["q", "rtx"]:
             self.brand = "quadro"
-            return words[1:]
-        for brand in _GLUED_BRANDS if words else ():
-            rest = words[0].removeprefix(brand)
-            if rest != words[0] and rest[-1:].isdecimal():
+            return tokens[1:]
+        for brand in _GLUED_BRANDS if tokens else ():
+            model = tokens[0].removeprefix(brand)
+            if model != tokens[0] and model[-1:].isdecimal():
                 self.brand = brand
-                return [rest, *words[1:]]
-        return words
+                return [model, *tokens[1:]]
+        return tokens
 
-    def _product(self, words: list[str], editions: set[str]) -> str:
-        """The words that are the product's, glued; `~` marks where another word stood between.
+    def _product(self, tokens: list[str], editions: set[str]) -> str:
+        """The tokens that are the product's, glued; `~` marks where another token stood between.
 
         "A100 80GB X" is no A100X, and a V100-SXM2-32GB-LS no V100LS.
         """
         base, gap = "", ""
-        for word in words:
-            if self._takes(word, editions):
-                gap = gap if word == "graphics" else "~"  # "UHD Graphics 620" is also "UHD 620"
+        for token in tokens:
+            if self._takes(token, editions):
+                gap = gap if token == "graphics" else "~"  # "UHD Graphics 620" is also "UHD 620"
             else:
-                base += gap + word if base else word
+                base += gap + token if base else token
                 gap = ""
         return base
 
-    def _takes(self, word: str, editions: set[str]) -> bool:
-        """Whether a word stands beside the product; its fact is kept."""
-        if word in _EMPTY:
+    def _takes(self, token: str, editions: set[str]) -> bool:
+        """Whether a token stands beside the product; its fact is kept."""
+        if token in _EMPTY:
             return True
-        if word in _EDITIONS:
-            editions.add(_EDITIONS[word])
-        elif word in _TYPES:
-            self.type = word
-        elif word in _FACTORS:
-            self.factor = word.replace("-", "")
-        elif (size := size_in(word)) is not None:
+        if token in _EDITIONS:
+            editions.add(_EDITIONS[token])
+        elif token in _TYPES:
+            self.type = token
+        elif token in _FACTORS:
+            self.factor = token.replace("-", "")
+        elif (size := size_in(token)) is not None:
             self.size = size
-        elif word.startswith("core:"):
-            self.units = int(word[5:])
+        elif token.startswith("core:"):
+            self.units = int(token[5:])
         else:
             return False
         return True
 
     def _unglued(self, base: str, editions: set[str]) -> str:
-        """`h100nvl`, `rtx6000ada`: the same words without a blank between."""
+        """`h100nvl`, `rtx6000ada`: the same tokens without a blank between."""
         for suffix in _GLUED:
             if base.endswith(suffix) and base[: -len(suffix)][-1:].isdecimal():
                 base = base.removesuffix(suffix)
@@ -167,7 +167,7 @@ class Form:
     @property
     def key(self) -> str:
         """The product with its editions: what is compared for equality."""
-        return "+".join((self.base, *self.editions))
+        return " ".join((self.base, *self.editions))
 
     @property
     def facts(self) -> str:
@@ -175,13 +175,15 @@ class Form:
         size = "" if self.size is None else f"{self.size:g}gb"
         return ",".join(filter(None, (size, self.type, self.factor)))
 
-    def keys(self) -> "Iterator[str]":
+    def bases(self) -> "Iterator[str]":
         """The keys to look up, the closest first."""
         yield self.key
         if "workstation" in self.editions:  # the only RTX PRO 4500 is a workstation's
-            yield "+".join((self.base, *(word for word in self.editions if word != "workstation")))
+            yield " ".join(
+                (self.base, *(token for token in self.editions if token != "workstation"))
+            )
         if self.base.isdecimal() and not self.editions and self.size is None:
-            yield from (f"{self.base}{more}" for more in ("d", "+laptop", "+maxq"))
+            yield from (f"{self.base}{suffix}" for suffix in ("d", " laptop", " maxq"))
 
 
 def without_series(base: str) -> str:
@@ -193,66 +195,66 @@ def without_series(base: str) -> str:
     ('4090', '7900xtx', '')
     """
     for series in _SERIES:
-        rest = base.removeprefix(series)
-        if rest != base and rest[:3].isdecimal():
-            return "" if series == "rx" and len(rest) == 4 and rest.isdecimal() else rest
+        model = base.removeprefix(series)
+        if model != base and model[:3].isdecimal():
+            return "" if series == "rx" and len(model) == 4 and model.isdecimal() else model
     if base.startswith("rxvega"):
         return base[2:]
-    rest = base.removeprefix("rtx")
-    return rest if rest != base and rest[:1] in ("a", "p") and rest[-3:].isdecimal() else ""
+    model = base.removeprefix("rtx")
+    return model if model != base and model[:1] in ("a", "p") and model[-3:].isdecimal() else ""
 
 
-def _words(key: str) -> list[str]:
+def _tokens(key: str) -> list[str]:
     for mark in "_,()":
         key = key.replace(mark, " ")
     key = key.replace("-", " ").replace("max q", "maxq").replace("tensor core", "tensor")
-    words = key.split()
-    if words[:1] == ["gpu"]:
-        del words[0]  # Lambda's types: gpu_8x_h100_sxm5
-    words = _without_count(words)
+    tokens = key.split()
+    if tokens[:1] == ["gpu"]:
+        del tokens[0]  # Lambda's types: gpu_8x_h100_sxm5
+    tokens = _without_count(tokens)
     joined: list[str] = []
-    for word in words:
-        if word in ("gb", "gib", "mib", "g", "cores", "core") and joined and _is_count(joined[-1]):
+    for token in tokens:
+        if token in ("gb", "gib", "mib", "g", "cores", "core") and joined and _is_count(joined[-1]):
             number = joined.pop()
-            word = f"core:{number}" if word in ("core", "cores") else number + word
+            token = f"core:{number}" if token in ("core", "cores") else number + token
         # "(ID=0x2684)" of ANGLE, and the driver's release in a line of nvidia-smi's CSV
-        if not word.startswith(("id=", "deviceid=")) and not _is_release(word):
-            joined.append(word)
+        if not token.startswith(("id=", "deviceid=")) and not _is_release(token):
+            joined.append(token)
     return joined
 
 
-def _is_count(word: str) -> bool:
-    whole, _, fraction = word.partition(".")
-    return len(word) <= 8 and whole.isdecimal() and (not fraction or fraction.isdecimal())
+def _is_count(token: str) -> bool:
+    whole, _, fraction = token.partition(".")
+    return len(token) <= 8 and whole.isdecimal() and (not fraction or fraction.isdecimal())
 
 
-def _is_release(word: str) -> bool:
-    return word.count(".") == 2 and word.replace(".", "").isdecimal()
+def _is_release(token: str) -> bool:
+    return token.count(".") == 2 and token.replace(".", "").isdecimal()
 
 
-def _without_count(words: list[str]) -> list[str]:
+def _without_count(tokens: list[str]) -> list[str]:
     """`8x H100`, `8xh100`, `2 x H100`: how many there are is not what they are.
 
     A count behind is left: a FirePro S9300 x2 is one card with two chips.
     """
-    if len(words) > 2 and len(words[0]) <= 2 and words[0].isdecimal() and words[1] == "x":
-        return words[2:]
-    if words:
-        head, x, rest = words[0].partition("x")
+    if len(tokens) > 2 and len(tokens[0]) <= 2 and tokens[0].isdecimal() and tokens[1] == "x":
+        return tokens[2:]
+    if tokens:
+        head, x, model = tokens[0].partition("x")
         if x and 1 <= len(head) <= 2 and head.isdecimal():
-            return [rest, *words[1:]] if rest else words[1:]
-    return words
+            return [model, *tokens[1:]] if model else tokens[1:]
+    return tokens
 
 
-def size_in(word: str) -> float | None:
-    """The memory that a word states, in GB as printed, or None.
+def size_in(token: str) -> float | None:
+    """The memory that a token states, in GB as printed, or None.
 
     >>> size_in("24gb"), size_in("144g"), size_in("24564mib"), size_in("1g.10gb")
     (24.0, 144.0, 23.98828125, None)
     """
     for unit, divisor in (("gib", 1.0), ("mib", 1024.0), ("gb", 1.0), ("g", 1.0)):
-        number = word.removesuffix(unit)
-        if number != word and number.isascii() and _is_count(number):
+        number = token.removesuffix(unit)
+        if number != token and number.isascii() and _is_count(number):
             return float(number) / divisor or None
     return None
 
@@ -260,11 +262,11 @@ def size_in(word: str) -> float | None:
 def _with_super(base: str) -> str:
     """Vast.ai and shops write `rtx 4080s`, `rtx 4070s ti` and `rtx 4070 tis` for SUPER."""
     for series in ("rtx", "gtx"):
-        rest = base.removeprefix(series)
-        if rest == base or not rest[:4].isdecimal():
+        model = base.removeprefix(series)
+        if model == base or not model[:4].isdecimal():
             continue
-        if rest[4:] == "s":
-            return f"{series}{rest[:4]}super"
-        if rest[4:] in ("tis", "sti"):
-            return f"{series}{rest[:4]}tisuper"
+        if model[4:] == "s":
+            return f"{series}{model[:4]}super"
+        if model[4:] in ("tis", "sti"):
+            return f"{series}{model[:4]}tisuper"
     return base

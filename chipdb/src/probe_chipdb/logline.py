@@ -3,7 +3,8 @@
 _LABELS = (
     "opengl renderer string:", "opengl renderer:", "gl_renderer:", "renderer:", "chipset model:",
     "card series:", "card model:", "card name:", "chip type:", "product name:", "product:",
-    "marketing name:", "gpu name:", "device_name:", "device board name (amd)", "device board name", "device name:",
+    "marketing name:", "gpu name:", "device_name:", "device board name (amd)",
+    "device board name", "device name:",
     "device name", "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
     "graphics:", "display:", "vga:", "gpu:", "npu:", "metal:", "name:", "name =",
 )  # fmt: skip
@@ -110,9 +111,9 @@ def _uncounted(text: str) -> str:
     """`gpu 0: NAME`, `device-1: NAME`, `gpu[0] : NAME`, `cuda:0 NAME`."""
     if text[:1] == "[" and text[1:2].isdecimal() and "] " in text[:6]:
         return text[text.index("] ") + 2 :]  # gpustat
-    head, comma, rest = text.partition(", ")
+    head, comma, tail = text.partition(", ")
     if comma and len(head) < 3 and head.isdecimal():
-        return rest  # nvidia-smi --format=csv
+        return tail  # nvidia-smi --format=csv
     for kind in _COUNTED:
         if not text.startswith(kind):
             continue

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from probe_chipdb.query import Arguments
 
 _CONFIDENCE = ("low", "medium", "high")
-_NAME, _KIND = 11, 12  # places in a query's arguments
-_NO_KEYS = (None, None, None, None, (), None, None, None, None, None, None)
 _HARDWARE = frozenset(("pci-subsystem", "pci-revision", "pci", "gpu-id", "dt"))
 # Live total against nominal: drivers print 2 to 7 % less, which ECC and firmware take; a tenth
 # leaves room. Nothing adds memory, so above it there is only a hundredth for rounding.
@@ -88,10 +86,10 @@ class Match:
 
 def match(db: "Database", arguments: "Arguments") -> Match:
     """The chip, or what it may be and why it is not known."""
-    name = arguments[_NAME]
+    name = arguments[11]
     host = hosted_in(name) if name and "(" in name else ""
-    if host:
-        arguments = (None, None, None, *arguments[3:_NAME], host, arguments[_KIND])
+    if host:  # the PCI id is the virtual machine's own
+        arguments = (None, None, None, *arguments[3:11], host, arguments[12])
     query = Query(arguments)
     result = _match(db, query)
     result.units = query.units
@@ -142,7 +140,8 @@ def _without_hardware_id(
     candidates = Candidates("name", fitting)
     from probe_chipdb.reasons import refutation
 
-    conflict = refutation(db, refuted.by, refuted.chips, query)
+    reported = other_arch(db, refuted.chips[0], query)
+    conflict = refutation(refuted.by, refuted.chips, query, reported)
     match = _decide(db, query, candidates)
     match.conflicts = (*match.conflicts, conflict)
     return match
@@ -153,8 +152,8 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
     result.profile = share.profile or None
     candidates = by_hardware_id(db, query)
     if candidates is None and share.parent:
-        unknown: Arguments = (*_NO_KEYS, share.parent, "name")
-        candidates = Candidates("name", by_name(db, Query(unknown)))
+        card = Query((None,) * 4 + ((),) + (None,) * 6 + (share.parent, "name"))
+        candidates = Candidates("name", by_name(db, card))
     chips = candidates.chips if candidates else []
     result.parents = tuple(chip for chip in chips if not chip.id.endswith("-vgpu"))
 

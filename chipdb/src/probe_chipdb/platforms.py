@@ -1,4 +1,4 @@
-"""Reads the die or platform that Mesa's drivers print behind a name: (LNL), (TGL GT1), (RADV NAVI31).
+"""Reads the platform that Mesa's drivers print behind a name: (LNL), (TGL GT1), (RADV NAVI31).
 
 A generic name ("AMD Radeon Graphics") or a processor's ("AMD Ryzen 9 7950X") says nothing of the
 GPU; the parenthesis does. Mesa names the platform, and one platform may be several products.
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.database import Database
 
-# Mesa's word to the codenames in the data, without blanks. Intel's are those of
+# Mesa's token to the codenames in the data, without blanks. Intel's are those of
 # include/pci_ids/iris_pci_ids.h, AMD's those of src/amd/common/ac_gpu_info.c (family names).
 PLATFORMS = {
     "hsw": ("haswell",), "bdw": ("broadwell",), "chv": ("braswell", "cherrytrail"),
@@ -36,13 +36,13 @@ PLATFORMS = {
 
 
 class Platform:
-    """The codenames that a parenthesis leaves open, and the words that narrow them ("gt1", "-s")."""
+    """The codenames that a parenthesis leaves open; `details` narrows them ("gt1", "-s")."""
 
-    __slots__ = ("codenames", "more")
+    __slots__ = ("codenames", "details")
 
-    def __init__(self, codenames: tuple[str, ...], more: tuple[str, ...]) -> None:
+    def __init__(self, codenames: tuple[str, ...], details: tuple[str, ...]) -> None:
         self.codenames = codenames
-        self.more = more
+        self.details = details
 
 
 def platform_in(name: str) -> Platform | None:
@@ -54,13 +54,13 @@ def platform_in(name: str) -> Platform | None:
     ('raphael', 'mendocino')
     """
     for inside in reversed(name.lower().split("(")[1:]):
-        words = inside.partition(")")[0].replace(",", " ").split()
-        for at, word in enumerate(words):
-            plain, hyphen, letter = word.partition("-")
-            codenames = PLATFORMS.get(word) or PLATFORMS.get(plain)
+        tokens = inside.partition(")")[0].replace(",", " ").split()
+        for at, token in enumerate(tokens):
+            plain, hyphen, letter = token.partition("-")
+            codenames = PLATFORMS.get(token) or PLATFORMS.get(plain)
             if codenames:
-                more = (f"-{letter}",) if hyphen else ()
-                return Platform(codenames, (*more, *words[at + 1 : at + 2]))
+                details = (f"-{letter}",) if hyphen else ()
+                return Platform(codenames, (*details, *tokens[at + 1 : at + 2]))
     return None
 
 
@@ -79,8 +79,8 @@ def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, .
         return tuple(printed)
     dies = {id_: _squashed(chip.codename) for id_ in ids if (chip := db.chip(id_))}
     fitting = {id_: die for id_, die in dies.items() if _fits(die, platform.codenames)}
-    for word in platform.more:
-        fitting = {id_: die for id_, die in fitting.items() if word in die} or fitting
+    for token in platform.details:
+        fitting = {id_: die for id_, die in fitting.items() if token in die} or fitting
     return tuple(fitting) or ids
 
 

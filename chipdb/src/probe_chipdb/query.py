@@ -28,8 +28,8 @@ class Query:
     arch: an architecture's id or family. compute_capability: "8.9". gfx: "gfx1100".
     vendor: the short name, as given or as the name claims it.
     units: SMs, CUs or cores that the driver counts. memory: the live total in bytes.
-    name: as a tool printed it. name_kind: which tool. name_key: that, normalised. die_key: the same with its die, where
-    the name is one of pci.ids. generic_name: whether the name names no product.
+    name: as a tool printed it. name_kind: which tool. name_key: the name, normalised. die_key: the
+    same with its die, where the name is one of pci.ids. generic_name: whether it names no product.
     """
 
     __slots__ = (

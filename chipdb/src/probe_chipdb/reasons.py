@@ -24,13 +24,10 @@ def disagreement(by: str, chips: "list[Chip]", named: "list[Chip]", query: "Quer
     return f"the {_key(by, query)} means {by_key}, but the name {query.name!r} means {by_name}"
 
 
-def refutation(db: "Database", by: str, chips: "list[Chip]", query: "Query") -> str:
+def refutation(by: str, chips: "list[Chip]", query: "Query", reported: str | None) -> str:
     """Why a hardware id does not count: its products cannot be what the driver reports."""
-    from probe_chipdb.candidates import other_arch
-
     ids = ", ".join(chip.id for chip in chips[:4])
     archs = ", ".join(dict.fromkeys(chip.arch for chip in chips if chip.arch))
-    reported = other_arch(db, chips[0], query)
     return f"the {_key(by, query)} means {ids} ({archs}), but the driver reports {reported}"
 
 

@@ -9,8 +9,9 @@ _HOSTED = ("virtio-gpu venus (", "virgl (")
 # Boards as NVIDIA's vGPU types abbreviate them (documentation of vGPU for Compute 7, tables 26 to
 # 30 and 180, and of GRID vGPU 14), to the name that the driver prints on the host.
 _BOARDS = {
-    "p100": "tesla p100-pcie-16gb", "p100x": "tesla p100-sxm2-16gb", "p100c": "tesla p100-pcie-12gb",
-    "v100": "tesla v100-pcie-16gb", "v100d": "tesla v100-pcie-32gb", "v100x": "tesla v100-sxm2-16gb",
+    "p100": "tesla p100-pcie-16gb", "p100x": "tesla p100-sxm2-16gb",
+    "p100c": "tesla p100-pcie-12gb", "v100": "tesla v100-pcie-16gb",
+    "v100d": "tesla v100-pcie-32gb", "v100x": "tesla v100-sxm2-16gb",
     "v100dx": "tesla v100-sxm2-32gb", "v100l": "tesla v100-fhhl-16gb",
     "v100s": "tesla v100s-pcie-32gb", "a100": "a100-pcie-40gb", "a100d": "a100 80gb pcie",
     "a100x": "a100-sxm4-40gb", "a100dx": "a100-sxm4-80gb", "a800d": "a800 80gb pcie",
@@ -52,7 +53,7 @@ def share_in(name: str) -> Share | None:
 def _time_sliced(text: str) -> Share | None:
     for suffix in _SHARED:
         if text.endswith(suffix):
-            description = "it is a time-sliced share of a card, not the card"
+            description = "it is a time slice: a share of a card, not the card"
             return Share(text.removesuffix(suffix), "shared", description)
     return None
 
@@ -62,8 +63,8 @@ def _mig(text: str) -> Share | None:
         text = text.removesuffix(suffix)
     spaced = f" {text.replace('-', ' ')} "
     at = spaced.find(" mig ")
-    rest = spaced[at + 5 :].strip() if at >= 0 else text
-    profile = rest.partition(" ")[0]
+    tail = spaced[at + 5 :].strip() if at >= 0 else text
+    profile = tail.partition(" ")[0]
     if at < 0 and not _is_slice(profile):
         return None
     parent = text[:at].rstrip("- ") if at > 0 else ""
@@ -102,7 +103,7 @@ def _is_nvidia(name: str) -> bool:
 
 
 def _board(model: str) -> str:
-    """The host's card: `GRID A100-7` is a seventh of an A100, `RTX Pro 6000 Blackwell DC` a server's."""
+    """The host's card: "GRID A100-7" is a share of an A100; "Blackwell DC" is a server's."""
     for maker in ("nvidia ", "grid "):
         model = model.removeprefix(maker)
     head, _, slices = model.rpartition("-")

@@ -42,7 +42,7 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
 
 
 def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
-    """The GPU inside the processor that a graphics driver prints: "AMD Ryzen 7 7840U w/ Radeon 780M".
+    """The GPU inside the processor that a graphics driver prints ("Ryzen 7 7840U w/ Radeon 780M").
 
     A processor's brand string alone is no GPU's name.
     """
@@ -58,7 +58,7 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
     """The chips that a normalised name means by its form, and the form."""
     form = Form(key)
     # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
-    if not form.base or "/" in form.base or form.base in PLATFORMS:
+    if not form.base or form.base in PLATFORMS or any(mark in key for mark in "/|~"):
         return [], form
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
     declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
@@ -69,13 +69,13 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
         and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
     ):
         return whole, form
-    found: dict[str, Chip] = {}
-    for base in form.keys():
+    chips: dict[str, Chip] = {}
+    for base in form.bases():
         for chip in _chips(db, form, base):
-            found[chip.id] = chip
-        if found and not form.base.isdecimal():
+            chips[chip.id] = chip
+        if chips and not form.base.isdecimal():
             break
-    return list(found.values()), form
+    return list(chips.values()), form
 
 
 def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
@@ -84,7 +84,7 @@ def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
         chips = [chip for chip in chips if chip.vendor == form.vendor]
     if not form.facts or not chips:
         return _of_units(chips, form)
-    # "H100 80GB SXM5" is the name of one product, its words in another order.
+    # "H100 80GB SXM5" is the name of one product, its tokens in another order.
     declared = frozenset(db.ids(f"b:{base}|{form.facts}"))
     if same := [chip for chip in chips if chip.id in declared]:
         return same
@@ -121,18 +121,18 @@ def _fitting(chips: "list[Chip]", form: Form) -> "list[Chip]":
     if form.size is not None:
         chips = _of_size(chips, form.size)
     if form.type:
-        chips = _kept(chips, lambda chip: _has_type(chip, form.type))
+        chips = _filtered(chips, lambda chip: _has_type(chip, form.type))
     if form.factor:
         chips = _of_factor(chips, form.factor)
     return chips
 
 
-def _kept(chips: "list[Chip]", fits: "Callable[[Chip], bool]") -> "list[Chip]":
+def _filtered(chips: "list[Chip]", fits: "Callable[[Chip], bool]") -> "list[Chip]":
     return [chip for chip in chips if fits(chip)]
 
 
 def _of_size(chips: "list[Chip]", size: float) -> "list[Chip]":
-    """The chips of exactly that size, else those in the window; an unknown size contradicts none."""
+    """The chips of exactly that size, else those in the window, else those of no known size."""
     exact = [chip for chip in chips if size in _sizes(chip)]
     if exact:
         return exact
@@ -148,8 +148,8 @@ def _sizes(chip: "Chip") -> list[float]:
     """The sizes in GiB: of one device, of a board that shows several, and as in its own name."""
     gib = chip.memory.gib
     nominal = [] if gib is None else [gib, gib * chip.boards]
-    words = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
-    return nominal + [size for word in words if (size := size_in(word)) is not None]
+    tokens = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
+    return nominal + [size for token in tokens if (size := size_in(token)) is not None]
 
 
 def _has_type(chip: "Chip", type_: str) -> bool:
@@ -177,6 +177,6 @@ def _is_factor(own: str, factor: str) -> bool:
 
 
 def _factors(chip: "Chip") -> set[str]:
-    words = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
-    known = ("sxm", "pcie", "nvl", "oam", "dgxs", "fhhl", "cnx")
-    return {word for word in words if word.startswith(known)}
+    tokens = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
+    prefixes = ("sxm", "pcie", "nvl", "oam", "dgxs", "fhhl", "cnx")
+    return {token for token in tokens if token.startswith(prefixes)}

@@ -227,13 +227,13 @@ def form_keys(name: str) -> "Iterator[str]":
     form = Form(normalise(name))
     if not form.base or "/" in form.base:
         return
-    more = form.key[len(form.base) :]
+    editions = form.key[len(form.base) :]
     for base in filter(None, (form.base, without_series(form.base))):
-        yield f"b:{base}{more}"
+        yield f"b:{base}{editions}"
         if form.brand:
-            yield f"b:{form.brand} {base}{more}"
+            yield f"b:{form.brand} {base}{editions}"
         if form.facts:
-            yield f"b:{base}{more}|{form.facts}"
+            yield f"b:{base}{editions}|{form.facts}"
 
 
 def _platform_keys(chip: "ChipEntry") -> "Iterator[str]":
