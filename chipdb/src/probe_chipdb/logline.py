@@ -62,13 +62,17 @@ def _without_tail(text: str) -> str:
 
 
 def _unlabelled(text: str) -> str:
-    for label in _LABELS:
-        if text.startswith(label) and (value := text[len(label) :].strip()):
+    if " : " in text:
+        # nvidia-smi -q aligns the colons of its labels.
+        head, _, value = text.partition(" : ")
+        if head + ":" in _LABELS:
             text = value
-        elif label[-1] == ":" and text.startswith(label[:-1]) and " : " in text:
-            # nvidia-smi -q aligns the colons of its labels.
-            head, _, value = text.partition(" : ")
-            text = value if head + ":" == label else text
+    while text.startswith(_LABELS):
+        label = next(label for label in _LABELS if text.startswith(label))
+        value = text[len(label) :].strip()
+        if not value:
+            break
+        text = value
     return text
 
 

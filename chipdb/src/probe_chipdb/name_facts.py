@@ -47,8 +47,8 @@ def _add_keys(query: "Query", name: str, kind: str) -> None:
     query.die_key = with_die(name, kind) if query.name_key else ""
     target = query.name_key.partition(":")[0]
     # OpenCL and HIP print an AMD device's compiler target in the place of its name.
-    if target.startswith("gfx") and target.isalnum() and not query.gfx:
-        query.gfx, query.name_key = target, ""
+    if target.startswith("gfx") and target.isalnum():
+        query.gfx, query.name_key = query.gfx or target, ""
     query.generic_name = is_generic(query.name_key)
 
 

@@ -47,7 +47,11 @@ def share_in(name: str) -> Share | None:
     ('nvidia a100-sxm4-80gb', True)
     """
     text = " ".join(name.lower().split())
-    return _mig(text) or _virtual(text) or _time_sliced(text)
+    if "mig" in text or "g." in text:
+        return _mig(text)
+    if "-" not in text and not text.endswith(_SHARED):
+        return None  # most names: nothing more to look for
+    return _virtual(text) or _time_sliced(text)
 
 
 def _time_sliced(text: str) -> Share | None:
