@@ -150,7 +150,7 @@ def test_a_huge_file(data: Path) -> None:
     with open(data / "chips/acme/huge.toml", "wb") as file:
         file.truncate(2**30)
     assert errors(data) == [
-        "chips/acme/huge.toml: is larger than 4194304 bytes; split it into families"
+        "chips/acme/huge.toml: is larger than 524288 bytes; split it into families"
     ]
 
 

@@ -196,7 +196,7 @@ def test_a_huge_file_is_left_out(make: Make, data: Path, pack: Pack) -> None:
     db = opened(make, data, site)
     assert db.match(pci="cccc:0001").chip is not None
     assert db.problems == (
-        "probe_gamma 1.2: huge.toml: is larger than 4194304 bytes; split it into families",
+        "probe_gamma 1.2: huge.toml: is larger than 524288 bytes; split it into families",
     )
 
 

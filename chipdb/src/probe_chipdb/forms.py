@@ -125,7 +125,7 @@ class Form:
             self.factor = token.replace("-", "")
         elif (size := size_in(token)) is not None:
             self.size = size
-        elif token.startswith("core:"):
+        elif token.startswith("core:") and token[5:].isdecimal():
             self.units = int(token[5:])
         else:
             return False

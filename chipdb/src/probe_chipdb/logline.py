@@ -54,7 +54,7 @@ def _without_tail(text: str) -> str:
         if tail in text:
             text = text[: text.index(tail)]
     if text.endswith((" mib)", " mib free)")):
-        return text[: text.rindex("(")].strip()  # llama.cpp: "(12227 MiB, 8861 MiB free)"
+        return text.rpartition("(")[0].strip() or text  # llama.cpp: "(12227 MiB, 8861 MiB free)"
     megabytes = text.find(" mb")
     if megabytes > 0 and ", " in text[:megabytes]:
         return text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     """The arguments of `Database.match`, in its order."""
 
 
+_MOST_TEXT = 4096
+"""Letters of a name or id that are read: lines of logs are shorter."""
+_MOST_UNITS, _MOST_BYTES = 10**6, 2**60
+"""Bounds of live counts: fifty times the largest chip's cores, and a million TiB."""
+
+
 class Query:
     """What is known of one device. Absent texts are empty; absent numbers are None.
 
@@ -56,15 +62,18 @@ class Query:
             pci, subsystem, revision, gpu_id, dt, self.arch, self.compute_capability, gfx, vendor,
             units, self.memory, self.name, self.name_kind,
         ) = arguments  # fmt: skip
+        self.arch, self.compute_capability = _short(self.arch), _short(self.compute_capability)
+        self.name = self.name[:_MOST_TEXT] if self.name else None
         self.pci = _digits(pci)
         self.subsystem = _digits(subsystem)
         self.revision = _digits(revision).rjust(2, "0") if revision else ""
-        self.gpu_id = gpu_id.lower() if gpu_id else ""
-        self.dt = dt
+        self.gpu_id = gpu_id[:_MOST_TEXT].lower() if gpu_id else ""
+        self.dt = tuple(text[:_MOST_TEXT] for text in dt[:_MOST_TEXT])
         # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
-        self.gfx = gfx.partition(":")[0] if gfx else ""
-        self.vendor = vendor.lower() if vendor else ""
-        self.units = units
+        self.gfx = gfx[:_MOST_TEXT].partition(":")[0] if gfx else ""
+        self.vendor = vendor[:_MOST_TEXT].lower() if vendor else ""
+        self.units = units if units and 0 < units <= _MOST_UNITS else None
+        self.memory = self.memory if self.memory and 0 < self.memory <= _MOST_BYTES else None
         self.name_key = self.die_key = ""
         self.generic_name = True
         if self.name:
@@ -75,4 +84,8 @@ class Query:
 
 
 def _digits(text: str | None) -> str:
-    return text.strip().lower().replace("0x", "") if text else ""
+    return text[:_MOST_TEXT].strip().lower().replace("0x", "") if text else ""
+
+
+def _short(text: str | None) -> str | None:
+    return text[:_MOST_TEXT] if text else None

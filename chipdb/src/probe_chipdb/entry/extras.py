@@ -1,6 +1,6 @@
 """Adds what sites and vendors ship: a site overrides, a vendor only adds; neither is trusted."""
 
-from probe_chipdb.entry.files import MAX_CHIPS, read
+from probe_chipdb.entry.files import MAX_CHIPS, Budget, read
 from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.pack import chip_keys, loose_keys, to_table
 from probe_chipdb.entry.problem import Problem
@@ -25,25 +25,31 @@ def read_extras(
 ) -> "tuple[list[Table], list[Table], tuple[str, ...]]":
     """Site tables, package tables, and what was left out of them."""
     problems: list[Problem] = []
-    sites = [_site(path, problems) for path in extra]
+    budget = Budget()
+    sites = [_site(path, budget, problems) for path in extra]
     tables = [built]
     for package in packages:
-        table = _package(package, tables, accept, problems)
+        table = _package(package, tables, accept, budget, problems)
         if table:
             tables.append(table)
     return sites, tables[1:], tuple(map(str, problems))
 
 
-def _site(path: str, problems: list[Problem]) -> "Table":
+def _site(path: str, budget: Budget, problems: list[Problem]) -> "Table":
     data = Data()
-    content, faults = read(path)
+    refusal = budget.refusal(path)
+    content, faults = ({}, [_unread(path, refusal)]) if refusal else read(path)
     data.add_chips(path, content)
     problems += faults + data.problems
     return to_table(data, f"site:{path}", "")
 
 
 def _package(
-    package: "Package", earlier: "list[Table]", accept: "Accept", problems: list[Problem]
+    package: "Package",
+    earlier: "list[Table]",
+    accept: "Accept",
+    budget: Budget,
+    problems: list[Problem],
 ) -> "Table | None":
     """A vendor package's table; `earlier` are the built one and those of packages before it."""
     if package.problem:
@@ -57,6 +63,9 @@ def _package(
         if refusal:
             problems.append(Problem(label, "", "", refusal, "see the host's policy"))
             continue
+        if refusal := budget.refusal(path):
+            problems.append(_unread(label, refusal))
+            break
         content, faults = read(path, label)
         problems += faults
         data.add_chips(label, content)
@@ -64,6 +73,10 @@ def _package(
     _limit(data, package)
     problems += data.problems
     return to_table(data, f"package:{package.distribution}", "")
+
+
+def _unread(label: str, refusal: str) -> Problem:
+    return Problem(label, "", "", refusal, "ship fewer or smaller files")
 
 
 def _disown(data: Data, earlier: "list[Table]") -> None:

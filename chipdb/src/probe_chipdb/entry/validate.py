@@ -14,6 +14,8 @@ Raw = dict[str, object]
 """A table as TOML gives it."""
 
 _TABLES = ("family", "chip", "arch", "source")
+MAX_FAULTS = 100
+"""Mistakes of one file that are listed: a file with more is no chip file, and takes long."""
 _INHERITED = ("kind", "vendor", "source")  # from a file's [family]
 
 
@@ -48,13 +50,21 @@ class Data:
         if not isinstance(chips, list):
             self._report(file, "", "chip", "is no list", "write [[chip]]")
             return
+        before = len(self.problems)
         for at, entry in enumerate(chips):
             self._add_chip(file, at, entry, defaults)
+            if len(self.problems) - before > MAX_FAULTS:
+                fault = f"has more than {MAX_FAULTS} mistakes: what follows is left out"
+                self._report(file, "", "", fault, "correct these first")
+                return
 
     def add_named(self, kind: str, file: str, tables: Raw) -> None:
         """A file of architectures ("arch") or sources ("source"): one table each."""
         spec = fields.arch if kind == "arch" else fields.source
+        before = len(self.problems)
         for name, entry in tables.items():
+            if len(self.problems) - before > MAX_FAULTS:
+                return
             label, key = f"[{name}]", f"{kind}:{name}"
             if not isinstance(entry, dict) or any(fields.source_key.faults(name, "")):
                 self._report(file, label, "", "is no entry", "write [a-lower-case-key]")
@@ -118,7 +128,9 @@ class Data:
     def _good_fields(self, file: str, label: str, entry: Raw, spec: Table) -> tuple[Raw, bool]:
         """The entry without its bad fields, and whether it has all that are required."""
         bad = set()
-        for field, fault, fix in spec.faults(entry, ""):
+        for at, (field, fault, fix) in enumerate(spec.faults(entry, "")):
+            if at >= MAX_FAULTS:
+                return {}, False
             self._report(file, label, field, fault, fix)
             bad.add(_top(field))
         good = {key: value for key, value in entry.items() if key not in bad}
@@ -150,7 +162,7 @@ def _top(field: str) -> str:
 def _good_part(value: object, spec: Spec | None) -> object:
     """What is still good of a table or list that holds something bad; None of anything else."""
     if isinstance(value, list) and isinstance(spec, ListOf):
-        return [item for item in value if _is_good(item, spec.each)]
+        return [item for item in value[: spec.most] if _is_good(item, spec.each)]
     if not (isinstance(value, dict) and isinstance(spec, Table)):
         return None
     good = {key: item for key, item in value.items() if _is_good(item, spec.keys.get(key))}
