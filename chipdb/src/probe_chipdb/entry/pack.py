@@ -164,6 +164,7 @@ def _index(data: Data) -> dict[str, list[str]]:
                 index.add(key, id_)
         index.add_masks("gm", chip.get("gpu_id", ()))
     _add_forms(index, chips)
+    _add_owners(index, data)
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
         for key in _arch_keys(match):
@@ -200,6 +201,16 @@ def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
         for brand, series in _BRANDS:
             if key.startswith(f"{brand} {series}"):
                 yield f"n:{key[len(brand) + 1 :]}"
+
+
+def _add_owners(index: _Index, data: Data) -> None:
+    """Whose a PCI vendor id is, and which distributions publish for which vendors."""
+    for chip in data.chips.values():
+        for pci in chip.get("pci", ()):
+            index.add(f"pv:{pci[:4]}", chip["vendor"])
+    for distribution, vendors in data.publishers.items():
+        for vendor in vendors:
+            index.add(f"pub:{distribution}", vendor)
 
 
 def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:

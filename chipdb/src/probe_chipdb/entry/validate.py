@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Raw = dict[str, object]
 """A table as TOML gives it."""
 
-_TABLES = ("family", "chip", "arch", "source")
+_TABLES = ("family", "chip", "arch", "source", "publishers")
 MAX_FAULTS = 100
 """Mistakes of one file that are listed: a file with more is no chip file, and takes long."""
 _INHERITED = ("kind", "vendor", "source")  # from a file's [family]
@@ -23,15 +23,17 @@ class Data:
     """Good entries by id or key, and the problems of the bad ones.
 
     where: "chip:id", "arch:id" or "source:key" to the file that has it.
+    publishers: distribution to the vendors whose namespaces it may add to.
     """
 
-    __slots__ = ("archs", "chips", "problems", "sources", "where")
+    __slots__ = ("archs", "chips", "problems", "publishers", "sources", "where")
 
     def __init__(self) -> None:
         self.chips: dict[str, ChipEntry] = {}
         self.archs: dict[str, ArchEntry] = {}
         self.sources: dict[str, SourceEntry] = {}
         self.problems: list[Problem] = []
+        self.publishers: dict[str, list[str]] = {}
         self.where: dict[str, str] = {}
 
     def add_chips(self, file: str, tables: Raw) -> None:
@@ -39,6 +41,11 @@ class Data:
         for key in tables:
             if key not in _TABLES:
                 self._report(file, "", key, "is no known table", did_you_mean(key, _TABLES))
+        publishers = tables.get("publishers", {})
+        if isinstance(publishers, dict):
+            self.add_publishers(file, publishers)
+        else:
+            self._report(file, "", "publishers", "is no table", "write [publishers]")
         defaults = self._family(file, tables)
         for kind in ("arch", "source"):
             inner = tables.get(kind, {})
@@ -75,6 +82,15 @@ class Data:
             if good is not None:
                 self._add_entry(kind, name, good)
                 self.where[key] = file
+
+    def add_publishers(self, file: str, tables: Raw) -> None:
+        """A list of publishers: `distribution = ["vendor", ...]`."""
+        for name, vendors in list(tables.items())[:MAX_FAULTS]:
+            for field, fault, fix in fields.publisher.faults(vendors, name):
+                self._report(file, "[publishers]", field, fault, fix)
+                break
+            else:
+                self.publishers[distribution_name(name)] = cast("list[str]", vendors)
 
     def _add_entry(self, kind: str, name: str, good: Raw) -> None:
         # The specification has checked each key and type of the TypedDict.
@@ -142,6 +158,14 @@ class Data:
 
     def _report(self, file: str, label: str, field: str, fault: str, fix: str) -> None:
         self.problems.append(Problem(file, label, field, fault, fix))
+
+
+def distribution_name(text: str) -> str:
+    """The one spelling of a distribution's name: `Acme_Chips 1.2` is `acme-chips`."""
+    name = text.partition(" ")[0].lower()
+    for mark in "_.":
+        name = name.replace(mark, "-")
+    return "-".join(filter(None, name.split("-")))
 
 
 def _with_defaults(good: Raw, defaults: "FamilyEntry") -> "ChipEntry":
