@@ -26,6 +26,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--fix", action="store_true", help="lay the files out canonically first")
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.set_defaults(run=_check)
+    new = commands.add_parser("new", help="begin a distribution of a vendor's chips")
+    new.add_argument("name", help="the distribution's name (acme-chips)")
+    new.add_argument("--vendor", default="", help="the vendor's short name (default: by NAME)")
+    new.add_argument("--pci", default="", metavar="VVVV", help="the vendor's PCI vendor id")
+    new.add_argument("--into", default=".", metavar="DIR", help="where its folder is made")
+    new.set_defaults(run=_new)
     build = commands.add_parser("build", help="pack a data folder into a table")
     build.add_argument("data", nargs="?", default=_source_path("data"))
     build.add_argument("--into", default=_source_path("src", "probe_chipdb", "table"))
@@ -55,6 +61,20 @@ def _check(options: argparse.Namespace) -> int:
         print(f"{problem.level}: {problem}")
     print(result.summary(), file=sys.stderr)
     return int(bool(result.problems if options.strict else result.errors))
+
+
+def _new(options: argparse.Namespace) -> int:
+    from probe_chipdb.tools import new
+
+    try:
+        written = new.new(options.name, options.into, options.vendor, options.pci)
+    except new.Refused as refusal:
+        print(f"probe_chipdb: {refusal}", file=sys.stderr)
+        return 2
+    print(*written, sep="\n")
+    folder = os.path.dirname(written[0])
+    print(f"next: edit {written[-1]}, then `python -m probe_chipdb check {folder}`")
+    return 0
 
 
 def _build(options: argparse.Namespace) -> int:

@@ -31,9 +31,13 @@ def read_folder(root: str) -> Data:
 
 
 def toml_files(root: str) -> Iterator[str]:
-    """Every TOML file under a folder, sorted; or the one file itself."""
+    """Every TOML file under a folder, sorted; or the one file itself.
+
+    Without pyproject.toml: a package's own folder holds it beside the chips.
+    """
     if os.path.isfile(root):
         yield root
     for folder, folders, names in os.walk(root):
         folders.sort()
-        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".toml"))
+        chosen = (name for name in sorted(names) if name.endswith(".toml"))
+        yield from (os.path.join(folder, name) for name in chosen if name != "pyproject.toml")
