@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from probe_chipdb.peaks import DTYPES, PATHS, SPARSITIES
+
 
 def main(argv: list[str] | None = None) -> int:
     """Exit 0: all is well. 1: the check failed. 2: usage, or a path that cannot be read."""
@@ -43,10 +45,27 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="write the JSON Schemas for editors")
     schema.add_argument("into", nargs="?", default=_source_path("schema"))
     schema.set_defaults(run=_schema)
+    export = commands.add_parser("export", help="write chips.json, chips.csv and hardware.ts")
+    export.add_argument("into")
+    export.set_defaults(run=_export)
+    _add_compare(commands)
     pages = commands.add_parser("pages", help="write one Markdown page per family")
     pages.add_argument("into")
     pages.set_defaults(run=_pages)
     return parser
+
+
+def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    compare = commands.add_parser("compare", help="compare somebody's own table of peaks with ours")
+    compare.add_argument("table", help="JSON (name to number, or a list), CSV or TOML")
+    compare.add_argument("--dtype", choices=DTYPES, default="bf16")
+    compare.add_argument("--path", choices=PATHS, default="matrix")
+    compare.add_argument("--sparsity", choices=SPARSITIES, default="dense")
+    compare.add_argument("--within", type=float, default=3.0, metavar="PERCENT")
+    compare.add_argument("--scale", type=float, default=1.0, help="figures x this are TFLOPS")
+    compare.add_argument("--name", default="", metavar="COLUMN", help="the column of names")
+    compare.add_argument("--value", default="", metavar="COLUMN", help="the column of figures")
+    compare.set_defaults(run=_compare)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -93,6 +112,36 @@ def _diff(options: argparse.Namespace) -> int:
     for line in diff.diff(diff.open_data(options.old), diff.open_data(options.new)):
         print(line)
     return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import export
+
+    print(*export.write(load(packages=False), options.into), sep="\n")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Exit 1 where a figure differs; an unknown name is no mistake of the table."""
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import compare
+
+    try:
+        table = compare.rows(options.table, options.name, options.value, options.scale)
+    except compare.Unreadable as refusal:
+        print(f"probe_chipdb: {refusal}", file=sys.stderr)
+        return 2
+    db = load(packages=False)
+    verdicts = list(
+        compare.compare(
+            db, table, options.dtype, options.sparsity, options.path, options.within / 100
+        )
+    )
+    annotate = os.environ.get("GITHUB_ACTIONS") == "true"
+    for line in compare.report(options.table, verdicts, annotate):
+        print(line)
+    return int(any(verdict.kind == "differs" for verdict in verdicts))
 
 
 def _schema(options: argparse.Namespace) -> int:
