@@ -49,6 +49,9 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("into")
     export.set_defaults(run=_export)
     _add_compare(commands)
+    site = commands.add_parser("site", help="write a searchable page of all chips")
+    site.add_argument("into")
+    site.set_defaults(run=_site)
     pages = commands.add_parser("pages", help="write one Markdown page per family")
     pages.add_argument("into")
     pages.set_defaults(run=_pages)
@@ -119,6 +122,15 @@ def _export(options: argparse.Namespace) -> int:
     from probe_chipdb.tools import export
 
     print(*export.write(load(packages=False), options.into), sep="\n")
+    return 0
+
+
+def _site(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import site
+
+    written = site.write(load(packages=False), options.into)
+    print(f"{len(written)} files; open {written[0]}")
     return 0
 
 

@@ -48,8 +48,8 @@ def write(db: Database, into: str) -> list[str]:
 def document(db: Database, chips: Iterable[Chip]) -> Json:
     """The whole table: chips with figures, architectures with rates, and the sources of both."""
     archs = {arch.id: arch for arch in db.archs()}
-    entries = [_chip(chip) for chip in chips]
-    keys = {key for chip in chips for key in (*chip.sources, *_published_sources(chip))}
+    entries = [entry(chip) for chip in chips]
+    keys = {key for chip in chips for key in source_keys(chip)}
     keys |= {key for arch in archs.values() for key in arch.sources}
     return {
         "format": FORMAT,
@@ -76,14 +76,18 @@ def document(db: Database, chips: Iterable[Chip]) -> Json:
     }
 
 
-def _published_sources(chip: Chip) -> list[str]:
-    return [source for _, source in chip.published.values()]
+def source_keys(chip: Chip) -> list[str]:
+    """The documents behind a chip's figures: its own, its architecture's, the published ones."""
+    arch = chip.architecture()
+    published = [source for _, source in chip.published.values()]
+    return [*chip.sources, *(arch.sources if arch else ()), *published]
 
 
-def _chip(chip: Chip) -> Json:
+def entry(chip: Chip) -> Json:
+    """All of one chip that is known."""
     clock, memory = chip.clock, chip.memory
     peaks = chip.peaks()
-    entry: Json = {
+    values: Json = {
         "id": chip.id,
         "name": chip.name,
         "aliases": chip.aliases,
@@ -110,7 +114,7 @@ def _chip(chip: Chip) -> Json:
         "confidence": chip.confidence,
         "note": chip.note,
     }
-    return {name: value for name, value in entry.items() if value not in (None, (), {})}
+    return {name: value for name, value in values.items() if value not in (None, (), {}, [])}
 
 
 def _filled(part: Clock | Memory) -> Json:
