@@ -19,8 +19,13 @@ _MAKERS = {
 }  # fmt: skip
 BRANDS = (
     "radeon ai pro", "radeon instinct", "radeon pro", "data center gpu", "arc pro", "geforce",
-    "instinct", "firepro", "radeon", "quadro", "tesla", "arc", "cloud",
+    "instinct", "firepro", "radeon", "quadro", "jetson", "tesla", "arc", "cloud",
 )  # fmt: skip
+# Makers of boards: the chip on their cards is the same. Their own names of cards are not read.
+_BOARD_MAKERS = frozenset((
+    "asus", "msi", "gigabyte", "zotac", "evga", "pny", "palit", "gainward", "sapphire", "xfx",
+    "powercolor", "asrock", "inno3d", "galax", "colorful", "sparkle", "dell", "hp", "lenovo",
+))  # fmt: skip
 _GLUED_BRANDS = ("geforce", "instinct", "radeon", "quadro", "tesla", "arc")
 _MACS = ("macbook pro ", "macbook air ", "mac studio ", "mac mini ", "mac pro ", "imac ")
 _TYPES = frozenset((
@@ -73,6 +78,8 @@ class Form:
         self.editions = tuple(sorted(editions))
 
     def _without_maker(self, tokens: list[str]) -> list[str]:
+        if len(tokens) > 1 and tokens[0] in _BOARD_MAKERS:
+            tokens = tokens[1:]
         while tokens and tokens[0] in _MAKERS:
             self.vendor = _MAKERS[tokens[0]]
             tokens = tokens[1:]
@@ -91,6 +98,9 @@ class Form:
         """`ArcA770`, `GeForceRTX4090`; and Vast.ai's `Q RTX 8000`."""
         if tokens[:2] == ["q", "rtx"]:
             self.brand = "quadro"
+            return tokens[1:]
+        if tokens[:1] == ["pro"] and len(tokens) > 1 and tokens[1][:1] == "w":
+            self.brand = "radeon pro"  # "PRO W7900"
             return tokens[1:]
         for brand in _GLUED_BRANDS if tokens else ():
             model = tokens[0].removeprefix(brand)
@@ -146,6 +156,7 @@ class Form:
 
     def _regular(self, editions: set[str]) -> None:
         """One spelling for what one line of products writes in several ways."""
+        self.base = _reordered(self.base)
         if self.base.startswith("rtxpro"):
             self._regular_pro(editions)
         elif self.base in ("gb200", "gb300") and self.factor == "nvl":
@@ -208,6 +219,9 @@ def _tokens(key: str) -> list[str]:
     for mark in "_,()":
         key = key.replace(mark, " ")
     key = key.replace("-", " ").replace("max q", "maxq").replace("tensor core", "tensor")
+    # SkyPilot's and Slurm's count: "H100:8"
+    head, colon, count = key.rpartition(":")
+    key = head if colon and len(count) <= 2 and count.isdecimal() else key
     tokens = key.split()
     if tokens[:1] == ["gpu"]:
         del tokens[0]  # Lambda's types: gpu_8x_h100_sxm5
@@ -257,6 +271,20 @@ def size_in(token: str) -> float | None:
         if number != token and number.isascii() and _is_count(number):
             return float(number) / divisor or None
     return None
+
+
+def _reordered(base: str) -> str:
+    """`rtx6000pro` is an RTX PRO 6000; a GB200 NVL72 is a rack of GB200."""
+    digits = base.removeprefix("rtx")[:4]
+    pro = base[7:] in ("pro", "problackwell", "blackwell") and base.startswith("rtx")
+    if pro and len(digits) == 4 and digits.isdecimal():
+        return f"rtxpro{digits}"
+    for chip in ("gb200", "gb300", "gh200"):
+        suffix = base.removeprefix(chip)
+        rack = suffix.startswith("nvl") and suffix[3:].isdecimal()
+        if suffix != base and (rack or suffix in ("gracehopper", "gracehoppersuperchip")):
+            return chip
+    return base
 
 
 def _with_super(base: str) -> str:

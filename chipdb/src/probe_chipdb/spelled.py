@@ -80,6 +80,8 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
 
 def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
     chips = _of_brand(db, form, base)
+    if not chips and form.facts:
+        chips = _read(db, db.ids(f"b:{base}|{form.facts}"))
     if form.vendor:
         chips = [chip for chip in chips if chip.vendor == form.vendor]
     if not form.facts or not chips:

@@ -240,6 +240,9 @@ def form_keys(name: str) -> "Iterator[str]":
         return
     editions = form.key[len(form.base) :]
     for base in filter(None, (form.base, without_series(form.base))):
+        if form.facts == "oam" and base.startswith("mi"):
+            yield f"b:{base}{editions}|oam"
+            continue  # "AMD Instinct MI355 OAM" is the MI355X; "MI355" is no name of a product
         yield f"b:{base}{editions}"
         if form.brand:
             yield f"b:{form.brand} {base}{editions}"
