@@ -54,6 +54,7 @@ def test_figures(name: object, dtype: str, facts: dict[str, object], expected: f
         ("NVIDIA GeForce RTX 4090", "fp4", {}, "no dense fp4 path"),
         ("NVIDIA GeForce RTX 4090", "fp32", {"path": "matrix"}, "no dense fp32 path"),
         ("Kunlun P800", "bf16", {"capability": "8.6", "units": 64, "clock_mhz": 1500}, "kunlun"),
+        ("AMD Radeon Graphics", "bf16", {"gfx": "gfx1151", "units": 40}, "ambiguous"),
         (None, "bf16", {}, "no name and no id"),
         (12, "bf16", {}, "no name and no id"),
     ],
