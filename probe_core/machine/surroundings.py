@@ -10,7 +10,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["SIGNS", "VARIABLES", "cgroup_kind", "cgroup_text", "container", "in_slurm", "is_wsl"]
+__all__ = [
+    "ENGINES",
+    "SIGNS",
+    "VARIABLES",
+    "cgroup_kind",
+    "cgroup_text",
+    "container",
+    "in_slurm",
+    "is_wsl",
+]
 
 SIGNS = ("/.dockerenv", "/run/.containerenv", "/.flatpak-info")
 """Files whose being there shows a container; their text has ids, and is not read."""
@@ -20,7 +29,7 @@ VARIABLES = ("container", "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID", "SNAP")
 
 _LIMIT = 16 << 10
 
-_ENGINES = ("docker", "podman", "lxc", "systemd-nspawn", "rkt", "oci")
+ENGINES = ("docker", "podman", "lxc", "systemd-nspawn", "rkt", "oci")
 """Words of the variable `container` and of /run/systemd/container (systemd, CONTAINER_INTERFACE)"""
 
 
@@ -50,7 +59,7 @@ def container(machine: Machine, cgroup: str | None = None) -> str | None:
         return "docker"
     kind = environ.get("container") or machine.read("/run/systemd/container", 64)
     if kind:
-        return kind if kind in _ENGINES else "lxc" if kind.startswith("lxc") else "container"
+        return kind if kind in ENGINES else "lxc" if kind.startswith("lxc") else "container"
     if "SNAP" in environ and _confined_by_snap(machine):
         return "snap"
     return _by_path(text)

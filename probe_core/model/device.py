@@ -85,6 +85,11 @@ class Peak:
     """What decides within the range: the laptop, the power mode …."""
     published: float | None = None
     """The vendor's own figure for the same key, in TFLOPS or TOPS."""
+    bound: str | None = None
+    """lower: the true peak may be higher, as clock, core or kinds of cores are not known."""
+    high: float | None = None
+    """The figure if all cores were its fastest, where their kinds are not known, in TFLOPS or
+    TOPS."""
 
     # end generated
 
@@ -135,7 +140,8 @@ class Device:
     id: str
     """The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n."""
     kind: str
-    """gpu, npu, accelerator, cpu, or display (cannot compute)."""
+    """gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot
+    compute)."""
     ids: tuple[str, ...] = ()
     """Strong ids, best first: what joins the sightings of one device."""
     vendor: str | None = None
@@ -195,7 +201,9 @@ class Device:
     persistence: bool | None = None
     """Whether the driver keeps it initialised while no process uses it."""
     numa_node: int | None = None
-    """The NUMA node it is attached to."""
+    """The NUMA node it is attached to; the first one of numa_nodes."""
+    numa_nodes: tuple[int, ...] = ()
+    """The NUMA nodes of a CPU package that has several."""
     parent: str | None = None
     """Id of the device that this one is a part of."""
     share: Mapping[str, float] | None = None
@@ -208,8 +216,11 @@ class Device:
     processes: int | None = None
     """Compute processes that use it now."""
     cpu: Mapping[str, Json] | None = None
-    """A CPU's identity (vendor_id, family, model, stepping, implementer, part), flags that decide
-    peaks, and kinds of cores (clusters)."""
+    """A CPU's identity (vendor_id, family, model, stepping, implementer, part, variant), flags
+    that decide peaks, CPUs that are offline, and kinds of cores (clusters: name, cores, threads,
+    clock, fp32 in TFLOPS)."""
+    allowed: Mapping[str, Json] | None = None
+    """What of a CPU this process may use, where that is less than the whole."""
     visibility: Mapping[str, VisibilityDoc] = EMPTY
     """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
     nodes: tuple[str, ...] = ()

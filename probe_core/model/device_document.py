@@ -31,7 +31,7 @@ __all__ = [
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """Free data: whatever JSON can hold."""
 
-Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "display"]
+Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "coprocessor", "display"]
 
 
 PciDoc = TypedDict(
@@ -87,6 +87,8 @@ class PeakDoc(TypedDict, total=False):
     low: float | None
     condition: str | None
     published: float | None
+    bound: str | None
+    high: float | None
 
     # end generated
 
@@ -236,7 +238,7 @@ class Sighting(TypedDict, total=False):
 
     # begin generated: Sighting
     ids: Required[list[str]]
-    kind: Required[Kind]
+    kind: Required[str]
     vendor: str
     name: str
     arch: str
@@ -261,12 +263,14 @@ class Sighting(TypedDict, total=False):
     compute_mode: str
     persistence: bool
     numa_node: int
+    numa_nodes: list[int]
     parent: str
     share: dict[str, float]
     links: list[LinkDoc]
     node_index: dict[str, int]
     processes: int
     cpu: dict[str, Json]
+    allowed: dict[str, Json]
     nodes: list[str]
     step_facts: list[StepDoc]
     unknown: dict[str, str]
@@ -281,7 +285,7 @@ class DeviceDoc(TypedDict, total=False):
     # begin generated: DeviceDoc
     id: Required[str]
     ids: Required[list[str]]
-    kind: Required[Kind]
+    kind: Required[str]
     vendor: Required[str | None]
     name: Required[str | None]
     chip: Required[ChipDoc]
@@ -310,12 +314,14 @@ class DeviceDoc(TypedDict, total=False):
     compute_mode: str | None
     persistence: bool | None
     numa_node: int | None
+    numa_nodes: list[int]
     parent: Required[str | None]
     share: dict[str, float] | None
     links: Required[list[LinkDoc]]
     node_index: dict[str, int] | None
     processes: int | None
     cpu: dict[str, Json] | None
+    allowed: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
     nodes: list[str]
     readiness: Required[ReadinessDoc]

@@ -69,6 +69,8 @@ class NodeMemoryDoc(TypedDict, total=False):
     total: Required[int | None]
     available: Required[int | None]
     limit: Required[int | None]
+    limited_by: str | None
+    devices: int | None
 
     # end generated
 

@@ -14,6 +14,7 @@ from probe_core.model.field import Field as F
 from probe_core.model.health import ECC, POWER
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
+    ALLOWED,
     CHIP,
     LINK,
     MEMORY,
@@ -69,7 +70,8 @@ FIELDS = by_name(
         F(
             "kind",
             Choice(*KINDS),
-            "gpu, npu, accelerator, cpu, or display (cannot compute)",
+            "gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot"
+            " compute)",
             always=True,
             nullable=False,
             required=True,
@@ -217,8 +219,17 @@ FIELDS = by_name(
         F(
             "numa_node",
             Number(0, 4096, whole=True),
-            "The NUMA node it is attached to",
+            "The NUMA node it is attached to; the first one of numa_nodes",
             unit="ordinal",
+        ),
+        F(
+            "numa_nodes",
+            Items(Number(0, 4096, whole=True), limit=4096),
+            "The NUMA nodes of a CPU package that has several",
+            unit="ordinal",
+            nullable=False,
+            empty=[],
+            added=True,
         ),
         F("parent", DeviceId(), "Id of the device that this one is a part of", always=True),
         F(
@@ -259,9 +270,19 @@ FIELDS = by_name(
         F(
             "cpu",
             FreeTable(),
-            "A CPU's identity (vendor_id, family, model, stepping, implementer, part), flags that"
-            " decide peaks, and kinds of cores (clusters)",
+            "A CPU's identity (vendor_id, family, model, stepping, implementer, part, variant),"
+            " flags that decide peaks, CPUs that are offline, and kinds of cores (clusters: name,"
+            " cores, threads, clock, fp32 in TFLOPS)",
             volatile=True,
+        ),
+        F(
+            "allowed",
+            FreeTable(),
+            "What of a CPU this process may use, where that is less than the whole",
+            fields=ALLOWED,
+            merge=TABLE,
+            volatile=True,
+            added=True,
         ),
         F(
             "visibility",

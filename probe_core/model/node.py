@@ -22,6 +22,10 @@ class NodeMemory:
     """What can be taken now without swapping, within the limit, in bytes."""
     limit: int | None = None
     """The smallest limit of the cgroups this process is in; null without one, in bytes."""
+    limited_by: str | None = None
+    """Where that limit is written: the path of a control group's file."""
+    devices: int | None = None
+    """Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others, in bytes."""
 
     # end generated
 

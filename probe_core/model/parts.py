@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from probe_core.model.field import Field
 
 __all__ = [
+    "ALLOWED",
     "BYTES",
     "CHIP",
     "LINK",
@@ -51,7 +52,7 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 """A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
 
 COUNT = Number(0, 1 << 63, whole=True)
-
+PART = Number(0, 1e7)
 RATE = Number(1e-6, 1e7)
 """10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
@@ -220,6 +221,31 @@ PEAK = by_name(
             "The vendor's own figure for the same key",
             unit="TFLOPS or TOPS",
         ),
+        F(
+            "bound",
+            Choice("lower"),
+            "lower: the true peak may be higher, as clock, core or kinds of cores are not known",
+            added=True,
+        ),
+        F(
+            "high",
+            RATE,
+            "The figure if all cores were its fastest, where their kinds are not known",
+            unit="TFLOPS or TOPS",
+            added=True,
+        ),
+    )
+)
+
+ALLOWED = by_name(
+    (
+        F("threads", COUNT, "Hardware threads that it may run on", unit="count"),
+        F("cores", COUNT, "Cores with at least one such thread", unit="count"),
+        F("quota", Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
+        F("by", Items(Text()), "Where the limits are written: control groups, or the affinity"),
+        F("fp32", PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
+        F("fp16", PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
+        F("int8", PART, "int8 of the allowed part", unit="TOPS", reported=False),
     )
 )
 

@@ -32,6 +32,19 @@ NODE_MEMORY = by_name(
             unit="bytes",
             always=True,
         ),
+        F(
+            "limited_by",
+            Text(),
+            "Where that limit is written: the path of a control group's file",
+            added=True,
+        ),
+        F(
+            "devices",
+            BYTES,
+            "Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others",
+            unit="bytes",
+            added=True,
+        ),
     )
 )
 

@@ -173,9 +173,10 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
             finding(
                 "memory-limited",
                 f"this process may use {memory['limit'] >> 20} MiB of memory",
-                "a cgroup limits it (memory.max); the machine has more",
+                "a cgroup limits it (memory.max or cpuset.mems); the machine has more",
                 "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit",
                 severity="info",
+                evidence=memory.get("limited_by"),
             )
         )
     if memory["total"] is None:

@@ -21,6 +21,9 @@ _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
 _OTHER_REMEDY = "install a prober for it"
 
 
+_IF_IT_COMPUTES = "nothing, unless it is an accelerator: then install a prober for it"
+
+
 def bus_findings(
     devices: Iterable[DeviceDoc], queried_vendors: Collection[str], ran: Collection[str]
 ) -> list[FindingDoc]:
@@ -35,6 +38,9 @@ def bus_findings(
     for device in devices:
         if device["kind"] == "display":
             findings.append(_display(device))
+        elif device["kind"] == "coprocessor":
+            # A crypto card needs no driver of an accelerator: nothing is wrong.
+            unqueried.setdefault(_IF_IT_COMPUTES, []).append(device)
         elif pci_vendor(device) not in queried_vendors and not blocked(device):
             unqueried.setdefault(_remedy(device, ran), []).append(device)
     return findings + [_no_prober(group, fix) for fix, group in unqueried.items()]

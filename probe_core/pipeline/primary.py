@@ -70,7 +70,15 @@ def choose(devices: Iterable[DeviceDoc], priorities: Mapping[str, int]) -> Devic
     usable = [device for device in listed if device["kind"] in ACCELERATORS and _usable(device)]
     if usable:
         return min(usable, key=lambda device: _rank(device, priorities))
-    return next((device for device in listed if device["kind"] == "cpu"), None)
+    processors = [device for device in listed if device["kind"] == "cpu"]
+    # A cpuset may leave this process no CPU of the first socket.
+    return next(
+        (cpu for cpu in processors if _may_run_on(cpu)), processors[0] if processors else None
+    )
+
+
+def _may_run_on(device: DeviceDoc) -> bool:
+    return (device.get("allowed") or {}).get("threads") != 0
 
 
 def _usable(device: DeviceDoc) -> bool:

@@ -29,6 +29,13 @@ def library(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, "no library belongs to its driver")
     if scene.driver(device) != "nvidia" or "bus" not in device["seen_by"]:
         return unknown(_STEP, "which library its driver brings is not known")
+    # One library serves all GPUs: it is looked at once.
+    if scene.nvml is None:
+        scene.nvml = _judged(scene)
+    return {**scene.nvml}
+
+
+def _judged(scene: Scene) -> StepDoc:
     paths = scene.libraries.find(NVML)
     if not paths:
         return _absent(scene)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from probe_core.machine import Machine
-    from probe_core.model.document import DeviceDoc, OutcomeDoc
+    from probe_core.model.document import DeviceDoc, OutcomeDoc, StepDoc
     from probe_core.readiness.cgroup_rules import Rules
     from probe_core.readiness.libraries import Libraries
     from probe_core.readiness.modules import Modules
@@ -30,7 +30,8 @@ class Scene:
 
     `failures` are the outcomes of probers that failed, by the PCI vendor whose own they are.
     `unavailable` are those of probers that could not query their hardware, by name. `answered`
-    holds the ids of the devices that answered a vendor's library.
+    holds the ids of the devices that answered a vendor's library, `nvml` what the step `library`
+    says of NVIDIA's.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Scene:
         self.failures = failures or {}
         self.unavailable = unavailable or {}
         self.answered: set[str] = set()
+        self.nvml: StepDoc | None = None
         self._access: dict[str, str] = {}
         self._nvidia: dict[str, dict[str, str]] = {}
         self._drivers: dict[str, str | None] = {}

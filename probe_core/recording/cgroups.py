@@ -5,6 +5,8 @@ A group's path holds users, sessions, containers and jobs; a report needs the li
 
 from __future__ import annotations
 
+from probe_core.machine.cgroups import MAX_GROUPS, ROOT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
 
 __all__ = ["cgroups"]
-
-_ROOT = "/sys/fs/cgroup"
 
 # Names of groups that are the same on all machines, and beginnings of others, by which
 # `machine.surroundings` tells containers, jobs and sessions apart.
@@ -31,9 +31,6 @@ _PUBLIC = (
 )
 _STEMS = ("docker-", "libpod-", "lxc.payload", "uid_", "job_")
 
-_MAX_GROUPS = 32
-"""Groups above one another; `probe_core.pipeline.node` looks at no more."""
-
 
 def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
     """Return the files `names` of each group of this process, and the /proc/self/cgroup to them.
@@ -44,10 +41,10 @@ def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
     lines: list[str] = []
     files: dict[str, str] = {}
     for number, controller, path in _memberships(machine, names):
-        groups = [part for part in path.split("/") if part not in ("", ".", "..")][:_MAX_GROUPS]
+        groups = [part for part in path.split("/") if part not in ("", ".", "..")][:MAX_GROUPS]
         renamed = [_renamed(group, depth) for depth, group in enumerate(groups, 1)]
         lines.append(f"{number}:{controller}:/{'/'.join(renamed)}\n")
-        root = f"{_ROOT}/{controller}".rstrip("/")
+        root = f"{ROOT}/{controller}".rstrip("/")
         for depth in range(len(groups) + 1):
             folder = "/".join([root, *groups[:depth]])
             new = "/".join([root, *renamed[:depth]])

@@ -25,12 +25,12 @@ def about(root: str) -> About:
     """Return what the folder's two files say; raises `BadRecording` and `OSError`."""
     from probe_core.machine import Machine
 
-    kernel_arch = Machine(root).read("/proc/sys/kernel/arch", 64)
+    machine = Machine(root)
     folder = root.rstrip("/")
     answers = _checked(folder + ANSWERS_PATH, MAX_ANSWERS_FILE, check_answers)
 
     def check(table: dict[str, object]) -> About:
-        facts = About(table, (kernel_arch or "").encode())
+        facts = About(table, machine.read)
         facts.answers = answers
         return facts
 

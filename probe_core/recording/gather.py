@@ -10,7 +10,12 @@ from probe_core.recording.cgroups import cgroups
 from probe_core.recording.devices import Devices
 from probe_core.recording.disguise import disguised
 from probe_core.recording.patterns import Expansion
-from probe_core.recording.process import STATUS_PATH, node_access, process_status
+from probe_core.recording.process import (
+    STATUS_PATH,
+    node_access,
+    process_status,
+    surroundings,
+)
 from probe_core.recording.recording import Recording
 from probe_core.recording.taker import Taker
 
@@ -76,6 +81,8 @@ def gather(
         taker.put(path, b"")
     if status := process_status(machine):
         taker.put(STATUS_PATH, status.encode())
+    for path, text in surroundings(machine).items():
+        taker.put(path, text.encode())
     names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
     for path, text in cgroups(machine, list(names)).items():
         taker.put(path, text.encode())

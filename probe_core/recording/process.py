@@ -1,4 +1,4 @@
-"""What the recording process may open: its kind of user, its groups, and each device node.
+"""What the recording process may open and where it runs: user, groups, container, device nodes.
 
 A recording's nodes are empty files that anybody may open, so that what access(2) said of the real
 ones is kept apart from them.
@@ -7,6 +7,7 @@ ones is kept apart from them.
 from __future__ import annotations
 
 from probe_core.machine.access import MISSING, UNKNOWN, access
+from probe_core.machine.surroundings import ENGINES
 from probe_core.recording.limits import MAX_ACCESS
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.recording.declared import Declared
 
-__all__ = ["STATUS_PATH", "node_access", "process_status"]
+__all__ = ["STATUS_PATH", "node_access", "process_status", "surroundings"]
 
 STATUS_PATH = "/proc/self/status"
 
@@ -28,6 +29,29 @@ _OTHER = 1000
 """Stands for every number of a person."""
 
 _OVERFLOW = 65534  # a group outside the user namespace's map: that it is so matters, see user_ns(7)
+
+
+_UID_MAP = "/proc/self/uid_map"
+
+_WHOLE = ["0", "0", "4294967295"]
+
+
+def surroundings(machine: Machine) -> dict[str, str]:
+    """Return the files that name a container's engine and show a user namespace, disguised."""
+    files = {}
+    if machine.exists("/run/systemd/container"):
+        files["/run/systemd/container"] = _word(machine.read("/run/systemd/container", 64))
+    if machine.exists(_UID_MAP):
+        first = (machine.read(_UID_MAP, 4096) or "").partition("\n")[0].split()
+        files[_UID_MAP] = f"{' '.join(_WHOLE)}\n" if first == _WHOLE else f"0 {_OTHER} 1\n"
+    return files
+
+
+def _word(text: str | None) -> str:
+    """Return the name of a container's engine; another word may be somebody's."""
+    if text is None or text in ENGINES:
+        return text or "other"
+    return "lxc" if text.startswith("lxc") else "other"
 
 
 def node_access(

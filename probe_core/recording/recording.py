@@ -19,8 +19,6 @@ ABOUT_PATH = "/machine.json"
 ANSWERS_PATH = "/answers.json"
 """The file of an unpacked recording that gives what its probers answered."""
 
-_ARCH_PATH = "/proc/sys/kernel/arch"
-
 
 _OWN = frozenset((ABOUT_PATH, ANSWERS_PATH))
 
@@ -32,12 +30,14 @@ class Recording:
     targets as the kernel writes them. `os`, `arch` and `environ` are as `Machine` has them;
     `origin` is one sentence that begins with "recorded" or "invented", or None. `access` maps
     device nodes to how opening them would have ended, `answers` maps probers to what they answered.
+    `described` says whether the recording told of itself, in JSON or by a ``machine.json``.
     """
 
     __slots__ = (
         "access",
         "answers",
         "arch",
+        "described",
         "environ",
         "files",
         "folders",
@@ -54,9 +54,10 @@ class Recording:
     ) -> None:
         self.files = dict(files)
         self.links = dict(links or {})
+        self.described = about is not None
         self._check()
         self.folders = self._folders(resolve_links(self.links))
-        facts = About(about or {}, self.files.get(_ARCH_PATH))
+        facts = About(about or {}, self._text)
         self.os, self.arch = facts.os, facts.arch
         self.environ, self.origin = facts.environ, facts.origin
         self.access, self.answers = facts.access, facts.answers
@@ -70,6 +71,11 @@ class Recording:
             "origin": self.origin,
         }
         return about | ({"access": self.access} if self.access else {})
+
+    def _text(self, path: str) -> str | None:
+        """Return a file's text; None where the recording has no such file."""
+        raw = self.files.get(path)
+        return None if raw is None else raw.decode("utf-8", "replace").strip("\0 \t\r\n")
 
     def _check(self) -> None:
         if len(self.files) + len(self.links) > MAX_ENTRIES:

@@ -19,6 +19,7 @@ from probe_core.recording.limits import (
 )
 from probe_core.recording.paths import check_path
 from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH, Recording
+from probe_core.recording.root import is_root
 from probe_core.recording.tarheader import BLOCK, Header, pax_records
 
 TYPE_CHECKING = False
@@ -51,9 +52,28 @@ def read_tar(stream: Stream) -> Recording:
     archive = _Archive(stream)
     while archive.take_member():
         pass
+    if not archive.own:
+        _enter(archive)
     about = archive.own.get(ABOUT_PATH, {})
     answers = archive.own.get(ANSWERS_PATH, {})
-    return Recording(archive.files, archive.links, {**about, "answers": answers})
+    described = {**about, "answers": answers} if archive.own else None
+    return Recording(archive.files, archive.links, described)
+
+
+def _enter(archive: _Archive) -> None:
+    """Take the only folder at the top for the root: ``tar c my-machine`` packs it with its name."""
+    tops = {path.split("/", 2)[1] for path in (*archive.files, *archive.links)}
+    if len(tops) != 1:
+        return
+    length = len(tops.pop()) + 1
+    inner = {path[length:]: content for path, content in archive.files.items()}
+    if not is_root(*inner, *(path[length:] for path in archive.links)):
+        return
+    for path in (ABOUT_PATH, ANSWERS_PATH):
+        if (own := inner.pop(path, None)) is not None:
+            archive.own[path] = load_table(own)
+    archive.files = inner
+    archive.links = {path[length:]: target for path, target in archive.links.items()}
 
 
 class _Archive:

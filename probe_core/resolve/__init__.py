@@ -136,6 +136,8 @@ def _resolve_device(
         return []
     from probe_core.resolve import accelerators
 
+    if device["kind"] == "coprocessor" and not accelerators.is_known(device, database):
+        return []
     parent = next((d for d in devices if d["id"] == device.get("parent")), None)
     return accelerators.resolve(device, parent, database, hook)
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
 
-__all__ = ["HostMatch", "resolve"]
+__all__ = ["HostMatch", "is_known", "resolve"]
+
+_COPROCESSOR = "unknown coprocessor"
 
 # Which tool prints the name decides how it is spelt; see chipdb's `normalise`.
 _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
@@ -45,6 +47,25 @@ def resolve(
     from probe_core.resolve.chip_findings import chip_finding
 
     return [chip_finding(device, match)]
+
+
+def is_known(device: DeviceDoc, database: Database) -> bool:
+    """Give a coprocessor the kind of its chip, in place; False where chipdb knows none.
+
+    Its PCI class says nothing: QuickAssist and other crypto cards share it with vector engines.
+    """
+    match = _match(device, database)
+    chips = [match.chip] if match.chip else match.candidates
+    kinds = {chip.kind for chip in chips}
+    if len(kinds) == 1:
+        (kind,) = kinds
+        device["kind"] = kind if kind in ("gpu", "npu") else "accelerator"
+        device["sources"]["kind"] = "chipdb"
+        return True
+    fill_text(device, "name", _COPROCESSOR)
+    device["unknown"]["chip"] = "neither chipdb nor a plugin knows it as an accelerator"
+    device["unknown"]["peaks"] = "whether it computes is not known"
+    return False
 
 
 class HostMatch:

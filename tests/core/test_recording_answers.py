@@ -18,6 +18,7 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.config import load_config
+from probe_core.machine.surroundings import container
 from probe_core.pipeline.answers import answers_of
 from probe_core.pipeline.run_probers import ProberRun
 from probe_core.recording import BadRecording, Recording, open_machine, read
@@ -319,6 +320,41 @@ def test_the_process_is_told_by_kind_alone(tree: Tree) -> None:
 
 def test_without_proc_nothing_is_told_of_the_process(tree: Tree) -> None:
     assert process_status(tree.machine()) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "kind"),
+    [
+        ({}, {}, None),
+        ({"/.dockerenv": "secret"}, {}, "docker"),
+        ({"/run/.containerenv": 'name="secret"'}, {}, "podman"),
+        ({"/run/systemd/container": "lxc\n"}, {}, "lxc"),
+        ({"/run/systemd/container": "secret\n"}, {}, "container"),
+        ({}, {"container": "lxc"}, "lxc"),
+        ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.77"}, "kubernetes"),
+    ],
+)
+def test_the_kind_of_container_is_kept(
+    files: dict[str, str], environ: dict[str, str], kind: str | None, tree: Tree, tmp_path: Path
+) -> None:
+    for path, text in files.items():
+        tree.file(path, text)
+    machine = Machine(str(tree.root), environ)
+    path = tmp_path / "a.json"
+    path.write_text(write(gather(machine, "invented", []).recording))
+    assert "secret" not in path.read_text()
+    assert "10.0.0.77" not in path.read_text()
+    with open_machine(str(path)) as again:
+        assert container(again) == container(machine) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("0 0 4294967295\n", "0 0 4294967295\n"), ("0 1234 1\n", "0 1000 1\n")]
+)
+def test_a_user_namespace_is_told_without_its_user(text: str, kept: str, tree: Tree) -> None:
+    tree.file("/proc/self/uid_map", text)
+    files = gather(tree.machine(), "invented", []).recording.files
+    assert files["/proc/self/uid_map"].decode() == kept
 
 
 def nodes(*patterns: str) -> list[Declared]:

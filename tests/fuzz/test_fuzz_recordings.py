@@ -211,7 +211,10 @@ def extension(chance: Random) -> bytes:
 
 
 def archive(chance: Random) -> bytes:
-    return b"".join(member(chance) for _ in range(chance.randint(1, 6))) + bytes(1024)
+    members = b"".join(member(chance) for _ in range(chance.randint(1, 6)))
+    # Without anything below /proc or /sys it is no machine.
+    root = header(b"proc/version", b"0", 0) if chance.random() < 0.7 else b""
+    return root + members + bytes(1024)
 
 
 def bent(chance: Random, content: bytes) -> bytes:

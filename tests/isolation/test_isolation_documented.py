@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core.isolation import attempts, confine, ending, launch, limits, run, wire
+from probe_core.isolation import (
+    attempts,
+    confine,
+    ending,
+    launch,
+    limits,
+    patience,
+    run,
+    wire,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
 
@@ -34,3 +43,7 @@ def test_the_sentences_hold() -> None:
     assert ending.REAP_S == 0.5
     assert "alarm a second after the deadline" in text
     assert confine.GRACE_S == 1.0
+    assert "a quarter of the time that remains (at least a tenth of the deadline)" in text
+    assert (patience.QUIET_SHARE, patience.QUIET_LEAST) == (0.25, 0.1)
+    assert f"with less than {attempts.LEAST_S:g} s left" in text
+    assert f"is ended after {patience.CLEANUP_S:g} s" in text

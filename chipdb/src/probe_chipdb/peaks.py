@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         low: NotRequired[float | None]
         condition: NotRequired[str | None]
         published: NotRequired[float | None]
+        bound: NotRequired[str | None]
+        high: NotRequired[float | None]
 
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")

@@ -44,6 +44,7 @@ ARCH = (
     "rates",
     "sparse",
     "isa",
+    "at_least",
     "compute_capability",
     "gfx",
     "platform",
@@ -70,8 +71,8 @@ CLOCK = ("base", "boost", "matrix", "boost_low", "game", "set_by")  # MHz; set_b
 MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
 PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low")
 OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence")
-CPUID = ("name", "vendor", "family", "models", "brand", "efficient")
-MIDR = ("name", "implementer", "part", "efficient")
+CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
+MIDR = ("name", "implementer", "part", "efficient", "variant")
 BRAND = ("name", "prefix", "efficient", "pattern")
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("|", "\\p"), (";", "\\s"))

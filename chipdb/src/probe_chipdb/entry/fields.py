@@ -153,6 +153,7 @@ _inner_names = ListOf(
 _models = ListOf(
     Text("a model or a range of models", r"0x[0-9a-f]+(?:-0x[0-9a-f]+)?", "write 0x3c or 0x10-0x1f")
 )
+_steppings = Text("a stepping or a range", r"[0-9]+(?:-[0-9]+)?", "write 4 or 5-7")
 _hex = Text("a register value", r"0x[0-9a-f]+", "write it in lower-case hex")
 _arch_id = Text("id of an architecture", SLUG, "write the id of an architecture")
 _family = Number("cpuid family", 0, 300, whole=True)
@@ -179,13 +180,21 @@ MATCH: dict[str, Spec] = {
                 "models": _models,
                 "brand": _inner_names,
                 "efficient": _arch_id,
+                "steppings": _steppings,
+                "flag": Text("the flag that decides where no stepping is known", r"\w+", most=32),
             },
             need=("name", "vendor", "family", "models"),
         )
     ),
     "midr": ListOf(
         Table(
-            {"name": _cpu_name, "implementer": _hex, "part": _hex, "efficient": _arch_id},
+            {
+                "name": _cpu_name,
+                "implementer": _hex,
+                "part": _hex,
+                "variant": Number("MIDR's variant", 0, 15, whole=True),
+                "efficient": _arch_id,
+            },
             need=("name", "implementer", "part"),
         )
     ),
@@ -208,7 +217,7 @@ MATCH: dict[str, Spec] = {
             need=("name",),
         )
     ),
-    "generic": Choice("the last resort of an instruction set", "x86", "arm"),
+    "generic": Choice("the last resort of an instruction set", "x86", "arm", "arm32"),
 }
 
 ARCH: dict[str, Spec] = {
@@ -233,6 +242,7 @@ ARCH: dict[str, Spec] = {
         ),
         "CPU: rates that need instructions",
     ),
+    "at_least": Flag("true when its rates are a lower bound"),
     "rates": _rates,
     "source": sources,
     "confidence": confidence,

@@ -109,7 +109,10 @@ class FamilyEntry(TypedDict, total=False):
 
 
 class CpuidRule(TypedDict, total=False):
-    """A core that reports this cpuid; `models` are ranges of hexadecimal numbers."""
+    """A core that reports this cpuid; `models` are ranges of hexadecimal numbers.
+
+    Where several cores share a model, `steppings` decide, and without a stepping `flag`.
+    """
 
     name: Required[str]
     vendor: Required[str]
@@ -117,6 +120,8 @@ class CpuidRule(TypedDict, total=False):
     models: Required[list[str]]
     brand: list[str]
     efficient: str
+    steppings: str
+    flag: str
 
 
 class MidrRule(TypedDict, total=False):
@@ -125,6 +130,7 @@ class MidrRule(TypedDict, total=False):
     name: Required[str]
     implementer: Required[str]
     part: Required[str]
+    variant: int
     efficient: str
 
 
@@ -183,6 +189,7 @@ class ArchEntry(TypedDict, total=False):
     derive: bool
     sparse: SparseEntry
     isa: list[IsaStep]
+    at_least: bool
     rates: dict[str, float]
     source: Required[list[str]]
     confidence: Required[str]
