@@ -211,15 +211,15 @@ def _read_file(path: str) -> Mapping[str, Any]:
     import os
     import tomllib
 
-    from probe_core.machine.files import nonblocking
+    from probe_core.machine.files import open_regular, read_file
     from probe_core.machine.trust import untrusted
 
     if os.path.exists(path) and (reason := untrusted([path])):
         raise ConfigError(f"the configuration file {path} is not used: {reason}")
     try:
-        # Without blocking: a FIFO named in the environment must not hang the host.
-        with open(path, "rb", opener=nonblocking) as file:
-            data = file.read(FILE_LIMIT + 1)
+        # A FIFO named in the environment must not hang the host.
+        with open_regular(path) as file:
+            data = read_file(file, FILE_LIMIT + 1)
         if len(data) > FILE_LIMIT:
             raise ValueError("it is larger than 1 MiB")
         text = data.decode()

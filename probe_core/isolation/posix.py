@@ -62,7 +62,7 @@ class Driver:
         self._children.append(child)
         try:
             start(child, argv, environ, request)
-        except OSError:
+        except BaseException:
             child.close()
             raise
 

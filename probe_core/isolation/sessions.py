@@ -66,7 +66,7 @@ def lives(pid: int, session: int) -> bool:
     try:
         status = _read_status(pid)
         return not status.ended and status.session == session
-    except (OSError, ValueError, IndexError):
+    except Exception:  # as in `_belongs`
         return False
 
 
@@ -122,7 +122,7 @@ class _Search:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 environ = file.read(_ENVIRON_BYTES)
             return not self._marks.isdisjoint(environ.split(b"\0")) if environ else None
-        except (OSError, ValueError, IndexError):  # it has ended, or is another user's
+        except Exception:  # it has ended, is another user's, or an audit hook forbids the look
             return False
 
 
@@ -148,7 +148,7 @@ def _end(pid: int) -> None:
     try:
         os.kill(pid, _signal.SIGKILL)
         os.waitpid(pid, os.WNOHANG)
-    except OSError:  # it has ended, or is an orphan that another process inherits
+    except Exception:  # it has ended, is another process's orphan, or an audit hook forbids it
         pass
 
 
@@ -158,7 +158,7 @@ def _younger_than(oldest: int) -> list[int]:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
         with open("/proc/loadavg", "rb") as file:
             newest = int(file.read().split()[-1])
-    except (OSError, ValueError, IndexError):
+    except Exception:  # no /proc, or an audit hook of the host forbids to look there
         return []
     wrapped = newest < oldest
     return [pid for pid in pids if (wrapped or pid > oldest) and pid != os.getpid()]

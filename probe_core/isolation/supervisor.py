@@ -12,6 +12,7 @@ import os
 from time import sleep
 
 from probe_core.isolation.limits import go_first
+from probe_core.isolation.start import discard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
         _become_subreaper()
         go_first(prober)
         _release(prober, ready_r, ready_w)
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)  # the prober's alone: their end tells the host that it closed them
-        os.dup2(null, 2)
+        # The prober's alone: their end tells the host that it closed them.
+        discard((1, 2), os.O_WRONLY)
         _watch(prober, stop)
     except OSError:  # the prober has ended already
         pass

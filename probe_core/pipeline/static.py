@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.machine.files import nonblocking
+from probe_core.machine.files import open_regular, read_file
 from probe_core.model.complete import complete
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import KINDS
@@ -56,8 +56,8 @@ def read_document(path: str) -> ReportDoc:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
     import json
 
-    with open(path, "rb", opener=nonblocking) as file:
-        raw = file.read(FILE_LIMIT + 1)
+    with open_regular(path) as file:
+        raw = read_file(file, FILE_LIMIT + 1)
     if len(raw) > FILE_LIMIT:
         raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
     document = _safe(json.loads(raw, parse_constant=_no_number))
