@@ -30,9 +30,15 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "priority": ("ranks", "PROBE_PRIORITY", "override priorities, 1 to 999 (`nvidia=900,amd=1`)"),
     "timeout": ("seconds", "PROBE_TIMEOUT", "deadline of each prober, in seconds"),
     "active": ("flag", "PROBE_ACTIVE", "allow probers that open devices or create contexts"),
-    "allow": ("names", "PROBE_ALLOW", "load probers of these distributions alone (`name==1.0`)"),
+    "allow": (
+        "distributions",
+        "PROBE_ALLOW",
+        "load plugins of these alone (`name==1.0`)",
+    ),
     "chipdb": ("path", "PROBE_CHIPDB", "a TOML file of chips to add to chipdb"),
     "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
+    "hostname": ("flag", "PROBE_HOSTNAME", "report the host's name, too"),
+    "anonymous": ("flag", "PROBE_ANONYMOUS", "report no id of the node"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
 ARGUMENTS = "the arguments"
@@ -52,10 +58,10 @@ class IgnoredSetting:
 
     `reason` is the sentence for people. `name` is a key of `SETTINGS`, None for a whole file or
     an unknown variable; `variable` the environment variable that set it; `origin` says in words
-    where it stands.
+    where it stands. `seals` is whether it may have restricted what runs: then no plugin does.
     """
 
-    __slots__ = ("name", "origin", "reason", "variable")
+    __slots__ = ("name", "origin", "reason", "seals", "variable")
 
     def __init__(
         self,
@@ -63,7 +69,9 @@ class IgnoredSetting:
         name: str | None = None,
         variable: str | None = None,
         origin: str | None = None,
+        seals: bool = False,
     ) -> None:
+        self.seals = seals
         self.reason = clean_text(reason, SENTENCE_LIMIT)
         self.name = name
         self.variable = variable
@@ -74,17 +82,21 @@ class Config:
     """Resolved settings; every field is always set.
 
     `only` is None when all probers may run; `timeout` is None where each prober's own deadline
-    holds; `origins` tells for each setting where it came from.
+    holds; `origins` tells for each setting where it came from. `sealed` is the restriction that
+    cannot be used, so that no plugin may run; None in the ordinary case.
     """
 
     __slots__ = (
         "active",
         "allow",
+        "anonymous",
         "chipdb",
         "disable",
+        "hostname",
         "only",
         "origins",
         "priority",
+        "sealed",
         "static",
         "timeout",
     )
@@ -98,7 +110,10 @@ class Config:
         self.allow: tuple[str, ...] | None = None
         self.chipdb: str | None = None
         self.static: str | None = None
+        self.hostname: bool = False
+        self.anonymous: bool = False
         self.origins: dict[str, str] = {}
+        self.sealed: IgnoredSetting | None = None
 
     def variable_of(self, setting: str) -> str | None:
         """Return the environment variable that set a setting; None where something else did."""
@@ -116,6 +131,9 @@ class Config:
             self.allow,
             self.chipdb,
             self.static,
+            self.sealed and self.sealed.reason,
+            self.hostname,
+            self.anonymous,
         )
 
 
@@ -126,7 +144,8 @@ def load_config(
 
     A bad argument raises `ConfigError`: it is the caller's own mistake, seen at the first run. A
     bad variable or file is an operator's, and must not keep a node from starting: it is left out
-    and told, and becomes a finding. Unknown ``PROBE_*`` variables may be somebody else's, so they
+    and told, and becomes a finding. Where it may have been a restriction (the allowlist, a file),
+    no plugin runs: `Config.sealed`. Unknown ``PROBE_*`` variables may be somebody else's, so they
     are only told.
     """
     config = Config()
@@ -142,6 +161,10 @@ def load_config(
     for name, value in arguments.items():
         if value is not None:
             _set(config, name, value, ARGUMENTS)
+    given = {name for name, value in arguments.items() if value is not None}
+    # An argument replaces the variable, and with it what was wrong there.
+    sealing = (setting for setting in ignored if setting.seals and setting.name not in given)
+    config.sealed = next(sealing, None)
     return config, ignored + _unknown_variables(environ)
 
 
@@ -178,7 +201,7 @@ def _from_file(config: Config, path: str, variable: str | None) -> list[IgnoredS
     try:
         values = _read_file(path)
     except ConfigError as error:
-        return [IgnoredSetting(str(error), None, variable, origin)]
+        return [IgnoredSetting(str(error), None, variable, origin, seals=True)]
     return [
         ignored for name, value in values.items() for ignored in _try(config, name, value, origin)
     ]
@@ -217,7 +240,9 @@ def _try(
         _set(config, name, value, origin)
     except ConfigError as error:
         setting = name if name in SETTINGS else None
-        return [IgnoredSetting(str(error), setting, variable, origin)]
+        # A misspelt key of a file may be the allowlist; a variable's name is known.
+        seals = variable is None or name == "allow"
+        return [IgnoredSetting(str(error), setting, variable, origin, seals=seals)]
     return []
 
 
@@ -246,6 +271,17 @@ def _names(value: str | Iterable[str]) -> tuple[str, ...]:
     if not all(isinstance(item, str) for item in items):
         raise TypeError("expected names, as a list or separated by commas")
     return tuple(filter(None, (str(item).strip() for item in items)))
+
+
+def _distributions(value: str | Iterable[str]) -> tuple[str, ...]:
+    """Check each entry of an allowlist: what is mistyped would silently allow less, or nothing."""
+    entries = _names(value)
+    for entry in entries:
+        name, equals, version = entry.partition("==")
+        plain = name.strip().replace("-", "a").replace("_", "a").replace(".", "a")
+        if not (plain.isascii() and plain.isalnum()) or (equals and not version.strip(" =")):
+            raise ValueError(f"expected a distribution's name, or name==version, found {entry!r}")
+    return entries
 
 
 def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
@@ -301,6 +337,7 @@ def _path(value: Any) -> str:
 
 
 _CONVERT: dict[str, Any] = {
+    "distributions": _distributions,
     "names": _names,
     "ranks": _ranks,
     "seconds": _seconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, Config, ConfigError, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting, load_config
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from probe_core.config import IgnoredSetting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.discover import Registered
@@ -86,6 +85,8 @@ def probe(
     allow: Iterable[str] | str | None = None,
     chipdb: str | os.PathLike[str] | None = None,
     static: str | os.PathLike[str] | None = None,
+    hostname: bool | None = None,
+    anonymous: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -96,8 +97,9 @@ def probe(
 
     `only` and `disable` name probers, `priority` overrides priorities (1 to 999), `timeout` is
     each prober's deadline in seconds, `active` allows opening devices, `allow` names trusted
-    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `config` a
-    TOML file of settings. `probers` are added to the registered ones for this call; `hooks` are
+    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `hostname` adds
+    the host's name, `anonymous` leaves the node's id out, `config` is a TOML file of settings.
+    `probers` are added to the registered ones for this call; `hooks` are
     objects with host hooks. `machine` is another machine than this one.
 
     The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
@@ -105,7 +107,7 @@ def probe(
     plugins could cause.
     """
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
     return call.report(-1)
 
 
@@ -119,6 +121,8 @@ async def probe_async(
     allow: Iterable[str] | str | None = None,
     chipdb: str | os.PathLike[str] | None = None,
     static: str | os.PathLike[str] | None = None,
+    hostname: bool | None = None,
+    anonymous: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -133,7 +137,7 @@ async def probe_async(
     from probe_core.awaiting import in_thread
 
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
     return await in_thread(call.report)
 
 
@@ -237,7 +241,7 @@ def document(
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
-    A static report named by the settings replaces probing; one that cannot be used is reported.
+    A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
     """
     unusable: list[FindingDoc] = []
     if config.static:
@@ -246,6 +250,8 @@ def document(
         static, unusable = load_static(config.static)
         if static is not None:
             return _as_visible_here(static, machine)
+        # Whoever names a report wants nothing to run on this node.
+        config.sealed = IgnoredSetting(unusable[0]["why"], "static", seals=True)
     host = None
     if hooks:
         from probe_core.registry.host import Host

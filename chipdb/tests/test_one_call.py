@@ -32,7 +32,6 @@ def tflops(*arguments: object, **facts: object) -> float | None:
         ("TPU v7x", "bf16", {}, 1153.5),
         ("TPU v7x", "bf16", {"per": "package"}, 2307.0),
         ("gfx942:sramecc+:xnack-", "bf16", {"gfx": "gfx942", "units": 304}, 1307.4),
-        ("AMD Radeon Graphics", "bf16", {"gfx": "gfx1151:x", "units": 40}, 59.4),
         (None, "bf16", {"pci": "10DE:2684"}, 165.2),
         (b"Tesla T4", "fp16", {"units": 40}, 65.1),
         ("NVIDIA GeForce RTX 3060 Ti", "bf16", {}, 32.4),

@@ -86,7 +86,9 @@ def test_diff(data: Path, tmp_path: Path) -> None:
 
 def test_pages(db: Database, tmp_path: Path) -> None:
     written = pages.write(db, str(tmp_path))
-    assert sorted(map(os.path.basename, written)) == ["acme-fast.md", "beta-beta.md", "index.md"]
+    assert sorted(map(os.path.basename, written)) == [
+        "acme-fast.md", "beta-beta.md", "index.md", "missing.md",
+    ]  # fmt: skip
     page = (tmp_path / "acme-fast.md").read_text()
     assert (
         "| chip | architecture | units | boost MHz | memory | GB/s | fp32 | fp16 matrix | int8 matrix | sources |"

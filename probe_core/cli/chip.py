@@ -120,7 +120,7 @@ def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
         return ["  no theoretical peaks: units, clock or rates of this chip are unknown"]
     rows = [("  DTYPE", "PATH", "ACCUMULATE", "SPARSITY", "TFLOPS", "CLOCK", "CONFIDENCE")]
     for peak in peaks:
-        low = f"{peak['low']:g}–" if peak.get("low") else ""
+        low = f"{peak['low']:.4g}–" if peak.get("low") else ""
         dtype = peak["dtype"] + (f" ({peak['variant']})" if peak.get("variant") else "")
         rows.append(
             (
@@ -133,4 +133,6 @@ def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
                 peak["confidence"],
             )
         )
-    return text.columns(rows, context.width, right=(4,))
+    conditions = dict.fromkeys(peak["condition"] for peak in peaks if peak.get("condition"))
+    ranges = [f"  range: {condition}" for condition in conditions]
+    return [*text.columns(rows, context.width, right=(4,)), *ranges]

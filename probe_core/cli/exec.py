@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from probe_core.commands import Context
     from probe_core.leasing import Lease
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         # The path first: a command that does not exist must not queue for devices.
         path = resolve(command[0], context.environ)
         lease = _leased(args, context, command)
+        for line in _exclusions(lease.excluded):
+            context.err(f"probe: exec {line}")
         lease.keep_on_exec()
         replace(path, command, lease.environ)
     except CannotRun as error:
@@ -138,6 +141,14 @@ def _dry_run(args: argparse.Namespace, context: Context) -> int:
     with _leased(args, context, args.command) as lease:
         # The variable that names the lease would be about one that has ended.
         changes = {name: value for name, value in lease.changes.items() if name != OUTER_LEASE}
+        for line in _exclusions(lease.excluded):
+            context.out(f"# {line}")
         for line in lines(changes):
             context.out(line)
     return 0
+
+
+def _exclusions(excluded: Mapping[str, str]) -> list[str]:
+    from probe_core.cli.exclusions import exclusions
+
+    return exclusions(excluded)

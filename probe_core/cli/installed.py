@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.cli import COMMANDS, OTHER
 from probe_core.cli.manifest import manifest_path, read_entry, read_manifest
-from probe_core.machine.trust import allowed, untrusted
+from probe_core.machine.trust import Trust, allowed
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.wording import clean_text
@@ -134,7 +134,7 @@ def _located(command: InstalledCommand) -> str | None:
     place = locate(command.module) or locate_by_hooks(command.module)[0]
     if place is None:
         return f"its module {command.module!r} does not exist; reinstall {command.distribution}"
-    command.files.append(place.file or place.folder)
+    command.files += place.code(command.module)
     command.manifest = manifest_path(place, command.module)
     if command.manifest is not None:
         command.files.append(command.manifest)
@@ -148,11 +148,9 @@ def _trust(candidates: list[InstalledCommand], environ: Mapping[str, str]) -> li
     allow, problem = _allowlist(environ)
     if problem is not None:
         return [problem for _ in candidates]
-    # All at once, because they share the folders above them; apart only to find the culprits.
-    safe = untrusted(path for command in candidates for path in command.files) is None
+    trust = Trust()  # one for all, because they share the folders above them
     return [
-        allowed(command.distribution, command.version, allow)
-        or (None if safe else untrusted(command.files))
+        allowed(command.distribution, command.version, allow) or trust.reason(command.files)
         for command in candidates
     ]
 
@@ -164,11 +162,9 @@ def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str 
     """
     from probe_core.config import load_config
 
-    config, ignored = load_config({}, environ)
-    for setting in ignored:
-        whole_file = setting.name is None and setting.origin is not None
-        if setting.name == "allow" or (whole_file and config.allow is None):
-            return None, f"the allowlist cannot be read: {clean_text(setting.reason, 400)}"
+    config, _ = load_config({}, environ)
+    if config.sealed is not None:
+        return None, f"no plugin runs: {clean_text(config.sealed.reason, 400)}"
     return config.allow, None
 
 

@@ -76,11 +76,15 @@ def _print(
     selection: Selection,
     indices: Iterable[int],
 ) -> int:
+    from probe_core.cli.exclusions import exclusions
     from probe_core.leasing.shell import lines
     from probe_core.selection.environment import confine
     from probe_core.selection.for_tinygrad import versions
 
     processes = []
+    if not args.json:
+        for line in exclusions(selection.excluded):
+            context.out(f"# layout {line}")
     for index in indices:
         group = selection.groups[index]
         changes = confine(report, group, context.environ, versions=versions())
@@ -93,5 +97,6 @@ def _print(
                 context.out(line)
     if args.json:
         runtime = selection.runtime
-        context.json({"layout": args.layout, "consumer": runtime, "instances": processes})
+        document = {"layout": args.layout, "consumer": runtime, "instances": processes}
+        context.json({**document, "excluded": selection.excluded})
     return 0

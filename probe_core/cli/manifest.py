@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def manifest_path(place: Place, module: str) -> str | None:
 def read_manifest(path: str) -> dict[str, Any]:
     """Return the table of commands in a manifest; raises `ValueError` with the reason."""
     try:
-        document = _parsed(text_of(read_regular(path, FILE_LIMIT)))
+        document = parse(text_of(read_regular(path, FILE_LIMIT)))
     except OSError as error:
         raise ValueError(error.strerror or "it cannot be read") from None
     except RecursionError:
@@ -69,40 +70,6 @@ def read_entry(commands: dict[str, Any], name: str) -> dict[str, str]:
             problem = f"{key} must be text of at most {limit} characters"
             raise ValueError(f"{problem}, found {_shown(text)}")
     return fields
-
-
-def _parsed(text: str) -> Any:
-    """Return what `json.loads` returns; raises `ValueError` or `RecursionError`.
-
-    Importing json takes 0.8 ms, for its regular expressions: more than all else that the help does
-    for ten plugins. Its C scanner needs none of them, and reads what is sound. For what is not,
-    json is imported after all and gives the reason.
-    """
-    stripped = text.strip(" \t\r\n")
-    try:
-        from _json import make_scanner
-
-        decoder: Any = _Scanner
-        value, end = make_scanner(decoder)(stripped, 0)
-        if end == len(stripped):
-            return value
-    # Up to 3.12 the scanner sets no exception while json.decoder is not imported: a SystemError.
-    except (ImportError, StopIteration, SystemError, ValueError):
-        pass
-    import json
-
-    return json.loads(text)
-
-
-class _Scanner:
-    """What the C scanner asks of a decoder: the defaults of `json.loads`."""
-
-    strict = True
-    object_hook = None
-    object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = float
 
 
 def _shown(value: object) -> str:

@@ -44,7 +44,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage error and end the process with 2."""
-        self.exit(2, f"{self.prog}: {message}\nTry `{self.prog} --help`.\n")
+        from probe_core.commands.context import write_error
+
+        write_error(f"{self.prog}: {message}\nTry `{self.prog} --help`.")
+        self.exit(2)
 
     def print_help(self, file: Any = None) -> None:
         """Print the help; for `probe` itself with the commands, by task."""

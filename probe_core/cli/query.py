@@ -121,6 +121,7 @@ def _chip(chip: Chip, units: int | None) -> dict[str, Any]:
             "boost": clock.boost,
             "matrix": clock.matrix,
             "boost_low": clock.boost_low,
+            "game": clock.game,
         },
         "memory": {"bytes": memory.bytes, "type": memory.type, "bus": memory.bus},
         "bandwidth": chip.bandwidth,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core import __version__
-from probe_core.commands.options import add_probe_options
+from probe_core.commands.options import SHARED_OPTIONS, Option, add_options, add_probe_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 
 HELP = "Show the devices of this computer: accelerators, CPU, available memory and peak FLOPS."
 
-
-FLAGS = {
-    "json": "print one JSON document",
-    "strict": "exit with 1 when something is wrong",
-}
-"""Options without a value, each with its help. With these alone argparse is not imported."""
+_OWN = (
+    Option("json", "", "print one JSON document"),
+    Option("strict", "", "exit with 1 when something is wrong"),
+)
+OPTIONS = (*_OWN, *SHARED_OPTIONS)
+"""All options but those that end the process: with these alone argparse is not imported."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe`."""
-    for name, text in FLAGS.items():
-        parser.add_argument(f"--{name}", action="store_true", help=text)
+    add_options(parser, _OWN)
     parser.add_argument("--version", action="version", version=f"probe-core {__version__}")
     add_probe_options(parser)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HELP = "Show which devices are visible to a process with this environment, for each runtime."
 _YES = ("1", "true", "yes", "on")
 _UNCUT = 1000  # the reason is what the table is for: a terminal may wrap it
-_HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "WHY")
+_HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "STATE", "WHY")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,13 +114,14 @@ def _driver_answers(
 
 def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
     from probe_core.commands import text
+    from probe_core.model.readiness import state_word
 
-    names = {device["id"]: _title(device) for device in report["devices"]}
-    rows = [row for runtime in views for row in _rows(runtime, views[runtime], names)]
+    titles = {device["id"]: (_title(device), state_word(device)) for device in report["devices"]}
+    rows = [row for runtime in views for row in _rows(runtime, views[runtime], titles)]
     if not rows:
         context.err("no device of this computer belongs to a runtime that numbers devices")
         return
-    for line in text.columns([_HEAD, *rows], _UNCUT, right=(1,), flexible=4):
+    for line in text.columns([_HEAD, *rows], _UNCUT, right=(1,), flexible=len(_HEAD) - 1):
         context.out(line)
 
 
@@ -129,13 +130,14 @@ def _title(device: Mapping[str, Any]) -> str:
 
 
 def _rows(
-    runtime: str, views: Sequence[View], names: Mapping[str, str]
+    runtime: str, views: Sequence[View], titles: Mapping[str, tuple[str, str]]
 ) -> Iterator[tuple[str, ...]]:
     for view in views:
         entries = [(view.entry(device), device) for device in view.pool]
         entries.sort(key=lambda pair: (_rank(pair[0]), pair[0]["index"] or 0))
         for entry, device in entries:
-            yield runtime, _index(entry), device, names.get(device, ""), entry["reason"] or ""
+            title = titles.get(device, ("", ""))
+            yield runtime, _index(entry), device, *title, entry["reason"] or ""
 
 
 def _rank(entry: Mapping[str, Any]) -> int:

@@ -23,6 +23,9 @@ DEFAULT_WIDTH = 100
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
 
+MAX_LINE = 8192
+"""Characters of one line of an error: it may quote a path, of PATH_MAX (4,096) bytes."""
+
 
 class CommandError(Exception):
     """A command that cannot be carried out: one sentence, and the exit status."""
@@ -76,10 +79,14 @@ class Context:
         Indented for a person at a terminal. For a script on one line: only then does Python use
         its C encoder, which is five times faster on a node with eight GPUs.
         """
-        import json
+        if self._stdout is not None and self._stdout.isatty():
+            import json
 
-        terminal = self._stdout is not None and self._stdout.isatty()
-        self.out(json.dumps(data, indent=2 if terminal else None))
+            self.out(json.dumps(data, indent=2))
+            return
+        from probe_core.jsontext import write
+
+        self.out(write(data))
 
     def report(self) -> ReportDoc:
         """Probe with the options of this run and return the report's document.
@@ -94,11 +101,14 @@ class Context:
             settings = settings_of(self.args) if self.args else {}
             file = getattr(self.args, "config", None)
             config, ignored = load_config(settings, self.environ, file)
+            if file and config.sealed is not None and config.sealed.variable is None:
+                raise CommandError(config.sealed.reason)
             probed: Any = self._probed(lambda machine: document(config, ignored, machine=machine))
         except ConfigError as error:
             raise CommandError(str(error)) from None
         report: ReportDoc = probed
         _refuse_unknown_probers(report["findings"], settings)
+        _refuse_unusable_files(report["findings"], settings)
         return report
 
     def _probed(self, probe: Callable[[Machine], object]) -> object:
@@ -126,9 +136,21 @@ def _refuse_unknown_probers(findings: Iterable[FindingDoc], options: Collection[
             raise CommandError(f"{problem}: {finding['fix']}")
 
 
+def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
+    """Raise `CommandError` for a file that was typed as an option and cannot be used."""
+    for finding in findings:
+        if finding["code"] in ("static-unusable", "chip-file-unusable"):
+            option = finding["setting"]
+            if option in options:
+                raise CommandError(f"--{option} {finding['evidence']}: {finding['why']}")
+
+
 def write_error(text: str) -> None:
-    """Write a line to standard error, if there is one."""
+    """Write lines to standard error, if there is one. What they quote is made harmless."""
     if sys.stderr is not None:
+        from probe_core.wording import clean_text
+
+        text = "\n".join(clean_text(line, MAX_LINE) for line in text.split("\n"))
         encoding = sys.stderr.encoding or "ascii"
         sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 

@@ -6,7 +6,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["bandwidth", "columns", "paint", "rate", "size", "width_of", "without_empty", "wrapped"]
+__all__ = [
+    "bandwidth",
+    "column_widths",
+    "columns",
+    "paint",
+    "rate",
+    "size",
+    "width_of",
+    "without_empty",
+    "wrapped",
+]
 
 # SGR parameters of ECMA-48, which every terminal emulator and the Windows console know.
 _CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32", "cyan": "36"}
@@ -52,14 +62,22 @@ def columns(
     Columns named in `right` are set flush right. What is too wide is first taken from the column
     `flexible`, down to twelve characters, then columns are left out from the right.
     """
+    widths = column_widths(rows, width, flexible=flexible)
+    count = len(widths)
+    full = [[*row, *[""] * (count - len(row))][:count] for row in rows]
+    return [_line(row, widths, right) for row in full]
+
+
+def column_widths(rows: Sequence[Sequence[str]], width: int, *, flexible: int = 0) -> list[int]:
+    """Return the width of each column that `columns` shows within `width`."""
     count = max(map(len, rows), default=0)
-    full = [[*row, *[""] * (count - len(row))] for row in rows]
-    widths = [max(width_of(row[i]) for row in full) for i in range(count)]
+    widths = [max(width_of(row[i]) for row in rows if i < len(row)) for i in range(count)]
     total = sum(widths) + len(_GAP) * max(0, count - 1)
-    widths[flexible] -= max(0, min(total - width, widths[flexible] - _LEAST_FLEXIBLE))
+    if widths:
+        widths[flexible] -= max(0, min(total - width, widths[flexible] - _LEAST_FLEXIBLE))
     while count > 2 and sum(widths[:count]) + len(_GAP) * (count - 1) > width:
         count -= 1
-    return [_line(row[:count], widths, right) for row in full]
+    return widths[:count]
 
 
 def without_empty(rows: Sequence[Sequence[str]], *, keep: Collection[str]) -> list[tuple[str, ...]]:

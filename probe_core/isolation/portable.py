@@ -78,9 +78,14 @@ class Driver:
         child.start_thread(_pump, "result", child.process.stdout, self._events)
         child.start_thread(_pump, "stderr", child.process.stderr, self._events)
 
-    def watch(self, clock: Clock, cancelled: Callable[[], bool]) -> None:
-        """Feed the runs until each has an outcome, or `cancelled` is true at a tick."""
-        _watch(self._children, clock, self._events, cancelled)
+    def watch(
+        self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
+    ) -> None:
+        """Feed the runs until each has an outcome, or `cancelled` is true at a tick.
+
+        `attend` is called with the time before each wait, and may start more children.
+        """
+        _watch(self._children, clock, self._events, cancelled, attend)
 
     def end_all(self, clock: Clock) -> None:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
@@ -124,20 +129,25 @@ def _pump(child: Child, name: str, pipe: IO[bytes], events: Events) -> None:
 
 
 def _watch(
-    children: Sequence[Child], clock: Clock, events: Events, cancelled: Callable[[], bool]
+    children: Sequence[Child],
+    clock: Clock,
+    events: Events,
+    cancelled: Callable[[], bool],
+    attend: Callable[[float], None],
 ) -> None:
     while not cancelled():
+        attend(clock())
         waiting = [child for child in children if not child.run.over]
         if not waiting:
             return
-        remaining = min(child.run.deadline for child in waiting) - clock()
+        remaining = min(child.run.due for child in waiting) - clock()
         try:
             _handle(*events.get(timeout=max(0.0, min(remaining, TICK_S))), clock())
         except queue.Empty:
             pass
         for child in waiting:
-            if clock() >= child.run.deadline:
-                child.run.expire(clock())
+            if clock() >= child.run.due:
+                child.run.pass_time(clock())
 
 
 def _handle(child: Child, event: str, data: bytes, now: float) -> None:

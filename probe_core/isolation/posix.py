@@ -66,13 +66,15 @@ class Driver:
             child.close()
             raise
 
-    def watch(self, clock: Clock, cancelled: Callable[[], bool]) -> None:
+    def watch(
+        self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
+    ) -> None:
         """Feed the runs until each has an outcome, or `cancelled` is true at a tick.
 
-        The children are still there afterwards.
+        `attend` is called with the time before each wait, and may start more children. The children
+        are still there afterwards.
         """
-        started = [child for child in self._children if child.pid is not None]
-        _watch(started, clock, self._wake_fd, cancelled)
+        _watch(self._children, clock, self._wake_fd, cancelled, attend)
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
@@ -81,12 +83,17 @@ class Driver:
 
 
 def _watch(
-    children: Sequence[Child], clock: Clock, wake_fd: int, cancelled: Callable[[], bool]
+    children: Sequence[Child],
+    clock: Clock,
+    wake_fd: int,
+    cancelled: Callable[[], bool],
+    attend: Callable[[float], None],
 ) -> None:
     now = clock()
     next_tick = now + TICK_S
     while not cancelled():
-        waiting = [child for child in children if not child.run.over]
+        attend(now)
+        waiting = [child for child in children if child.pid is not None and not child.run.over]
         if not waiting:
             return
         until = min(next_tick, *(_due(child) for child in waiting))
@@ -102,7 +109,7 @@ def _watch(
 
 
 def _due(child: Child) -> float:
-    return min(child.run.deadline, child.must_end_by)
+    return min(child.run.due, child.must_end_by)
 
 
 def _expire(child: Child, now: float) -> None:
@@ -112,7 +119,7 @@ def _expire(child: Child, now: float) -> None:
     if now >= child.must_end_by:
         child.run.closed(now)
     else:
-        child.run.expire(now)
+        child.run.pass_time(now)
 
 
 def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: Clock) -> bool:

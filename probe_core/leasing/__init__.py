@@ -32,17 +32,23 @@ class Lease:
 
     `devices`: the devices, as in the report, in the runtime's order. `changes`: what confines a
     process to them (None: to be unset); `environ`: a whole environment with the changes applied.
+    `excluded`: ids of devices that this process cannot use, whatever the variables are, with why.
     """
 
-    __slots__ = ("_leased", "changes", "devices", "environ")
+    __slots__ = ("_leased", "changes", "devices", "environ", "excluded")
 
     def __init__(
-        self, leased: Leased, changes: Mapping[str, str | None], environ: Mapping[str, str]
+        self,
+        leased: Leased,
+        changes: Mapping[str, str | None],
+        environ: Mapping[str, str],
+        excluded: Mapping[str, str] | None = None,
     ) -> None:
         self._leased = leased
         self.devices = list(leased.devices)
         self.changes = dict(changes)
         self.environ = changed(environ, changes)
+        self.excluded = dict(excluded or {})
 
     @property
     def ids(self) -> list[str]:
@@ -112,6 +118,7 @@ def lease(
         raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
     from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
     from probe_core.leasing.plan import Request, obtain
+    from probe_core.selection.candidates import candidates
     from probe_core.selection.document import report_document
     from probe_core.selection.environment import confine
 
@@ -126,4 +133,5 @@ def lease(
     seconds = None if wait is True else float(wait)
     leased = obtain(document, request, own, wait=seconds, command=command, measure=measure)
     changes = confine(document, leased.devices, own, versions=versions)
-    return Lease(leased, {**changes, OUTER_LEASE: outer_lease_value(own, leased.devices)}, own)
+    changes[OUTER_LEASE] = outer_lease_value(own, leased.devices)
+    return Lease(leased, changes, own, candidates(document, runtime).excluded())

@@ -124,12 +124,16 @@ def _named(document: ReportDoc, request: Request) -> tuple[list[str], int]:
     return [device["id"] for device in devices], len(devices)
 
 
-def _load(device: DeviceDoc) -> tuple[bool, int]:
-    """Rank a device: idle ones first, then those with more free memory.
+def _load(device: DeviceDoc) -> tuple[int, bool, int]:
+    """Rank a device: idle ones first, then those with more free memory; unknown behind known.
 
-    In whole GiB, so that a few MiB of a desktop do not decide between equal cards.
+    In whole GiB, so that a few MiB of a desktop do not decide between equal cards. A driver that
+    tells no free memory would otherwise pass for an empty device.
     """
-    return bool(device.get("processes")), -((free_memory(device) or 0) >> 30)
+    processes, memory = device.get("processes"), device["memory"]
+    load = 1 if processes is None else 2 if processes else 0
+    unknown = memory["free"] is None and memory["usable"] is None
+    return load, unknown, -((free_memory(device) or 0) >> 30)
 
 
 def _chooser(count: int, ranked: Sequence[DeviceDoc]) -> Choose:

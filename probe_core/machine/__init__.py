@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from probe_core.model.recorded import RecordedAnswer
+
 __all__ = ["Machine"]
 
 READ_LIMIT = 1 << 20
@@ -35,11 +37,17 @@ class Machine:
     environment on the live machine and to nothing on a recorded one. `os` is ``linux``, ``darwin``
     or ``windows``; `arch` as ``uname -m`` says it on Linux (``x86_64``, ``aarch64``).
 
+    `access` is, of a recorded machine, how opening a device node would have ended there: path to
+    "ok", "missing" or the name of an error number ("EACCES", "EPERM"). A live machine is asked.
+
+    `answers` is, of a recorded machine, what probers answered there: prober to its recorded answer,
+    which stands for a run. Hosts need not set it; `open_machine` does.
+
     All paths given to the methods are absolute paths *on that machine* ("/sys/class/drm").
     A link never leads out of the root.
     """
 
-    __slots__ = ("arch", "environ", "live", "os", "root")
+    __slots__ = ("access", "answers", "arch", "environ", "live", "os", "root")
 
     def __init__(
         self,
@@ -47,6 +55,8 @@ class Machine:
         environ: Mapping[str, str] | None = None,
         os: str | None = None,
         arch: str | None = None,
+        access: Mapping[str, str] | None = None,
+        answers: Mapping[str, RecordedAnswer] | None = None,
     ) -> None:
         self.root = root.rstrip("/") or "/"
         self.live = self.root == "/"
@@ -55,6 +65,8 @@ class Machine:
         self.environ: Mapping[str, str] = dict(environ)
         self.os = os or (live_os() if self.live else "linux")
         self.arch = arch or (live_arch() if self.live else "x86_64")
+        self.access: Mapping[str, str] = dict(access or {})
+        self.answers: Mapping[str, RecordedAnswer] = dict(answers or {})
 
     def path(self, path: str) -> str:
         """Return where the machine's `path` lies for this process, links below the root resolved.
@@ -124,14 +136,14 @@ class Machine:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
             return NotImplemented
-        return self._key() == other._key()
+        return self._key() == other._key() and self.answers == other.answers
 
     def __hash__(self) -> int:
-        root, os, arch, environ = self._key()
-        return hash((root, os, arch, frozenset(environ.items())))
+        root, os, arch, *tables = self._key()
+        return hash((root, os, arch, *(frozenset(table.items()) for table in tables)))
 
-    def _key(self) -> tuple[str, str, str, Mapping[str, str]]:
-        return self.root, self.os, self.arch, self.environ
+    def _key(self) -> tuple[str, str, str, Mapping[str, str], Mapping[str, str]]:
+        return self.root, self.os, self.arch, self.environ, self.access
 
     def __repr__(self) -> str:
         return f"Machine({self.root!r}, os={self.os!r}, arch={self.arch!r})"

@@ -11,67 +11,102 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-__all__ = ["allowed", "untrusted"]
+__all__ = ["Trust", "allowed", "untrusted"]
 
-MAX_FILES = 1024
-"""Names of one package's folder that are looked at. A judgement: the largest of ours has 18."""
-
-_CODE = (".py", ".pyc", ".so", ".json")
+MAX_ENTRIES = 20_000
+"""Entries of one package. A judgement: torch, the largest that people install, has 15,000. What has
+more is refused, because nobody looked at the rest."""
 
 
 def untrusted(files: Iterable[str]) -> str | None:
-    """Return why a file must not be used by root; None when it may, or when this is not root.
+    """Return why root must not use `files`; None when it may, or when this is not root."""
+    return Trust().reason(files)
 
-    Checks owner and mode of each file, of all folders above it and of all links on the way, and
-    the code beside it in its packages.
+
+class Trust:
+    """Says what root may use. Every path is looked at once, however many packages share it.
+
+    A file: owner and mode of it, of all folders above it and of all links on the way. A folder: the
+    same, and of everything in it, whatever its name: a package can run any of its files, and Python
+    itself runs what lies in ``__pycache__``.
     """
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+
+    __slots__ = ("_trees", "_verdicts")
+
+    def __init__(self) -> None:
+        self._verdicts: dict[str, str | None] = {}
+        self._trees: dict[str, str | None] = {}
+
+    def reason(self, files: Iterable[str]) -> str | None:
+        """Return why one of `files` must not be used; None when they may, or this is not root."""
+        if not hasattr(os, "geteuid") or os.geteuid() != 0:
+            return None
+        for path in files:
+            if problem := self._with_tree(os.path.abspath(path)):
+                return f"running as root, and {problem}"
         return None
-    checked: set[str] = set()
-    for path in files:
-        for name in (os.path.abspath(path), os.path.realpath(path)):
-            if reason := _writable_by_others(name, checked):
-                return f"running as root, and {reason}"
-    return None
 
+    def _with_tree(self, path: str) -> str | None:
+        return self._chain(path) or (self._tree(path) if os.path.isdir(path) else None)
 
-def _writable_by_others(path: str, checked: set[str]) -> str | None:
-    """Check `path`, then the folder above it, up to the root."""
-    while path not in checked:
-        checked.add(path)
+    def _chain(self, path: str) -> str | None:
+        """Check `path`, where its links lead, and the folders above both, up to the root."""
+        if path not in self._verdicts:
+            self._verdicts[path] = None  # a link that leads to itself ends here
+            above = os.path.dirname(path)
+            self._verdicts[path] = self._own(path) or (
+                self._chain(above) if above != path else None
+            )
+        return self._verdicts[path]
+
+    def _own(self, path: str) -> str | None:
         try:
             status = os.lstat(path)
         except NotADirectoryError:  # a module in a zip archive, which is checked next
-            path = os.path.dirname(path)
-            continue
+            return None
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
-        if reason := _open_to_others(path, status) or _around(path, status, checked):
-            return reason
-        path = os.path.dirname(path)
-    return None
+        return _open_to_others(path, status) or self._target(path, status)
 
+    def _target(self, path: str, status: os.stat_result) -> str | None:
+        if not stat.S_ISLNK(status.st_mode):
+            return None
+        # Each hop may be a link again, which somebody else could turn to another place.
+        hop = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+        return self._chain(hop) or self._with_tree(os.path.realpath(path))
 
-def _around(path: str, status: os.stat_result, checked: set[str]) -> str | None:
-    """Check where a link leads, and the code in a package."""
-    if stat.S_ISLNK(status.st_mode):
-        target = os.path.join(os.path.dirname(path), os.readlink(path))
-        return _writable_by_others(os.path.normpath(target), checked)
-    if stat.S_ISDIR(status.st_mode) and os.path.exists(f"{path}/__init__.py"):
-        for file in _code_in(path):
-            if reason := _open_to_others(file, os.lstat(file)):
-                return reason
-    return None
+    def _tree(self, folder: str) -> str | None:
+        """Check everything below a folder."""
+        if folder not in self._trees:
+            self._trees[folder] = None  # a link that leads up again ends here
+            self._trees[folder] = self._below(folder)
+        return self._trees[folder]
 
+    def _below(self, top: str) -> str | None:
+        folders, count = [top], 0
+        while folders:
+            try:
+                entries = list(os.scandir(folders.pop()))
+            except OSError as error:
+                return f"{top} cannot be checked: {error.strerror}"
+            count += len(entries)
+            if count > MAX_ENTRIES:
+                return f"{top} holds more than {MAX_ENTRIES} files, too many to check"
+            for entry in entries:
+                if problem := self._entry(entry, folders):
+                    return problem
+        return None
 
-def _code_in(folder: str) -> Iterator[str]:
-    for number, name in enumerate(os.listdir(folder)):
-        if number > MAX_FILES:
-            return
-        if name.endswith(_CODE):
-            yield f"{folder}/{name}"
+    def _entry(self, entry: os.DirEntry[str], folders: list[str]) -> str | None:
+        status = entry.stat(follow_symlinks=False)
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry.path)
+            # Into a sticky folder everybody may put a module, or bytecode for one.
+            if status.st_mode & stat.S_IWOTH:
+                return f"{entry.path} is writable by everyone"
+        return _open_to_others(entry.path, status) or self._target(entry.path, status)
 
 
 def _open_to_others(path: str, status: os.stat_result) -> str | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe_core.model.device import Device as Device
     from probe_core.model.device import Memory as Memory
     from probe_core.model.device import Peak as Peak
+    from probe_core.model.device import Readiness as Readiness
     from probe_core.model.node import Decision as Decision
     from probe_core.model.node import Finding as Finding
     from probe_core.model.node import Node as Node
@@ -30,6 +31,7 @@ _MODULES = {
     "NodeMemory": "node",
     "Outcome": "node",
     "Peak": "device",
+    "Readiness": "device",
     "Report": "report",
 }
 

@@ -25,6 +25,8 @@ _NOUNS = {
     "chip": "a device's chip",
     "peak": "a peak",
     "link": "a link",
+    "readiness": "a device's readiness",
+    "step": "a step of readiness",
     "sight": "what a runtime shows",
     "outcome": "one of its outcomes",
     "decision": "one of its decisions",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import Json
     from probe_core.model.values import Value
 
-__all__ = ["FIRST", "LINKS", "PARTS", "TABLE", "UNION", "Field", "by_name", "filled"]
+__all__ = ["FACTS", "FIRST", "LINKS", "PARTS", "TABLE", "UNION", "Field", "by_name", "filled"]
 
 FIRST = "first"
 """Merge: the most believed prober's value; a different later one goes to `others`."""
@@ -26,6 +26,9 @@ LINKS = "links"
 PARTS = "parts"
 """Merge: a later prober's parts count where no better prober reported that part."""
 
+FACTS = "facts"
+"""Merge: all facts of all probers, each marked with its prober, the most believed first."""
+
 
 class Field:
     """One field.
@@ -38,7 +41,8 @@ class Field:
     table). `nullable`: whether null may stand for it. `fields`: the fields of a nested table.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
-    after the first form of the schema, so that older documents lack it.
+    after the first form of the schema, so that older documents lack it. `internal`: whether the
+    core uses it up, so that no report has it.
     """
 
     __slots__ = (
@@ -47,6 +51,7 @@ class Field:
         "doc",
         "empty",
         "fields",
+        "internal",
         "is_part",
         "merge",
         "name",
@@ -79,6 +84,7 @@ class Field:
         shape: str = "",
         required: bool = False,
         added: bool = False,
+        internal: bool = False,
     ) -> None:
         self.name = name
         self.value = value
@@ -97,13 +103,14 @@ class Field:
         self.shape = shape
         self.required = required
         self.added = added
+        self.internal = internal
 
     def absent(self) -> object:
         """Return what stands for the field where nothing is known; a fresh list or table."""
         if self.empty is None:
             return None
         if self.is_part and self.fields is not None:
-            return filled({}, self.fields)
+            return {name: field.absent() for name, field in self.fields.items() if field.always}
         return self.empty.copy() if isinstance(self.empty, (dict, list)) else self.empty
 
 
@@ -114,6 +121,8 @@ def filled(table: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str
     """
     full: dict[str, object] = {}
     for name, field in fields.items():
+        if field.internal:
+            continue
         value = table.get(name)
         if value is None:
             if field.always or name in table:

@@ -10,6 +10,7 @@ __all__ = ["UUID_PREFIXES", "normalise_id", "pci_id", "single", "strength"]
 
 UUID_PREFIXES = ("GPU", "MIG", "CPU", "NPU")
 """What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
+_VENDORS_OWN = tuple(f"{prefix}-" for prefix in UUID_PREFIXES)
 _STRENGTH = {"pci": 0, "dt": 1, "uuid": 2, "cpu": 0}
 """Lower names a device: an address is what `lspci` shows, and no two devices share it."""
 
@@ -76,5 +77,5 @@ def single(identity: str) -> str | None:
     """
     kind, _, value = identity.partition(":")
     if kind == "uuid":
-        return kind if value.startswith(tuple(f"{prefix}-" for prefix in UUID_PREFIXES)) else None
+        return kind if value.startswith(_VENDORS_OWN) else None
     return kind if kind == "pci" else None

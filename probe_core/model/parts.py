@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from probe_core.model.field import PARTS, by_name
 from probe_core.model.field import Field as F
+from probe_core.model.readiness import STEPS
 from probe_core.model.values import (
     Choice,
     DeviceId,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from probe_core.model.field import Field
 
 __all__ = [
+    "ALLOWED",
     "BYTES",
     "CHIP",
     "LINK",
@@ -38,6 +40,7 @@ __all__ = [
     "SIGHT",
     "Link",
     "Peak",
+    "typed",
 ]
 
 MIB = 1 << 20
@@ -49,6 +52,7 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 """A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
 
 COUNT = Number(0, 1 << 63, whole=True)
+PART = Number(0, 1e7)
 RATE = Number(1e-6, 1e7)
 """10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
@@ -80,6 +84,14 @@ MEMORY = by_name(
         ),
         F("usable", BYTES, "What a program could take", unit="bytes", always=True, volatile=True),
         F("used", BYTES, "What the driver reports as in use now", unit="bytes", volatile=True),
+        F(
+            "limited_by",
+            Text(),
+            "What keeps usable below total: used (by programs), cgroup, system (its available"
+            " memory), or a prober's word for a limit of the driver",
+            volatile=True,
+            added=True,
+        ),
         F(
             "parts",
             TableOf(BYTES, limit=16),
@@ -199,15 +211,41 @@ PEAK = by_name(
         F(
             "low",
             RATE,
-            "The figure at the lowest boost clock that the vendor allows in laptops",
+            "The figure at the bottom of the range that the part is sold with",
             unit="TFLOPS or TOPS",
         ),
+        F("condition", Text(), "What decides within the range: the laptop, the power mode …"),
         F(
             "published",
             RATE,
             "The vendor's own figure for the same key",
             unit="TFLOPS or TOPS",
         ),
+        F(
+            "bound",
+            Choice("lower"),
+            "lower: the true peak may be higher, as clock, core or kinds of cores are not known",
+            added=True,
+        ),
+        F(
+            "high",
+            RATE,
+            "The figure if all cores were its fastest, where their kinds are not known",
+            unit="TFLOPS or TOPS",
+            added=True,
+        ),
+    )
+)
+
+ALLOWED = by_name(
+    (
+        F("threads", COUNT, "Hardware threads that it may run on", unit="count"),
+        F("cores", COUNT, "Cores with at least one such thread", unit="count"),
+        F("quota", Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
+        F("by", Items(Text()), "Where the limits are written: control groups, or the affinity"),
+        F("fp32", PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
+        F("fp16", PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
+        F("int8", PART, "int8 of the allowed part", unit="TOPS", reported=False),
     )
 )
 
@@ -291,6 +329,8 @@ SIGHT = by_name(
         F("index", COUNT, "The index under which it shows the device", unit="ordinal", always=True),
         F("reason", Text(), "Why it does not, or why that is not known", always=True),
         F("variable", Text(), "The environment variable that decided"),
+        F("step", Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
+        F("code", Text(), "Word for the cause, as in its readiness", nullable=False),
         F(
             "one_of",
             Items(COUNT, limit=1 << 16),
@@ -324,7 +364,7 @@ class Link(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
-        link = _typed(super().check(value), LINK, "link")
+        link = typed(super().check(value), LINK, "link")
         if link.get("kind") is None:
             raise Rejected("a link needs a kind")
         return link
@@ -338,14 +378,14 @@ class Peak(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = _typed(super().check(value), PEAK, "peak")
+        peak = typed(super().check(value), PEAK, "peak")
         missing = [name for name, field in PEAK.items() if field.always and peak.get(name) is None]
         if missing not in ([], ["confidence"]):
             raise Rejected(f"a peak needs {', '.join(missing)}")
         return {**peak, "confidence": peak.get("confidence") or "reported"}
 
 
-def _typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
+def typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
     """Check the fields that are declared, keep what a prober adds."""
     checked = dict(table)
     for name, field in fields.items():

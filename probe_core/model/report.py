@@ -12,6 +12,7 @@ from probe_core.model.device import Device, device_of
 from probe_core.model.frozen import EMPTY, FrozenTable, freeze, thaw
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.node import Decision, Finding, Node, Outcome, node_of
+from probe_core.model.readiness import blocking_step_of
 from probe_core.model.report_fields import DECISION, FINDING, OUTCOME, REPORT
 from probe_core.model.runtimes import canonical, in_runtime_order
 from probe_core.model.views import view
@@ -105,10 +106,19 @@ class Report:
         return next((d for d in self.devices if identity in d.ids or d.id == identity), None)
 
     def visible(self, runtime: str) -> tuple[Device, ...]:
-        """Return the devices that a runtime (``cuda``, ``hip`` …) surely shows, in its order."""
+        """Return the devices that a runtime (``cuda``, ``hip`` …) surely shows, in its order.
+
+        A device that a step of its readiness keeps from this process is not among them.
+        """
         name = canonical(runtime)
-        places = in_runtime_order(device.visibility.get(name) for device in self.devices)
-        return tuple(self.devices[place] for place in places)
+        usable = [device for device in self.devices if not _is_blocked(device)]
+        places = in_runtime_order(device.visibility.get(name) for device in usable)
+        return tuple(usable[place] for place in places)
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)
+
+
+def _is_blocked(device: Device) -> bool:
+    readiness = device.readiness
+    return blocking_step_of(readiness.state, readiness.broken, readiness.steps) is not None

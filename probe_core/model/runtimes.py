@@ -5,6 +5,8 @@ How a runtime reads its variables is in `probe_core.visibility`, one module for 
 
 from __future__ import annotations
 
+from probe_core.model.readiness import blocking_step, step_without_kfd
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,6 +22,7 @@ __all__ = [
     "hidden",
     "in_runtime_order",
     "native_runtime",
+    "native_sight",
     "visible",
 ]
 
@@ -100,32 +103,43 @@ def canonical(runtime: str) -> str:
 def native_runtime(device: DeviceDoc | Mapping[str, Any]) -> str:
     """Return the runtime by which the device counts as visible: its vendor's own.
 
-    Also for a device of a foreign report, which may lack its vendor.
+    Vulkan for an AMD card without KFD, which ROCm cannot use. Also for a device of a foreign
+    report, which may lack its vendor.
     """
-    return NATIVE.get(device.get("vendor") or "", "vulkan")
+    runtime = NATIVE.get(device.get("vendor") or "", "vulkan")
+    return "vulkan" if runtime == "hip" and step_without_kfd(device) is not None else runtime
+
+
+def native_sight(device: DeviceDoc) -> VisibilityDoc | None:
+    """Return the device's visibility to its own runtime; None where no runtime concerns it."""
+    return (device.get("visibility") or {}).get(native_runtime(device))
 
 
 def hidden(device: DeviceDoc) -> bool:
-    """Return whether the device's own runtime surely does not show it to this process.
+    """Return whether this process surely cannot reach the device through its own runtime.
 
-    False for a device that no runtime concerns (a CPU, an NPU), and where only the driver knows.
+    A step of its readiness keeps it away, or a variable hides it. False for a device that no
+    runtime concerns (a CPU, an NPU) and nothing blocks, and where only the driver knows.
     """
-    entry = device["visibility"].get(native_runtime(device))
-    return entry is not None and entry["visible"] is False
+    entry = native_sight(device)
+    if entry is not None and entry["visible"] is False:
+        return True
+    return blocking_step(device) is not None
 
 
 def visible(document: ReportDoc, runtime: str | None = None) -> list[DeviceDoc]:
-    """Return a report's devices that `runtime` surely shows, in its order.
+    """Return a report's devices that `runtime` surely shows, in its order; never a blocked one.
 
     Without a runtime each device is judged by its vendor's own; devices that no variable can
-    hide (a CPU, an NPU) count as visible. Devices without a known index keep the report's order.
+    hide (a CPU, an NPU) count as visible. Devices without a known index stand behind the others,
+    in the report's order.
     """
-    devices = document["devices"]
+    devices = [device for device in document["devices"] if blocking_step(device) is None]
     if runtime is None:
-        entries = ((device, device["visibility"].get(native_runtime(device))) for device in devices)
+        entries = ((device, native_sight(device)) for device in devices)
         return [device for device, entry in entries if entry is None or entry["visible"]]
     name = canonical(runtime)
-    places = in_runtime_order(device["visibility"].get(name) for device in devices)
+    places = in_runtime_order((device.get("visibility") or {}).get(name) for device in devices)
     return [devices[place] for place in places]
 
 
@@ -134,9 +148,9 @@ def in_runtime_order(entries: Iterable[VisibilityDoc | None]) -> list[int]:
 
     `entries` are those of one runtime, one for each device; None where it does not concern it.
     """
-    ranked: list[tuple[int, int]] = []
+    ranked: list[tuple[bool, int, int]] = []
     for place, entry in enumerate(entries):
         if entry and entry.get("visible"):
             index = entry.get("index")
-            ranked.append((place if index is None else index, place))
-    return [place for _, place in sorted(ranked)]
+            ranked.append((index is None, index or 0, place))
+    return [place for _, _, place in sorted(ranked)]

@@ -26,6 +26,8 @@ _TITLES = {
     "peak": "One theoretical peak; without all of its keys a number has no meaning.",
     "link": "One link to another device or to the host.",
     "sight": "What one runtime shows of the device.",
+    "readiness": "Whether this process can use the device, and the step that is broken.",
+    "step": "One step of a device's readiness.",
     "other": "What another prober reports for a field, and was not used.",
     "outcome": "How one prober's run ended.",
     "decision": "Whether one prober was run.",
@@ -74,6 +76,7 @@ def _definition(shape: str, fields: Mapping[str, Field]) -> Schema:
 
 def _table(fields: Mapping[str, Field]) -> Schema:
     table: Schema = {"type": "object"}
+    fields = {name: field for name, field in fields.items() if not field.internal}
     required: list[Json] = [
         name for name, field in fields.items() if field.always and not field.added
     ]

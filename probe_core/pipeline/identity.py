@@ -62,10 +62,11 @@ class Group:
     ) -> None:
         """Add an observation, with those of its ids that are this device's and the others."""
         self.members[rank] = observation
+        self.ids.update(own)
         for identity in own:
-            self.ids.add(identity)
             self.unique_ids |= _unique(identity)
-        self.stray |= dict.fromkeys((observation.prober, identity) for identity in stray)
+        for identity in stray:
+            self.stray[observation.prober, identity] = None
 
     def absorb(self, other: Group) -> None:
         """Take over another group: it is the same device."""
@@ -123,14 +124,16 @@ def _best_rank(device: Group) -> int:
 
 def conflicts(groups: Sequence[Group]) -> Iterator[FindingDoc]:
     """Report each id that was not believed."""
-    owners = {identity: device.name for device in groups for identity in device.ids}
+    owners: dict[str, str] = {}
+    if any(device.stray for device in groups):
+        owners = {identity: device.name for device in groups for identity in device.ids}
     for device in groups:
         for prober, identity in device.stray:
             yield _stray_id(device, prober, identity, owners.get(identity))
         # Vulkan and Level Zero make up UUIDs of their own: two of them prove nothing.
-        vague = sorted(i for i in device.ids if i.startswith("uuid:") and not single(i))
+        vague = [i for i in device.ids if i.startswith("uuid:") and not single(i)]
         if len(vague) > 1:
-            yield _several_uuids(device, vague)
+            yield _several_uuids(device, sorted(vague))
 
 
 def _stray_id(device: Group, prober: str, identity: str, owner: str | None) -> FindingDoc:

@@ -6,7 +6,7 @@ merged is said in the table of fields.
 
 from __future__ import annotations
 
-from probe_core.model.field import FIRST, LINKS, PARTS, TABLE, UNION, filled
+from probe_core.model.field import FACTS, FIRST, LINKS, PARTS, TABLE, UNION, filled
 from probe_core.model.fields import FIELDS
 from probe_core.model.ids import strength
 from probe_core.pipeline.identity import Observation, conflicts, group
@@ -39,12 +39,13 @@ def merge(observations: Iterable[Observation]) -> tuple[list[DeviceDoc], list[Fi
 
 def _point_at_parents(groups: Sequence[Group]) -> None:
     """Point each `parent` at the id that the parent device will have."""
+    sightings = (member.sighting for device in groups for member in device.members.values())
+    parts = [sighting for sighting in sightings if sighting.get("parent") is not None]
+    if not parts:
+        return
     names = {identity: device.name for device in groups for identity in device.ids}
-    for device in groups:
-        for observation in device.observations:
-            parent = observation.sighting.get("parent")
-            if parent is not None:
-                observation.sighting["parent"] = names.get(parent, parent)
+    for sighting in parts:
+        sighting["parent"] = names.get(sighting["parent"], sighting["parent"])
 
 
 class _Merger:
@@ -62,12 +63,12 @@ class _Merger:
 
     def device(self) -> dict[str, Any]:
         """Return the device."""
-        for observation in self._group.observations:
-            for name, value in observation.sighting.items():
-                self._add(name, value, observation.prober)
+        observations = self._group.observations
+        for observation in observations:
+            self._add(observation.sighting, observation.prober)
         for prober, identity in self._group.stray:
             self._others.setdefault("ids", []).append({"prober": prober, "value": identity})
-        probers = dict.fromkeys(observation.prober for observation in self._group.observations)
+        probers = dict.fromkeys(observation.prober for observation in observations)
         self._fields["sources"] = self._sources
         self._fields["others"] = self._others
         self._fields["unknown"] = {
@@ -76,14 +77,20 @@ class _Merger:
         self._fields["seen_by"] = list(probers)
         return self._fields
 
-    def _add(self, name: str, value: Any, prober: str) -> None:
-        if name == "ids":  # united by the group already
-            self._sources.setdefault(name, prober)
-        elif name == "unknown":
-            for field, reason in value.items():
-                self._unknown.setdefault(field, f"{prober}: {reason}")
-        else:
-            self._merge(FIELDS[name], name, value, prober)
+    def _add(self, sighting: Mapping[str, Any], prober: str) -> None:
+        fields, sources = self._fields, self._sources
+        for name, value in sighting.items():
+            if name == "ids":  # united by the group already
+                sources.setdefault(name, prober)
+            elif name == "unknown":
+                for field, reason in value.items():
+                    self._unknown.setdefault(field, f"{prober}: {reason}")
+            elif name not in fields and FIELDS[name].merge == FIRST:
+                # As `_put` does: most fields of most devices have one source.
+                fields[name] = value
+                sources[name] = prober
+            else:
+                self._merge(FIELDS[name], name, value, prober)
 
     def _merge(self, field: Field, name: str, value: Any, prober: str) -> None:
         """Merge `value` of `prober` into the field, by the field's rule."""
@@ -97,6 +104,8 @@ class _Merger:
             self._sources.setdefault(name, prober)
         elif rule == LINKS:
             self._add_links(fields.setdefault(name, []), name, value, prober)
+        elif rule == FACTS:
+            fields.setdefault(name, []).extend({**fact, "prober": prober} for fact in value)
 
     def _merge_table(self, table: dict[str, Any], field: Field, value: Any, prober: str) -> None:
         """Merge a table name by name."""
@@ -105,6 +114,9 @@ class _Merger:
             path, part = f"{field.name}.{key}", inner.get(key)
             if part is not None and part.merge == PARTS:
                 self._add_parts(table.setdefault(key, {}), path, item, prober)
+            elif key not in table:
+                table[key] = item
+                self._sources[path] = prober
             else:
                 self._put(table, part, key, path, item, prober)
 

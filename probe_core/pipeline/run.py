@@ -19,7 +19,10 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
+from probe_core.pipeline.node_identity import identify
+from probe_core.pipeline.ready import Readiness
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
+from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import open_chipdb, resolve
 from probe_core.wording import error_text
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
+    from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.identity import Observation
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
@@ -75,8 +79,8 @@ def run_pipeline(
     readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
-    chips = _Chips(config.chipdb)
     run = ProberRun(machine, config, host)
+    chips = _Chips(config.chipdb, run.mentioned)
     run.run_builtin(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, lambda: _rehearse(run, chips))
     return _conclude(run, chips, ignored, watch)
@@ -90,12 +94,17 @@ def _conclude(
     devices, conflicts = _merge(collected.observations)
     devices = with_cpu(devices, machine)
     node = describe(machine)
+    identify(node, machine, config)
     share_memory(devices, node["memory"])
     watch.lap("merge")
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
+    collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
+    readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
+    watch.lap("ready")
     views, hidden = _see(devices, machine)
+    readiness.conclude()
     asked = _ask_runtimes(views, devices, machine, config)
     watch.lap("see")
     version = database.version if database is not None else None
@@ -109,6 +118,7 @@ def _conclude(
         *run.findings,
         *chips.findings,
         *unresolved,
+        *readiness.findings(collected.findings),
         *hidden,
         *_disagreements(asked),
         *conflicts,
@@ -125,10 +135,11 @@ def _conclude(
 class _Chips:
     """The chip database, opened at most once."""
 
-    __slots__ = ("_database", "_file", "findings")
+    __slots__ = ("_database", "_file", "_mentioned", "findings")
 
-    def __init__(self, file: str | None) -> None:
+    def __init__(self, file: str | None, mentioned: Mapping[str, bool]) -> None:
         self._file = file
+        self._mentioned = mentioned
         self._database: Database | None = None
         self.findings: list[FindingDoc] = []
 
@@ -136,7 +147,7 @@ class _Chips:
         """Return the database, or None with the reason among `findings`."""
         if self._database is None and not self.findings:
             extra = [self._file] if self._file else ()
-            self._database, self.findings = open_chipdb(extra)
+            self._database, self.findings = open_chipdb(extra, self._mentioned[CHIPS])
         return self._database
 
 
@@ -151,6 +162,7 @@ def _rehearse(run: ProberRun, chips: _Chips) -> None:
     for device in devices:
         device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
     resolve(devices, chips.open())
+    Readiness(devices, run.machine)
     _see(devices, run.machine)
 
 
@@ -218,6 +230,14 @@ def _ask_runtimes(
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
     return ask(views, devices, machine.environ, **deadline)
+
+
+def _unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:
+    if not collected.unresponsive:
+        return []
+    from probe_core.pipeline.unresponsive import unresponsive_findings
+
+    return unresponsive_findings(collected.unresponsive, devices)
 
 
 def _disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:

@@ -43,9 +43,10 @@ def load_static(path: str) -> tuple[ReportDoc | None, list[FindingDoc]]:
 def _unusable(path: str, reason: str) -> FindingDoc:
     return finding(
         "static-unusable",
-        clean_text(f"the static report {path} cannot be used, so the node was probed", 600),
+        clean_text(f"the static report {path} cannot be used, so no plugin ran", 600),
         reason,
         "give a file that `probe --json` wrote",
+        severity="error",
         setting="static",
         evidence=clean_text(path, 600),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.machine.trust import allowed, untrusted
+from probe_core.machine.trust import allowed
 from probe_core.probers.records import RECORDS
 from probe_core.recording.declared import check_records
 from probe_core.registry.discover import discover, manifest_problem
@@ -72,7 +72,5 @@ def declared_by(prober: Prober) -> tuple[Declared, list[FindingDoc]]:
 def _refusal(prober: Prober, allow: tuple[str, ...] | None) -> str | None:
     """Return why a prober's manifest counts for nothing: by the rules for its code."""
     return (
-        prober.rejection
-        or allowed(prober.distribution, prober.version, allow)
-        or untrusted(prober.files)
+        prober.rejection or allowed(prober.distribution, prober.version, allow) or prober.distrust
     )

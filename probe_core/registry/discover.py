@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.machine.trust import Trust
 from probe_core.model.findings import finding
 from probe_core.registry.entrypoints import GROUP, EntryPoint, scan
 from probe_core.registry.locate import is_module_name
@@ -27,16 +28,20 @@ _LATER = "correct prober.json; until then the default is used"
 
 
 def discover(
-    registered: Mapping[str, Registered], paths: Iterable[str] | None = None
+    registered: Mapping[str, Registered],
+    paths: Iterable[str] | None = None,
+    mentioned: dict[str, bool] | None = None,
 ) -> tuple[list[Prober], list[FindingDoc]]:
     """Return every prober that is not built in, best priority first, and what is broken.
 
-    `registered` are the host's own: name to ``target`` and what a manifest may say.
+    `registered` are the host's own: name to ``target`` and what a manifest may say. `mentioned` is
+    as `scan` has it.
     """
-    entries, problems = scan(paths)
+    entries, problems = scan(paths, mentioned=mentioned)
     findings = [_distribution_broken(problem) for problem in problems]
-    probers = [_from_host(name, fields) for name, fields in registered.items()]
-    probers += [_from_entry(entry) for entry in entries]
+    trust = Trust()
+    probers = [_from_host(name, fields, trust) for name, fields in registered.items()]
+    probers += [_from_entry(entry, trust) for entry in entries]
     for prober in probers:
         findings += [manifest_problem(prober, mistake) for mistake in prober.problems]
     return sorted(probers, key=Prober.rank), findings
@@ -65,18 +70,18 @@ def manifest_problem(prober: Prober, mistake: Mistake, fix: str = _LATER) -> Fin
     )
 
 
-def _from_host(name: str, fields: Registered) -> Prober:
+def _from_host(name: str, fields: Registered, trust: Trust) -> Prober:
     prober = Prober(name, fields["target"], HOST)
     prober.rejection = _name_problem(name) or _target_problem(prober.target)
     if prober.rejection is None:
-        apply_manifest(prober, None)
+        apply_manifest(prober, None, trust)
         for key, value in fields.items():
             if key != "target":
                 take_field(prober, str(key), value)
     return prober
 
 
-def _from_entry(entry: EntryPoint) -> Prober:
+def _from_entry(entry: EntryPoint, trust: Trust) -> Prober:
     name = clean_text(entry.name, 80)
     prober = Prober(name, entry.target, clean_text(entry.distribution), clean_text(entry.version))
     prober.files = [entry.metadata + "/entry_points.txt"]
@@ -88,7 +93,7 @@ def _from_entry(entry: EntryPoint) -> Prober:
     if entry.distribution == HOST:
         prober.rejection = f"no distribution may be named {HOST}"
     if prober.rejection is None:
-        apply_manifest(prober, entry.site)
+        apply_manifest(prober, entry.site, trust)
     return prober
 
 

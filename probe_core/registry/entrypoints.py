@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GROUP = "probe_core.probers.v1"
 GROUP_STEM = "probe_core.probers.v"
+CHIPS = "probe_core.chipdb.v1"
+"""Group of vendors' chip packages, which chipdb reads by itself."""
 FILE = "entry_points.txt"
 
 FILE_LIMIT = 1 << 20
@@ -30,7 +32,7 @@ FILE_LIMIT = 1 << 20
 MAX_ENTRIES = 64
 """Entry points of one distribution at most: each prober is a process. Ours declare one or two."""
 
-__all__ = ["GROUP", "EntryPoint", "Problem", "scan"]
+__all__ = ["CHIPS", "GROUP", "EntryPoint", "Problem", "scan"]
 
 
 class EntryPoint:
@@ -69,12 +71,16 @@ class _SecondCopy(Exception):
 
 
 def scan(
-    paths: Iterable[str] | None = None, stem: str = GROUP_STEM
+    paths: Iterable[str] | None = None,
+    stem: str = GROUP_STEM,
+    mentioned: dict[str, bool] | None = None,
 ) -> tuple[list[EntryPoint], list[Problem]]:
     """Return the entry points in groups that start with `stem`, in the path's order.
 
     Any group stem will do: ``probe_core.probers.v``, ``probe_core.commands.v``. Of two installed
-    copies of a distribution the first on the path counts, as for imports.
+    copies of a distribution the first on the path counts, as for imports. `mentioned` names other
+    groups: those that any file mentions, or that one might which cannot be read, become True. So
+    nobody needs to read all files again for a group that is hardly ever there.
     """
     entries: list[EntryPoint] = []
     problems: list[Problem] = []
@@ -82,11 +88,16 @@ def scan(
     for metadata in _metadata_folders(sys.path if paths is None else paths):
         distribution, version = _identity(metadata)
         try:
-            lines = _lines_of_first_copy(metadata, distribution, stem, copies)
+            raw = _read(f"{metadata}/{FILE}")
+            if raw and mentioned:
+                mentioned.update((group, True) for group in mentioned if group.encode() in raw)
+            lines = _lines_of_first_copy(raw, metadata, distribution, stem, copies)
         except _SecondCopy as second:
             problems.append(Problem(f"{distribution} {version}", str(second), metadata))
             continue
         except (OSError, ValueError) as error:
+            if mentioned:
+                mentioned.update(dict.fromkeys(mentioned, True))
             reason = f"{FILE}: {_reason(error)}"
             problems.append(Problem(distribution, reason, f"{metadata}/{reason}"))
             continue
@@ -95,13 +106,12 @@ def scan(
 
 
 def _lines_of_first_copy(
-    metadata: str, distribution: str, stem: str, copies: dict[str, str]
+    raw: bytes | None, metadata: str, distribution: str, stem: str, copies: dict[str, str]
 ) -> list[Line]:
     """Return the lines of a distribution's groups; `copies` maps each name to its first folder.
 
-    Raises `OSError` or `ValueError` when they cannot be read, `_SecondCopy` when two lie together.
+    Raises `ValueError` for a line that makes no sense, `_SecondCopy` when two lie together.
     """
-    raw = _read(f"{metadata}/{FILE}")
     if raw is None and not _is_complete(metadata):
         return []  # what a half-removed distribution leaves shadows no copy behind it
     first = copies.setdefault(_normal(distribution), metadata)

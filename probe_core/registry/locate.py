@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from importlib.machinery import ModuleSpec
 
 __all__ = ["Place", "is_module_name", "locate", "locate_by_hooks", "top_level_exists"]
@@ -27,6 +27,29 @@ class Place:
         self.file = file
         self.folder = folder
         self.is_package = is_package
+
+    def code(self, module: str) -> list[str]:
+        """Return all that an import of `module` may run of its own distribution.
+
+        That is the folder of its top-level package, or of a single file the file itself, others of
+        its name that an import prefers, and its bytecode.
+        """
+        parts = module.split(".")
+        above = len(parts) - (1 if self.is_package else 2)
+        if above >= 0:
+            folder = self.folder
+            for _ in range(above):
+                folder = os.path.dirname(folder)
+            return [self.file or self.folder, folder]
+        return [path for path in _variants(self.folder, parts[0]) if os.path.lexists(path)]
+
+
+def _variants(folder: str, name: str) -> Iterator[str]:
+    for suffix in (*_SUFFIXES, *_extension_suffixes()):
+        yield f"{folder}/{name}{suffix}"
+    cache = f"{folder}/__pycache__"
+    if os.path.isdir(cache):
+        yield from (f"{cache}/{file}" for file in os.listdir(cache) if file.startswith(f"{name}."))
 
 
 def is_module_name(name: str) -> bool:

@@ -9,6 +9,7 @@ import os
 import sys
 from itertools import islice
 
+from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.registry.prober import Mistake
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeGuard
 
+    from probe_core.machine.trust import Trust
     from probe_core.model.document import Json
     from probe_core.registry.document import When
     from probe_core.registry.locate import Place
@@ -52,8 +54,11 @@ WHEN_KEYS = (
 )
 
 
-def apply_manifest(prober: Prober, site: str | None) -> None:
-    """Find the manifest of `prober` and take what it says; note every mistake."""
+def apply_manifest(prober: Prober, site: str | None, trust: Trust) -> None:
+    """Find the manifest of `prober` and take what it says; note every mistake.
+
+    Of code that root must not use, not even the manifest is read: its texts would be shown.
+    """
     module = prober.target.partition(":")[0]
     if not is_module_name(module):
         return
@@ -61,12 +66,14 @@ def apply_manifest(prober: Prober, site: str | None) -> None:
     if place is None:
         return  # its import in the child fails, and the outcome says how
     # A frozen program holds its modules itself.
-    own = sys.executable if getattr(sys, "frozen", False) else place.file
-    prober.files.append(own or place.folder)
+    frozen = getattr(sys, "frozen", False)
+    prober.files += [sys.executable] if frozen else place.code(module)
     path = _manifest_path(place, module)
-    if path is None:
+    if path is not None:
+        prober.files.append(path)
+    prober.distrust = trust.reason(prober.files)
+    if path is None or prober.distrust:
         return
-    prober.files.append(path)
     prober.manifest = path
     try:
         fields = read_manifest(path, prober.name)
@@ -110,9 +117,7 @@ def _manifest_path(place: Place, module: str) -> str | None:
 
 def read_manifest(path: str, name: str) -> dict[str, Json]:
     """Return one prober's table of a manifest; raises `ValueError` or `OSError` with the reason."""
-    import json
-
-    document = json.loads(text_of(read_regular(path, FILE_LIMIT)))
+    document = parse(text_of(read_regular(path, FILE_LIMIT)))
     if not isinstance(document, dict) or not isinstance(document.get("probers"), dict):
         raise ValueError('expected {"schema": 1, "probers": {NAME: {…}}}')
     if document.get("schema") != 1:

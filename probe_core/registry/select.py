@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.api import API_VERSION
-from probe_core.machine.trust import allowed, untrusted
+from probe_core.machine.trust import allowed
 from probe_core.model.findings import finding
 from probe_core.registry.conditions import unmet
 from probe_core.registry.prober import HOST, Prober
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from probe_core.config import Config
+    from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc
 
@@ -88,6 +88,8 @@ def _refusal(
     """
     if prober.rejection:
         return "rejected", prober.rejection, None
+    if config.sealed is not None and _is_sealed(prober, config.sealed):
+        return "sealed", f"no plugin runs: {config.sealed.reason}", config.sealed.name
     if setting := _blocking_setting(prober.name, config):
         return "blocked", _block(setting, config), setting
     if owners.get(prober.name, prober) is not prober:
@@ -97,15 +99,23 @@ def _refusal(
         return "api", problem, None
     if problem := _not_allowed(prober, config):
         return "trust", problem, "allow"
+    if prober.distrust:
+        return "trust", prober.distrust, None
     if problem := unmet(prober.when, machine, pci_vendors):
         return "when", problem, None
     if prober.active and not config.active:
         return "active", "it opens devices, which needs --active (PROBE_ACTIVE=1)", "active"
     if prober.name in stuck:
         return "unkillable", "an earlier run in this process is stuck in the kernel", None
-    if problem := untrusted(prober.files):
-        return "trust", problem, None
     return None, None, None
+
+
+def _is_sealed(prober: Prober, restriction: IgnoredSetting) -> bool:
+    """Return whether a restriction that cannot be used keeps a prober from running.
+
+    The host's own probers need no allowlist, but a static report stands for all that would run.
+    """
+    return prober.distribution != HOST or restriction.name == "static"
 
 
 def _blocking_setting(name: str, config: Config) -> str | None:

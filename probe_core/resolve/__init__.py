@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+import os
+
 from probe_core.model.findings import finding
 from probe_core.resolve.reasons import DISPLAY, explain_nulls
 from probe_core.resolve.shorthands import add_shorthands
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from probe_chipdb import Database
+    from probe_core.machine.trust import Trust
     from probe_core.model.document import DeviceDoc, FindingDoc
 
     ResolveHook = Callable[[DeviceDoc], str | None]
 
 __all__ = ["open_chipdb", "resolve"]
 
+MAX_PROBLEM = 1024
+"""Characters of what chipdb says of a file: it quotes the path and a wrong value."""
+
 _NO_CHIPDB = "chipdb is not installed"
+_NO_CHIPS = "it is missing, unreadable or holds no sound chip"
 
 
-def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]]:
+def open_chipdb(
+    extra: Iterable[str], packages: bool = True
+) -> tuple[Database | None, list[FindingDoc]]:
     """Return the chip database with the site's files, or None and the finding that says why.
 
+    `packages` is whether a vendor's package may be installed, for which chipdb then looks.
     The core works without chipdb, with an older one and with a newer minor: whatever it raises
     becomes a finding.
     """
     try:
         import probe_chipdb
 
-        return probe_chipdb.load(extra=extra, accept=_untrusted), []
+        findings, files, accept = [], [], _Accept()
+        for file in extra:
+            if os.path.exists(file) and (reason := accept(file)):
+                findings.append(_unusable(file, reason))
+            else:
+                files.append(file)
+        database = probe_chipdb.load(extra=files, packages=packages, accept=accept)
+        findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
+        return database, findings
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         reason = _NO_CHIPDB if isinstance(error, ImportError) else text
@@ -38,11 +57,40 @@ def open_chipdb(extra: Iterable[str]) -> tuple[Database | None, list[FindingDoc]
         return None, [missing]
 
 
-def _untrusted(path: str) -> str | None:
-    """Return why a vendor's chip file must not be read; called only where a package has one."""
-    from probe_core.machine.trust import untrusted
+def _without_chips(database: Database, files: Sequence[str]) -> Iterable[str]:
+    """Return the site's files of which chipdb could use nothing; `problems` says why."""
+    tables = {source.origin: source for source in database.tables()} if files else {}
+    for file in files:
+        table = tables.get(f"site:{file}")
+        if table is None or not (any(table.chips) or any(table.archs)):
+            yield file
 
-    return untrusted([path])
+
+def _unusable(file: str, reason: str) -> FindingDoc:
+    return finding(
+        "chip-file-unusable",
+        f"nothing of the chip file {clean_text(file)} could be used",
+        reason,
+        "correct it; `python -m probe_chipdb check FILE` lists all that is wrong",
+        setting="chipdb",
+        evidence=clean_text(file),
+    )
+
+
+class _Accept:
+    """Says why root must not read a chip file; makes its memory of paths when it is first asked."""
+
+    __slots__ = ("_trust",)
+
+    def __init__(self) -> None:
+        self._trust: Trust | None = None
+
+    def __call__(self, path: str) -> str | None:
+        if self._trust is None:
+            from probe_core.machine.trust import Trust
+
+            self._trust = Trust()
+        return self._trust.reason([path])
 
 
 def resolve(
@@ -105,6 +153,8 @@ def _resolve_device(
         return []
     from probe_core.resolve import accelerators
 
+    if device["kind"] == "coprocessor" and not accelerators.is_known(device, database):
+        return []
     parent = next((d for d in devices if d["id"] == device.get("parent")), None)
     return accelerators.resolve(device, parent, database, hook)
 
@@ -126,9 +176,9 @@ def _problems(database: Database) -> list[FindingDoc]:
         finding(
             "chipdb-problem",
             "a chip file was left out, wholly or in part",
-            problem,
+            clean_text(problem, MAX_PROBLEM),
             "correct it; `python -m probe_chipdb check FILE` lists all that is wrong",
-            evidence=problem,
+            evidence=clean_text(problem, MAX_PROBLEM),
         )
         for problem in database.problems
     ]

@@ -19,15 +19,22 @@ class Selection:
     """Devices that were asked for and may be used.
 
     `groups` holds one list of devices for each group (one group unless a layout was asked for),
-    `devices` all of them in order, `runtime` whose numbers counted.
+    `devices` all of them in order, `runtime` whose numbers counted. `excluded` maps the ids of
+    devices that this process cannot use, whatever the variables are, to why.
     """
 
-    __slots__ = ("devices", "groups", "runtime")
+    __slots__ = ("devices", "excluded", "groups", "runtime")
 
-    def __init__(self, groups: Sequence[Sequence[DeviceDoc]], runtime: str) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Sequence[DeviceDoc]],
+        runtime: str,
+        excluded: Mapping[str, str] | None = None,
+    ) -> None:
         self.groups = [list(group) for group in groups]
         self.devices = [device for group in self.groups for device in group]
         self.runtime = runtime
+        self.excluded = dict(excluded or {})
 
     @property
     def ids(self) -> list[str]:
@@ -72,9 +79,10 @@ def select(
 
     Raises `TypeError` or `ValueError` for a `report` that is none.
     """
+    from probe_core.selection.candidates import candidates
     from probe_core.selection.choose import choose
     from probe_core.selection.document import report_document
 
     document = report_document(report)
     groups, name = choose(document, wanted, count=count, memory=memory, runtime=runtime)
-    return Selection(groups, name)
+    return Selection(groups, name, candidates(document, runtime).excluded())

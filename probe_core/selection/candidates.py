@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from probe_core.model.findings import NO_FIX
 from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.readiness import blocking_step, state_word
 from probe_core.model.runtimes import NATIVE, canonical, native_runtime
 from probe_core.selection.document import document_of
+from probe_core.visibility.pool import NO_ADDRESS, address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, ReportDoc, VisibilityDoc
 
@@ -22,10 +25,12 @@ class Candidates:
     runtime surely shows, in its order where that is known. `indexes`: id → the runtime's number,
     for those that have one. `unordered`, `uncertain` and `hidden`: id → the entry of a device
     that is shown under an unknown number, that only the driver can decide on, that is not shown.
+    `fixes`: id → the fix of the finding about the step that keeps a device from this process.
     """
 
     __slots__ = (
         "accelerators",
+        "fixes",
         "hidden",
         "indexes",
         "runtime",
@@ -42,10 +47,20 @@ class Candidates:
         self.unordered: dict[str, VisibilityDoc] = {}
         self.uncertain: dict[str, VisibilityDoc] = {}
         self.hidden: dict[str, VisibilityDoc] = {}
+        self.fixes: dict[str, str] = {}
 
     def not_visible(self) -> dict[str, VisibilityDoc]:
         """Return the entries of the devices that are hidden, or may be."""
         return self.hidden | self.uncertain
+
+    def excluded(self) -> dict[str, str]:
+        """Return the devices that a step of readiness keeps from this process, each with why."""
+        entries = self.not_visible()
+        return {
+            name: entry["reason"] or ""
+            for name, entry in entries.items()
+            if entry.get("step") not in (None, "visible")
+        }
 
     def place(self, device: DeviceDoc, entry: VisibilityDoc) -> None:
         """Put a device where its entry of this runtime says."""
@@ -70,21 +85,64 @@ def candidates(document: ReportDoc, runtime: str | None = None) -> Candidates:
     accelerators = [device for device in document["devices"] if device["kind"] in ACCELERATORS]
     name = canonical(runtime) if runtime else _default(accelerators, document["primary"])
     choice = Candidates(name, accelerators)
-    ranked: list[tuple[int, int]] = []
-    for place, device in enumerate(accelerators):
-        entry = device["visibility"].get(name)
+    shown: list[DeviceDoc] = []
+    for device in accelerators:
+        entry = _entry(device, name)
         if entry is not None:
             choice.place(device, entry)
             if entry["visible"]:
-                ranked.append((choice.indexes.get(device["id"], place), place))
+                shown.append(device)
         # Nothing hides an NPU. A GPU without any entry is one that its driver keeps from all
         # runtimes, and a runtime that was asked for by name numbers its own devices alone.
         elif runtime is None and not device["visibility"] and device["kind"] != "gpu":
-            ranked.append((len(accelerators) + place, place))
+            shown.append(device)
         else:
             choice.hidden[device["id"]] = _not_concerned(name)
-    choice.visible = [accelerators[place] for _, place in sorted(ranked)]
+    choice.visible = sorted(shown, key=lambda device: _rank(device, choice.indexes))
+    choice.fixes = _fixes(document, choice.not_visible())
     return choice
+
+
+def _entry(device: DeviceDoc, runtime: str) -> VisibilityDoc | None:
+    """Return what the runtime shows of the device; a blocked one is never shown.
+
+    Its readiness may say more than the runtime's rules: an NPU has no such rules.
+    """
+    entry = device["visibility"].get(runtime)
+    step = blocking_step(device)
+    if step is None or (entry is not None and entry["visible"] is False):
+        return entry
+    fact = step["evidence"] or step["code"]
+    blocked: VisibilityDoc = {
+        "visible": False,
+        "index": None,
+        "reason": f"{state_word(device)}: {fact}" if fact else state_word(device),
+        "variable": None,
+        "step": step["step"],
+    }
+    return blocked
+
+
+def _rank(device: DeviceDoc, indexes: Mapping[str, int]) -> tuple[bool, int, tuple[int, ...]]:
+    """Return the place of a device: by its number, without one by its address.
+
+    The address does not depend on the order in which a prober reports like devices.
+    """
+    index = indexes.get(device["id"])
+    return index is None, index or 0, address(device) or NO_ADDRESS
+
+
+def _fixes(document: ReportDoc, entries: Mapping[str, VisibilityDoc]) -> dict[str, str]:
+    """Return the fix of each finding about the step that an entry names."""
+    fixes: dict[str, str] = {}
+    for finding in document["findings"]:
+        name = finding.get("device")
+        entry = entries.get(name) if name is not None else None
+        if entry is None or entry.get("variable") is not None or finding["fix"] == NO_FIX:
+            continue
+        if name is not None and finding.get("step") == entry.get("step", ""):
+            fixes.setdefault(name, finding["fix"])
+    return fixes
 
 
 def _not_concerned(runtime: str) -> VisibilityDoc:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from probe_core.selection.for_tinygrad import tinygrad_changes
 from probe_core.visibility import see
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.level_zero import VARIABLE as ZE_MASK
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 
@@ -101,7 +102,7 @@ def _nvidia(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc]) -> Cha
     names = [name for name in map(_cuda_name, own) if name is not None]
     listed = ",".join(names)
     if len(names) < len(own):
-        listed = _numbers(own, ids_of(in_order(gpus_of(installed, "nvidia"))))
+        listed = _numbers(own, ids_of(in_order(gpus_of(_numbered(installed, "cuda"), "nvidia"))))
     return {
         # The default, by speed, would make numbers depend on what else is visible.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -109,6 +110,11 @@ def _nvidia(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc]) -> Cha
         # Empty would leave a container as runc makes it; "none" gives it the driver and no GPU.
         "NVIDIA_VISIBLE_DEVICES": listed or "none",
     }
+
+
+def _numbered(installed: Sequence[DeviceDoc], runtime: str) -> Sequence[DeviceDoc]:
+    """Return the devices that a runtime surely numbers before any variable acts."""
+    return available_to(installed, runtime).alternatives()[0]
 
 
 def _cuda_name(device: DeviceDoc) -> str | None:
@@ -119,7 +125,7 @@ def _amd(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Vi
     from probe_core.visibility.rocr import agents, amd_uuid
 
     own = _of("amd", _shown(devices, views, "rocr"))
-    ranked = agents(installed)
+    ranked = agents(_numbered(installed, "rocr"), installed)
     installed_uuids = [amd_uuid(gpu) for gpu in ranked]
     names = [amd_uuid(device) for device in own]
     # Partitions of one card share its unique id: then only numbers tell them apart.

@@ -6,8 +6,8 @@ support/system.py, device.py and helpers.py (`Target.parse`).
 
 from __future__ import annotations
 
-from probe_core.visibility.pool import gpus_of, ids_of, in_order
-from probe_core.visibility.tinygrad import DEV_SINCE, HCQ, HCQ_SINCE, release_of
+from probe_core.visibility.pool import ids_of
+from probe_core.visibility.tinygrad import DEV_SINCE, HCQ, HCQ_SINCE, numbered, release_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ def tinygrad_changes(
 
 def _ranked(installed: Sequence[DeviceDoc]) -> dict[str, list[str]]:
     """Return each backend that has devices, and their ids as it numbers them."""
-    from probe_core.visibility.rocr import agents
-
-    nvidia = in_order(gpus_of(installed, "nvidia"), "nvml")
-    backends = {"NV": nvidia, "AMD": agents(installed)}
-    return {name: ids_of(gpus) for name, gpus in backends.items() if gpus}
+    return {name: ids_of(gpus) for name, gpus in numbered(installed).items() if gpus}
 
 
 def _numbers(ranked: Sequence[str], devices: Sequence[DeviceDoc]) -> list[str]:

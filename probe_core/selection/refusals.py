@@ -86,7 +86,7 @@ class Refusals:
         return self.error(
             f"{entry!a}{' is hidden' if is_hidden else ''}: {view['reason']}",
             "hidden" if is_hidden else "uncertain",
-            remedy([view]),
+            self._remedy([device]),
             device=device,
             variable=_variable([view]),
         )
@@ -104,17 +104,18 @@ class Refusals:
 
     def too_few(self, usable: Sequence[DeviceDoc], count: int, least: int | None) -> SelectionError:
         """Return the error of `count` devices with `least` bytes free, where `usable` are had."""
-        choice, hidden = self.choice, self.choice.not_visible().values()
+        choice, hidden = self.choice, self.choice.not_visible()
         if not choice.accelerators:
             return self.error(_NO_ACCELERATOR, "too-few", _ELSEWHERE)
         if least is not None and len(choice.visible) >= count:
             return self._too_little(usable, count)
-        fix = f"ask for {len(usable)}" if usable else remedy(hidden)
-        if usable and len(choice.accelerators) >= count and hidden:
-            fix = f"{fix}, or {remedy(hidden)}"
+        way = self._remedy(hidden)
+        fix = f"ask for {len(usable)}" if usable else way
+        if usable and len(choice.accelerators) >= count and way:
+            fix = f"{fix}, or {way}"
         unmet = f"only {len(usable)} device{'s' * (len(usable) != 1)} can be had"
         code = "too-few" if usable or choice.visible else "hidden"
-        return self.error(unmet, code, fix, variable=_variable(hidden))
+        return self.error(unmet, code, fix, variable=_variable(hidden.values()))
 
     def _too_little(self, usable: Sequence[DeviceDoc], count: int) -> SelectionError:
         from probe_core.sizes import format_size
@@ -130,12 +131,11 @@ class Refusals:
 
     def none_usable(self, least: int | None) -> SelectionError:
         """Return the error of a request for any device where there is none."""
-        hidden = self.choice.not_visible().values()
+        hidden = self.choice.not_visible()
         if self.choice.visible or not hidden:
             return self.too_few([], 1, least)
-        return self.error(
-            "no device is visible", "hidden", remedy(hidden), variable=_variable(hidden)
-        )
+        variable = _variable(hidden.values())
+        return self.error("no device is visible", "hidden", self._remedy(hidden), variable=variable)
 
     def lacks_memory(self, device: DeviceDoc, least: int) -> SelectionError:
         """Return the error of a named device that has less than `least` bytes free."""
@@ -155,8 +155,16 @@ class Refusals:
         """Return the numbers that exist, or how to get at a device where there is none."""
         numbers = sorted(self.choice.indexes.values()) or range(len(self.choice.visible))
         if not numbers:
-            return remedy(self.choice.not_visible().values())
+            return self._remedy(self.choice.not_visible())
         return "one of " + ", ".join(str(number) for number in numbers[:_SHOWN_NUMBERS])
+
+    def _remedy(self, devices: Iterable[str]) -> str | None:
+        """Return how these devices could be had: by a variable, or as a finding about one tells."""
+        names = list(devices)
+        entries = self.choice.not_visible()
+        by_variable = remedy(entries[name] for name in names)
+        fixes = self.choice.fixes
+        return by_variable or next((fixes[name] for name in names if name in fixes), None)
 
 
 def remedy(entries: Iterable[VisibilityDoc]) -> str | None:

@@ -7,6 +7,7 @@ container starts; inside, it has acted already and changes nothing.
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.mig import Instance, instances_of
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 from probe_core.visibility.view import Mask, View, quoted
@@ -29,15 +30,21 @@ _LONGEST_NUMBER = 9
 
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what the NVIDIA container runtime would give a container under `environ`."""
-    gpus = in_order(gpus_of(devices, "nvidia"), "nvml")
-    instances = instances_of(devices, gpus)
     value = environ.get(VARIABLE)
     if value is None and _all_by_default(environ):
         value = "all"
-    mask = container_visible(value, gpus, instances)
-    pool = [*ids_of(gpus), *(part.id for parts in instances.values() for part in parts)]
     variable = VARIABLE if VARIABLE in environ else None
-    return View("nvidia-container", pool, [mask], variable=variable, value=value)
+    view = View("nvidia-container", (), [], variable=variable, value=value)
+    available = available_to(devices, "nvidia-container", "nvidia")
+    for numbered in available.alternatives():
+        gpus = in_order(gpus_of(numbered, "nvidia"), "nvml")
+        instances = instances_of(numbered, gpus)
+        view.masks.append(container_visible(value, gpus, instances))
+        view.pool += [*ids_of(gpus), *(part.id for own in instances.values() for part in own)]
+    if available.withheld:
+        own = (device for device in devices if device["vendor"] == "nvidia")
+        view.withhold(available, ids_of(own))
+    return view
 
 
 def _all_by_default(environ: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ and nvitop (`parse_cuda_visible_devices`) observed it.
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.mig import (
     MANY_SINCE,
     UUID_SINCE,
@@ -17,7 +18,7 @@ from probe_core.visibility.mig import (
     without_gpu,
 )
 from probe_core.visibility.numbers import strtol
-from probe_core.visibility.pool import driver_major, gpus_of, ids_of, other_drivers, uuids
+from probe_core.visibility.pool import driver_major, gpus_of, ids_of, uuids
 from probe_core.visibility.speed import VARIABLE as ORDER
 from probe_core.visibility.speed import cuda_orders
 from probe_core.visibility.view import Mask, View, quoted
@@ -45,15 +46,19 @@ _BY_DRIVER = "the driver's version is not known, and 570 changed which MIG insta
 
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what CUDA would show of a report's devices under `environ`."""
-    reported = [gpu for gpu in gpus_of(devices, "nvidia") if not is_instance(gpu)]
-    stand_ins, instances = without_gpu(devices, reported)
-    gpus = [*reported, *stand_ins]
-    instances = {**instances_of(devices, reported), **instances}
-    pool = [*ids_of(reported), *(part.id for parts in instances.values() for part in parts)]
     value = environ.get(VARIABLE)
-    view = View("cuda", pool, [], variable=None if value is None else VARIABLE, value=value)
-    _evaluate(view, gpus, instances, environ.get(ORDER))
-    view.exclude(other_drivers(devices, "nvidia"))
+    view = View("cuda", (), [], variable=None if value is None else VARIABLE, value=value)
+    available = available_to(devices, "cuda", "nvidia")
+    for numbered in available.alternatives():
+        reported = [gpu for gpu in gpus_of(numbered, "nvidia") if not is_instance(gpu)]
+        stand_ins, instances = without_gpu(numbered, reported)
+        instances |= instances_of(numbered, reported)
+        parts = (part.id for own in instances.values() for part in own)
+        view.pool += [*ids_of(reported), *parts]
+        _evaluate(view, [*reported, *stand_ins], instances, environ.get(ORDER))
+    if available.withheld:
+        own = (device for device in devices if device["vendor"] == "nvidia")
+        view.withhold(available, ids_of(own))
     return view
 
 
@@ -65,7 +70,7 @@ def _evaluate(
     drivers = [driver] if driver is not None or not instances else [MANY_SINCE - 1, MANY_SINCE]
     orders = cuda_orders(gpus, order)
     if orders is None:
-        view.masks = _unordered(view.value, gpus, instances, drivers[0])
+        view.masks += _unordered(view.value, gpus, instances, drivers[0])
         view.uncertain, view.settled_by, view.complete = _MANY_MODELS, ORDER, False
         return
     for major in drivers:
@@ -88,7 +93,7 @@ def _unordered(
         return [mask]
     if len(mask.ids) >= len(gpus):  # all are seen, whichever comes first
         turned = Mask(mask.ids[1:] + mask.ids[:1], mask.reason)
-        turned.reasons = mask.reasons
+        turned.reasons, turned.codes = mask.reasons, mask.codes
         return [mask, turned]
     unsure = Mask([], mask.reason, code=mask.code, detail=mask.detail)
     unsure.maybe = dict.fromkeys(ids_of(gpus), _MANY_MODELS)
@@ -147,7 +152,7 @@ def _result(
         mask.reason = f"{assignment} does not name it"
         return mask
     stopped = Mask.stopped(mask.ids, "CUDA", assignment, stop)
-    stopped.reasons = mask.reasons
+    stopped.reasons, stopped.codes = mask.reasons, mask.codes
     return stopped
 
 

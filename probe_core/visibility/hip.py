@@ -39,13 +39,17 @@ def see_through(
 ) -> View:
     """Return what AMD's clr shows as `runtime`: ROCr's devices through the deciding variable."""
     by_id = {device["id"]: device for device in devices}
-    visible = rocr.visible
     variable, value = deciding(environ, variables)
-    mask = clr_visible(value, [by_id[name] for name in visible], variable or variables[0])
+    masks = [
+        clr_visible(value, [by_id[name] for name in mask.ids], variable or variables[0])
+        for mask in rocr.masks
+    ]
     raw = None if variable is None else environ[variable]
-    view = View(runtime, rocr.pool, [mask], variable=variable, value=raw)
+    view = View(runtime, rocr.pool, masks, variable=variable, value=raw)
+    view.withhold_as(rocr)
+    possible = rocr.possible
     for name in rocr.pool:
-        if name not in visible:
+        if name not in possible:
             entry = rocr.entry(name)
             view.reasons[name] = (entry["reason"] or "", entry.get("variable"))
     if variable is None and rocr.variable is not None:

@@ -7,13 +7,13 @@ compute-runtime, shared/source/execution_environment/execution_environment.cpp
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.pool import (
     address,
     gpus_of,
     ids_of,
     integrated,
-    other_drivers,
     pci_codes,
 )
 from probe_core.visibility.view import Mask, View, quoted
@@ -41,12 +41,17 @@ _NO_ADDRESS = (1 << 40, 0, 0, 0)
 
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what Level Zero would show of a report's devices under `environ`."""
-    gpus = _driver_order(gpus_of(devices, "intel"), environ)
     value = environ.get(VARIABLE)
-    mask = level_zero_visible(value, gpus, flat=_flat(gpus, environ))
+    available = available_to(devices, "level-zero", "intel")
+    numbered = [
+        _driver_order(gpus_of(alternative, "intel"), environ)
+        for alternative in available.alternatives()
+    ]
+    masks = [level_zero_visible(value, gpus, flat=_flat(gpus, environ)) for gpus in numbered]
     variable = VARIABLE if value else None
-    view = View("level-zero", ids_of(gpus), [mask], variable=variable, value=value)
-    view.exclude(other_drivers(devices, "intel"))
+    view = View("level-zero", ids_of(numbered[0]), masks, variable=variable, value=value)
+    if available.withheld:
+        view.withhold(available, ids_of(gpus_of(devices, "intel")))
     return view
 
 
@@ -126,7 +131,8 @@ def mask_of(devices: Sequence[DeviceDoc], environ: Mapping[str, str], ids: Colle
 
     Tiles that the environment's own mask hides stay hidden.
     """
-    gpus = _driver_order(gpus_of(devices, "intel"), environ)
+    numbered = available_to(devices, "level-zero", "intel").alternatives()[0]
+    gpus = _driver_order(gpus_of(numbered, "intel"), environ)
     flat = _flat(gpus, environ)
     available = _tiles_of(gpus)
     allowed, _ = _chosen(environ.get(VARIABLE), gpus, available, flat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import ids_of, integrated
 from probe_core.visibility.view import Mask, View
 
@@ -22,8 +23,12 @@ def see(devices: Sequence[DeviceDoc]) -> View:
     """
     gpus = [device for device in devices if device["kind"] == "gpu"]
     gpus.sort(key=integrated)
-    ids = ids_of(gpus)
-    if len(ids) < 2:
-        return View("metal", ids, [Mask(ids)])
-    reason = "macOS does not promise an order of several GPUs"
-    return View("metal", ids, [Mask(ids), Mask(ids[1:] + ids[:1])], uncertain=reason)
+    available = available_to(gpus, "metal")
+    ids = ids_of(available.devices)
+    view = View("metal", ids, [Mask(ids)])
+    if len(ids) > 1:
+        view.masks.append(Mask(ids[1:] + ids[:1]))
+        view.uncertain = "macOS does not promise an order of several GPUs"
+    if available.withheld:
+        view.withhold(available, ids_of(gpus))
+    return view

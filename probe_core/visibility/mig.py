@@ -158,6 +158,7 @@ def _explain(
     name = pick if isinstance(pick, str) else pick.id
     if isinstance(pick, str) and pick in instances:
         mask.reasons[pick] = IN_MIG_MODE if instances[pick] else NO_INSTANCE
+        mask.codes[pick] = "mig-mode"
         for instance in instances[pick]:
             if instance.id not in mask.ids:
                 mask.reasons[instance.id] = ONE_OF_GPU_INSTANCE if many else ONE_ONLY

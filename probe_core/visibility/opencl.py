@@ -43,6 +43,6 @@ def _renamed(view: View) -> View:
         value=view.value,
         uncertain=view.uncertain,
     )
-    same.reasons, same.complete = view.reasons, view.complete
+    same.reasons, same.complete, same.withheld = view.reasons, view.complete, view.withheld
     same.settled_by = view.settled_by
     return same

@@ -5,6 +5,7 @@ Source: ROCm clr, rocclr/device/pal/paldevice.cpp (`parseRequestedDeviceList`, `
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.hip import deciding
 from probe_core.visibility.pool import gpus_of, ids_of
 from probe_core.visibility.view import Mask, View, quoted
@@ -28,11 +29,15 @@ def see(
     variables: Sequence[str],
 ) -> View:
     """Return what clr shows as `runtime` on Windows, through the first variable that decides."""
-    ids = ids_of(gpus_of(devices, "amd"))
+    available = available_to(devices, "hip", "amd")
+    numbered = [ids_of(gpus_of(some, "amd")) for some in available.alternatives()]
     variable, value = deciding(environ, variables)
-    mask = pal_visible(value, ids, variable or variables[0])
+    masks = [pal_visible(value, ids, variable or variables[0]) for ids in numbered]
     raw = None if variable is None else environ[variable]
-    return View(runtime, ids, [mask], variable=variable, value=raw)
+    view = View(runtime, numbered[0], masks, variable=variable, value=raw)
+    if available.withheld:
+        view.withhold(available, ids_of(gpus_of(devices, "amd")))
+    return view
 
 
 def pal_visible(value: str | None, ids: Sequence[str], name: str) -> Mask:

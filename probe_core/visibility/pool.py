@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from probe_core.model.passthrough import is_passthrough_driver
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,6 +11,7 @@ if TYPE_CHECKING:
     Address = tuple[int, int, int, int]
 
 __all__ = [
+    "NO_ADDRESS",
     "address",
     "driver_major",
     "driver_name",
@@ -21,22 +20,13 @@ __all__ = [
     "in_order",
     "integrated",
     "model",
-    "other_drivers",
     "partitions",
     "pci_codes",
     "uuids",
 ]
 
-# Kernel drivers of others for a vendor's GPUs: its own compute runtime does not open the device
-# under them. CUDA needs the nvidia module, ROCm the KFD interface of amdgpu, which radeon lacks.
-_OTHER_DRIVERS = {
-    "nvidia": ("nouveau", "nova", "nova-core"),
-    "amd": ("radeon",),
-    "intel": (),
-}
-
 # Sorts behind every PCI address. Domains go beyond 16 bits (Intel VMD's begin at 0x10000).
-_NO_ADDRESS = (1 << 40, 0, 0, 0)
+NO_ADDRESS = (1 << 40, 0, 0, 0)
 
 
 def ids_of(devices: Iterable[DeviceDoc]) -> list[str]:
@@ -51,10 +41,13 @@ def uuids(device: DeviceDoc) -> list[str]:
 
 def address(device: DeviceDoc) -> Address | None:
     """Return domain, bus, device and function of the device's PCI address; None without one."""
-    for name in (device["id"], *device["ids"]):
+    first = device["id"]
+    # Nearly always the first id, and asked for each device of each runtime.
+    names = (first,) if first.startswith("pci:") else device["ids"]
+    for name in names:
         if name.startswith("pci:"):
             try:
-                domain, bus, slot = name[4:].split(":")
+                _, domain, bus, slot = name.split(":")
                 number, function = slot.split(".")
                 return int(domain, 16), int(bus, 16), int(number, 16), int(function, 16)
             except ValueError:
@@ -86,32 +79,15 @@ def driver_major(devices: Iterable[DeviceDoc]) -> int | None:
 
 
 def gpus_of(devices: Iterable[DeviceDoc], vendor: str) -> list[DeviceDoc]:
-    """Return the vendor's GPUs that its own driver may serve; partitions are not among them."""
+    """Return the vendor's GPUs; partitions are not among them.
+
+    Which of them this process may use is `probe_core.visibility.availability`'s matter.
+    """
     return [
         device
         for device in devices
-        if device["vendor"] == vendor
-        and device["kind"] == "gpu"
-        and not device["parent"]
-        and not _has_other_driver(device)
+        if device["vendor"] == vendor and device["kind"] == "gpu" and not device["parent"]
     ]
-
-
-def other_drivers(devices: Iterable[DeviceDoc], vendor: str) -> dict[str, str]:
-    """Return the vendor's devices that the vendor's runtime cannot open for their driver.
-
-    Ids to reasons. A passthrough driver reserves them for a guest, or another driver serves them.
-    """
-    return {
-        device["id"]: f"the kernel driver {driver_name(device)} holds it, not the vendor's"
-        for device in devices
-        if device["vendor"] == vendor and _has_other_driver(device)
-    }
-
-
-def _has_other_driver(device: DeviceDoc) -> bool:
-    name, vendor = driver_name(device), device["vendor"]
-    return name in _OTHER_DRIVERS.get(vendor or "", ()) or is_passthrough_driver(name, vendor)
 
 
 def partitions(devices: Iterable[DeviceDoc], gpu: DeviceDoc) -> list[DeviceDoc]:
@@ -131,7 +107,7 @@ def in_order(devices: Sequence[DeviceDoc], ordinal: str | None = None) -> list[D
         numbered = [(number, place) for place, number in enumerate(ordinals) if number is not None]
         if len(numbered) == len(devices):
             return [devices[place] for _, place in sorted(numbered)]
-    return sorted(devices, key=lambda device: address(device) or _NO_ADDRESS)
+    return sorted(devices, key=lambda device: address(device) or NO_ADDRESS)
 
 
 def integrated(device: DeviceDoc) -> bool:

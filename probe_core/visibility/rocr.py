@@ -5,8 +5,9 @@ Source: ROCR-Runtime, runtime/hsa-runtime/core/runtime/amd_filter_device.cpp and
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.numbers import strtol, to_int32
-from probe_core.visibility.pool import gpus_of, ids_of, in_order, other_drivers, partitions, uuids
+from probe_core.visibility.pool import ids_of, in_order, uuids
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
@@ -22,15 +23,23 @@ _SPACE = " \t\n\v\f\r"
 _SHORTEST, _LONGEST = 5, 20  # "GPU-" and one to sixteen hexadecimal digits
 
 
-def agents(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+def agents(
+    devices: Sequence[DeviceDoc], installed: Sequence[DeviceDoc] | None = None
+) -> list[DeviceDoc]:
     """Return the GPUs as ROCr numbers them: by KFD node, a partition being a GPU of its own.
 
     Where no prober reports the KFD nodes, the PCI addresses stand in: amdgpu registers the nodes
-    in the order in which it bound the cards.
+    in the order in which it bound the cards. `devices` may be some of those `installed`: a card
+    that has partitions among them is no agent itself.
     """
-    gpus: list[DeviceDoc] = []
-    for gpu in gpus_of(devices, "amd"):
-        gpus += partitions(devices, gpu) or [gpu]
+    wholes = {device["parent"] for device in installed or devices if device["parent"]}
+    gpus = [
+        device
+        for device in devices
+        if device["vendor"] == "amd"
+        and device["kind"] == "gpu"
+        and wholes.isdisjoint((device["id"], *device["ids"]))
+    ]
     return in_order(gpus, "kfd")
 
 
@@ -44,12 +53,14 @@ def amd_uuid(device: DeviceDoc) -> str | None:
 
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str]) -> View:
     """Return what ROCr would show of a report's devices under `environ`."""
-    gpus = agents(devices)
     value = environ.get(VARIABLE)
     variable = VARIABLE if value is not None else None
-    mask = rocr_visible(value, gpus)
-    view = View("rocr", ids_of(gpus), [mask], variable=variable, value=value)
-    view.exclude(other_drivers(devices, "amd"))
+    available = available_to(devices, "rocr", "amd")
+    numbered = [agents(listed, devices) for listed in available.alternatives()]
+    masks = [rocr_visible(value, gpus) for gpus in numbered]
+    view = View("rocr", ids_of(numbered[0]), masks, variable=variable, value=value)
+    if available.withheld:
+        view.withhold(available, ids_of(agents(devices)))
     return view
 
 

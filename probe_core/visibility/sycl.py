@@ -44,6 +44,10 @@ class Selector:
             return False
         if self.number is not None:
             return self.number == number
+        return self.fits_gpus()
+
+    def fits_gpus(self) -> bool:
+        """Return whether the filter names GPUs by their kind."""
         return self.kind in ("gpu", "*")
 
 
@@ -60,6 +64,7 @@ def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], backends: Sequ
     if unsure is not None:
         sycl.uncertain, sycl.settled_by = unsure.uncertain, unsure.settled_by
     for view in backends:
+        sycl.withhold_as(view)
         _add_hidden(sycl, view)
         if not value and len(backends) == 1:
             sycl.variable, sycl.value = view.variable, view.value
@@ -105,7 +110,26 @@ def sycl_visible(
         for number, name in enumerate(ids)
         if _accepts(selectors, backend, number, devices.get(name))
     ]
-    return Mask(accepted, f"{assignment} does not take it")
+    mask = Mask(accepted, f"{assignment} does not take it")
+    if _reaches_opencl(selectors):
+        doubt = f"{assignment} takes it through OpenCL, if Intel's OpenCL driver is installed"
+        names = (name for name in backends.get("level_zero", ()) if name not in accepted)
+        mask.maybe = dict.fromkeys(names, doubt)
+    return mask
+
+
+def _reaches_opencl(selectors: Sequence[Selector]) -> bool:
+    """Return whether a GPU may be taken through OpenCL: Intel's, for SYCL bans the other vendors'.
+
+    Its numbers count the devices of all OpenCL platforms, CPUs and FPGA emulators among them, so
+    that which GPU one means is not known here (platform_impl.cpp, `IsBannedPlatform`,
+    `filterDeviceFilter`).
+    """
+    own = [selector for selector in selectors if selector.backend in ("*", "opencl")]
+    gpus = [selector for selector in own if selector.number is not None or selector.fits_gpus()]
+    if any(selector.discards and selector.number is None for selector in gpus):
+        return False
+    return any(not selector.discards for selector in gpus)
 
 
 def _accepts(

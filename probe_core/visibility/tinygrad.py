@@ -7,8 +7,10 @@ neither vendor's variable) and v0.13.0 on (indices in DEV, as ``DEV=:0,1+NV``).
 
 from __future__ import annotations
 
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import gpus_of, ids_of, in_order
 from probe_core.visibility.rocr import agents
+from probe_core.visibility.tinygrad_dev import DEV_SINCE, dev_of
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc
+    from probe_core.visibility.availability import Available
 
     Release = tuple[int, ...]
 
@@ -24,7 +27,7 @@ __all__ = [
     "HCQ",
     "HCQ_SINCE",
     "NEWEST",
-    "dev_indices",
+    "numbered",
     "release_of",
     "see",
     "tinygrad_visible",
@@ -33,11 +36,14 @@ __all__ = [
 NEWEST = (0, 14)
 """What is assumed where the version is unknown."""
 
-_OWN_SINCE, HCQ_SINCE, DEV_SINCE = (0, 9), (0, 12), (0, 13)
+_OWN_SINCE, HCQ_SINCE = (0, 9), (0, 12)
 HCQ = "HCQ_VISIBLE_DEVICES"
 
 _BACKENDS = {"nvidia": ("NV", "CUDA_VISIBLE_DEVICES"), "amd": ("AMD", "HIP_VISIBLE_DEVICES")}
 """Vendor to the backend that speaks to its kernel driver, and the vendor's variable."""
+
+_CARD_SLOTS = 64
+"""Places of the list that NV indexes before 0.13: the ioctl's whole array, empty ones too."""
 
 
 def see(
@@ -46,11 +52,25 @@ def see(
     """Return what tinygrad's NV and AMD backends would show; `version` as in ``0.12.0``."""
     release = release_of(version)
     views = []
-    for vendor, (backend, vendor_variable) in _BACKENDS.items():
-        gpus = agents(devices) if vendor == "amd" else in_order(gpus_of(devices, vendor), "nvml")
-        if gpus:
-            views.append(_view(gpus, environ, release, backend, vendor_variable))
+    for vendor, (backend, _) in _BACKENDS.items():
+        if _ranked(backend, devices, devices):
+            available = available_to(devices, "tinygrad", vendor)
+            views.append(_view(backend, devices, available, environ, release))
     return views
+
+
+def numbered(devices: Sequence[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
+    """Return the devices that each backend numbers, in its order; NV counts refused ones too."""
+    listed = available_to(devices, "tinygrad").alternatives()[0]
+    return {backend: _ranked(backend, listed, devices) for backend, _ in _BACKENDS.values()}
+
+
+def _ranked(
+    backend: str, devices: Sequence[DeviceDoc], installed: Sequence[DeviceDoc]
+) -> list[DeviceDoc]:
+    if backend == "NV":
+        return in_order(gpus_of(devices, "nvidia"), "nvml")
+    return agents(devices, installed)
 
 
 def release_of(version: str | None) -> Release:
@@ -65,66 +85,95 @@ def release_of(version: str | None) -> Release:
 
 
 def _view(
-    gpus: Sequence[DeviceDoc],
+    backend: str,
+    devices: Sequence[DeviceDoc],
+    available: Available,
     environ: Mapping[str, str],
     release: Release,
-    backend: str,
-    vendor_variable: str,
 ) -> View:
-    ids = ids_of(gpus)
+    numbers = [ids_of(_ranked(backend, some, devices)) for some in available.alternatives()]
+    variable, value, masks = _masks(backend, numbers, environ, release)
+    pool = ids_of(_ranked(backend, devices, devices))
+    view = View("tinygrad", pool, masks, variable=variable, value=value)
+    view.withhold(available, pool)
+    return view
+
+
+def _masks(
+    backend: str, numbers: Sequence[Sequence[str]], environ: Mapping[str, str], release: Release
+) -> tuple[str | None, str | None, list[Mask]]:
+    """Return the variable that decides, its value, and what it leaves of each list of ids."""
     if release >= DEV_SINCE and environ.get(HCQ):
         detail = f"{HCQ} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
-        mask = Mask.broken(detail)
-        return View("tinygrad", ids, [mask], variable=HCQ, value=environ[HCQ])
-    variable, value = _deciding(environ, release, backend, vendor_variable)
-    mask = tinygrad_visible(value, ids, variable or "", ranges=release >= DEV_SINCE)
-    return View("tinygrad", ids, [mask], variable=variable, value=value)
+        return HCQ, environ[HCQ], [Mask.broken(detail) for _ in numbers]
+    dev = dev_of(environ.get("DEV", ""), backend, release)
+    if dev.fault is not None:
+        detail = f"{dev.fault}, and tinygrad raises"
+        return "DEV", environ["DEV"], [Mask.broken(detail) for _ in numbers]
+    variable, value = _deciding(environ, release, backend, dev.indices)
+    slots = _CARD_SLOTS if backend == "NV" and release < DEV_SINCE else 0
+    ranges = release >= DEV_SINCE
+    name = variable or ""
+    masks = [tinygrad_visible(value, ids, name, ranges=ranges, slots=slots) for ids in numbers]
+    if dev.doubt is None:
+        return variable, value, masks
+    return "DEV", environ["DEV"], [_doubted(mask, dev.doubt) for mask in masks]
+
+
+def _doubted(mask: Mask, doubt: str) -> Mask:
+    """Return a mask of which only a program that names the device gets anything."""
+    unsure = Mask([], mask.reason, code="variable-breaks", detail=doubt)
+    unsure.reasons = mask.reasons
+    unsure.maybe = dict.fromkeys([*mask.ids, *mask.maybe], doubt)
+    return unsure
 
 
 def _deciding(
-    environ: Mapping[str, str], release: Release, backend: str, vendor_variable: str
+    environ: Mapping[str, str], release: Release, backend: str, indices: str
 ) -> tuple[str | None, str | None]:
     if release >= DEV_SINCE:
-        indices = dev_indices(environ.get("DEV", ""), backend)
         return ("DEV", indices) if indices else (None, None)
     names: tuple[str, ...] = ()
     if release >= HCQ_SINCE:
         names = (HCQ,)
     elif release >= _OWN_SINCE:
-        names = ("VISIBLE_DEVICES", vendor_variable)
+        names = ("VISIBLE_DEVICES", dict(_BACKENDS.values())[backend])
     name = next((name for name in names if name in environ), None)
     return (name, environ[name]) if name is not None and environ[name].strip(" ,") else (None, None)
 
 
-def dev_indices(value: str, backend: str) -> str:
-    """Return the indices that ``DEV`` gives `backend`: ``0,1`` in ``NVK:0,1+NV;AMD``, else ""."""
-    for target in value.split(";"):
-        front, plus, renderer = target.rpartition("+")
-        name = renderer.split(":")[0].upper()
-        if name in ("", backend):
-            return front.rpartition(":")[2] if plus and ":" in front else ""
-    return ""
-
-
 def tinygrad_visible(
-    value: str | None, ids: Sequence[str], name: str, *, ranges: bool = False
+    value: str | None, ids: Sequence[str], name: str, *, ranges: bool = False, slots: int = 0
 ) -> Mask:
     """Return what a list of indices leaves of `ids`; unset or empty leaves all.
 
     tinygrad reads each entry with Python's ``int`` and indexes a list with it: one that is no
     number or lies beyond the list raises, and the backend has no device; -1 is the last one. With
-    `ranges` (since 0.13) ``0-3`` is a range, and a minus has no other meaning.
+    `ranges` (since 0.13) ``0-3`` is a range, and a minus has no other meaning. The list has `slots`
+    places at least, of which those behind the last device raise only when they are opened.
     """
     if not value:
         return Mask(ids)
+    places = range(max(len(ids), slots))
     try:
-        picks = [ids[index] for index in _indices(value, ranges, len(ids))]
+        picks = [places[index] for index in _indices(value, ranges, len(ids))]
     except (ValueError, IndexError):
         detail = f"{name}={quoted(value)} is no list of its devices, and tinygrad raises on it"
         return Mask.broken(detail)
     if not picks:
         return Mask(ids)
-    return Mask(picks, f"{name}={quoted(value)} does not name it")
+    return _picked(picks, ids, f"{name}={quoted(value)}")
+
+
+def _picked(picks: Sequence[int], ids: Sequence[str], assignment: str) -> Mask:
+    end = next((at for at, place in enumerate(picks) if place >= len(ids)), len(picks))
+    mask = Mask([ids[place] for place in picks[:end]], f"{assignment} does not name it")
+    if end < len(picks):
+        mask.code = "variable-breaks"
+        mask.detail = f"{assignment} names a place without a device, on which tinygrad raises"
+        named = [ids[place] for place in picks[end:] if place < len(ids)]
+        mask.maybe = {name: mask.detail for name in named if name not in mask.ids}
+    return mask
 
 
 def _indices(value: str, ranges: bool, count: int) -> list[int]:

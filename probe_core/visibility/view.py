@@ -4,9 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from probe_core.model.document import ViewDoc, VisibilityDoc
+    from probe_core.visibility.availability import Available, Withheld
 
 __all__ = ["Mask", "View", "quoted"]
 
@@ -24,12 +25,13 @@ class Mask:
     """What a variable's value leaves of an ordered list of devices.
 
     `ids` are the devices left, in the runtime's order. `reason` says why every other device is
-    hidden, `reasons` why single ones are that the variable does not hide. `code` names what is
-    wrong with the value (a finding's code) and `detail` says it in a sentence; both are None for
-    a value without fault. `maybe` maps devices that only the driver can decide on to why.
+    hidden, `reasons` why single ones are that the variable does not hide, `codes` a word for that.
+    `code` names what is wrong with the value (a finding's code) and `detail` says it in a sentence;
+    both are None for a value without fault. `maybe` maps devices that only the driver can decide
+    on to why.
     """
 
-    __slots__ = ("code", "detail", "ids", "maybe", "reason", "reasons")
+    __slots__ = ("code", "codes", "detail", "ids", "maybe", "reason", "reasons")
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class Mask:
         self.code = code
         self.detail = detail
         self.reasons: dict[str, str] = {}
+        self.codes: dict[str, str] = {}
         self.maybe: dict[str, str] = {}
 
     @classmethod
@@ -74,7 +77,8 @@ class View:
     not. `variable` and `value`: what decided (None: nothing is set). `masks`: the possible
     results, more than one where only the driver knows; `uncertain` then says why, and
     `settled_by` names the variable that would settle it. `reasons`: devices of the pool that
-    something else hides, each with the reason and, where it is one, the variable.
+    something else hides, each with the reason and, where it is one, the variable. `withheld`: those
+    that this process cannot use through this runtime; one that takes a number stands in `masks`.
     """
 
     __slots__ = (
@@ -87,6 +91,7 @@ class View:
         "uncertain",
         "value",
         "variable",
+        "withheld",
     )
 
     def __init__(
@@ -107,34 +112,66 @@ class View:
         self.uncertain = uncertain
         self.settled_by: str | None = None
         self.reasons: dict[str, tuple[str, str | None]] = {}
+        self.withheld: dict[str, Withheld] = {}
         self.complete = True
         """Whether `masks` are all possible results; else they are examples, and none is listed."""
 
-    def exclude(self, reasons: dict[str, str]) -> None:
-        """Add devices to the pool that no variable hides, each with the reason that does."""
-        for name, reason in reasons.items():
-            self.pool.append(name)
-            self.reasons[name] = (reason, None)
+    def withhold(self, available: Available, pool: Iterable[str]) -> None:
+        """Add those of `pool` that are withheld from this process, and the doubt about numbers."""
+        if not available.withheld:
+            return
+        own = dict.fromkeys(pool)
+        self.pool = _unique([*self.pool, *(name for name in available.withheld if name in own)])
+        self.withheld |= {name: entry for name, entry in available.withheld.items() if name in own}
+        self.masks = _distinct(self.masks)
+        if any(entry.counted is None for entry in self.withheld.values()):
+            self.uncertain = available.uncertain
+            self.complete = self.complete and available.complete()
+
+    def withhold_as(self, below: View) -> None:
+        """Withhold what the runtime below withholds, on which this one is built."""
+        if not below.withheld:
+            return
+        self.withheld |= below.withheld
+        self.masks = _distinct(self.masks)
+        self.complete = self.complete and below.complete
+        self.uncertain = self.uncertain or below.uncertain
 
     @property
     def certain(self) -> bool:
         """Whether visibility and order are known without asking the driver."""
-        return len(self.masks) == 1 and not self.masks[0].maybe
+        if len(self.masks) != 1 or self.masks[0].maybe:
+            return False
+        return all(entry.visible is False for entry in self.withheld.values())
 
     @property
     def visible(self) -> list[str]:
         """Ids of the devices that are surely shown, in the runtime's order where it is known."""
         first, *alternatives = self.masks
-        return [i for i in _unique(first.ids) if all(i in mask.ids for mask in alternatives)]
+        return [
+            name
+            for name in _unique(first.ids)
+            if name not in self.withheld and all(name in mask.ids for mask in alternatives)
+        ]
 
     @property
     def possible(self) -> list[str]:
         """Ids of the devices that may be shown: at least the visible ones."""
-        return _unique([i for mask in self.masks for i in (*mask.ids, *mask.maybe)])
+        possible = _unique([i for mask in self.masks for i in (*mask.ids, *mask.maybe)])
+        if not self.withheld:
+            return possible
+        return [name for name in possible if not self._is_withheld_surely(name)]
+
+    def _is_withheld_surely(self, name: str) -> bool:
+        entry = self.withheld.get(name)
+        return entry is not None and entry.visible is False
 
     def entry(self, device: str) -> VisibilityDoc:
         """Return the report's ``visibility`` entry of one device of the pool."""
         masks = self.masks
+        withheld = self.withheld.get(device)
+        if withheld is not None and (withheld.visible is False or device in self.possible):
+            return self._not_given(withheld)
         if device not in self.pool or len(masks) == 1:
             return self._by_mask(masks[0], device)
         indexes = [mask.ids.index(device) if device in mask.ids else None for mask in masks]
@@ -157,7 +194,29 @@ class View:
             reason, variable = self.reasons[device]
         elif device in mask.reasons:
             reason, variable = mask.reasons[device], None
-        return {"visible": False, "index": None, "reason": reason, "variable": variable}
+        entry: VisibilityDoc = {
+            "visible": False,
+            "index": None,
+            "reason": reason,
+            "variable": variable,
+            "step": "visible",
+        }
+        code = mask.codes.get(device) or ("hidden-by-variable" if variable else None)
+        if code is not None:
+            entry["code"] = code
+        return entry
+
+    def _not_given(self, withheld: Withheld) -> VisibilityDoc:
+        entry: VisibilityDoc = {
+            "visible": withheld.visible,
+            "index": None,
+            "reason": withheld.reason,
+            "variable": None,
+            "step": withheld.step,
+        }
+        if withheld.code is not None:
+            entry["code"] = withheld.code
+        return entry
 
     def _shown(self, index: int | None) -> VisibilityDoc:
         return {"visible": True, "index": index, "reason": None, "variable": self.variable}
@@ -177,19 +236,34 @@ class View:
         """Return the view as plain data: ordered ids, what decided, and why others are hidden."""
         possible = self.possible
         document: ViewDoc = {
-            "visible": self.masks[0].ids[:] if self.certain else self.visible,
+            "visible": self._shown_by(self.masks[0]) if self.certain else self.visible,
             "hidden": {i: self.entry(i)["reason"] for i in self.pool if i not in possible},
             "variable": self.variable,
             "value": self.value,
             "certain": self.certain,
         }
         if not self.certain:
-            reasons = self.masks[0].maybe.values()
-            document["uncertain"] = self.uncertain or next(iter(reasons), None)
+            document["uncertain"] = self.uncertain or next(self._doubts(), None)
             document["possible"] = possible
             if self.complete and len(self.masks) > 1:
-                document["one_of"] = [mask.ids[:] for mask in self.masks]
+                document["one_of"] = [self._shown_by(mask) for mask in self.masks]
         return document
+
+    def _shown_by(self, mask: Mask) -> list[str]:
+        """Return what a mask shows, with what it shows twice."""
+        return [name for name in mask.ids if not self._is_withheld_surely(name)]
+
+    def _doubts(self) -> Iterator[str]:
+        yield from self.masks[0].maybe.values()
+        yield from (entry.reason for entry in self.withheld.values() if entry.visible is None)
+
+
+def _distinct(masks: Sequence[Mask]) -> list[Mask]:
+    """Return the masks without those that show what an earlier one does."""
+    results: dict[tuple[str, ...], Mask] = {}
+    for mask in masks:
+        results.setdefault((*mask.ids, "", *mask.maybe), mask)
+    return list(results.values())
 
 
 def _unique(items: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
 
 from __future__ import annotations
 
-from probe_core.model.passthrough import is_passthrough_driver
+from probe_core.visibility.availability import available_to
 from probe_core.visibility.numbers import strtol, unsigned
 from probe_core.visibility.pool import address, driver_name, ids_of, integrated, pci_codes
 from probe_core.visibility.view import Mask, View, quoted
@@ -34,25 +34,34 @@ def vulkan_gpus(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
     return [
         device
         for device in devices
-        if device["kind"] == "gpu"
-        and device["vendor"] in VENDORS
-        and not device["parent"]
-        and not is_passthrough_driver(driver_name(device), device["vendor"])
+        if device["kind"] == "gpu" and device["vendor"] in VENDORS and not device["parent"]
     ]
 
 
 def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str = "linux") -> View:
     """Return what a Vulkan program would see of a report's devices under `environ`."""
-    gpus = vulkan_gpus(devices)
-    # The loader sorts on Linux alone (`linux_read_sorted_physical_devices`).
-    mask = Mask(ids_of(_sorted(gpus, environ) if os == "linux" else gpus))
-    view = View("vulkan", ids_of(gpus), [mask])
+    available = available_to(devices, "vulkan")
+    view = View("vulkan", (), [])
+    for numbered in available.alternatives():
+        gpus = vulkan_gpus(numbered)
+        # The loader sorts on Linux alone (`linux_read_sorted_physical_devices`).
+        mask = Mask(ids_of(_sorted(gpus, environ) if os == "linux" else gpus))
+        view.pool += ids_of(gpus)
+        view.masks.append(mask)
+        _apply_variables(view, mask, gpus, environ)
+    if available.withheld:
+        view.withhold(available, ids_of(vulkan_gpus(devices)))
+    return view
+
+
+def _apply_variables(
+    view: View, mask: Mask, gpus: Sequence[DeviceDoc], environ: Mapping[str, str]
+) -> None:
     _apply_drivers(view, mask, gpus, environ)
     for variable, half in _FILTERS:
         _apply_filter(view, mask, gpus, variable, environ.get(variable), half)
     _apply_mesa(view, mask, gpus, environ)
     _apply_driver_ids(view, mask, environ)
-    return view
 
 
 def _sorted(gpus: Sequence[DeviceDoc], environ: Mapping[str, str]) -> list[DeviceDoc]:

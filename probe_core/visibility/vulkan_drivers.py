@@ -41,6 +41,7 @@ _NAME_PARTS = {
     "apple": ("asahi", "molten"),
     "imagination": ("powervr",),
 }
+_LAVAPIPE = ("lvp_icd.json", "lvp_icd.x86_64.json", "lvp_icd.aarch64.json")
 _SOFTWARE = ("lvp", "lavapipe", "swiftshader", "gfxstream", "virtio", "dzn")
 _ALL_NAME_PARTS = (*(part for parts in _NAME_PARTS.values() for part in parts), *_SOFTWARE)
 _FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
@@ -94,6 +95,12 @@ class Filters:
             # Which of a vendor's drivers is installed is not read: one that may be is left.
             return True
         return None
+
+    def may_leave_software(self) -> bool:
+        """Return whether a software renderer's driver is left, if it is installed."""
+        if self._listed is not None:
+            return any(part in name for name in self._listed for part in _SOFTWARE)
+        return any(self._passes(name) for name in _LAVAPIPE)
 
     def _manifests(self, vendor: str, driver: str | None) -> Sequence[str]:
         if self._listed is not None:

@@ -26,15 +26,15 @@ NO_IOCTL = "int fake_ioctl(const char *n, unsigned long r, void *a) { return -1;
 
 def run(place: Place) -> Iterator[Figure]:
     """Compare eight GPUs with the plain script, and with one GPU."""
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if compiler is None or sys.platform != "linux" or not place.has("pynvml"):
+    compiler = possible(place)
+    if compiler is None:
         return
-    eight, one = _node(place, compiler, 8), _node(place, compiler, 1)
+    eight, one = node(place, compiler, 8), node(place, compiler, 1)
     probe, plain = [*place.probe, "--json"], [place.python, "-c", PLAIN]
-    _check(probe, eight, 8)
+    check(probe, eight, 8)
     rounds = place.rounds(21)
     taken = interleaved(
-        {"probe": _under(eight, probe), "plain": _under(eight, plain), "one": _under(one, probe)},
+        {"probe": under(eight, probe), "plain": under(eight, plain), "one": under(one, probe)},
         rounds,
         place.environ,
     )
@@ -44,25 +44,31 @@ def run(place: Place) -> Iterator[Figure]:
     yield Figure("8 GPUs / 1 GPU", taken["probe"] / taken["one"], "x", 1.3, note)
 
 
-def _under(variables: Mapping[str, str], command: list[str]) -> list[str]:
+def possible(place: Place) -> str | None:
+    """Return the compiler for the fake library; None where nothing of this can run."""
+    if sys.platform != "linux" or not place.has("pynvml"):
+        return None
+    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+
+
+def under(variables: Mapping[str, str], command: list[str]) -> list[str]:
     """Return `command` under more variables; `env` costs each side the same."""
     return ["env", *(f"{name}={value}" for name, value in variables.items()), *command]
 
 
-def _node(place: Place, compiler: str, count: int) -> dict[str, str]:
+def node(place: Place, compiler: str, count: int) -> dict[str, str]:
     """Build the fake node; return the variables under which a process sees it."""
     folder = place.folder / f"node-{count}"
     root = folder / "root"
     root.mkdir(parents=True, exist_ok=True)
     tree = _load("tree")
     build = _load("build")
-    whole = (FAKES / "nvml" / "profiles" / "h100x8.profile").read_text()
-    head, *gpus = whole.split("\ngpu\n")
+    head, *gpus = _gpus(count, tree.H100_ADDRESSES)
     made = tree.Tree(root)
-    for address in tree.H100_ADDRESSES[:count]:
+    for address, _ in gpus:
         made.add_pci(address, "2330", subsystem="10de:16c1")
     profile = folder / "node.profile"
-    profile.write_text("\ngpu\n".join([head, *gpus[:count]]) + "\n")
+    profile.write_text("\ngpu\n".join([head[1], *(text for _, text in gpus)]) + "\n")
     library = build.build(place.folder / "nvml")
     return {
         "LD_LIBRARY_PATH": str(library.parent),
@@ -70,6 +76,22 @@ def _node(place: Place, compiler: str, count: int) -> dict[str, str]:
         "LD_PRELOAD": str(_fake_root(place, compiler)),
         "FAKE_ROOT": str(root),
     }
+
+
+def _gpus(count: int, addresses: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the head of the profile, then `count` GPUs with their addresses.
+
+    Beyond eight they are the eight again, each eight in a PCI domain of its own.
+    """
+    whole = (FAKES / "nvml" / "profiles" / "h100x8.profile").read_text()
+    head, *eight = whole.rstrip("\n").split("\ngpu\n")
+    made = [("", head)]
+    for number in range(count):
+        domain, place = divmod(number, len(eight))
+        text = eight[place].replace("pci 00000000:", f"pci {domain:08X}:")
+        text = text.replace("uuid GPU-a1000000-", f"uuid GPU-a1{domain:06x}-")
+        made.append((f"{domain:04x}{addresses[place][4:]}", text))
+    return made
 
 
 def _fake_root(place: Place, compiler: str) -> Path:
@@ -97,7 +119,7 @@ def _load(name: str) -> ModuleType:
     return module
 
 
-def _check(probe: list[str], node: Mapping[str, str], count: int) -> None:
+def check(probe: list[str], node: Mapping[str, str], count: int) -> None:
     """Measure nothing that does not work: the GPUs must be there, from NVML, with their memory."""
     done = subprocess.run(
         probe, env={**os.environ, **node}, capture_output=True, text=True, check=True

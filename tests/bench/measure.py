@@ -37,6 +37,39 @@ class Figure:
         return self.value >= self.target if self.least else self.value <= self.target
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Median seconds of a command: on the clock, and of processors, its children's among them."""
+
+    wall: float
+    cpu: float
+
+
+def costs(
+    commands: Mapping[str, Command], rounds: int, environ: Mapping[str, str] | None = None
+) -> dict[str, Cost]:
+    """Return what each command costs over `rounds`; one unmeasured round comes first."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for number in range(rounds + 1):
+        for name in list(commands) if number % 2 else reversed(list(commands)):
+            spent = _cost(commands[name], environ)
+            if number:
+                taken[name].append(spent)
+    return {name: Cost(*map(median, zip(*spent, strict=True))) for name, spent in taken.items()}
+
+
+def _cost(command: Command, environ: Mapping[str, str] | None) -> tuple[float, float]:
+    start = perf_counter()
+    null = subprocess.DEVNULL
+    started = subprocess.Popen(command, env=environ, stdin=null, stdout=null, stderr=null)
+    _, status, usage = os.wait4(started.pid, 0)
+    taken = perf_counter() - start
+    started.returncode = os.waitstatus_to_exitcode(status)
+    if started.returncode != 0:
+        raise RuntimeError(f"{command} failed with status {started.returncode}")
+    return taken, usage.ru_utime + usage.ru_stime
+
+
 def seconds(command: Command, environ: Mapping[str, str] | None = None) -> float:
     """Return how long one run of `command` takes; raises when it fails."""
     start = perf_counter()

@@ -57,3 +57,14 @@ def good_and_hanging(folder: Path, good: int, hanging: int, deadline_s: float) -
     for number in range(hanging):
         make(site, f"hang{number}", HANGS, deadline_s=deadline_s)
     return site
+
+
+def crowd(folder: Path, count: int) -> Path:
+    """Return a folder with the metadata of `count` distributions that are none of ours."""
+    site = folder / f"crowd-{count}"
+    for number in range(count):
+        info = site / f"somebody_{number:03}-1.0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: somebody-{number:03}\n")
+        (info / "entry_points.txt").write_text(f"[console_scripts]\ntool{number} = somebody:run\n")
+    return site

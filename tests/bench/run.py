@@ -27,17 +27,21 @@ import bench_import
 import bench_memory
 import bench_nvidia
 import bench_partition
+import bench_price
+import bench_ready
 import bench_rivals
 import bench_stages
 import place as places
 from measure import Figure
 
 QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
+    "price": bench_price.run,
     "import": bench_import.run,
     "cold": bench_cold.run,
     "rivals": bench_rivals.run,
     "nvidia": bench_nvidia.run,
     "stages": bench_stages.run,
+    "ready": bench_ready.run,
     "child": bench_child.run,
     "hang": bench_hang.run,
     "memory": bench_memory.run,

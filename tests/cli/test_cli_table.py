@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from trees import Tree
 
 from probe_core.cli import main
 from probe_core.commands import text
+from probe_core.model.readiness import state_word
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -46,10 +48,10 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 DESKTOP = """\
 MS-7D25 · linux 6.12.10-arch1-1 · x86_64 · 62.8 GiB memory, 56.0 GiB available
 
-   DEVICE                                             MEMORY  FP32   FP16   INT8  BANDWIDTH  ID
-   Intel UHD Graphics 770                                  –  0.84   1.69   3.38    90 GB/s  pci:0000:00:02.0
-*  NVIDIA GeForce RTX 4090                          24.0 GiB  82.6  165.2  660.6  1008 GB/s  pci:0000:01:00.0
-   13th Gen Intel(R) Core(TM) i9-13900K (24 cores)    shared  2.51      –      –          –  cpu:0
+   DEVICE                                           {head}    MEMORY  FP32   FP16   INT8  BANDWIDTH  ID
+   Intel UHD Graphics 770                           {intel}         –  0.84   1.69   3.38    90 GB/s  pci:0000:00:02.0
+*  NVIDIA GeForce RTX 4090                          {nvidia}  24.0 GiB  82.6  165.2  660.6  1008 GB/s  pci:0000:01:00.0
+   13th Gen Intel(R) Core(TM) i9-13900K (24 cores)  {cpu}    shared  2.51      –      –          –  cpu:0
 
 * primary · TFLOPS and TOPS are dense theoretical peaks · probe explain shows more
 """  # noqa: E501 - as wide as the terminal it is made for
@@ -59,9 +61,13 @@ MS-7D25 · linux 6.12.10-arch1-1 · x86_64 · 62.8 GiB memory, 56.0 GiB availabl
     "machine", ["desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"], indirect=True
 )
 def test_desktop(machine: Path, capsys: Any, monkeypatch: Any) -> None:
-    out = shown(capsys, monkeypatch, machine, width=120)
+    out = shown(capsys, monkeypatch, machine, width=130)
+    report = json.loads(shown(capsys, monkeypatch, machine, "--json"))
+    words = {device["vendor"]: state_word(device) for device in report["devices"][:2]}
+    words |= {"head": "STATE", "cpu": "ready"}
+    width = max(map(len, words.values()))
     table, _, findings = out.partition("\ninfo: ")
-    assert table == DESKTOP
+    assert table == DESKTOP.format(**{name: word.ljust(width) for name, word in words.items()})
     assert findings.count("why: ") == 2
 
 
@@ -156,11 +162,53 @@ def table(tree: Tree, probers: Probers, environ: dict[str, str] | None = None) -
 def test_sizes_hidden_and_sleeping_devices(tree: Tree, probers: Probers) -> None:
     probers.reports("a", gpu(1), gpu(2, power_state="suspended"), priority=500)
     lines = table(tree, probers, {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
-    first, second, cpu = lines[3:6]
-    assert first.startswith("*  NVIDIA GeForce RTX 4090                   24.0 GiB  23.5 GiB  82.6")
-    assert second.startswith("   NVIDIA GeForce RTX 4090 (hidden, asleep)  24.0 GiB  23.5 GiB")
-    assert cpu.split()[:3] == ["unknown", "cpu", "shared"]
+    first, second, cpu = (line.split() for line in lines[3:6])
+    assert first[:5] == ["*", "NVIDIA", "GeForce", "RTX", "4090"]
+    assert first[6:11] == ["24.0", "GiB", "23.5", "GiB", "82.6"]
+    assert second[:9] == [
+        "NVIDIA",
+        "GeForce",
+        "RTX",
+        "4090",
+        "hidden",
+        "24.0",
+        "GiB",
+        "23.5",
+        "GiB",
+    ]
+    assert cpu[:4] == ["unknown", "cpu", "ready", "shared"]
     assert any(line.startswith("info: ") and "hidden" in line for line in lines)
+
+
+def test_a_sleeping_device_is_asleep(tree: Tree, probers: Probers) -> None:
+    probers.reports("a", gpu(1, power_state="suspended"), priority=500)
+    assert " asleep " in table(tree, probers)[3]
+
+
+@pytest.mark.parametrize("width", range(40, 200))
+def test_the_state_takes_nothing_from_the_names(width: int) -> None:
+    from probe_core.cli import table as module
+
+    name = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"
+    row = (
+        "",
+        name,
+        "no permission",
+        "95.6 GiB",
+        "94.1 GiB",
+        "110.1",
+        "440.4",
+        "880.8",
+        "1792 GB/s",
+    )
+    rows = [module._HEAD, (*row, "pci:0000:01:00.0")]
+    before = [(*cells[:2], *cells[3:]) for cells in rows]
+    width_before = text.column_widths(before, width, flexible=1)[1]
+    fitted = module._fitting(rows, width)
+    widths = text.column_widths(fitted, width, flexible=1)
+    assert widths[1] >= width_before
+    assert fitted[0][:3] == ("", "DEVICE", "STATE")
+    assert sum(widths) + 2 * (len(widths) - 1) <= width
 
 
 def test_part_stands_below_its_parent(tree: Tree, probers: Probers) -> None:
@@ -241,3 +289,22 @@ def test_wrapping_keeps_every_word() -> None:
     assert text.wrapped(sentence, 9, indent="  ") == ["  one two", "  three", "  four", "  five"]
     assert text.wrapped("", 10) == []
     assert text.wrapped("x" * 50, 10) == ["x" * 50]
+
+
+@pytest.mark.parametrize("machine", ["xeon-gold-6230--idle-at-800-mhz"], indirect=True)
+def test_a_figure_of_an_idle_clock_is_a_lower_bound(
+    machine: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    out = shown(capsys, monkeypatch, machine)
+    assert "shared  ≥ 2.69     –  ≥ 10.8  cpu:0" in out
+    assert "; ≥: a lower bound · " in out
+
+
+@pytest.mark.parametrize(
+    "machine", ["batch-job--6-of-32-cpus-and-6-of-8-memory-nodes"], indirect=True
+)
+def test_the_allowed_part_is_beside_the_whole(machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = shown(capsys, monkeypatch, machine, width=140)
+    assert "(8 cores, 6 allowed, 4.5 CPUs of time)" in out
+    assert "(8 cores, 0 allowed)" in out
+    assert "126.2 GiB memory, limited to 94.6 GiB" in out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import time
@@ -27,7 +29,25 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     ).chmod(0o666),
     "manifest of a user": lambda site: os.chown(site / "x_bad.prober.json", 1000, 0),
     "link of a user": lambda site: relink(site),
+    "bytecode of a user": lambda site: bytecode(site),
+    "extension module of a user, which an import prefers": lambda site: os.chown(
+        touched(site / f"x_bad{EXTENSION}"), 1000, 1000
+    ),
 }
+
+
+EXTENSION = importlib.machinery.EXTENSION_SUFFIXES[0]
+
+
+def touched(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+def bytecode(site: Path) -> None:
+    compiled = Path(importlib.util.cache_from_source(str(site / "x_bad.py")))
+    compiled.parent.mkdir(exist_ok=True)
+    os.chown(touched(compiled), 1000, 1000)
 
 
 def relink(site: Path) -> None:
@@ -117,4 +137,71 @@ def test_a_static_report_that_is_none(
         found = document(config, [])
     assert time.monotonic() - start < 2.0
     assert found["findings"][0]["code"] == "static-unusable"
+    assert found["findings"][0]["severity"] == "error"
     assert found["devices"]
+
+
+SEALED: dict[str, tuple[str, str | None]] = {
+    # case: (PROBE_ALLOW, content of the configuration file; None where there is none)
+    "allowlist with one equals sign": ("probe-bad=1.0", None),
+    "allowlist with another operator": ("probe-bad>=1.0", None),
+    "allowlist without a version": ("probe-bad==", None),
+    "misspelt key": ("", "alow = ['probe-good']\n"),
+    "wrong type": ("", "allow = 5\n"),
+    "no TOML": ("", "allow = [\n"),
+    "bad value of another key": ("", "timeout = 'soon'\nallow = ['probe-bad']\n"),
+    "no file": ("", ""),
+}
+
+
+@pytest.mark.parametrize("case", SEALED)
+def test_a_restriction_that_cannot_be_used_lets_no_plugin_run(
+    probe_with: Probe, tmp_path: Path, case: str
+) -> None:
+    assert probe_with(OK)["status"] == "ok"
+    allow, content = SEALED[case]
+    environ = {"PROBE_ALLOW": allow} if allow else {"PROBE_CONFIG": str(tmp_path / "c.toml")}
+    if content:
+        (tmp_path / "c.toml").write_text(content)
+    found = document(*load_config({}, environ))
+    plugins = {o["prober"]: o for o in found["outcomes"] if o["prober"] in ("bad", "good")}
+    assert {(o["status"], o.get("code")) for o in plugins.values()} == {("skipped", "sealed")}
+    assert found["findings"][0]["code"] == "restriction-unusable"
+    assert found["findings"][0]["severity"] == "error"
+    assert (allow and "PROBE_ALLOW") in found["findings"][0]["why"]
+    assert [device["kind"] for device in found["devices"]].count("cpu") >= 1
+
+
+def test_an_argument_replaces_the_broken_variable(probe_with: Probe) -> None:
+    config, ignored = load_config({"allow": ["probe-bad"]}, {"PROBE_ALLOW": "a=1"})
+    assert (config.sealed, [setting.seals for setting in ignored]) == (None, [True])
+
+
+def test_a_broken_static_report_stops_the_hosts_own_probers_too(tmp_path: Path) -> None:
+    config, _ = load_config({"static": str(tmp_path / "none.json")}, {})
+    found = document(config, [], probers={"own": {"target": "x_bad"}})
+    outcome = next(o for o in found["outcomes"] if o["prober"] == "own")
+    assert (outcome["status"], outcome.get("code")) == ("skipped", "sealed")
+
+
+@root
+def test_not_even_the_manifest_of_untrusted_code_is_shown(probe_with: Probe, site: Path) -> None:
+    assert probe_with(OK)["status"] == "ok"
+    fields = {"priority": "of-a-user", "summary": "of-a-user"}
+    manifest = json.dumps({"schema": 1, "probers": {"bad": fields}})
+    (site / "x_bad.prober.json").write_text(manifest)
+    os.chown(site / "x_bad.prober.json", 1000, 1000)
+    config, _ = load_config({"only": ["bad", "good"]}, {})
+    assert "of-a-user" not in json.dumps(document(config, []))
+
+
+@root
+def test_root_reads_no_chip_file_of_a_user(tmp_path: Path) -> None:
+    chips = tmp_path / "chips.toml"
+    chips.write_text("[[chip]]\nid = 'user/own'\n")
+    os.chown(chips, 1000, 1000)
+    config, _ = load_config({"only": []}, {"PROBE_CHIPDB": str(chips)})
+    findings = [f for f in document(config, [])["findings"] if f["code"] == "chip-file-unusable"]
+    (finding,) = findings
+    assert finding["why"] == f"running as root, and {chips} belongs to user 1000"
+    assert finding["setting"] == "chipdb"

@@ -20,7 +20,8 @@ def test_visible_for_one_runtime(node: Node) -> None:
         "certain": True,
         "devices": [
             _seen("pci:0000:02:00.0", 0, None),
-            _seen("pci:0000:01:00.0", None, "CUDA_VISIBLE_DEVICES='1' does not name it"),
+            _seen("pci:0000:01:00.0", None, "CUDA_VISIBLE_DEVICES='1' does not name it")
+            | {"step": "visible", "code": "hidden-by-variable"},
         ],
     }
 
@@ -48,11 +49,13 @@ def test_visible_for_all(node: Node) -> None:
 def test_visible_as_a_table(node: Node) -> None:
     done = node.run("visible", "--for", "cuda", CUDA_VISIBLE_DEVICES="1,7")
     rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
-    assert rows[0] == ["RUNTIME", "INDEX", "DEVICE            NAME                   WHY"]
+    head = "DEVICE            NAME                   STATE    WHY"
+    assert rows[0] == ["RUNTIME", "INDEX", head]
     assert rows[1][:2] == ["cuda", "0"]
     assert rows[2][:2] == ["cuda", "hidden"]
     assert rows[2][2].startswith("pci:0000:01:00.0")
     assert "CUDA stops reading at '7'" in rows[2][2]
+    assert [row[2].split()[5] for row in rows[1:]] == ["unknown", "hidden"]
 
 
 def test_an_order_that_is_not_known_is_shown_as_such(tmp_path: Path) -> None:

@@ -154,6 +154,21 @@ def test_scan_serves_any_group(install: Install, site: Path) -> None:
         )
 
 
+def test_scan_notices_other_groups_on_the_way(install: Install, site: Path) -> None:
+    """One scan serves chipdb too, which read every file a second time."""
+    mentioned = {"probe_core.chipdb.v1": False, "probe_core.commands.v1": False}
+    install()
+    scan([str(site)], mentioned=mentioned)
+    assert mentioned == {"probe_core.chipdb.v1": False, "probe_core.commands.v1": False}
+    install("chips", entries="[probe_core.chipdb.v1]\nacme = chips\n")
+    scan([str(site)], mentioned=mentioned)
+    assert mentioned == {"probe_core.chipdb.v1": True, "probe_core.commands.v1": False}
+    # Nobody knows what a file that cannot be read would have said.
+    (install("bad") / "entry_points.txt").write_bytes(b"\xff" * (1 << 21))
+    scan([str(site)], mentioned=mentioned)
+    assert mentioned == {"probe_core.chipdb.v1": True, "probe_core.commands.v1": True}
+
+
 def test_odd_entries_of_the_path_are_passed_over(install: Install, site: Path) -> None:
     install()
     odd: list[Any] = [None, 5, b"/tmp", "\0", "/nowhere", str(site / "x_acme.py"), Path("/tmp")]

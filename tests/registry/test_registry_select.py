@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def give_to_group(path: Path, group: int) -> None:
 
 @root
 def test_what_only_root_can_write_is_trusted(module: Path) -> None:
-    assert trust.untrusted([str(module)]) is None
+    assert trust.untrusted([str(module), str(module.parent)]) is None
 
 
 @root
@@ -213,9 +214,69 @@ def test_what_only_root_can_write_is_trusted(module: Path) -> None:
 def test_what_others_could_write_is_not(module: Path, what: str, change: Any, reason: str) -> None:
     path = (module.parent / what).resolve()
     change(path)
-    said = str(trust.untrusted([str(module)]))
+    said = str(trust.untrusted([str(module), str(module.parent)]))
     assert said.startswith(f"running as root, and {path}")
     assert reason in said
+
+
+def outside(package: Path) -> Path:
+    """Return a file of a user beside the package's folder."""
+    path = package.parent.parent / "elsewhere.py"
+    path.touch()
+    os.chown(path, 1000, 1000)
+    return path
+
+
+def make(path: Path, owner: int = 1000) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    os.chown(path, owner, owner)
+    return path
+
+
+def sticky(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o1777)
+
+
+INSIDE: dict[str, Callable[[Path], object]] = {
+    "a file of a subfolder": lambda package: make(package / "inner/deep.py"),
+    "bytecode": lambda package: make(package / "__pycache__/prober.cpython-311.pyc"),
+    "bytecode without source": lambda package: make(package / "stray.pyc"),
+    "an extension module": lambda package: make(package / "fast.abi3.so"),
+    "data that a prober may load": lambda package: make(package / "libacme.so.1"),
+    "a link out of it": lambda package: (package / "link.py").symlink_to(outside(package)),
+    "a folder linked from outside": lambda package: (package / "linked").symlink_to(
+        make(package.parent.parent / "user" / "x.py").parent
+    ),
+    "a sticky folder": lambda package: sticky(package / "drop"),
+    "the last of many files": lambda package: (
+        [make(package / f"n{i}.py", 0) for i in range(1500)] and make(package / "zz.py")
+    ),
+}
+
+
+@root
+@pytest.mark.parametrize("case", INSIDE)
+def test_everything_in_a_package_counts(module: Path, case: str) -> None:
+    """Names without a known suffix, subfolders and all beyond the thousandth were not looked at."""
+    INSIDE[case](module.parent)
+    assert trust.untrusted([str(module), str(module.parent)]) is not None
+
+
+@root
+def test_a_package_too_large_to_check_is_refused(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "MAX_ENTRIES", 3)
+    assert "too many to check" in str(trust.untrusted([str(module.parent)]))
+
+
+@root
+def test_links_in_circles_end(module: Path) -> None:
+    (module.parent / "up").symlink_to("..")
+    (module.parent / "self").symlink_to("self")
+    assert trust.untrusted([str(module), str(module.parent)]) is None
 
 
 @root

@@ -151,14 +151,14 @@ TINYGRAD = [
     ("0.14.0", {"DEV": ":2-4+NV"}, []),
     ("0.14.0", {"DEV": ":-1+NV"}, []),
     ("0.14.0", {"DEV": ":x+NV"}, []),
-    ("0.14.0", {"DEV": "\udcff+;:"}, [1, 2, 3, 4]),
+    ("0.14.0", {"DEV": "\udcff+;:"}, []),  # NV has no such interface
     ("0.13.0", {"HCQ_VISIBLE_DEVICES": "0"}, []),
     ("0.12.0", {"HCQ_VISIBLE_DEVICES": "2,0"}, [3, 1]),
     ("0.12.0", {"CUDA_VISIBLE_DEVICES": "2"}, [1, 2, 3, 4]),
     ("0.12.0", {"VISIBLE_DEVICES": "2"}, [1, 2, 3, 4]),
     ("0.11.0", {"CUDA_VISIBLE_DEVICES": "2"}, [3]),
     ("0.11.0", {"CUDA_VISIBLE_DEVICES": ""}, [1, 2, 3, 4]),
-    ("0.11.0", {"CUDA_VISIBLE_DEVICES": "-1"}, [4]),  # Python's index
+    ("0.11.0", {"CUDA_VISIBLE_DEVICES": "-1"}, []),  # the last of the ioctl's 64 places
     ("0.11.0", {"CUDA_VISIBLE_DEVICES": "GPU-9942190a"}, []),
     ("0.10.3", {"CUDA_VISIBLE_DEVICES": "0", "VISIBLE_DEVICES": "3,1"}, [4, 2]),
     ("0.10.3", {"CUDA_VISIBLE_DEVICES": "0", "VISIBLE_DEVICES": ""}, [1, 2, 3, 4]),

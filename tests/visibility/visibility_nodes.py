@@ -122,3 +122,18 @@ def intel(slot: int, *, name: str = "Intel Arc B580", code: str = "e20b", **more
 def slots(ids: list[str]) -> list[int]:
     """Return the made-up slots of PCI ids: 1 for ``pci:0000:01:00.0``."""
     return [int(name.split(":")[2], 16) for name in ids]
+
+
+def ready(device: Device) -> Device:
+    """Return the device with every step up to `granted` in order."""
+    return device | {"readiness": {"state": "ready", "broken": None, "steps": []}}
+
+
+def blocked(device: Device, step: str, code: str, evidence: str = "a fact") -> Device:
+    """Return the device as a broken step leaves it; what is behind the step is not judged."""
+    reason = f"not judged: {step} is broken"
+    steps = [
+        {"step": step, "status": "broken", "evidence": evidence, "code": code},
+        {"step": "visible", "status": "unknown", "evidence": reason, "code": None},
+    ]
+    return device | {"readiness": {"state": "blocked", "broken": step, "steps": steps}}

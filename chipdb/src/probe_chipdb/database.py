@@ -249,14 +249,18 @@ class Database:
         vendor: str | None = None,
         family: int | str | None = None,
         model: int | str | None = None,
+        stepping: int | str | None = None,
         implementer: int | str | None = None,
         part: int | str | None = None,
+        variant: int | str | None = None,
+        architecture: int | str | None = None,
         name: str | None = None,
         flags: "Iterable[str]" = (),
     ) -> "CpuMatch":
         """The microarchitecture of a CPU core and the rates that its flags allow.
 
-        vendor, family, model: cpuid's. implementer, part: MIDR's (Arm). name: the brand string.
+        vendor, family, model, stepping: cpuid's. implementer, part, variant: MIDR's (Arm).
+        architecture: the version of Arm's architecture, 6 to 9. name: the brand string.
         flags: as /proc/cpuinfo prints them; without any, only what needs none is counted.
         """
         from probe_chipdb.cpu import CpuFacts, find_cpu
@@ -265,8 +269,11 @@ class Database:
             vendor=vendor,
             family=family,
             model=model,
+            stepping=stepping,
             implementer=implementer,
             part=part,
+            variant=variant,
+            architecture=architecture,
             name=name,
             flags=flags,
         )

@@ -64,8 +64,8 @@ def _lines(rows: "Iterable[list[str]]") -> str:
 def _chip_row(chip: "ChipEntry") -> list[str]:
     explain = chip.get("explain", {})
     packed = {
-        "clock": _parts(chip.get("clock"), CLOCK),
-        "memory": _parts(chip.get("memory"), MEMORY),
+        "clock": _parts(chip.get("clock"), CLOCK).rstrip(";"),
+        "memory": _parts(chip.get("memory"), MEMORY).rstrip(";"),
         "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
     }
     return _row(CHIP, packed, chip)
