@@ -49,6 +49,13 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="write the JSON Schemas for editors")
     schema.add_argument("into", nargs="?", default=_source_path("schema"))
     schema.set_defaults(run=_schema)
+    export = commands.add_parser("export", help="write chips.json, chips.csv and hardware.ts")
+    export.add_argument("into")
+    export.set_defaults(run=_export)
+    _add_audit(commands)
+    site = commands.add_parser("site", help="write a searchable page of all chips")
+    site.add_argument("into")
+    site.set_defaults(run=_site)
     notes = commands.add_parser("notes", help="write the notes of a release from the difference")
     notes.add_argument("old")
     notes.add_argument("new", nargs="?", default=_source_path("data"))
@@ -59,35 +66,26 @@ def _parser() -> argparse.ArgumentParser:
     stale.set_defaults(run=_stale)
     missing = commands.add_parser("missing", help="list the chips without figures, and why")
     missing.set_defaults(run=_missing)
-    published = commands.add_parser(
-        "published", help="hold other projects' tables against the data"
-    )
-    published.add_argument("folder", nargs="?", default=_source_path("compare"))
-    published.set_defaults(run=_published)
-    export = commands.add_parser("export", help="write chips.json, chips.csv and hardware.ts")
-    export.add_argument("into")
-    export.set_defaults(run=_export)
-    _add_compare(commands)
-    site = commands.add_parser("site", help="write a searchable page of all chips")
-    site.add_argument("into")
-    site.set_defaults(run=_site)
+    compare = commands.add_parser("compare", help="hold other projects' tables against the data")
+    compare.add_argument("folder", nargs="?", default=_source_path("compare"))
+    compare.set_defaults(run=_compare)
     pages = commands.add_parser("pages", help="write one Markdown page per family")
     pages.add_argument("into")
     pages.set_defaults(run=_pages)
     return parser
 
 
-def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    compare = commands.add_parser("compare", help="compare somebody's own table of peaks with ours")
-    compare.add_argument("table", help="JSON (name to number, or a list), CSV or TOML")
-    compare.add_argument("--dtype", choices=DTYPES, default="bf16")
-    compare.add_argument("--path", choices=PATHS, default="matrix")
-    compare.add_argument("--sparsity", choices=SPARSITIES, default="dense")
-    compare.add_argument("--within", type=float, default=3.0, metavar="PERCENT")
-    compare.add_argument("--scale", type=float, default=1.0, help="figures x this are TFLOPS")
-    compare.add_argument("--name", default="", metavar="COLUMN", help="the column of names")
-    compare.add_argument("--value", default="", metavar="COLUMN", help="the column of figures")
-    compare.set_defaults(run=_compare)
+def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    audit = commands.add_parser("audit", help="compare somebody's own table of peaks with ours")
+    audit.add_argument("table", help="JSON (name to number, or a list), CSV or TOML")
+    audit.add_argument("--dtype", choices=DTYPES, default="bf16")
+    audit.add_argument("--path", choices=PATHS, default="matrix")
+    audit.add_argument("--sparsity", choices=SPARSITIES, default="dense")
+    audit.add_argument("--within", type=float, default=3.0, metavar="PERCENT")
+    audit.add_argument("--scale", type=float, default=1.0, help="figures x this are TFLOPS")
+    audit.add_argument("--name", default="", metavar="COLUMN", help="the column of names")
+    audit.add_argument("--value", default="", metavar="COLUMN", help="the column of figures")
+    audit.set_defaults(run=_audit)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -153,24 +151,22 @@ def _site(options: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(options: argparse.Namespace) -> int:
+def _audit(options: argparse.Namespace) -> int:
     """Exit 1 where a figure differs; an unknown name is no mistake of the table."""
     from probe_chipdb.database import load
-    from probe_chipdb.tools import compare
+    from probe_chipdb.tools import audit
 
     try:
-        table = compare.rows(options.table, options.name, options.value, options.scale)
-    except compare.Unreadable as refusal:
+        table = audit.rows(options.table, options.name, options.value, options.scale)
+    except audit.Unreadable as refusal:
         print(f"probe_chipdb: {refusal}", file=sys.stderr)
         return 2
     db = load(packages=False)
     verdicts = list(
-        compare.compare(
-            db, table, options.dtype, options.sparsity, options.path, options.within / 100
-        )
+        audit.audit(db, table, options.dtype, options.sparsity, options.path, options.within / 100)
     )
     annotate = os.environ.get("GITHUB_ACTIONS") == "true"
-    for line in compare.report(options.table, verdicts, annotate):
+    for line in audit.report(options.table, verdicts, annotate):
         print(line)
     return int(any(verdict.kind == "differs" for verdict in verdicts))
 
@@ -216,13 +212,13 @@ def _missing(options: argparse.Namespace) -> int:
     return _print(missing.page(load(packages=False)))
 
 
-def _published(options: argparse.Namespace) -> int:
+def _compare(options: argparse.Namespace) -> int:
     from probe_chipdb.database import load
-    from probe_chipdb.tools import published
+    from probe_chipdb.tools import compare
 
     db = load(packages=False)
-    _print(published.page(db, options.folder))
-    return int(bool(published.unexplained(db, options.folder)))
+    _print(compare.page(db, options.folder))
+    return int(bool(compare.unexplained(db, options.folder)))
 
 
 def _print(lines: "Iterable[str]") -> int:

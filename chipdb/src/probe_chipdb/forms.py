@@ -84,11 +84,11 @@ class Form:
             self.vendor = _MAKERS[tokens[0]]
             tokens = tokens[1:]
         joined = " ".join(tokens) + " "
-        for brand in BRANDS:
+        for brand in BRANDS if joined.startswith(BRANDS) else ():
             if joined.startswith(brand + " ") and joined != brand + " ":
                 self.brand = brand
                 return tokens[brand.count(" ") + 1 :]
-        for machine in _MACS:
+        for machine in _MACS if joined.startswith(_MACS) else ():
             if joined.startswith(machine):
                 self.vendor = "apple"
                 return tokens[machine.count(" ") :]
@@ -102,7 +102,7 @@ class Form:
         if tokens[:1] == ["pro"] and len(tokens) > 1 and tokens[1][:1] == "w":
             self.brand = "radeon pro"  # "PRO W7900"
             return tokens[1:]
-        for brand in _GLUED_BRANDS if tokens else ():
+        for brand in _GLUED_BRANDS if tokens and tokens[0].startswith(_GLUED_BRANDS) else ():
             model = tokens[0].removeprefix(brand)
             if model != tokens[0] and model[-1:].isdecimal():
                 self.brand = brand
@@ -143,11 +143,11 @@ class Form:
 
     def _unglued(self, base: str, editions: set[str]) -> str:
         """`h100nvl`, `rtx6000ada`: the same tokens without a blank between."""
-        for suffix in _GLUED:
+        for suffix in _GLUED if base.endswith(_GLUED) else ():
             if base.endswith(suffix) and base[: -len(suffix)][-1:].isdecimal():
                 base = base.removesuffix(suffix)
                 editions.add(_EDITIONS.get(suffix, "laptop"))
-        for factor in _FACTORS:
+        for factor in _FACTORS if base.endswith(_FACTORS) else ():
             head = base.removesuffix(factor)
             if head != base and head[-1:].isdecimal() and not self.factor:
                 self.factor = factor
@@ -266,6 +266,8 @@ def size_in(token: str) -> float | None:
     >>> size_in("24gb"), size_in("144g"), size_in("24564mib"), size_in("1g.10gb")
     (24.0, 144.0, 23.98828125, None)
     """
+    if not token[:1].isdecimal():
+        return None  # most tokens
     for unit, divisor in (("gib", 1.0), ("mib", 1024.0), ("gb", 1.0), ("g", 1.0)):
         number = token.removesuffix(unit)
         if number != token and number.isascii() and _is_count(number):

@@ -11,7 +11,7 @@ import yaml
 
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
-from probe_chipdb.tools.compare import Row, Unreadable, compare, rows
+from probe_chipdb.tools.audit import Row, Unreadable, audit, rows
 
 ACTION = Path(__file__).parents[1] / "action" / "action.yml"
 TABLE = {
@@ -27,7 +27,7 @@ TABLE = {
 
 def kinds(db: Database, table: dict[str, float]) -> dict[str, str]:
     lines = [Row(name, value, 0) for name, value in table.items()]
-    return {v.row.name: v.kind for v in compare(db, lines, "bf16", "dense", "matrix", 0.03)}
+    return {v.row.name: v.kind for v in audit(db, lines, "bf16", "dense", "matrix", 0.03)}
 
 
 def test_verdicts(real: Database) -> None:
@@ -49,7 +49,7 @@ def test_a_disagreement_names_the_line_our_figure_and_its_source(
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     path = tmp_path / "peaks.json"
     path.write_text(json.dumps({"L40S": 121, "L4": 121}, indent=1))
-    assert main(["compare", str(path)]) == 1
+    assert main(["audit", str(path)]) == 1
     line, summary = capsys.readouterr().out.splitlines()
     assert line.startswith(
         f"{path}:2: differs: L40S: 121 TFLOPS, but dense bf16.matrix.fp32 is nvidia/l40s: 366.4 "
@@ -58,7 +58,7 @@ def test_a_disagreement_names_the_line_our_figure_and_its_source(
     assert "[" in line  # the documents' keys
     assert summary == "1 agrees, 1 differs, 0 unknown, 0 no figure"
     path.write_text(json.dumps({"L4": 121}))
-    assert main(["compare", str(path)]) == 0
+    assert main(["audit", str(path)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_what_is_no_table_is_refused_in_a_sentence(
     path.write_text(text)
     with pytest.raises(Unreadable):
         rows(str(path))
-    assert main(["compare", str(path)]) == 2
+    assert main(["audit", str(path)]) == 2
     assert capsys.readouterr().err.startswith(f"probe_chipdb: {path}")
 
 
-def test_the_action_runs_the_comparison_and_annotates_the_line(tmp_path: Path) -> None:
+def test_the_action_runs_the_audit_and_annotates_the_line(tmp_path: Path) -> None:
     """The step's own script, with the inputs as GitHub hands them over."""
     action = yaml.safe_load(ACTION.read_text())
     install, step = action["runs"]["steps"]
