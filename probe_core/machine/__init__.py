@@ -94,7 +94,8 @@ class Machine:
         """
         # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
         is_kernels = self.live and path.startswith(_KERNELS)
-        with FileIO(path) if is_kernels else open_regular(self.path(path)) as file:
+        place = self.path(path)
+        with FileIO(place) if is_kernels else open_regular(place) as file:
             return read_file(file, limit)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
