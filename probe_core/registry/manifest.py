@@ -11,6 +11,7 @@ from itertools import islice
 
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
+from probe_core.machine.trust import applies
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.registry.prober import Mistake
 from probe_core.wording import did_you_mean
@@ -67,7 +68,10 @@ def apply_manifest(prober: Prober, site: str | None, trust: Trust) -> None:
         return  # its import in the child fails, and the outcome says how
     # A frozen program holds its modules itself.
     frozen = getattr(sys, "frozen", False)
-    prober.files += [sys.executable] if frozen else place.code(module)
+    if frozen:
+        prober.files.append(sys.executable)
+    else:
+        prober.files += place.code(module) if applies() else [place.file or place.folder]
     path = _manifest_path(place, module)
     if path is not None:
         prober.files.append(path)
