@@ -123,12 +123,17 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
     if not command and not args.dry_run:
         raise CommandError("exec: no command; write `probe exec --gpus 1 -- COMMAND`", USAGE)
     for group in (("gpus", "device", "layout"), ("index", "all"), ("share", "reserve")):
-        flags = [flag for flag in group if getattr(args, flag) not in (None, False)]
+        values = {flag: getattr(args, flag) for flag in group}
+        flags = [flag for flag, value in values.items() if value is not None and value is not False]
         if len(flags) > 1:
             raise CommandError(f"exec: --{flags[0]} and --{flags[1]} exclude each other", USAGE)
     if args.layout is None and (args.index is not None or args.all):
         flag = "all" if args.all else "index"
         raise CommandError(f"exec: --layout and --{flag} belong together", USAGE)
+    if args.layout is not None:
+        groups, _, size = args.layout.lower().partition("x")
+        if not (groups.isdecimal() and size.isdecimal()):
+            raise CommandError(f"exec: {args.layout!a} is no layout; write it as 4x2", USAGE)
     if args.layout is not None and args.index is None and not args.all:
         raise CommandError(
             "exec: --layout needs --index K, --index next for the first free group, or --all", USAGE

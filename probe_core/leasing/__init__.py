@@ -155,7 +155,7 @@ def lease(
     own = dict(os.environ if environ is None else environ)
     document = report_document(report)
     request = Request(
-        count, wanted, index=index, memory=memory, share=share, reserve=_bytes(reserve),
+        count, wanted, index=index, memory=memory, share=share, reserve=reserve,
         avoids=avoid_occupied and not share, runtime=runtime,
     )  # fmt: skip
     seconds = None if wait is True else float(wait)
@@ -175,11 +175,3 @@ def lease(
     except BaseException:
         leased.release()
         raise
-
-
-def _bytes(amount: str | int | None) -> int | None:
-    if amount is None:
-        return None
-    from probe_core.sizes import parse_size
-
-    return parse_size(amount)

@@ -202,6 +202,20 @@ class Acquisition:
         self._survived[name] = now + max(_VERIFY_S, 10 * (now - begin))
         return True
 
+    def shared(self) -> set[str]:
+        """Return the ids of the devices that somebody leases in share, or a part of."""
+        return {device["id"] for device, key in self.keys if self._has_sharers(key.own)}
+
+    def _has_sharers(self, name: str) -> bool:
+        try:
+            handle = self.folder.open(name, create=False)
+        except LeaseError:
+            return False
+        try:
+            return any(owner.share for owner in read_owners(handle))
+        finally:
+            os.close(handle)
+
     def _ending(self) -> bool:
         """Return whether a device that is not free may be so in a moment."""
         return any(self._is_ending(name) for _, key in self.keys for name in (key.own, key.whole))

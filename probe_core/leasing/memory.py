@@ -9,14 +9,13 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.leasing.keys import stable_name
-from probe_core.leasing.occupants import occupancy
 from probe_core.selection.candidates import free_memory
 from probe_core.selection.document import report_document
 from probe_core.sizes import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from probe_core.leasing.acquire import Acquisition, Choose
     from probe_core.leasing.leased import Leased
@@ -34,11 +33,12 @@ a core busy for tens of milliseconds (a judgement)."""
 class Room:
     """The demands of a request on each device, and which of its devices fail them now.
 
-    `occupied` maps devices to who uses them without a lease. `limited` is whether a device that is
-    free may still not do.
+    `occupied` maps devices to who uses them without a lease; `exempt` are devices that processes
+    under a lease use: what an outer lease gave, and what others reserved parts of. `limited` is
+    whether a device that is free may still not do.
     """
 
-    __slots__ = ("_depths", "_least", "avoids", "limited", "occupied")
+    __slots__ = ("_exempt", "_least", "avoids", "limited", "occupied")
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class Room:
         devices: Sequence[DeviceDoc],
         *,
         avoids: bool,
-        depths: Mapping[str, int],
+        exempt: Collection[str],
     ) -> None:
         self._least = None if memory is None else parse_size(memory)
-        self._depths = depths
+        self._exempt = exempt
         self.avoids = avoids
         self.occupied = self._occupied(devices)
         self.limited = self._least is not None or bool(self.occupied)
@@ -57,11 +57,12 @@ class Room:
     def _occupied(self, devices: Sequence[DeviceDoc]) -> dict[str, str]:
         if not self.avoids:
             return {}
-        # What an outer lease gave is used by processes under that lease.
+        from probe_core.leasing.occupants import occupancy
+
         return occupancy(
             device
             for device in devices
-            if device["id"] not in self._depths and stable_name(device) not in self._depths
+            if device["id"] not in self._exempt and stable_name(device) not in self._exempt
         )
 
     def only(self, choose: Choose) -> Choose:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from probe_core.leasing.processes import processes
-from probe_core.sizes import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +42,16 @@ def occupancy(devices: Iterable[DeviceDoc], root: str = "") -> dict[str, str]:
     known, none is invented. `root` stands for / in tests.
     """
     return {
-        device["id"]: f"{format_size(used)} in use outside any lease, by {holders}"
+        device["id"]: f"{_size(used)} in use outside any lease, by {holders}"
         for device in devices
         if (used := _used(device)) and (holders := _holders(device, root))
     }
+
+
+def _size(count: int) -> str:
+    from probe_core.sizes import format_size
+
+    return format_size(count)
 
 
 def _used(device: DeviceDoc) -> int:

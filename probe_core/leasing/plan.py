@@ -8,11 +8,12 @@ from probe_core.leasing.acquire import Acquisition, Terms
 from probe_core.leasing.choosers import by_load, first_group, load
 from probe_core.leasing.folder import lease_folder
 from probe_core.leasing.memory import Room, wait_for_room
-from probe_core.leasing.obstacles import not_free
+from probe_core.leasing.shares import capacity
 from probe_core.selection.candidates import candidates
 from probe_core.selection.choose import choose
 from probe_core.selection.errors import SelectionError
 from probe_core.selection.refusals import Refusals
+from probe_core.sizes import format_size, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Request:
         index: int | str | None = None,
         memory: str | int | None = None,
         share: bool = False,
-        reserve: int | None = None,
+        reserve: str | int | None = None,
         avoids: bool = False,
         runtime: str | None = None,
     ) -> None:
@@ -92,6 +93,8 @@ def plan(
     Raises `SelectionError` for what this node can never give. When `waiting`, memory that is in
     use now may come free: the device's whole memory then counts.
     """
+    if request.reserve is not None:
+        _check_reserve(document, request)
     view = document
     if waiting and request.memory is not None:
         view = {**document, "devices": [_emptied(device) for device in document["devices"]]}
@@ -105,6 +108,25 @@ def plan(
     places = {device["id"]: place for place, device in enumerate(usable)}
     usable.sort(key=lambda device: (*load(device), places[device["id"]]))
     return usable, count
+
+
+def reserved_bytes(request: Request) -> int | None:
+    """Return the bytes of each device that a request would reserve; raises `ValueError`."""
+    return None if request.reserve is None else parse_size(request.reserve)
+
+
+def _check_reserve(document: ReportDoc, request: Request) -> None:
+    try:
+        amount = reserved_bytes(request) or 0
+    except ValueError as error:
+        raise _refusals(document, request).error(str(error), "syntax") from None
+    largest = max(map(capacity, candidates(document, request.runtime).visible), default=0)
+    if amount > largest:
+        raise _refusals(document, request).error(
+            f"no visible device has {format_size(amount)} to reserve",
+            "memory",
+            f"reserve {format_size(largest)} at most" if largest else None,
+        )
 
 
 def _refusals(document: ReportDoc, request: Request) -> Refusals:
@@ -190,7 +212,8 @@ def obtain(
         acquisition = Acquisition(
             folder, ranked, document["devices"], _terms(request, command, mark, depths)
         )
-        room = Room(request.memory, ranked, avoids=request.avoids, depths=depths)
+        exempt = acquisition.shared() if request.reserve is not None else ()
+        room = Room(request.memory, ranked, avoids=request.avoids, exempt={*depths, *exempt})
         pick = _chooser(document, request, count, ranked)
         if wait == 0:
             leased = acquisition.attempt(room.only(pick))
@@ -199,6 +222,8 @@ def obtain(
         else:
             leased = acquisition.wait(room.only(pick), deadline, count)
         if leased is None:
+            from probe_core.leasing.obstacles import not_free
+
             raise not_free(document, request, acquisition, room, wait)
     except BaseException:
         folder.close()
@@ -214,9 +239,8 @@ def obtain(
 
 
 def _terms(request: Request, command: Sequence[str], mark: str, depths: Mapping[str, int]) -> Terms:
-    return Terms(
-        share=request.share, reserve=request.reserve, command=command, mark=mark, depths=depths
-    )
+    reserve = reserved_bytes(request)
+    return Terms(share=request.share, reserve=reserve, command=command, mark=mark, depths=depths)
 
 
 def _chooser(

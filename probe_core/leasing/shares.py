@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.leasing.owners import survivors
+from probe_core.selection.candidates import free_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,5 +36,7 @@ def shares_with(device: DeviceDoc, owners: Sequence[Owner], terms: Terms) -> boo
         return all(owner.reserve is None for owner in living)
     if any(owner.reserve is None for owner in living):
         return False
+    if not living:  # what else is on the device is no reserver's, and will not go away for one
+        return terms.reserve <= (free_memory(device) or 0)
     reserved = sum(owner.reserve or 0 for owner in living)
     return reserved + terms.reserve <= capacity(device)
