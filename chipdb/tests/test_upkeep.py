@@ -6,7 +6,7 @@ import pytest
 
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
-from probe_chipdb.tools import compare, driver_lists, missing, notes, stale
+from probe_chipdb.tools import driver_lists, missing, notes, published, stale
 from probe_chipdb.tools.diff import open_data
 from probe_chipdb.unknown import REASONS
 
@@ -108,7 +108,7 @@ def test_notes_of_a_release(data: Path, tmp_path: Path) -> None:
 
 
 def test_every_entry_of_other_tables_agrees_or_is_explained(real: Database) -> None:
-    assert compare.unexplained(real, str(COMPARE)) == []
+    assert published.unexplained(real, str(COMPARE)) == []
 
 
 def test_an_entry_that_differs_is_named(real: Database, tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ def test_an_entry_that_differs_is_named(real: Database, tmp_path: Path) -> None:
         '[[entry]]\nkey = "laptop"\ntflops = 70\nchip = ["nvidia/geforce-rtx-4090-laptop-gpu"]\n'
     )
     (tmp_path / "t.toml").write_text(head + rows)
-    assert compare.unexplained(real, str(tmp_path)) == ["T: wrong"]
-    page = "\n".join(compare.page(real, str(tmp_path)))
+    assert published.unexplained(real, str(tmp_path)) == ["T: wrong"]
+    page = "\n".join(published.page(real, str(tmp_path)))
     assert "4 entries, compared as `bf16.matrix.fp32`: 0 agrees, 3 explained, 1 differs." in page
     assert "our bf16.matrix.fp32 sparse: `nvidia/l4`" in page
     assert "of the board with its 2 devices: `amd/instinct-mi250x`" in page
     assert "inside the range that the part is sold with" in page
-    assert main(["compare", str(tmp_path)]) == 1
+    assert main(["published", str(tmp_path)]) == 1
 
 
 def test_each_chip_without_figures_has_a_reason(real: Database) -> None:

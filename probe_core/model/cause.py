@@ -1,4 +1,4 @@
-"""One cause that breaks a step of readiness, and how the tables of causes declare it."""
+"""One cause that breaks a step of readiness, and the three kinds of causes."""
 
 from __future__ import annotations
 

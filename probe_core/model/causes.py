@@ -7,12 +7,13 @@ docs/explanation/readiness.md shows the table. Imported when a device is broken,
 from __future__ import annotations
 
 from probe_core.model.cause import Cause
-from probe_core.model.causes_of_nodes import DRIVER, HARDWARE, NODE, PERMISSION
-from probe_core.model.causes_of_use import GRANTED, LIBRARY, RESPONDING, RUNTIME, VISIBLE
+from probe_core.model.causes_of_access import LIBRARY, NODE, PERMISSION
+from probe_core.model.causes_of_device import DRIVER, HARDWARE
+from probe_core.model.causes_of_use import GRANTED, RESPONDING, RUNTIME, VISIBLE
 
 __all__ = ["CAUSES", "Cause", "limiting", "on_purpose"]
 
-_BY_STEP = {
+_BY_STEP: dict[str, tuple[Cause, ...]] = {
     "hardware": HARDWARE,
     "driver": DRIVER,
     "node": NODE,

@@ -1,45 +1,12 @@
-"""Causes between an open node and a program: library, responding, granted, visible, runtime."""
+"""Causes in the use of the device: its answers, rules, variables and runtimes."""
 
 from __future__ import annotations
 
 from probe_core.model.cause import blocks, intended, limits
 
-__all__ = ["GRANTED", "LIBRARY", "RESPONDING", "RUNTIME", "VISIBLE"]
+__all__ = ["GRANTED", "RESPONDING", "RUNTIME", "VISIBLE"]
 
 _RESET = "drain the node, then reset the GPU or reboot"
-
-LIBRARY = (
-    blocks(
-        "library-missing",
-        "the libraries of NVIDIA's driver are not installed",
-        "`ldconfig -p | grep -e libcuda -e libnvidia-ml`",
-        "install the libraries of the driver's version ({package})",
-    ),
-    limits(
-        "nvml-missing",
-        "libnvidia-ml.so.1 is not installed; CUDA is",
-        "`ldconfig -p | grep libnvidia-ml`",
-        "install it in the driver's version (Debian: libnvidia-ml1)",
-    ),
-    blocks(
-        "library-broken",
-        "a library of the driver cannot be loaded",
-        "`ls -lL {library}`; `file -L {library}`",
-        "install it again; take CUDA's `stubs` folder out of LD_LIBRARY_PATH",
-    ),
-    blocks(
-        "version-mismatch",
-        "kernel driver and libraries differ in version",
-        "`cat /proc/driver/nvidia/version; ls -l {library}`",
-        "reboot, or unload and load the nvidia modules; in a container: no driver in the image",
-    ),
-    blocks(
-        "wsl-no-library",
-        "WSL has no CUDA library of the Windows driver",
-        "`ls /usr/lib/wsl/lib`",
-        "install the driver in Windows, `wsl --update`; remove a Linux driver from WSL",
-    ),
-)
 
 RESPONDING = (
     blocks(
@@ -55,7 +22,7 @@ RESPONDING = (
         "see the finding about that plugin",
     ),
     blocks(
-        "query-crashes",
+        "driver-crashes",
         "a query of its driver's library ends the process",
         "`probe plugins why-not NAME`",
         "read the kernel log; install the driver again",
@@ -222,6 +189,12 @@ VISIBLE = (
         "an environment variable hides it",
         "`env | grep -e VISIBLE_DEVICES -e AFFINITY_MASK -e DEVICE_SELECTOR`",
         "change the variable, if the process may use the device",
+    ),
+    intended(
+        "mig-mode",
+        "MIG is on: programs use the instances, not the whole GPU",
+        "`nvidia-smi -L`",
+        "use the instances; for the whole GPU, as root: `nvidia-smi -mig 0`",
     ),
     intended(
         "hidden-by-runtime",

@@ -111,7 +111,7 @@ _WORD_OF_CODE = {
     "mig-mode": "MIG mode",
     "mig-without-instances": "MIG mode",
     "query-fails": "driver error",
-    "query-crashes": "driver error",
+    "driver-crashes": "driver error",
     "gpu-reset-required": "driver error",
     "row-remap-failed": "driver error",
     "guc-failed": "driver error",

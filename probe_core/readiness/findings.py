@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import finding
-from probe_core.model.readiness import broken_step
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.readiness import blocked, broken_step
 from probe_core.readiness.remedies import fix_of, meaning_of
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, Severity, StepDoc
     from probe_core.readiness.scene import Scene
@@ -27,7 +28,7 @@ _TOLD_ELSEWHERE = ("visible",)
 
 
 def findings(
-    devices: Iterable[DeviceDoc], scene: Scene, others: Sequence[FindingDoc]
+    devices: Sequence[DeviceDoc], scene: Scene, others: Sequence[FindingDoc]
 ) -> list[FindingDoc]:
     """Return the findings about broken steps that none of the `others` is about."""
     groups: dict[tuple[str, str, str | None], Group] = {}
@@ -37,7 +38,12 @@ def findings(
             continue
         key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
         groups.setdefault(key, []).append((device, step))
-    return [_of(group, scene) for group in groups.values()]
+    usable = {device["vendor"] for device in devices if _is_usable(device)}
+    return [_of(group, scene, usable) for group in groups.values()]
+
+
+def _is_usable(device: DeviceDoc) -> bool:
+    return device["kind"] in ACCELERATORS and not blocked(device)
 
 
 def _is_told(device: DeviceDoc, step: StepDoc, others: Sequence[FindingDoc]) -> bool:
@@ -50,29 +56,33 @@ def _is_told(device: DeviceDoc, step: StepDoc, others: Sequence[FindingDoc]) -> 
         if entry["code"] == "prober-unavailable" and entry["evidence"] == step["code"]:
             return True
     # How a plugin ended is a finding of its own.
-    return step["code"] in ("query-fails", "query-crashes", "driver-hangs") and not step.get(
+    return step["code"] in ("query-fails", "driver-crashes", "driver-hangs") and not step.get(
         "prober"
     )
 
 
-def _of(group: Group, scene: Scene) -> FindingDoc:
+def _of(group: Group, scene: Scene, usable: Collection[str | None]) -> FindingDoc:
     device, step = group[0]
     code = _code(step)
-    cause = CAUSES.get(step["code"] or "")
-    severity: Severity = "warning"
-    if cause is not None and (cause.intended or cause.limits):
-        severity = "info"
     return finding(
         code,
         f"{_names([device for device, _ in group])}: {meaning_of(device, step, scene)}",
         step["evidence"] or f"the step {step['step']} is broken",
         fix_of(device, step, scene),
-        severity=severity,
+        severity=_severity(device, step, usable),
         device=device["id"] if len(group) == 1 else None,
         prober=step.get("prober"),
         step=step["step"],
         evidence=step["evidence"],
     )
+
+
+def _severity(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> Severity:
+    """Return the severity of the cause; a part of a vendor's devices was left out on purpose."""
+    cause = CAUSES.get(step["code"] or "")
+    is_slice = step["step"] in ("node", "granted") and device["vendor"] in usable
+    quiet = is_slice or (cause is not None and (cause.intended or cause.limits))
+    return "info" if quiet else "warning"
 
 
 def _code(step: StepDoc) -> str:

@@ -88,7 +88,7 @@ def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if scene.driver(device) != "nvidia":
         return None
     address = address_of(device)
-    if address and scene.nvidia_card(address).get("GPU Excluded", "").lower() == "yes":
+    if address and scene.nvidia_card(device).get("GPU Excluded", "").lower() == "yes":
         place = f"/proc/driver/nvidia/gpus/{address}/information"
         return broken(_STEP, "gpu-excluded", f"{place}: GPU Excluded: Yes")
     return _mps(scene)

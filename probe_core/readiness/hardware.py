@@ -143,7 +143,8 @@ def _small_window(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc | Non
     number = _MEMORY_REGION.get(device["vendor"] or "")
     total = device["memory"]["total"]
     path = f"{folder}/resource{number}_resize"
-    if number is None or not total or total <= _SMALL_BAR or not scene.machine.exists(path):
+    has_little = total is not None and total <= _SMALL_BAR
+    if number is None or has_little or not scene.machine.exists(path):
         return None
     sizes, regions = scene.machine.read(path, 64) or "", _regions(folder, scene)
     try:

@@ -52,6 +52,7 @@ class Libraries:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._found: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
 
     def find(self, name: str) -> list[str]:
         """Return the paths of a library in the loader's order; `name` is a soname."""
@@ -60,16 +61,30 @@ class Libraries:
             self._found[name] = [path for path in paths if self._machine.exists(path)]
         return self._found[name]
 
-    def find_any(self, *stems: str) -> str | None:
-        """Return the path of a library by the beginning of its name, wheels and /opt included.
+    def installed(self, name: str) -> bool:
+        """Return whether a library lies where the loader looks without `LD_LIBRARY_PATH`.
 
-        ``libamdhip64.so`` fits ``libamdhip64.so.6``, too.
+        That variable leads to a copy: it says nothing of where the rest of its package is.
         """
-        for folder in (*self.folders, *self._rocm, *self._wheels):
-            for name in self._machine.listdir(folder):
-                if name.startswith(stems):
-                    return f"{folder}/{name}"
-        return None
+        variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
+        folders = {path.rstrip("/") for path in variable} - {*self._configured, *self._own}
+        return any(path.rpartition("/")[0] not in folders for path in self.find(name))
+
+    def find_any(self, *names: str) -> str | None:
+        """Return the path of the first of several libraries, wheels and /opt included."""
+        key = " ".join(names)
+        if key not in self._found:
+            folders = (*self.folders, *self._rocm, *self._wheels)
+            paths = (f"{folder}/{name}" for folder in folders for name in names)
+            path = next((path for path in paths if self._machine.exists(path)), None)
+            self._found[key] = [path] if path else []
+        return next(iter(self._found[key]), None)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""
+        if folder not in self._names:
+            self._names[folder] = self._machine.listdir(folder)
+        return self._names[folder]
 
     def surely_absent(self, *names: str) -> bool:
         """Return whether a library that was not found is not there.
@@ -96,13 +111,18 @@ class Libraries:
     def folders(self) -> list[str]:
         """The folders that the loader searches: the variable's, the configured, its own."""
         variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
+        listed = [*variable, *self._configured, *self._own, *_OF_DRIVERS]
+        folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
+        return list(folders)[:_MAX_FOLDERS]
+
+    @lazy
+    def _own(self) -> list[str]:
+        """The folders that the loader knows by itself."""
         triplet = _TRIPLETS.get(self._machine.arch, "")
         own = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"]
         if triplet:
             own = [f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/usr/local/lib/{triplet}", *own]
-        listed = [*variable, *self._configured, *own, *_OF_DRIVERS]
-        folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
-        return list(folders)[:_MAX_FOLDERS]
+        return own
 
     @lazy
     def _configured(self) -> list[str]:

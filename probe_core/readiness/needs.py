@@ -67,7 +67,7 @@ def _nvidia(device: DeviceDoc, scene: Scene) -> list[str]:
     address = address_of(device)
     if address is None or scene.wsl:  # Jetson and WSL have other nodes
         return []
-    minor = decimal(scene.nvidia_card(address).get("Device Minor", ""))
+    minor = decimal(scene.nvidia_card(device).get("Device Minor", ""))
     own = [] if minor is None else [f"/dev/nvidia{minor}"]
     return ["/dev/nvidiactl", *own, UVM]
 

@@ -17,7 +17,7 @@ _STEP = "responding"
 # Not the device's: the core gives it what the system or chipdb have.
 _NO_ANSWERS = ("bus", "node", "chipdb", "derived")
 
-_BY_STATUS = {"timeout": "driver-hangs", "crashed": "query-crashes"}
+_BY_STATUS = {"timeout": "driver-hangs", "crashed": "driver-crashes"}
 """What an outcome says of the device itself; all else is the plugin's own fault."""
 
 

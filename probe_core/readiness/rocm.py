@@ -19,7 +19,15 @@ __all__ = ["rocm"]
 _STEP = "runtime"
 _NODES = "/sys/class/kfd/kfd/topology/nodes"
 _OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
-_RUNTIMES = ("libhsa-runtime64.so", "libamdhip64.so")
+_RUNTIMES = (
+    "libhsa-runtime64.so.1",
+    "libhsa-runtime64.so",
+    # Its number is ROCm's major; PyTorch's wheels have none in the name.
+    "libamdhip64.so",
+    "libamdhip64.so.7",
+    "libamdhip64.so.6",
+    "libamdhip64.so.5",
+)
 
 _MOST = (63, 255, 255)
 """Largest major, minor and step of the variable (libhsakmt, topology.c)."""
@@ -83,7 +91,7 @@ def _without_kernels(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | No
     """Judge rocBLAS beside the runtime: its folder has files for each ISA that it was built for."""
     gfx, override = device.get("gfx"), scene.environ.get(_OVERRIDE)
     folder = f"{path.rpartition('/')[0]}/rocblas/library"
-    names = scene.machine.listdir(folder) if gfx and not override else []
+    names = scene.libraries.names(folder) if gfx and not override else []
     targets = [name for name in names if "gfx" in name]
     if not gfx or not targets or any(gfx in name or "generic" in name for name in targets):
         return None

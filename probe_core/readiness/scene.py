@@ -139,8 +139,14 @@ class Scene:
         """The parameters of NVIDIA's module by name."""
         return _pairs(self.machine.read(f"{NVIDIA}/params", 16 << 10) or "")
 
-    def nvidia_card(self, address: str) -> dict[str, str]:
-        """Return what NVIDIA's driver says in /proc of the GPU at a PCI address."""
+    def nvidia_card(self, device: DeviceDoc) -> dict[str, str]:
+        """Return what NVIDIA's driver says in /proc of a GPU; nothing while it is suspended.
+
+        Drivers before 590 resume it to answer.
+        """
+        address = address_of(device)
+        if address is None or device["power_state"] in ("suspended", "suspending", "resuming"):
+            return {}
         if address not in self._nvidia:
             text = self.machine.read(f"{NVIDIA}/gpus/{address}/information", 4096)
             self._nvidia[address] = _pairs(text or "")

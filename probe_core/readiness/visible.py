@@ -28,5 +28,7 @@ def visible(device: DeviceDoc) -> StepDoc:
     reason = entry["reason"] or f"{runtime} does not show it"
     if entry["visible"] is None:
         return unknown(_STEP, reason)
+    if any(step["code"] == "mig-without-instances" for step in device["readiness"]["steps"]):
+        return unknown(_STEP, f"not judged: granted keeps it from {runtime}")
     code = "hidden-by-variable" if entry.get("variable") else "hidden-by-runtime"
-    return broken(_STEP, code, reason)
+    return broken(_STEP, entry.get("code") or code, reason)

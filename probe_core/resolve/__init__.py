@@ -114,9 +114,26 @@ def resolve(
             findings.append(_failure(device, error))
         add_shorthands(device)
         explain_nulls(device)
+    findings = _once_per_node(findings)
     if database is not None:
         findings += _problems(database)
     return findings
+
+
+def _once_per_node(findings: list[FindingDoc]) -> list[FindingDoc]:
+    """Report one conflict of eight equal GPUs once: the first device's, with the number of them."""
+    kept: list[FindingDoc] = []
+    conflicts: dict[str, list[FindingDoc]] = {}
+    for found in findings:
+        if found["code"] == "chip-conflict":
+            conflicts.setdefault(found["why"], []).append(found)
+            if len(conflicts[found["why"]]) > 1:
+                continue
+        kept.append(found)
+    for first, *others in conflicts.values():
+        if others:
+            first["what"] += f" ({len(others) + 1} devices, the same for each)"
+    return kept
 
 
 def _resolve_device(

@@ -261,6 +261,52 @@ def test_equal_devices_share_a_finding(tmp_path: Path) -> None:
     assert "--gpus all" in found[0]["fix"]
 
 
+def test_mig_without_instances_limits_and_is_the_step_that_is_told(
+    tmp_path: Path, probers: Probers
+) -> None:
+    broken = fact("granted", "broken", "mig-without-instances")
+    probers.reports("acme", sighting(broken, name="NVIDIA A100", extra={"mig": {"enabled": True}}))
+    device = run(nvidia(tmp_path), probers)["devices"][0]
+    assert verdict(device) == ("limited", "granted", "mig-without-instances")
+
+
+def test_a_part_of_the_gpus_of_a_container_is_a_notice(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    node.container()
+    node.tree.pci("0000:02:00.0", "10de:2684", driver="nvidia")
+    node.file("/proc/driver/nvidia/gpus/0000:02:00.0/information", "Device Minor: 1\n")
+    node.nodes("/dev/nvidia1", answer="missing")
+    report = node.report()
+    assert [verdict(device)[0] for device in report["devices"][:2]] == ["ready", "blocked"]
+    found = next(f for f in report["findings"] if f["step"] == "node")
+    assert (found["code"], found["severity"]) == ("container-without-gpus", "info")
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "expected"),
+    [
+        (("gfx942",), {}, ("limited", "runtime", "gfx-not-supported")),
+        (("gfx942", "gfx1100"), {}, ("ready", None, None)),
+        ((), {}, ("ready", None, None)),
+        (("gfx942",), {"HSA_OVERRIDE_GFX_VERSION": "9.4.2"}, ("ready", None, None)),
+    ],
+)
+def test_rocblas_has_code_for_the_gpu(
+    files: tuple[str, ...],
+    environ: dict[str, str],
+    expected: tuple[str, str | None, str | None],
+    tmp_path: Path,
+    probers: Probers,
+) -> None:
+    node = amd(tmp_path)
+    node.environ = environ
+    for name in files:
+        node.file(f"/opt/rocm/lib/rocblas/library/TensileLibrary_lazy_{name}.dat")
+    card = {"ids": [DEVICE], "kind": "gpu", "vendor": "amd", "gfx": "gfx1100"}
+    probers.reports("acme", card)
+    assert verdict(run(node, probers)["devices"][0]) == expected
+
+
 def test_the_cpu_runs_this() -> None:
     (cpu,) = (d for d in report_of(Machine(environ={}))["devices"] if d["kind"] == "cpu")
     assert cpu["readiness"] == {"state": "ready", "broken": None, "steps": []}

@@ -395,3 +395,29 @@ def test_a_live_maximum_clock_lowers_the_top_of_a_range(tree: Tree, probers: Pro
 def test_a_live_power_limit_decides_at_the_ends(tree: Tree, probers: Probers) -> None:
     peak = fp32_of(tree, probers, clocks={"max_mhz": 3105}, power={"limit_watts": 80})
     assert (peak.get("low"), round(peak["tflops"], 2)) == (None, 28.31)
+
+
+def test_one_conflict_of_equal_gpus_is_reported_once_per_node(tree: Tree, probers: Probers) -> None:
+    """NVIDIA's mock of NVML gives each of a node's GB200s the PCI id of an H100."""
+    probers.reports(
+        "mock",
+        *(
+            {
+                "ids": [f"pci:0000:0{number}:00.0"],
+                "kind": "gpu",
+                "vendor": "nvidia",
+                "name": "NVIDIA GB200",
+                "compute_capability": "10.0",
+                "pci": {"id": "10de:2330"},
+                "memory": {"kind": "dedicated", "total": 184 << 30},
+            }
+            for number in range(1, 5)
+        ),
+    )
+    report = run(tree, probers)
+    gpus = [device for device in report["devices"] if device["kind"] == "gpu"]
+    assert [gpu["chip"]["id"] for gpu in gpus] == ["nvidia/gb200"] * 4
+    assert all("10de:2330" in gpu["chip"]["conflicts"][0] for gpu in gpus)
+    conflicts = [finding for finding in report["findings"] if finding["code"] == "chip-conflict"]
+    assert [finding["device"] for finding in conflicts] == [gpus[0]["id"]]
+    assert conflicts[0]["what"].endswith("(4 devices, the same for each)")

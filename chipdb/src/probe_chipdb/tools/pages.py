@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
-from probe_chipdb.tools import compare, missing
+from probe_chipdb.tools import missing, published
 
 _COLUMNS = (  # heading, rate key
     ("fp32", "fp32.vector.fp32"),
@@ -32,7 +32,7 @@ def write(db: Database, into: str, others: str | None = None) -> list[str]:
     pages["index"] = index(db, families)
     pages["missing"] = "\n".join(missing.page(db)) + "\n"
     if others and os.path.isdir(others):
-        pages["comparison"] = "\n".join(compare.page(db, others)) + "\n"
+        pages["comparison"] = "\n".join(published.page(db, others)) + "\n"
     paths = []
     for name, text in pages.items():
         paths.append(os.path.join(into, f"{name}.md"))

@@ -1,10 +1,10 @@
-"""Causes between the bus and the device node: hardware, driver, node, permission."""
+"""Causes on the machine side: the device on its bus, and its kernel driver."""
 
 from __future__ import annotations
 
 from probe_core.model.cause import blocks, intended, limits
 
-__all__ = ["DRIVER", "HARDWARE", "NODE", "PERMISSION"]
+__all__ = ["DRIVER", "HARDWARE"]
 
 HARDWARE = (
     blocks(
@@ -177,117 +177,5 @@ DRIVER = (
         "Windows uses its basic display driver",
         "Device Manager, Driver tab: Microsoft Basic Display Adapter",
         "install the driver of {vendor}",
-    ),
-)
-
-_PASS_NODE = "pass the node to the container: {option}"
-
-NODE = (
-    blocks(
-        "node-missing",
-        "a device node is missing",
-        "`ls -l {node}`",
-        "`nvidia-modprobe -c 0 -u` creates NVIDIA's nodes; udev creates all others",
-    ),
-    blocks(
-        "uvm-missing",
-        "CUDA needs /dev/nvidia-uvm, which is missing or has no driver",
-        "`ls -l /dev/nvidia-uvm; lsmod | grep nvidia_uvm`",
-        "on the host: `nvidia-modprobe -u -c 0`; pass /dev/nvidia-uvm to the container",
-    ),
-    blocks(
-        "node-number-stale",
-        "a device node has the number of another driver",
-        "`ls -l {node}; cat /proc/devices`",
-        "create the node again; the numbers of nvidia-uvm and nvidia-caps change at each start",
-    ),
-    blocks(
-        "container-without-gpus",
-        "the container has no device node for it",
-        "`ls /dev`",
-        "start the container with {option}",
-    ),
-    intended(
-        "hidden-by-container",
-        "the container was started without GPUs (NVIDIA_VISIBLE_DEVICES)",
-        "`echo $NVIDIA_VISIBLE_DEVICES; ls /dev/nvidia*`",
-        "start the container with NVIDIA_VISIBLE_DEVICES=all",
-    ),
-    blocks(
-        "pod-without-gpu",
-        "the pod has no device node for it",
-        "`kubectl get pod -o yaml`: resources.limits",
-        "request it: `resources.limits: {{{resource}: 1}}`",
-    ),
-    blocks(
-        "lxc-device-missing",
-        "the LXC container lacks a device node",
-        "`ls -l {node}`",
-        "add `lxc.mount.entry` and `lxc.cgroup2.devices.allow` for {node} (Incus: a gpu device)",
-    ),
-    blocks(
-        "flatpak",
-        "the Flatpak sandbox has no device node for it",
-        "`flatpak info --show-permissions APP`",
-        "`flatpak override --user --device=all APP`",
-    ),
-    blocks(
-        "snap",
-        "the snap has no device node for it",
-        "`snap connections APP`",
-        "`snap connect APP:opengl` (or its gpu interface)",
-    ),
-    blocks(
-        "cdi-spec-stale",
-        "the container's CDI specification is of another driver version",
-        "`head /etc/cdi/nvidia.yaml /var/run/cdi/nvidia.yaml`",
-        "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`",
-    ),
-    limits(
-        "kfd-missing",
-        "ROCm needs /dev/kfd, which is missing; Vulkan can use the device",
-        "`ls -l /dev/kfd /sys/class/kfd`",
-        "{kfd_fix}",
-    ),
-)
-
-_LOG_IN = "then log in again"
-
-PERMISSION = (
-    blocks(
-        "no-permission",
-        "this user may not open {node}",
-        "`ls -l {node}; id`",
-        f"add the user to the group that owns {{node}}, {_LOG_IN}",
-    ),
-    blocks(
-        "not-in-group",
-        "this user may not open {node}",
-        "`ls -l {node}; id`",
-        f"`sudo usermod -aG {{group}} $USER`, {_LOG_IN}",
-    ),
-    blocks(
-        "group-not-active",
-        "the user is in the group of {node}, and this process is not",
-        "`id; getent group {group}`",
-        "log in again, or start the program with `sg {group}`",
-    ),
-    blocks(
-        "userns-group-lost",
-        "the user namespace drops the group that may open {node}",
-        "`cat /proc/self/uid_map; ls -ln {node}` prints 65534",
-        "podman with crun: `--group-add keep-groups`; Docker: run as a user of that group",
-    ),
-    blocks(
-        "selinux-denies",
-        "mode and groups allow {node}; SELinux refuses it",
-        "`cat /sys/fs/selinux/enforce /proc/self/attr/current`; `ausearch -m avc`",
-        "`setsebool -P container_use_devices on`, or `--security-opt label=disable`",
-    ),
-    blocks(
-        "ssh-no-seat",
-        "only the user at the screen may open {node}",
-        "`getfacl {node}`",
-        f"`sudo usermod -aG {{group}} $USER`, {_LOG_IN}",
     ),
 )
