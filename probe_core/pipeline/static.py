@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["complete_report", "load_static", "read_document"]
 
-FILE_LIMIT = 16 << 20
-"""Bytes of a report file: for 64 GPUs of 8 kB each, as the recorded H100s take, thirty times."""
+FILE_LIMIT = 4 << 20
+"""Bytes of a report file: for 64 GPUs of 8 kB each, as the recorded H100s take, eight times.
+
+The worst takes half a second."""
 
 TEXT_LIMIT = 4096
 """Characters of one text: a finding's longest sentence is 600, a chip's sources a few hundred."""

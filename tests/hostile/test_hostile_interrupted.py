@@ -266,3 +266,47 @@ def test_the_cache_of_reports_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(probing._cache) == probing.MAX_CACHED
     last = probe_core.probe(only=["bus"], priority={"x": 3 * probing.MAX_CACHED})
     assert probe_core.probe(only=["bus"], priority={"x": 3 * probing.MAX_CACHED}) is last
+
+
+HUNG = """
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        target = sys.argv[1] + "/hung"
+        os.mkdir(target)
+        NEWNS, PRIVATE = 0x20000, 0x44000
+        libc.unshare(NEWNS)
+        libc.mount(b"none", b"/", None, PRIVATE, None)
+        try:
+            server = os.open("/dev/fuse", os.O_RDWR)  # nobody ever reads from it
+        except OSError:
+            server = -1
+        options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+        if libc.mount(b"hung", target.encode(), b"fuse", 0, options):
+            print("null")
+            sys.exit()
+"""
+
+
+def test_a_precondition_on_a_mount_whose_server_is_dead(site: Path) -> None:
+    hung = f"{site}/hung"
+    (site / "link").symlink_to("hung/deep")
+    paths = [f"{hung}/x", f"{hung}/*", f"{site}/h*/x", f"{site}/link/x", f"/dev/..{hung}/x"]
+    probers = {"good": {"when": [{"all_path": [path]} for path in paths]}}
+    manifest = {"schema": 1, "probers": probers}
+    (site / "x_good.prober.json").write_text(json.dumps(manifest))
+    answer = host(
+        site,
+        HUNG
+        + """
+        before = state()
+        start = time.monotonic()
+        statuses = once()
+        took = time.monotonic() - start
+        print(json.dumps([statuses, took, left(before)]))
+        """,
+    )
+    if answer is None:
+        pytest.skip("no file system may be mounted here")
+    statuses, took, remains = answer
+    assert (statuses, remains) == (["ok"], None)
+    assert took < 9.0
