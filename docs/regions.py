@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
 from blocks import class_text, file_of, function, table
-from regions_model import report, rooms, sighting, tables
+from regions_model import causes, report, rooms, sighting, tables
 from regions_recording import kept, limits, masks, recordings
 
 __all__ = ["REGIONS"]
@@ -215,7 +215,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(cluster, contract),
-        *(sighting, tables, rooms),
+        *(causes, sighting, tables, rooms),
         *(recordings, limits, kept, masks, tree, sysfs),
     )
 }

@@ -8,14 +8,17 @@ import source
 from blocks import file_of, function, table
 from typed import VIEWS
 
+from probe_core.model.causes import Cause
+from probe_core.model.chain import STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
+from probe_core.model.health import ECC, POWER
 from probe_core.model.nouns import noun_of
-from probe_core.model.parts import LINK, MEMORY, PCI, SHARE
+from probe_core.model.parts import ALLOWED, LINK, MEMORY, PCI, SHARE
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import sentence
 
-__all__ = ["report", "rooms", "sighting", "tables"]
+__all__ = ["causes", "report", "rooms", "sighting", "tables"]
 
 
 _TYPES = "Report Node NodeMemory Device ChipRef Memory Peak Outcome Decision Finding".split()
@@ -55,10 +58,22 @@ def sighting() -> str:
     return table(("field", "value", "meaning"), rows)
 
 
+_TABLES = {
+    "memory": MEMORY,
+    "pci": PCI,
+    "share": SHARE,
+    "allowed": ALLOWED,
+    "power": POWER,
+    "ecc": ECC,
+    "links": LINK,
+    "step_facts": STEP,
+}
+
+
 def tables() -> str:
     """The fields of the tables inside a sighting."""
     parts = []
-    for name, fields in (("memory", MEMORY), ("pci", PCI), ("share", SHARE), ("links", LINK)):
+    for name, fields in _TABLES.items():
         rows = [(f"`{key}`", _noun(field), sentence(field)) for key, field in fields.items()]
         parts.append(f"### `{name}`\n\n" + table(("key", "value", "meaning"), rows))
     return "\n\n".join(parts)
@@ -68,6 +83,37 @@ def _noun(field: Field) -> str:
     if field.fields is not None and field.single:
         return "a table, see below"
     return noun_of(field.value)
+
+
+def causes() -> str:
+    """Every cause that breaks a step, with its effect, how to see it by hand, and its fix."""
+    from probe_core.model.causes import CAUSES
+    from probe_core.model.readiness import STEPS
+
+    parts = []
+    for step in STEPS:
+        rows = [
+            (f"`{cause.code}`", cause.state, cause.severity, *map(_plain, _sentences(cause)))
+            for cause in CAUSES.values()
+            if cause.step == step
+        ]
+        columns = ("code", "state", "severity", "meaning", "verify by hand", "fix")
+        parts.append(f"### `{step}`\n\n{table(columns, rows)}")
+    return "\n\n".join(parts)
+
+
+def _sentences(cause: Cause) -> tuple[str, str, str]:
+    return cause.meaning, cause.check, cause.fix
+
+
+def _plain(sentence: str) -> str:
+    """Return a sentence with the names in its braces as placeholders."""
+
+    class Placeholders(dict[str, str]):
+        def __missing__(self, key: str) -> str:
+            return key.upper()
+
+    return sentence.format_map(Placeholders())
 
 
 def rooms() -> str:

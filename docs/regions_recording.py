@@ -57,6 +57,8 @@ def _declaration(title: str, records: Mapping[str, Any]) -> str:
             parts += _files(_devices_of(kind, rule), rule)
     if records.get("nodes"):
         parts += ["Device nodes, marked and never opened.", _list(records["nodes"])]
+    if records.get("answers"):
+        parts.append("What it answered, for it queries more than files.")
     if records.get("cgroup"):
         parts += ["Of each control group of the process.", _list(records["cgroup"])]
     return "\n\n".join(parts)

@@ -12,9 +12,18 @@ from pathlib import Path
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from probe_core.model.chain import READINESS, STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
-from probe_core.model.parts import CHIP, LINK, MEMORY, OTHER, PEAK, READINESS, SIGHT, STEP
+from probe_core.model.health import ECC, POWER
+from probe_core.model.parts import (
+    CHIP,
+    LINK,
+    MEMORY,
+    OTHER,
+    PEAK,
+    SIGHT,
+)
 from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME
 from probe_core.model.schema import sentence
 from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
@@ -36,6 +45,9 @@ DICTS = {
     "step": "StepDoc",
 }
 """Shape of a nested table to its TypedDict."""
+
+_TABLES = {"pci": "PciDoc", "power": "PowerDoc", "ecc": "EccDoc"}
+"""Name of a table that may be null to its TypedDict."""
 
 VIEWS: dict[str, Fields] = {
     "Device": FIELDS,
@@ -66,7 +78,8 @@ _LITERALS = {
 
 def typed_dict(fields: Fields) -> str:
     """Return the body of the TypedDict (``total=False``) of a part of the report."""
-    return _body(f"{field.name}: {_dict_type(field)}" for field in fields.values())
+    reported = (field for field in fields.values() if not field.internal)
+    return _body(f"{field.name}: {_dict_type(field)}" for field in reported)
 
 
 def sighting() -> str:
@@ -77,7 +90,8 @@ def sighting() -> str:
 
 def view(fields: Fields) -> str:
     """Return the body of the attrs class of a part of the report."""
-    ordered = sorted(fields.values(), key=lambda field: not _is_mandatory(field))
+    reported = (field for field in fields.values() if not field.internal)
+    ordered = sorted(reported, key=lambda field: not _is_mandatory(field))
     return _body(f"{_view_line(field)}\n{_docstring(sentence(field))}" for field in ordered)
 
 
@@ -114,8 +128,8 @@ def _dict_type(field: Field) -> str:
 
 
 def _document_type(field: Field) -> str:
-    if field.name == "pci":
-        return "PciDoc"
+    if field.name in _TABLES:
+        return _TABLES[field.name]
     if field.name == "fallback":
         return "Fallback"
     name = DICTS.get(field.shape)
@@ -153,8 +167,8 @@ def _view_type(field: Field) -> tuple[str, str | None]:
     if isinstance(field.value, Items):
         name = _ITEM_VIEWS.get(field.shape) or DICTS.get(field.shape) or _plain(field.value.item)
         return f"tuple[{name}, ...]", "()"
-    if field.name == "pci":
-        return "PciDoc", None
+    if field.name in _TABLES:
+        return _TABLES[field.name], None
     if field.shape == "other":
         return "Mapping[str, Sequence[OtherDoc]]", "EMPTY"
     if isinstance(field.value, TableOf | Free):
@@ -182,6 +196,8 @@ _PARTS: dict[str, Fields] = {
     "ReadinessDoc": READINESS,
     "StepDoc": STEP,
     "MemoryDoc": MEMORY,
+    "PowerDoc": POWER,
+    "EccDoc": ECC,
     "PeakDoc": PEAK,
     "ChipDoc": CHIP,
     "LinkDoc": LINK,

@@ -22,7 +22,7 @@ from probe_core.machine import Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     # What authors annotate with; for type checkers alone: `typing` would cost a prober's start.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import PciDoc as PciDoc
     from probe_core.model.document import Sighting as Sighting
     from probe_core.model.document import SightingMemory as SightingMemory
+    from probe_core.model.document import StepDoc as StepDoc
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -128,9 +129,11 @@ class Request:
     `bus`: the sightings of the built-in bus prober (plain mappings), so that nobody scans twice.
     `active`: whether the user allowed opening devices and creating contexts.
     `deadline_s`: seconds that import and call may take together.
+    `avoid`: ids of devices on which this prober hung or died before, as `touching` named them and
+    as the bus does. Report of these what files say, and never ask them.
     """
 
-    __slots__ = ("active", "bus", "deadline_s", "machine")
+    __slots__ = ("_announce", "active", "avoid", "bus", "deadline_s", "machine")
 
     def __init__(
         self,
@@ -139,8 +142,29 @@ class Request:
         *,
         active: bool = False,
         deadline_s: float = 5.0,
+        avoid: Iterable[str] = (),
+        announce: Callable[[str, object], None] | None = None,
     ) -> None:
         self.machine = machine
         self.bus = bus
         self.active = active
         self.deadline_s = deadline_s
+        self.avoid = frozenset(avoid)
+        self._announce = announce
+
+    def touching(self, device: str) -> None:
+        """Announce that the prober is about to ask `device`, one of the device's ids.
+
+        When the prober then hangs or dies, the core starts it once more with this id in `avoid`.
+        It holds until the next announcement or `yield` of a device. Costs microseconds.
+        """
+        if self._announce is not None:
+            self._announce("touching", device)
+
+    def done(self) -> None:
+        """Announce that all devices were yielded, and that what follows is cleanup.
+
+        A library that hangs or dies at its shutdown then costs no device and next to no wait.
+        """
+        if self._announce is not None:
+            self._announce("done", None)

@@ -29,8 +29,9 @@ def probe_observe(event: str, details: Mapping[str, Any]) -> None:
     """Watch a run. Implemented by hosts; never discovered from entry points.
 
     `event` is ``selected`` (whether each prober runs, and why not), ``started``, ``finished`` (with
-    status, reason and number of devices) or ``report``; `details` names the prober. An exception
-    becomes a finding, and the run goes on.
+    status, reason and number of devices) or ``report``; `details` names the prober. A process that
+    goes around a device has events of its own, with ``attempt`` (from 2) and ``avoid``; the one
+    without ``attempt`` tells the outcome. An exception becomes a finding, and the run goes on.
     """
 
 

@@ -33,6 +33,10 @@ __all__ = [
 _registered: dict[str, Registered] = {}
 _cache: dict[object, tuple[Mapping[str, str], Report]] = {}
 
+MAX_CACHED = 16
+"""Reports that are kept. A host asks with one or two sets of settings; each report takes 10 to
+500 kB, so a host that varies them for ever would grow for ever."""
+
 
 def register(name: str, target: Target) -> None:
     """Add a prober for this process, as an entry point would; it wins over one of that name.
@@ -85,6 +89,8 @@ def probe(
     allow: Iterable[str] | str | None = None,
     chipdb: str | os.PathLike[str] | None = None,
     static: str | os.PathLike[str] | None = None,
+    hostname: bool | None = None,
+    anonymous: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -95,8 +101,9 @@ def probe(
 
     `only` and `disable` name probers, `priority` overrides priorities (1 to 999), `timeout` is
     each prober's deadline in seconds, `active` allows opening devices, `allow` names trusted
-    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `config` a
-    TOML file of settings. `probers` are added to the registered ones for this call; `hooks` are
+    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `hostname` adds
+    the host's name, `anonymous` leaves the node's id out, `config` is a TOML file of settings.
+    `probers` are added to the registered ones for this call; `hooks` are
     objects with host hooks. `machine` is another machine than this one.
 
     The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
@@ -104,7 +111,7 @@ def probe(
     plugins could cause.
     """
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
     return call.report(-1)
 
 
@@ -118,6 +125,8 @@ async def probe_async(
     allow: Iterable[str] | str | None = None,
     chipdb: str | os.PathLike[str] | None = None,
     static: str | os.PathLike[str] | None = None,
+    hostname: bool | None = None,
+    anonymous: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -132,7 +141,7 @@ async def probe_async(
     from probe_core.awaiting import in_thread
 
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static)
+    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
     return await in_thread(call.report)
 
 
@@ -172,8 +181,9 @@ class _Call:
         key: object = None
         if not (self._machine or self._probers or self._hooks):
             key = (os.getpid(), config.key(), tuple(setting.reason for setting in ignored))
-        if key is not None and not self._refresh and key in _cache and _cache[key][0] == environ:
-            return _cache[key][1]
+        cached = _cache.get(key) if key is not None and not self._refresh else None
+        if cached is not None and cached[0] == environ:
+            return cached[1]
         plain = document(
             config,
             ignored,
@@ -184,8 +194,18 @@ class _Call:
         )
         report = Report.of(plain)
         if key is not None:
-            _cache[key] = (environ, report)
+            _keep(key, environ, report)
         return report
+
+
+def _keep(key: object, environ: Mapping[str, str], report: Report) -> None:
+    """Cache a report, and drop the oldest beyond `MAX_CACHED`."""
+    _cache[key] = (environ, report)
+    while len(_cache) > MAX_CACHED:
+        try:
+            _cache.pop(next(iter(_cache)), None)
+        except (RuntimeError, StopIteration):  # another thread changes it at this moment
+            return
 
 
 def _wrong(argument: str, value: object, expected: str) -> str:

@@ -41,8 +41,8 @@ def test_an_unknown_question_names_those_there_are() -> None:
     done = bench("speed")
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "'speed' is no question: one of price, import, cold, rivals, nvidia, stages, child, hang,"
-        " memory, exo, partition, commands"
+        "'speed' is no question: one of price, import, cold, rivals, nvidia, stages, ready, child,"
+        " hang, memory, exo, partition, commands"
     )
 
 

@@ -102,7 +102,9 @@ id = "acme/fast-1-laptop"
 name = "Acme Fast 1 Laptop GPU"
 arch = "one"
 units = 80
-clock = { boost = 1500, boost_low = 1000 }
+clock = { boost = 1500, boost_low = 1000, set_by = "laptop" }
+power = 100
+power_low = 40
 pci = ["aaaa:0003", "aaaa:0009"]
 
 [[chip]]

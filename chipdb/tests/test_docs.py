@@ -23,7 +23,22 @@ def test_the_readmes_session() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["brand", "dt_text", "logline", "pci_text", "peaks", "spelling", "name_facts", "exclusions"],
+    [
+        "brand",
+        "cloud",
+        "driver_facts",
+        "dt_text",
+        "exclusions",
+        "forms",
+        "logline",
+        "name_facts",
+        "one_call",
+        "pci_text",
+        "peaks",
+        "platforms",
+        "shares",
+        "spelling",
+    ],
 )
 def test_docstrings(module: str) -> None:
     from importlib import import_module
@@ -48,8 +63,9 @@ def test_every_kind_of_name_is_documented() -> None:
 
 def test_every_command_is_documented() -> None:
     text = (ROOT / "README.md").read_text()
-    for command in ("check", "build", "diff", "pages", "schema"):
-        assert f"| `{command} " in text
+    commands = ("check", "build", "diff", "pages", "schema", "missing", "compare", "stale", "notes")
+    for command in commands:
+        assert f"| `{command}" in text
 
 
 def test_the_example_package(tmp_path: Path) -> None:

@@ -86,7 +86,9 @@ def test_diff(data: Path, tmp_path: Path) -> None:
 
 def test_pages(db: Database, tmp_path: Path) -> None:
     written = pages.write(db, str(tmp_path))
-    assert sorted(map(os.path.basename, written)) == ["acme-fast.md", "beta-beta.md", "index.md"]
+    assert sorted(map(os.path.basename, written)) == [
+        "acme-fast.md", "beta-beta.md", "index.md", "missing.md",
+    ]  # fmt: skip
     page = (tmp_path / "acme-fast.md").read_text()
     assert (
         "| chip | architecture | units | boost MHz | memory | GB/s | fp32 | fp16 matrix | int8 matrix | sources |"
@@ -149,7 +151,7 @@ def test_command_build_diff_schema(data: Path, tmp_path: Path, capsys: Capture) 
     assert main(["diff", into, str(data)]) == 0
     assert capsys.readouterr().out == ""
     assert main(["schema", str(tmp_path / "s")]) == 0
-    assert len(os.listdir(tmp_path / "s")) == 3
+    assert len(os.listdir(tmp_path / "s")) == 4
     change(data, ('id = "acme/fast-1"', 'id = "X"'))
     assert main(["build", str(data), "--into", into]) == 1
     assert "left out: chips/acme/fast.toml: chip 'X': id" in capsys.readouterr().out

@@ -71,7 +71,10 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
     match = answer["match"]
     if match is None:
         yield f"{clean_text(answer['query'])}: {answer['reason']}"
-        if answer["candidates"]:
+        if answer["parents"]:
+            profile = f", profile {answer['profile']}" if answer["profile"] else ""
+            yield "  a share of: " + " or ".join(answer["parents"]) + profile
+        elif answer["candidates"]:
             yield "  ambiguous: " + " or ".join(answer["candidates"])
             if answer["shared_peaks"]:
                 yield "  whichever it is:"
@@ -82,6 +85,8 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
         return
     yield text.paint(match["name"], "bold", context.colour) + f"  {match['id']}"
     yield f"  matched by {answer['by']} ({answer['confidence']} confidence)"
+    if answer["virtual"]:
+        yield "  virtual: the host's chip, as a virtual machine sees it"
     for sentence in answer["conflicts"]:
         yield f"  conflict: {sentence}"
     for line in _facts(match):
@@ -115,7 +120,7 @@ def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
         return ["  no theoretical peaks: units, clock or rates of this chip are unknown"]
     rows = [("  DTYPE", "PATH", "ACCUMULATE", "SPARSITY", "TFLOPS", "CLOCK", "CONFIDENCE")]
     for peak in peaks:
-        low = f"{peak['low']:g}–" if peak.get("low") else ""
+        low = f"{peak['low']:.4g}–" if peak.get("low") else ""
         dtype = peak["dtype"] + (f" ({peak['variant']})" if peak.get("variant") else "")
         rows.append(
             (
@@ -128,4 +133,6 @@ def _peaks(peaks: list[dict[str, Any]], context: Context) -> list[str]:
                 peak["confidence"],
             )
         )
-    return text.columns(rows, context.width, right=(4,))
+    conditions = dict.fromkeys(peak["condition"] for peak in peaks if peak.get("condition"))
+    ranges = [f"  range: {condition}" for condition in conditions]
+    return [*text.columns(rows, context.width, right=(4,)), *ranges]

@@ -136,8 +136,22 @@ def _chip_lines(device: DeviceDoc) -> Iterator[str]:
         yield f"    conflict: {sentence}"
     if chip["candidates"] and not chip["id"]:
         yield f"  chip: ambiguous: {' or '.join(chip['candidates'])}"
+    yield from _cluster_lines(device)
     for peak in device["peaks"]:
         yield from _peak_lines(peak)
+
+
+def _cluster_lines(device: DeviceDoc) -> Iterator[str]:
+    """Yield the kinds of cores of a processor that has several."""
+    clusters = (device.get("cpu") or {}).get("clusters")
+    for cluster in clusters if isinstance(clusters, list) else ():
+        if not isinstance(cluster, dict):
+            continue
+        mhz, fp32 = cluster.get("max_mhz"), cluster.get("fp32")
+        clock = f" at {mhz:g} MHz" if isinstance(mhz, int | float) else ""
+        part = f": {fp32:g} TFLOPS fp32" if isinstance(fp32, int | float) else ""
+        name = cluster.get("name") or cluster.get("kind") or "unknown core"
+        yield f"  {cluster.get('cores')} × {name}{clock}{part}"
 
 
 def _peak_lines(peak: PeakDoc) -> Iterator[str]:
@@ -145,7 +159,13 @@ def _peak_lines(peak: PeakDoc) -> Iterator[str]:
     if peak.get("variant"):
         kind += f", {peak['variant']}"
     unit = "TOPS" if "int" in peak["dtype"] else "TFLOPS"
-    yield f"  peak {kind}: {peak['tflops']:g} {unit} at {peak['clock']} ({peak['confidence']})"
+    least, notes = "", ""
+    if peak.get("bound") == "lower":
+        least, notes = "≥ ", ", a lower bound"
+    if peak.get("high"):
+        notes += f", {peak['high']:g} if all are its fastest cores"
+    figure = f"{least}{peak['tflops']:g} {unit} at {peak['clock']}"
+    yield f"  peak {kind}: {figure} ({peak['confidence']}{notes})"
     yield f"       {peak['source']}"
 
 

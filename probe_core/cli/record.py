@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     import argparse
 
     from probe_core.commands import Context
+    from probe_core.config import Config
     from probe_core.machine import Machine
+    from probe_core.model.recorded import RecordedAnswer
     from probe_core.recording.gather import Gathered
     from probe_core.recording.sources import Sources
 
 HELP = (
     "Write this machine as a recording: the files that the installed plugins declare that they"
-    " read, as readable JSON, which --machine takes anywhere. No device is opened or woken. Serial"
-    " numbers, UUIDs, host and user names are left out or replaced; look the file through before"
-    " you share it."
+    " read, and what vendors' libraries answered, as readable JSON, which --machine takes anywhere."
+    " Like a probe, it wakes no device. Serial numbers, UUIDs, host and user names are left out or"
+    " replaced; look the file through before you share it."
 )
 DEFAULT = "recorded-machine.json"
 _LAST = "It is readable JSON: look it through before you share it."
@@ -40,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"where to write (default: {DEFAULT}); - for standard output",
     )
+    parser.add_argument(
+        "--files-only", action="store_true", help="run no plugin, and load no vendor's library"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite the file")
     parser.add_argument(
         "--machine",
@@ -58,13 +63,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     config, ignored = load_config({}, context.environ)
     sources = Sources(config.allow)
+    asked = None if args.files_only else config
     if args.source is None:
-        gathered = _gathered(Machine(environ=context.environ), sources)
+        gathered = _gathered(Machine(environ=context.environ), sources, asked)
     else:
         from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
-            gathered = _gathered(machine, sources)
+            gathered = _gathered(machine, sources, asked)
     text = write(gathered.recording)
     if args.file == "-":
         context.out(text.rstrip("\n"))
@@ -76,7 +82,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _gathered(machine: Machine, sources: Sources) -> Gathered:
+def _gathered(machine: Machine, sources: Sources, config: Config | None) -> Gathered:
     from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
@@ -84,10 +90,26 @@ def _gathered(machine: Machine, sources: Sources) -> Gathered:
     if machine.os != "linux":
         raise CommandError(f"record: on {machine.os} plugins read no files that could be recorded")
     try:
-        return gather(machine, _origin(machine), sources.declarations)
+        answers = _answers(machine, config) if config is not None else {}
+        return gather(machine, _origin(machine), sources.declarations, answers=answers)
     except BadRecording as error:
         # Something changed while it was read, such as a GPU that was unplugged.
         raise CommandError(f"record: {error}; try again", 1) from None
+
+
+def _answers(machine: Machine, config: Config) -> dict[str, RecordedAnswer]:
+    """Run the plugins as a probe does; return the answers that files alone would not give."""
+    from probe_core.pipeline.answers import answers_of
+    from probe_core.pipeline.run_probers import ProberRun
+
+    run = ProberRun(machine, config, None)
+    run.run_builtin(_ignore)
+    run.run_plugins({}, -1, _ignore, lambda: None)
+    return answers_of(run.runs)
+
+
+def _ignore(lap: str) -> None:
+    """Take no time of a step."""
 
 
 def _origin(machine: Machine) -> str:
@@ -120,6 +142,8 @@ def _summary(path: str, gathered: Gathered) -> list[str]:
         f"{len(recording.files)} files and {len(recording.links)} links were written to {target}.",
         _LEFT_OUT,
     ]
+    if recording.answers:
+        lines.append(f"Answers of libraries: {joined(recording.answers, 'and')}.")
     if gathered.asleep:
         names = ", ".join(gathered.asleep[:_MAX_NAMES])
         names += " …" if gathered.asleep[_MAX_NAMES:] else ""

@@ -87,19 +87,42 @@ def _row(device: DeviceDoc, report: ReportDoc) -> tuple[str, ...]:
         state_word(device),
         total,
         text.size(free) if own else "",
-        text.rate(device["fp32"]),
-        text.rate(device["fp16"]),
-        text.rate(device["int8"]),
+        _rate(device, device["fp32"]),
+        _rate(device, device["fp16"]),
+        _rate(device, device["int8"]),
         text.bandwidth(device["bandwidth"]),
         device["id"],
     )
 
 
+def _rate(device: DeviceDoc, value: float | None) -> str:
+    """Return a figure, marked where it rests on an idle clock or an unknown core."""
+    shown = text.rate(value)
+    return f"≥ {shown}" if value is not None and _is_bound(device) else shown
+
+
+def _is_bound(device: DeviceDoc) -> bool:
+    return any(peak.get("bound") == "lower" for peak in device["peaks"])
+
+
 def _title(device: DeviceDoc) -> str:
     name = device["name"] or _nameless(device)
     if device["kind"] == "cpu" and device.get("units"):
-        name += f" ({device['units']} cores)"
+        counts = [f"{device['units']} cores", *_allowed(device)]
+        name += f" ({', '.join(counts)})"
     return f"└ {name}" if device.get("parent") else name
+
+
+def _allowed(device: DeviceDoc) -> list[str]:
+    """Return what this process may use of a CPU, where that is less than the whole."""
+    part = device.get("allowed") or {}
+    cores, quota = part.get("cores", part.get("threads")), part.get("quota")
+    notes = []
+    if cores is not None and cores != device.get("units"):
+        notes.append(f"{cores} allowed")
+    if quota is not None:
+        notes.append(f"{quota} CPUs of time")
+    return notes
 
 
 def _nameless(device: DeviceDoc) -> str:
@@ -122,7 +145,7 @@ def _hidden(device: DeviceDoc) -> bool:
 def _style(device: DeviceDoc, report: ReportDoc) -> str | None:
     if device["id"] == report["primary"]:
         return "bold"
-    return "dim" if device["kind"] == "display" or _hidden(device) else None
+    return "dim" if device["kind"] in ("display", "coprocessor") or _hidden(device) else None
 
 
 def _legend(devices: list[DeviceDoc]) -> str:
@@ -130,6 +153,8 @@ def _legend(devices: list[DeviceDoc]) -> str:
         peak["clock"] for device in devices for peak in device["peaks"] if device["kind"] != "cpu"
     }
     bound = "; max: an upper bound" if "max" in clocks else ""
+    if any(_is_bound(device) for device in devices):
+        bound += "; ≥: a lower bound"
     return (
         f"* primary · TFLOPS and TOPS are dense theoretical peaks{bound} · probe explain shows more"
     )

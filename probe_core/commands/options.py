@@ -91,6 +91,8 @@ SHARED_OPTIONS = (
     _setting("chipdb", "FILE"),
     _setting("static", "FILE"),
     _setting("active", ""),
+    _setting("hostname", ""),
+    _setting("anonymous", ""),
     Option("config", "FILE", "a TOML file of settings [PROBE_CONFIG]"),
     Option("machine", "PATH", f"probe a recorded machine: {RECORDING_HELP}"),
 )

@@ -56,6 +56,10 @@ class Channel:
             text = encode({"kind": "oversize", "of": kind, "bytes": len(text)})
         self._write_line(self._fd, text)
 
+    def announce(self, kind: str, device: object) -> None:
+        """Write what the prober is about to do, see `Request`."""
+        self.send(kind, device=device)
+
     def send_failure(self, error: BaseException) -> None:
         """Write the last frame to standard error, because the pipe itself may be gone."""
         self._write_line(2, encode({"kind": "failed", "reason": error_text(error)}))
@@ -106,13 +110,18 @@ def _run(request: RequestMessage, channel: Channel) -> None:
     gc.enable()
     if function is not None:
         channel.send("loaded")
-        _call(function, _prober_request(request), channel)
+        _call(function, _prober_request(request, channel), channel)
 
 
-def _prober_request(request: RequestMessage) -> Request:
+def _prober_request(request: RequestMessage, channel: Channel) -> Request:
     machine = Machine(request["root"], request["environ"], request["os"], request["arch"])
     return Request(
-        machine, request["bus"], active=request["active"], deadline_s=request["deadline_s"]
+        machine,
+        request["bus"],
+        active=request["active"],
+        deadline_s=request["deadline_s"],
+        avoid=request["avoid"],
+        announce=channel.announce,
     )
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from time import monotonic
 
+from probe_core.isolation.attempts import Attempts
 from probe_core.isolation.run import Run
 from probe_core.isolation.sessions import MARK_VARIABLE
 from probe_core.isolation.worker import Worker
@@ -64,31 +65,93 @@ def run_probers(
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
     """
-    driver = _driver(portable, wake_fd)
-    runs: list[Run] = []
+    launcher = _Launcher(_driver(portable, wake_fd), machine, bus, active, observe)
 
     def work(worker: Worker) -> None:
         try:
             for prober in probers:
-                run = Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic())
-                runs.append(run)
-                if observe is not None:
-                    worker.call(partial(_notify, observe, "started", run))
+                launcher.launch(prober, worker)
                 if worker.stopping:
                     return
-                _start(driver, run, len(runs), machine, bus, active)
             if meanwhile is not None:
                 worker.post(meanwhile)
-            driver.watch(monotonic, lambda: worker.stopping)
+            launcher.watch(worker)
         finally:
-            driver.end_all(monotonic)
+            launcher.driver.end_all(monotonic)
 
     # In a thread of its own, because signal handlers raise in the main thread.
-    Worker(work, driver.start_thread).run()
-    if observe is not None:
-        for run in runs:
-            _notify(observe, "finished", run)
-    return runs
+    Worker(work, launcher.driver.start_thread).run()
+    return launcher.united()
+
+
+class _Launcher:
+    """Starts the processes of all probers, and those that go around a silent device."""
+
+    def __init__(
+        self, driver: Driver, machine: Machine, bus: Bus, active: bool, observe: Observe | None
+    ) -> None:
+        self.driver = driver
+        self._machine = machine
+        self._bus = bus
+        self._active = active
+        self._observe = observe
+        self._attempts: list[Attempts] = []
+
+    def launch(self, prober: Prober, worker: Worker) -> None:
+        """Start a prober's first process, after the host was told."""
+        run = Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic())
+        self._attempts.append(Attempts(run, self._bus))
+        if self._observe is not None:
+            worker.call(partial(_notify, self._observe, "started", run, 1))
+        if not worker.stopping:
+            self._start(run)
+
+    def watch(self, worker: Worker) -> None:
+        """Watch until each prober has its answer."""
+        self.driver.watch(monotonic, lambda: worker.stopping, partial(self._attend, worker))
+
+    def _attend(self, worker: Worker, now: float) -> None:
+        for attempts in self._attempts:
+            avoid = attempts.attend(now)
+            if avoid is not None and not worker.stopping:
+                self._go_around(attempts, avoid, worker, now)
+
+    def _go_around(
+        self, attempts: Attempts, avoid: frozenset[str], worker: Worker, now: float
+    ) -> None:
+        first = attempts.runs[0]
+        token, mark = os.urandom(8).hex(), os.urandom(8).hex()
+        run = Run(first.prober, token, mark, now, deadline=first.deadline, avoid=avoid)
+        attempts.runs.append(run)
+        if self._observe is not None:  # not waited for: the deadline runs
+            number = len(attempts.runs)
+            worker.post(partial(_notify, self._observe, "started", run, number))
+        self._start(run)
+
+    def _start(self, run: Run) -> None:
+        """Start a process, or end its run with the reason why that cannot be."""
+        if sum(len(attempts.runs) for attempts in self._attempts) > MAX_CHILDREN:
+            reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
+            run.finish("resource", reason, monotonic())
+            return
+        try:
+            environ = {**_environ(), MARK_VARIABLE: run.mark}
+            request = _request(run, self._machine, self._bus, self._active)
+            self.driver.start(run, _command(), environ, request)
+        except Exception as error:  # no room, or an audit hook of the host forbids it
+            run.finish("resource", f"no process could be started: {error}", monotonic())
+
+    def united(self) -> list[Run]:
+        """Return one run per prober with what all its processes brought; tell the host of each."""
+        runs = []
+        for attempts in self._attempts:
+            for number, run in enumerate(attempts.runs[1:], start=2):
+                if self._observe is not None:
+                    _notify(self._observe, "finished", run, number)
+            runs.append(attempts.united())
+            if self._observe is not None:
+                _notify(self._observe, "finished", runs[-1], 1)
+        return runs
 
 
 def _driver(portable: bool, wake_fd: int) -> Driver:
@@ -105,22 +168,16 @@ def _driver(portable: bool, wake_fd: int) -> Driver:
     return PosixDriver(wake_fd)
 
 
-def _notify(observe: Observe, event: str, run: Run) -> None:
-    details = {"prober": run.prober.name, "status": run.status, "reason": run.reason}
-    observe(event, details | {"devices": len(run.sightings)})
-
-
-def _start(driver: Driver, run: Run, number: int, machine: Machine, bus: Bus, active: bool) -> None:
-    """Start child `number`, counted from one, or end its run with the reason why that cannot be."""
-    if number > MAX_CHILDREN:
-        reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
-        run.finish("resource", reason, monotonic())
-        return
-    try:
-        environ = {**_environ(), MARK_VARIABLE: run.mark}
-        driver.start(run, _command(), environ, _request(run, machine, bus, active))
-    except (OSError, ValueError) as error:
-        run.finish("resource", f"no process could be started: {error}", monotonic())
+def _notify(observe: Observe, event: str, run: Run, attempt: int) -> None:
+    details: dict[str, object] = {
+        "prober": run.prober.name,
+        "status": run.status,
+        "reason": run.reason,
+        "devices": len(run.sightings),
+    }
+    if attempt > 1:
+        details |= {"attempt": attempt, "avoid": sorted(run.avoid)}
+    observe(event, details)
 
 
 def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
@@ -132,7 +189,7 @@ def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
         "paths": _paths(),
         "target": prober.target,
         "needs_site": prober.needs_site,
-        "deadline_s": prober.deadline_s,
+        "deadline_s": min(prober.deadline_s, run.deadline - run.started),
         "ends": run.deadline,
         "active": active,
         "root": machine.root,
@@ -140,6 +197,7 @@ def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
         "os": machine.os,
         "arch": machine.arch,
         "bus": list(bus),
+        "avoid": sorted(run.avoid),
     }
     return marshal.dumps(dict(request))
 

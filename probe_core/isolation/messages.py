@@ -26,3 +26,4 @@ class RequestMessage(TypedDict):
     os: str
     arch: str
     bus: list[Any]
+    avoid: list[str]

@@ -13,6 +13,7 @@ import threading
 
 from probe_core.isolation import sessions
 from probe_core.isolation.limits import stay_small
+from probe_core.isolation.tree import Watch
 from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
@@ -78,9 +79,14 @@ class Driver:
         child.start_thread(_pump, "result", child.process.stdout, self._events)
         child.start_thread(_pump, "stderr", child.process.stderr, self._events)
 
-    def watch(self, clock: Clock, cancelled: Callable[[], bool]) -> None:
-        """Feed the runs until each has an outcome, or `cancelled` is true at a tick."""
-        _watch(self._children, clock, self._events, cancelled)
+    def watch(
+        self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
+    ) -> None:
+        """Feed the runs until each has an outcome, or `cancelled` is true at a tick.
+
+        `attend` is called with the time before each wait, and may start more children.
+        """
+        _watch(self._children, clock, self._events, cancelled, attend)
 
     def end_all(self, clock: Clock) -> None:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
@@ -124,20 +130,29 @@ def _pump(child: Child, name: str, pipe: IO[bytes], events: Events) -> None:
 
 
 def _watch(
-    children: Sequence[Child], clock: Clock, events: Events, cancelled: Callable[[], bool]
+    children: Sequence[Child],
+    clock: Clock,
+    events: Events,
+    cancelled: Callable[[], bool],
+    attend: Callable[[float], None],
 ) -> None:
+    watch, next_tick = Watch(), clock() + TICK_S
     while not cancelled():
+        attend(clock())
         waiting = [child for child in children if not child.run.over]
         if not waiting:
             return
-        remaining = min(child.run.deadline for child in waiting) - clock()
+        remaining = min(child.run.due for child in waiting) - clock()
         try:
             _handle(*events.get(timeout=max(0.0, min(remaining, TICK_S))), clock())
         except queue.Empty:
             pass
         for child in waiting:
-            if clock() >= child.run.deadline:
-                child.run.expire(clock())
+            if clock() >= child.run.due:
+                child.run.pass_time(clock())
+        if clock() >= next_tick:
+            next_tick = clock() + TICK_S
+            watch.look(waiting, clock)
 
 
 def _handle(child: Child, event: str, data: bytes, now: float) -> None:
@@ -163,7 +178,8 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
             child.run.abandoned = True
     if children and sys.platform == "linux":
         started = {child.pid: child.run.mark for child in children if not child.run.abandoned}
-        sessions.end_leftovers(started, limit, clock)
+        for pid in sessions.end_leftovers(started, limit, clock):
+            next(child for child in children if child.pid == pid).run.abandoned = True
     for child in children:
         if not child.run.abandoned:
             _close(child, max(0.0, limit - clock()))

@@ -10,7 +10,6 @@ import os
 import select
 from _thread import start_new_thread
 
-from probe_core.isolation import sessions
 from probe_core.isolation.ending import end_all
 from probe_core.isolation.spawn import NEVER, Child, send, start
 from probe_core.isolation.worker import TICK_S
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_core.isolation.run import Run
+    from probe_core.isolation.tree import Watch
 
     Clock = Callable[[], float]
 else:
@@ -62,17 +62,19 @@ class Driver:
         self._children.append(child)
         try:
             start(child, argv, environ, request)
-        except OSError:
+        except BaseException:
             child.close()
             raise
 
-    def watch(self, clock: Clock, cancelled: Callable[[], bool]) -> None:
+    def watch(
+        self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
+    ) -> None:
         """Feed the runs until each has an outcome, or `cancelled` is true at a tick.
 
-        The children are still there afterwards.
+        `attend` is called with the time before each wait, and may start more children. The children
+        are still there afterwards.
         """
-        started = [child for child in self._children if child.pid is not None]
-        _watch(started, clock, self._wake_fd, cancelled)
+        _watch(self._children, clock, self._wake_fd, cancelled, attend)
 
     def end_all(self, clock: Clock) -> None:
         """End every child with all that it started, reap within bounds, close every pipe."""
@@ -81,12 +83,18 @@ class Driver:
 
 
 def _watch(
-    children: Sequence[Child], clock: Clock, wake_fd: int, cancelled: Callable[[], bool]
+    children: Sequence[Child],
+    clock: Clock,
+    wake_fd: int,
+    cancelled: Callable[[], bool],
+    attend: Callable[[float], None],
 ) -> None:
     now = clock()
     next_tick = now + TICK_S
+    watch = None
     while not cancelled():
-        waiting = [child for child in children if not child.run.over]
+        attend(now)
+        waiting = [child for child in children if child.pid is not None and not child.run.over]
         if not waiting:
             return
         until = min(next_tick, *(_due(child) for child in waiting))
@@ -98,11 +106,13 @@ def _watch(
             _expire(child, now)
         if now >= next_tick:
             next_tick = now + TICK_S
+            watch = watch or _watch_of_trees()
             _tick(waiting, now)
+            watch.look(waiting, clock)
 
 
 def _due(child: Child) -> float:
-    return min(child.run.deadline, child.must_end_by)
+    return min(child.run.due, child.must_end_by)
 
 
 def _expire(child: Child, now: float) -> None:
@@ -112,7 +122,7 @@ def _expire(child: Child, now: float) -> None:
     if now >= child.must_end_by:
         child.run.closed(now)
     else:
-        child.run.expire(now)
+        child.run.pass_time(now)
 
 
 def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: Clock) -> bool:
@@ -226,17 +236,14 @@ def _has_ended_reaping(child: Child, pid: int) -> bool:
     return True
 
 
-def _tick(waiting: Sequence[Child], now: float) -> None:
-    """Watch memory, and exits where the kernel has no pidfd.
+def _watch_of_trees() -> Watch:
+    from probe_core.isolation.tree import Watch  # a prober that answers at once needs none
 
-    Resident memory, not RLIMIT_AS: GPU runtimes reserve address space beyond any sane limit.
-    """
+    return Watch()
+
+
+def _tick(waiting: Sequence[Child], now: float) -> None:
+    """Look for exits where the kernel has no descriptor for them."""
     for child in waiting:
         if child.pidfd < 0:
             _check_exit(child, now)
-        prober = child.run.pid or child.pid
-        if prober is None or child.run.over:
-            continue
-        if sessions.resident_bytes(prober) > sessions.MEMORY_LIMIT:
-            gib = sessions.MEMORY_LIMIT / (1 << 30)
-            child.run.finish("resource", f"it used more than {gib:.3g} GiB of memory", now)

@@ -7,29 +7,29 @@ them, which no code reads.
 
 from __future__ import annotations
 
-from probe_core.isolation.wire import FRAME_LIMIT
+from probe_core.isolation.patience import CLEANUP_S, Patience
+from probe_core.isolation.wire import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
 from probe_core.jsontext import parse
 from probe_core.model.statuses import FAILURES, STATUSES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from typing import Any, Literal
 
+    from probe_core.isolation.attempts import Unresponsive
     from probe_core.model.document import OutcomeFacts
     from probe_core.registry.prober import Prober
 
-    Phase = Literal["start", "import", "call"]
-else:
-    import _signal  # the same constants, without the enums that signal builds
+    Phase = Literal["start", "import", "call", "cleanup"]
 
-__all__ = ["Run", "signal_name"]
+__all__ = ["Run"]
 
 _WHEN = {
     "start": "before it could start",
     "import": "while its module was imported",
     "call": "before it had answered",
+    "cleanup": "after all devices were read",
 }
 
 TAIL_LIMIT = 8 << 10
@@ -60,18 +60,33 @@ class Run:
     `sightings` are the frames' devices as decoded, not yet validated. `status` is None until the
     run has ended. `pid` is the process that the prober runs in, as the core's own code reported it
     from there before it imported the plugin. `phase` is where the run is, and stays where it ended.
-    Times are seconds on the monotonic clock.
+    `patience` knows which device it asks. `avoid` are ids of devices that it must not ask;
+    `unresponsive` are those that other runs had to go around, see `attempts`. `rejected` says, of a
+    replayed run, what was rejected when it was live. Times are seconds on the monotonic clock.
     """
 
-    def __init__(self, prober: Prober, token: str, mark: str, started: float) -> None:
+    def __init__(
+        self,
+        prober: Prober,
+        token: str,
+        mark: str,
+        started: float,
+        *,
+        deadline: float | None = None,
+        avoid: frozenset[str] = frozenset(),
+    ) -> None:
         self.prober = prober
+        self.avoid = avoid
         self.token = token.encode("ascii")
         self.mark = mark
         self.pid: int | None = None
         self.started = started
-        self.deadline = started + prober.deadline_s
+        self.deadline = started + prober.deadline_s if deadline is None else deadline
+        self.patience = Patience(prober.deadline_s, self.deadline)
         self.sightings: list[Any] = []
         self.findings: list[Any] = []
+        self.unresponsive: list[Unresponsive] = []
+        self.rejected: list[str] = []
         self.status: str | None = None
         self.reason: str | None = None
         self.details: OutcomeFacts = {}
@@ -81,6 +96,7 @@ class Run:
         self.abandoned = False
         self._buffer = b""
         self._received = 0
+        self._frames = 0
         self._strays = 0
 
     @property
@@ -90,15 +106,37 @@ class Run:
 
     @property
     def partial(self) -> bool:
-        """Whether devices arrived before a failure."""
-        return self.status in FAILURES | {"unavailable"} and bool(self.sightings)
+        """Whether devices arrived before a failure, or around a device that failed."""
+        failed = self.status in FAILURES | {"unavailable"} or bool(self.unresponsive)
+        return failed and bool(self.sightings)
+
+    @property
+    def due(self) -> float:
+        """When to call `pass_time`, unless something comes before."""
+        return min(self.deadline, self.patience.due)
 
     def finish(self, status: str, reason: str | None, now: float) -> None:
-        """End the run, once; a later end is ignored."""
-        if self.status is None:
-            self.status, self.reason, self.ended = status, reason, now
-            if status in FAILURES:
-                self.details["phase"] = self.phase
+        """End the run, once; a later end is ignored.
+
+        What fails after all devices were sent costs none of them: the answer stands.
+        """
+        if self.status is not None:
+            return
+        if status in FAILURES:
+            self.details["phase"] = self.phase
+            if self.phase == "cleanup":
+                self.details["code"] = "shutdown-hangs" if status == "timeout" else "shutdown-fails"
+                status = "ok" if self.sightings or self.findings else "not_applicable"
+        else:
+            self.patience.answered()
+        self.status, self.reason, self.ended = status, reason, now
+
+    def pass_time(self, now: float) -> None:
+        """End the run at its deadline, and a cleanup that takes too long; note a silent device."""
+        if now >= self.deadline:
+            self.expire(now)
+        elif self.patience.pass_time(now) and self.phase == "cleanup":
+            self.finish("timeout", f"its cleanup took longer than {CLEANUP_S:g} s", now)
 
     def feed(self, data: bytes, now: float) -> None:
         """Take bytes from the result pipe."""
@@ -125,12 +163,13 @@ class Run:
         # Imported here: a node on which no prober fails does not need it.
         from probe_core.isolation.crash_dump import location, stuck_frame
 
-        step = "its call" if self.phase == "call" else "importing its module"
+        step = "importing its module" if self.phase in ("start", "import") else "its call"
         frame = stuck_frame(self.stderr_tail())
         if frame:
             self.details["stuck_at"] = location(frame)
         place = f" (at {frame})" if frame else ""
-        reason = f"{step} took longer than {self.prober.deadline_s:g} s{place}"
+        asked = f" {asked}" if (asked := self._asking()) else ""
+        reason = f"{step} took longer than {self.prober.deadline_s:g} s{asked}{place}"
         self.finish("timeout", reason, now)
 
     def exited(self, exit_code: int | None, now: float) -> None:
@@ -142,14 +181,15 @@ class Run:
             return
         from probe_core.isolation.crash_dump import crash_headline, has_timeout_dump
 
-        late = now > self.started + _LATE * self.prober.deadline_s
+        late = now > self.started + _LATE * (self.deadline - self.started)
         if late and has_timeout_dump(self.tail):
             # It ran until the watchdog read its stack, which can crash a thread that is busy.
             self.expire(now)
             return
         cause = self._last_frame() or crash_headline(self.stderr_tail())
         hint = f" ({cause})" if cause else ""
-        self.finish("crashed", f"{self._note_exit(exit_code)} {_WHEN[self.phase]}{hint}", now)
+        when = self._asking() or _WHEN[self.phase]
+        self.finish("crashed", f"{self._note_exit(exit_code)} {when}{hint}", now)
 
     def closed(self, now: float) -> None:
         """End the run because the result pipe was closed while the process lives."""
@@ -166,10 +206,16 @@ class Run:
         if exit_code is None:
             return "it ended (the host reaped it, so its status is unknown)"
         if exit_code < 0:
+            from probe_core.isolation.crash_dump import signal_name
+
             self.details["signal"] = name = signal_name(-exit_code)
             return f"it was killed by {name}"
         self.details["exit_status"] = exit_code
         return f"it exited with status {exit_code}"
+
+    def _asking(self) -> str:
+        device = self.patience.device
+        return f"while it asked {clean_text(device)}" if device else ""
 
     def _last_frame(self) -> str | None:
         """Return why the child's own code gave up: the frame that it had no pipe left for.
@@ -194,6 +240,10 @@ class Run:
                 self.finish("protocol", "it flooded the result pipe with other data", now)
             return
         try:
+            self._frames += 1
+            if self._frames > MAX_FRAMES:
+                self.finish("protocol", f"it sent more than {MAX_FRAMES:,} frames", now)
+                return
             frame = parse(text)
             self._take_frame(frame["kind"], frame, now)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -206,16 +256,31 @@ class Run:
             self.phase = "import"
         elif kind == "loaded":
             self.phase = "call"
-        elif kind == "device":
-            self.sightings.append(frame["device"])
         elif kind == "finding":
-            self.findings.append(frame["finding"])
-        elif kind == "oversize":
-            self.sightings.append(f"a device of {frame['bytes']} bytes")
+            if len(self.findings) < MAX_FINDINGS:
+                self.findings.append(frame["finding"])
+            self.patience.touch(self.patience.device, now)
+        elif kind == "touching":
+            self.patience.touch(frame["device"], now)
+        elif kind == "done":
+            self.phase = "cleanup"
+            self.patience.clean_up(now)
         elif kind == "end":
             self._take_end(frame, now)
+        elif len(self.sightings) >= MAX_DEVICES:
+            self.finish("resource", f"more than {MAX_DEVICES} devices", now)
+        else:
+            self._take_device(kind, frame)
+
+    def _take_device(self, kind: str, frame: dict[str, Any]) -> None:
+        if kind == "device":
+            self.sightings.append(frame["device"])
+        elif kind == "oversize":
+            self.sightings.append(f"a device of {frame['bytes']} bytes")
         else:
             raise ValueError(kind)
+        self.phase = "call"
+        self.patience.answered()
 
     def _take_end(self, frame: dict[str, Any], now: float) -> None:
         status, reason = frame["status"], frame.get("reason")
@@ -231,9 +296,3 @@ class Run:
         if isinstance(fix, str) and fix:
             self.details["fix"] = clean_text(fix, _FACT_LIMIT)
         self.finish(status, reason, now)
-
-
-def signal_name(number: int) -> str:
-    """Return ``SIGSEGV`` for 11, ``signal 40`` for 40: without the enums that signal builds."""
-    names = (n for n in dir(_signal) if n.startswith("SIG") and n[3] != "_")
-    return next((n for n in names if getattr(_signal, n) == number), f"signal {number}")

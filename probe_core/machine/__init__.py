@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EINVAL
+from io import FileIO
+from stat import S_ISDIR, S_ISREG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from probe_core.model.recorded import RecordedAnswer
 
 __all__ = ["Machine"]
 
@@ -20,6 +25,8 @@ READ_LIMIT = 1 << 20
 
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
+
+_KERNELS = ("/sys/", "/proc/")
 
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
@@ -35,11 +42,17 @@ class Machine:
     environment on the live machine and to nothing on a recorded one. `os` is ``linux``, ``darwin``
     or ``windows``; `arch` as ``uname -m`` says it on Linux (``x86_64``, ``aarch64``).
 
+    `access` is, of a recorded machine, how opening a device node would have ended there: path to
+    "ok", "missing" or the name of an error number ("EACCES", "EPERM"). A live machine is asked.
+
+    `answers` is, of a recorded machine, what probers answered there: prober to its recorded answer,
+    which stands for a run. Hosts need not set it; `open_machine` does.
+
     All paths given to the methods are absolute paths *on that machine* ("/sys/class/drm").
     A link never leads out of the root.
     """
 
-    __slots__ = ("arch", "environ", "live", "os", "root")
+    __slots__ = ("access", "answers", "arch", "environ", "live", "os", "root")
 
     def __init__(
         self,
@@ -47,6 +60,8 @@ class Machine:
         environ: Mapping[str, str] | None = None,
         os: str | None = None,
         arch: str | None = None,
+        access: Mapping[str, str] | None = None,
+        answers: Mapping[str, RecordedAnswer] | None = None,
     ) -> None:
         self.root = root.rstrip("/") or "/"
         self.live = self.root == "/"
@@ -55,6 +70,8 @@ class Machine:
         self.environ: Mapping[str, str] = dict(environ)
         self.os = os or (live_os() if self.live else "linux")
         self.arch = arch or (live_arch() if self.live else "x86_64")
+        self.access: Mapping[str, str] = dict(access or {})
+        self.answers: Mapping[str, RecordedAnswer] = dict(answers or {})
 
     def path(self, path: str) -> str:
         """Return where the machine's `path` lies for this process, links below the root resolved.
@@ -72,13 +89,14 @@ class Machine:
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """Return at most `limit` bytes of a regular file; raises `OSError`.
 
-        The file is opened without blocking, so a FIFO in a recorded tree cannot hang the caller.
+        What is no regular file is not opened: a FIFO would hang the caller, and to open a device
+        can mean something.
         """
-        handle = os.open(self.path(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            return read_handle(handle, limit)
-        finally:
-            os.close(handle)
+        # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
+        is_kernels = self.live and path.startswith(_KERNELS)
+        place = self.path(path)
+        with FileIO(place) if is_kernels else open_regular(place) as file:
+            return read_file(file, limit)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
         """Return the stripped text of a file, or None when it cannot be read.
@@ -124,14 +142,14 @@ class Machine:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
             return NotImplemented
-        return self._key() == other._key()
+        return self._key() == other._key() and self.answers == other.answers
 
     def __hash__(self) -> int:
-        root, os, arch, environ = self._key()
-        return hash((root, os, arch, frozenset(environ.items())))
+        root, os, arch, *tables = self._key()
+        return hash((root, os, arch, *(frozenset(table.items()) for table in tables)))
 
-    def _key(self) -> tuple[str, str, str, Mapping[str, str]]:
-        return self.root, self.os, self.arch, self.environ
+    def _key(self) -> tuple[str, str, str, Mapping[str, str], Mapping[str, str]]:
+        return self.root, self.os, self.arch, self.environ, self.access
 
     def __repr__(self) -> str:
         return f"Machine({self.root!r}, os={self.os!r}, arch={self.arch!r})"
@@ -145,11 +163,23 @@ def decimal(text: str) -> int | None:
     return int(text) if len(text) <= 20 and text.isdecimal() else None
 
 
-def read_handle(handle: int, limit: int) -> bytes:
+def open_regular(path: str) -> FileIO:
+    """Open a regular file to read; raises `OSError` for anything else, which is not opened.
+
+    `FileIO` opens and remembers in one step of C: a signal handler that raises between `os.open`
+    and its assignment leaves the descriptor open for good.
+    """
+    mode = os.stat(path).st_mode
+    if not (S_ISREG(mode) or S_ISDIR(mode)):  # of a folder, `FileIO` has its own error
+        raise OSError(EINVAL, "not a regular file", path)
+    return FileIO(path)
+
+
+def read_file(file: FileIO, limit: int) -> bytes:
     """Read up to `limit` bytes: /proc and /sys files may come in several pieces."""
     pieces, size = [], 0
     while size < limit:
-        piece = os.read(handle, min(_PIECE, limit - size))
+        piece = file.read(min(_PIECE, limit - size))
         if not piece:
             break
         pieces.append(piece)

@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from probe_core.model.chain import READINESS
 from probe_core.model.fields import FIELDS
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
+from probe_core.model.parts import CHIP, MEMORY, PEAK
 from probe_core.model.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.model.document import Json, LinkDoc, OtherDoc, PciDoc, StepDoc, VisibilityDoc
+    from probe_core.model.document import (
+        EccDoc,
+        Json,
+        LinkDoc,
+        OtherDoc,
+        PciDoc,
+        PowerDoc,
+        StepDoc,
+        VisibilityDoc,
+    )
 
 __all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
 
@@ -34,6 +44,9 @@ class Memory:
     """What a program could take, in bytes."""
     used: int | None = None
     """What the driver reports as in use now, in bytes."""
+    limited_by: str | None = None
+    """What keeps usable below total: used (by programs), cgroup, system (its available memory), or
+    a prober's word for a limit of the driver."""
     parts: Mapping[str, int] = EMPTY
     """Parts with their own sources: vram, gtt, system, limit, reserved, in bytes."""
 
@@ -67,10 +80,16 @@ class Peak:
     mhz: float | None = None
     """The clock's frequency, in MHz."""
     low: float | None = None
-    """The figure at the lowest boost clock that the vendor allows in laptops, in TFLOPS or
-    TOPS."""
+    """The figure at the bottom of the range that the part is sold with, in TFLOPS or TOPS."""
+    condition: str | None = None
+    """What decides within the range: the laptop, the power mode …."""
     published: float | None = None
     """The vendor's own figure for the same key, in TFLOPS or TOPS."""
+    bound: str | None = None
+    """lower: the true peak may be higher, as clock, core or kinds of cores are not known."""
+    high: float | None = None
+    """The figure if all cores were its fastest, where their kinds are not known, in TFLOPS or
+    TOPS."""
 
     # end generated
 
@@ -121,7 +140,8 @@ class Device:
     id: str
     """The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n."""
     kind: str
-    """gpu, npu, accelerator, cpu, or display (cannot compute)."""
+    """gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot
+    compute)."""
     ids: tuple[str, ...] = ()
     """Strong ids, best first: what joins the sightings of one device."""
     vendor: str | None = None
@@ -171,8 +191,19 @@ class Device:
     """Runtimes that can use it: cuda, hip, cpu …."""
     power_state: str | None = None
     """active, suspended, off … as the kernel reports it."""
+    power: PowerDoc | None = None
+    """Its power limits, and what holds its clocks down."""
+    ecc: EccDoc | None = None
+    """Error correction of its memory."""
+    compute_mode: str | None = None
+    """Which processes may compute on it: default, exclusive-process, exclusive-thread or
+    prohibited."""
+    persistence: bool | None = None
+    """Whether the driver keeps it initialised while no process uses it."""
     numa_node: int | None = None
-    """The NUMA node it is attached to."""
+    """The NUMA node it is attached to; the first one of numa_nodes."""
+    numa_nodes: tuple[int, ...] = ()
+    """The NUMA nodes of a CPU package that has several."""
     parent: str | None = None
     """Id of the device that this one is a part of."""
     share: Mapping[str, float] | None = None
@@ -185,14 +216,15 @@ class Device:
     processes: int | None = None
     """Compute processes that use it now."""
     cpu: Mapping[str, Json] | None = None
-    """A CPU's identity (vendor_id, family, model, stepping, implementer, part), flags that decide
-    peaks, and kinds of cores (clusters)."""
+    """A CPU's identity (vendor_id, family, model, stepping, implementer, part, variant), flags
+    that decide peaks, CPUs that are offline, and kinds of cores (clusters: name, cores, threads,
+    clock, fp32 in TFLOPS)."""
+    allowed: Mapping[str, Json] | None = None
+    """What of a CPU this process may use, where that is less than the whole."""
     visibility: Mapping[str, VisibilityDoc] = EMPTY
     """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
     nodes: tuple[str, ...] = ()
     """Device nodes that a program must open to use it, as /dev/nvidia0."""
-    step_facts: tuple[StepDoc, ...] = ()
-    """What its prober learnt of single steps of readiness; the report has them in readiness."""
     readiness: Readiness = Readiness()
     """Whether this process can use it, and the step that is broken."""
     unknown: Mapping[str, str] = EMPTY

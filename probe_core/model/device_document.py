@@ -10,6 +10,7 @@ from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 __all__ = [
     "ChipDoc",
     "DeviceDoc",
+    "EccDoc",
     "Json",
     "Kind",
     "LeaseDoc",
@@ -18,6 +19,7 @@ __all__ = [
     "OtherDoc",
     "PciDoc",
     "PeakDoc",
+    "PowerDoc",
     "ReadinessDoc",
     "Sighting",
     "SightingMemory",
@@ -29,7 +31,7 @@ __all__ = [
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """Free data: whatever JSON can hold."""
 
-Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "display"]
+Kind: TypeAlias = Literal["gpu", "npu", "accelerator", "cpu", "coprocessor", "display"]
 
 
 PciDoc = TypedDict(
@@ -47,6 +49,7 @@ class SightingMemory(TypedDict, total=False):
     free: int
     usable: int
     used: int
+    limited_by: str
     parts: dict[str, int]
 
     # end generated
@@ -61,6 +64,7 @@ class MemoryDoc(TypedDict, total=False):
     free: Required[int | None]
     usable: Required[int | None]
     used: int | None
+    limited_by: str | None
     parts: Required[dict[str, int]]
 
     # end generated
@@ -81,7 +85,10 @@ class PeakDoc(TypedDict, total=False):
     variant: str | None
     mhz: float | None
     low: float | None
+    condition: str | None
     published: float | None
+    bound: str | None
+    high: float | None
 
     # end generated
 
@@ -193,6 +200,30 @@ class ReadinessDoc(TypedDict, total=False):
     # end generated
 
 
+class PowerDoc(TypedDict, total=False):
+    """A device's power limits, in watts, and what holds its clocks down."""
+
+    # begin generated: PowerDoc
+    limit_watts: float | None
+    default_watts: float | None
+    max_watts: float | None
+    reasons: list[str] | None
+
+    # end generated
+
+
+class EccDoc(TypedDict, total=False):
+    """Error correction of a device's memory."""
+
+    # begin generated: EccDoc
+    enabled: bool | None
+    pending: bool | None
+    remap_pending: bool | None
+    remap_failed: bool | None
+
+    # end generated
+
+
 class OtherDoc(TypedDict, total=False):
     """What another prober reports for a field, and was not used."""
 
@@ -208,7 +239,7 @@ class Sighting(TypedDict, total=False):
 
     # begin generated: Sighting
     ids: Required[list[str]]
-    kind: Required[Kind]
+    kind: Required[str]
     vendor: str
     name: str
     arch: str
@@ -228,13 +259,19 @@ class Sighting(TypedDict, total=False):
     driver: dict[str, str]
     backends: list[str]
     power_state: str
+    power: PowerDoc
+    ecc: EccDoc
+    compute_mode: str
+    persistence: bool
     numa_node: int
+    numa_nodes: list[int]
     parent: str
     share: dict[str, float]
     links: list[LinkDoc]
     node_index: dict[str, int]
     processes: int
     cpu: dict[str, Json]
+    allowed: dict[str, Json]
     nodes: list[str]
     step_facts: list[StepDoc]
     unknown: dict[str, str]
@@ -249,7 +286,7 @@ class DeviceDoc(TypedDict, total=False):
     # begin generated: DeviceDoc
     id: Required[str]
     ids: Required[list[str]]
-    kind: Required[Kind]
+    kind: Required[str]
     vendor: Required[str | None]
     name: Required[str | None]
     chip: Required[ChipDoc]
@@ -273,16 +310,21 @@ class DeviceDoc(TypedDict, total=False):
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]
     power_state: Required[str | None]
+    power: PowerDoc | None
+    ecc: EccDoc | None
+    compute_mode: str | None
+    persistence: bool | None
     numa_node: int | None
+    numa_nodes: list[int]
     parent: Required[str | None]
     share: dict[str, float] | None
     links: Required[list[LinkDoc]]
     node_index: dict[str, int] | None
     processes: int | None
     cpu: dict[str, Json] | None
+    allowed: dict[str, Json] | None
     visibility: Required[dict[str, VisibilityDoc]]
     nodes: list[str]
-    step_facts: list[StepDoc]
     readiness: Required[ReadinessDoc]
     unknown: Required[dict[str, str]]
     sources: Required[dict[str, str]]

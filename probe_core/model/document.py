@@ -12,6 +12,7 @@ from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 
 from probe_core.model.device_document import ChipDoc as ChipDoc
 from probe_core.model.device_document import DeviceDoc as DeviceDoc
+from probe_core.model.device_document import EccDoc as EccDoc
 from probe_core.model.device_document import Json as Json
 from probe_core.model.device_document import Kind as Kind
 from probe_core.model.device_document import LeaseDoc as LeaseDoc
@@ -20,6 +21,7 @@ from probe_core.model.device_document import MemoryDoc as MemoryDoc
 from probe_core.model.device_document import OtherDoc as OtherDoc
 from probe_core.model.device_document import PciDoc as PciDoc
 from probe_core.model.device_document import PeakDoc as PeakDoc
+from probe_core.model.device_document import PowerDoc as PowerDoc
 from probe_core.model.device_document import ReadinessDoc as ReadinessDoc
 from probe_core.model.device_document import Sighting as Sighting
 from probe_core.model.device_document import SightingMemory as SightingMemory
@@ -32,6 +34,7 @@ __all__ = [
     "ChipDoc",
     "DecisionDoc",
     "DeviceDoc",
+    "EccDoc",
     "FindingDoc",
     "Json",
     "Kind",
@@ -45,6 +48,7 @@ __all__ = [
     "OutcomeFacts",
     "PciDoc",
     "PeakDoc",
+    "PowerDoc",
     "ReadinessDoc",
     "ReportDoc",
     "Sighting",
@@ -65,6 +69,8 @@ class NodeMemoryDoc(TypedDict, total=False):
     total: Required[int | None]
     available: Required[int | None]
     limit: Required[int | None]
+    limited_by: str | None
+    devices: int | None
 
     # end generated
 
@@ -77,6 +83,12 @@ class NodeDoc(TypedDict, total=False):
     kernel: Required[str | None]
     arch: Required[str]
     model: Required[str | None]
+    id: Required[str | None]
+    host: Required[str | None]
+    time: Required[str | None]
+    container: Required[str | None]
+    vm: Required[str | None]
+    cgroup: Required[str | None]
     memory: Required[NodeMemoryDoc]
 
     # end generated
@@ -92,6 +104,8 @@ class OutcomeFacts(TypedDict, total=False):
     signal: str
     exit_status: int
     stuck_at: str
+    avoided: list[str]
+    replayed: bool
 
     # end generated
 
@@ -113,6 +127,8 @@ class OutcomeDoc(TypedDict, total=False):
     signal: str | None
     exit_status: int | None
     stuck_at: str | None
+    avoided: list[str] | None
+    replayed: bool | None
     stderr: list[str]
 
     # end generated

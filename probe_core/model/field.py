@@ -41,7 +41,8 @@ class Field:
     table). `nullable`: whether null may stand for it. `fields`: the fields of a nested table.
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
-    after the first form of the schema, so that older documents lack it.
+    after the first form of the schema, so that older documents lack it. `internal`: whether the
+    core uses it up, so that no report has it.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Field:
         "doc",
         "empty",
         "fields",
+        "internal",
         "is_part",
         "merge",
         "name",
@@ -82,6 +84,7 @@ class Field:
         shape: str = "",
         required: bool = False,
         added: bool = False,
+        internal: bool = False,
     ) -> None:
         self.name = name
         self.value = value
@@ -100,6 +103,7 @@ class Field:
         self.shape = shape
         self.required = required
         self.added = added
+        self.internal = internal
 
     def absent(self) -> object:
         """Return what stands for the field where nothing is known; a fresh list or table."""
@@ -117,6 +121,8 @@ def filled(table: Mapping[str, object], fields: Mapping[str, Field]) -> dict[str
     """
     full: dict[str, object] = {}
     for name, field in fields.items():
+        if field.internal:
+            continue
         value = table.get(name)
         if value is None:
             if field.always or name in table:

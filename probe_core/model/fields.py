@@ -8,27 +8,28 @@ follow from it, or are tested equal to it. To add a field is to add an entry her
 
 from __future__ import annotations
 
+from probe_core.model.chain import READINESS, STEP, StepFact
 from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
 from probe_core.model.field import Field as F
+from probe_core.model.health import ECC, POWER
 from probe_core.model.kinds import KINDS
 from probe_core.model.parts import (
+    ALLOWED,
     CHIP,
     LINK,
     MEMORY,
     OTHER,
     PCI,
     PEAK,
-    READINESS,
     SHARE,
     SIGHT,
-    STEP,
     Link,
     Peak,
-    StepFact,
 )
 from probe_core.model.values import (
     Choice,
     DeviceId,
+    Flag,
     FreeTable,
     Ids,
     Items,
@@ -69,7 +70,8 @@ FIELDS = by_name(
         F(
             "kind",
             Choice(*KINDS),
-            "gpu, npu, accelerator, cpu, or display (cannot compute)",
+            "gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot"
+            " compute)",
             always=True,
             nullable=False,
             required=True,
@@ -196,10 +198,38 @@ FIELDS = by_name(
             volatile=True,
         ),
         F(
+            "power",
+            FreeTable(),
+            "Its power limits, and what holds its clocks down",
+            fields=POWER,
+            merge=TABLE,
+        ),
+        F("ecc", FreeTable(), "Error correction of its memory", fields=ECC, merge=TABLE),
+        F(
+            "compute_mode",
+            Word(),
+            "Which processes may compute on it: default, exclusive-process, exclusive-thread or"
+            " prohibited",
+        ),
+        F(
+            "persistence",
+            Flag(),
+            "Whether the driver keeps it initialised while no process uses it",
+        ),
+        F(
             "numa_node",
             Number(0, 4096, whole=True),
-            "The NUMA node it is attached to",
+            "The NUMA node it is attached to; the first one of numa_nodes",
             unit="ordinal",
+        ),
+        F(
+            "numa_nodes",
+            Items(Number(0, 4096, whole=True), limit=4096),
+            "The NUMA nodes of a CPU package that has several",
+            unit="ordinal",
+            nullable=False,
+            empty=[],
+            added=True,
         ),
         F("parent", DeviceId(), "Id of the device that this one is a part of", always=True),
         F(
@@ -240,9 +270,19 @@ FIELDS = by_name(
         F(
             "cpu",
             FreeTable(),
-            "A CPU's identity (vendor_id, family, model, stepping, implementer, part), flags that"
-            " decide peaks, and kinds of cores (clusters)",
+            "A CPU's identity (vendor_id, family, model, stepping, implementer, part, variant),"
+            " flags that decide peaks, CPUs that are offline, and kinds of cores (clusters: name,"
+            " cores, threads, clock, fp32 in TFLOPS)",
             volatile=True,
+        ),
+        F(
+            "allowed",
+            FreeTable(),
+            "What of a CPU this process may use, where that is less than the whole",
+            fields=ALLOWED,
+            merge=TABLE,
+            volatile=True,
+            added=True,
         ),
         F(
             "visibility",
@@ -273,6 +313,7 @@ FIELDS = by_name(
             shape="step",
             merge=FACTS,
             volatile=True,
+            internal=True,
         ),
         F(
             "readiness",

@@ -14,6 +14,7 @@ NO_FIX = "nothing to do"
 """The fix of a finding that needs none: terminals leave its line out."""
 
 CODES: dict[str, str] = {
+    "budget-exceeded": "a distribution's data is more than a probe reads; the rest was left out",
     "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",
     "chip-conflict": "two keys of a device name different chips; the stronger key won",
     "chip-file-unusable": "nothing of the chip file that a setting names could be used",
@@ -21,9 +22,12 @@ CODES: dict[str, str] = {
     "chipdb-missing": "no usable chipdb is installed, so no chip could be named",
     "chipdb-problem": "a chip file or vendor package was left out, wholly or in part",
     "config-ignored": "a setting from the environment or a file could not be used",
+    "device-blocked": "a prober reports a device that cannot be used, for a cause of its own",
     "display-only": "a display adapter that cannot compute was not counted as an accelerator",
     "distribution-broken": "an installed distribution's entry points could not be read",
+    "driver-crashes": "a prober's process died while it asked a device",
     "driver-disagrees": "a runtime reports other devices than its rules predict",
+    "driver-hangs": "a prober's process hung while it asked a device",
     "hidden-by-variable": "an environment variable hides a device from programs",
     "hook-failed": "one of the host's own hooks raised",
     "identity-conflict": "sightings that share an id disagree about another strong id",
@@ -33,10 +37,14 @@ CODES: dict[str, str] = {
     "no-driver": "an accelerator is on the bus without a driver, or reserved for a guest",
     "order-unknown": "only the driver knows in which order a runtime counts the devices",
     "prober-failed": "a prober crashed, hung or broke the contract",
+    "prober-raises": "a prober raised while it asked a device, and was run again without it",
     "prober-missing": "an accelerator was detected that no installed prober supports",
     "prober-unavailable": "a prober's hardware is here but could not be queried",
     "prober-unkillable": "a prober is stuck in the kernel and was abandoned",
+    "readiness-conflict": "a prober calls a device broken that a better source knows to be well",
     "restriction-unusable": "an allowlist or configuration file cannot be used: no plugin ran",
+    "shutdown-fails": "a prober raised or died after it had read all devices",
+    "shutdown-hangs": "a prober hung after it had read all devices",
     "static-unusable": "the report named by PROBE_STATIC cannot be used: no plugin ran",
     "unknown-prober": "a setting names a prober that is not installed",
     "variable-breaks": "a variable's value keeps a runtime from starting at all",
@@ -46,7 +54,10 @@ CODES: dict[str, str] = {
     "variable-empty": "a variable is set to an empty value, which hides every device",
     "value-rejected": "a prober reported a value that cannot be true; it was left out",
 }
-"""The core's own codes and what each means. Probers may add theirs."""
+"""The core's own codes and what each means. Probers may add theirs.
+
+Devices that cannot be used have the codes of `model.causes`, too.
+"""
 
 
 def finding(
@@ -63,14 +74,14 @@ def finding(
     step: str | None = None,
     evidence: str | None = None,
 ) -> FindingDoc:
-    """Return a finding of the core; `code` must be one of `CODES`.
+    """Return a finding of the core; `code` must be one of `CODES`, or of `causes.CAUSES`.
 
     `what`, `why` and `fix` are sentences for people; no code reads them. The rest are facts for
     code and scripts: `device` an id, `prober` a prober's name, `setting` a key of
     `config.SETTINGS`, `variable` an environment variable, `step` a step of readiness, `evidence`
     a path with what it holds, an error code, or a library's own text.
     """
-    assert code in CODES, code
+    assert code in CODES or _is_cause(code), code
     return {
         "code": code,
         "severity": severity,
@@ -84,3 +95,9 @@ def finding(
         "step": step,
         "evidence": evidence,
     }
+
+
+def _is_cause(code: str) -> bool:
+    from probe_core.model.causes import CAUSES
+
+    return code in CAUSES

@@ -22,6 +22,10 @@ class NodeMemory:
     """What can be taken now without swapping, within the limit, in bytes."""
     limit: int | None = None
     """The smallest limit of the cgroups this process is in; null without one, in bytes."""
+    limited_by: str | None = None
+    """Where that limit is written: the path of a control group's file."""
+    devices: int | None = None
+    """Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others, in bytes."""
 
     # end generated
 
@@ -39,6 +43,23 @@ class Node:
     """Architecture as uname -m names it: x86_64, aarch64."""
     model: str | None = None
     """The board's or product's name, as firmware gives it."""
+    id: str | None = None
+    """Stable id of the node: a keyed hash of its machine id; null where there is none, in a
+    container of an image, and with the setting anonymous."""
+    host: str | None = None
+    """The host's name, with the setting hostname."""
+    time: str | None = None
+    """When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a
+    recorded machine."""
+    container: str | None = None
+    """kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in none
+    that shows itself."""
+    vm: str | None = None
+    """Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is not
+    known; null in none that shows itself."""
+    cgroup: str | None = None
+    """Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user, system,
+    machine, root or other."""
     memory: NodeMemory = NodeMemory()
     """The system's memory."""
 
@@ -69,13 +90,18 @@ class Outcome:
     fix: str | None = None
     """What would help."""
     phase: str | None = None
-    """Where it failed: start (its process), import (its module) or call (its hook)."""
+    """Where it failed: start (its process), import (its module), call (its hook) or cleanup (after
+    all its devices were read)."""
     signal: str | None = None
     """Name of the signal that killed its process: SIGSEGV."""
     exit_status: int | None = None
     """Status with which its process exited before it had answered."""
     stuck_at: str | None = None
     """The line that ran at the deadline: /path/prober.py:5 in probe_devices."""
+    avoided: tuple[str, ...] = ()
+    """Devices over which its process hung, died or raised; another process read the others."""
+    replayed: bool | None = None
+    """Whether it is the answer of a recording, and no process ran."""
     stderr: tuple[str, ...] = ()
     """The last lines that it wrote, when it failed."""
 

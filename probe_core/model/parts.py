@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from probe_core.model.field import PARTS, by_name
 from probe_core.model.field import Field as F
-from probe_core.model.readiness import STATES, STATUSES, STEPS
+from probe_core.model.readiness import STEPS
 from probe_core.model.values import (
     Choice,
     DeviceId,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from probe_core.model.field import Field
 
 __all__ = [
+    "ALLOWED",
     "BYTES",
     "CHIP",
     "LINK",
@@ -35,13 +36,11 @@ __all__ = [
     "OTHER",
     "PCI",
     "PEAK",
-    "READINESS",
     "SHARE",
     "SIGHT",
-    "STEP",
     "Link",
     "Peak",
-    "StepFact",
+    "typed",
 ]
 
 MIB = 1 << 20
@@ -53,6 +52,7 @@ TOTAL = Number(MIB, MAX_MEMORY, whole=True)
 """A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
 
 COUNT = Number(0, 1 << 63, whole=True)
+PART = Number(0, 1e7)
 RATE = Number(1e-6, 1e7)
 """10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
@@ -84,6 +84,14 @@ MEMORY = by_name(
         ),
         F("usable", BYTES, "What a program could take", unit="bytes", always=True, volatile=True),
         F("used", BYTES, "What the driver reports as in use now", unit="bytes", volatile=True),
+        F(
+            "limited_by",
+            Text(),
+            "What keeps usable below total: used (by programs), cgroup, system (its available"
+            " memory), or a prober's word for a limit of the driver",
+            volatile=True,
+            added=True,
+        ),
         F(
             "parts",
             TableOf(BYTES, limit=16),
@@ -203,15 +211,41 @@ PEAK = by_name(
         F(
             "low",
             RATE,
-            "The figure at the lowest boost clock that the vendor allows in laptops",
+            "The figure at the bottom of the range that the part is sold with",
             unit="TFLOPS or TOPS",
         ),
+        F("condition", Text(), "What decides within the range: the laptop, the power mode …"),
         F(
             "published",
             RATE,
             "The vendor's own figure for the same key",
             unit="TFLOPS or TOPS",
         ),
+        F(
+            "bound",
+            Choice("lower"),
+            "lower: the true peak may be higher, as clock, core or kinds of cores are not known",
+            added=True,
+        ),
+        F(
+            "high",
+            RATE,
+            "The figure if all cores were its fastest, where their kinds are not known",
+            unit="TFLOPS or TOPS",
+            added=True,
+        ),
+    )
+)
+
+ALLOWED = by_name(
+    (
+        F("threads", COUNT, "Hardware threads that it may run on", unit="count"),
+        F("cores", COUNT, "Cores with at least one such thread", unit="count"),
+        F("quota", Number(0, 1e6), "CPU time at most, in CPUs: cpu.max", unit="CPUs"),
+        F("by", Items(Text()), "Where the limits are written: control groups, or the affinity"),
+        F("fp32", PART, "fp32 of the allowed part", unit="TFLOPS", reported=False),
+        F("fp16", PART, "fp16 of the allowed part", unit="TFLOPS", reported=False),
+        F("int8", PART, "int8 of the allowed part", unit="TOPS", reported=False),
     )
 )
 
@@ -295,12 +329,7 @@ SIGHT = by_name(
         F("index", COUNT, "The index under which it shows the device", unit="ordinal", always=True),
         F("reason", Text(), "Why it does not, or why that is not known", always=True),
         F("variable", Text(), "The environment variable that decided"),
-        F(
-            "step",
-            Choice(*STEPS),
-            "The step of its readiness that takes the device away, where it is not shown",
-            nullable=False,
-        ),
+        F("step", Choice(*STEPS), "The step of readiness that takes it away", nullable=False),
         F("code", Text(), "Word for the cause, as in its readiness", nullable=False),
         F(
             "one_of",
@@ -315,66 +344,6 @@ SIGHT = by_name(
             Text(),
             "The environment variable that would settle it, where only the driver knows",
             nullable=False,
-        ),
-    )
-)
-
-STEP = by_name(
-    (
-        F(
-            "step",
-            Choice(*STEPS),
-            "Which link of the chain: hardware, driver, node, permission, library, responding,"
-            " granted, visible or runtime",
-            always=True,
-            nullable=False,
-            required=True,
-        ),
-        F(
-            "status",
-            Choice(*STATUSES),
-            "ok, broken, unknown (with the reason as evidence) or not_applicable",
-            always=True,
-            nullable=False,
-            empty="unknown",
-        ),
-        F(
-            "evidence",
-            Text(),
-            "The fact that it rests on, with its place: a file and its content, an error code, an"
-            " answer of a library",
-            always=True,
-        ),
-        F("code", Text(), "Word for the cause, as findings have it", always=True),
-        F("prober", Text(), "The prober that reported it; absent where the core read it itself"),
-    )
-)
-
-READINESS = by_name(
-    (
-        F(
-            "state",
-            Choice(*STATES),
-            "ready, limited (usable, but with less than it has), blocked or unknown",
-            always=True,
-            nullable=False,
-            empty="unknown",
-        ),
-        F(
-            "broken",
-            Choice(*STEPS),
-            "The first step that is broken; null where none is",
-            always=True,
-        ),
-        F(
-            "steps",
-            Items(FreeTable()),
-            "Every step, in order",
-            always=True,
-            nullable=False,
-            empty=[],
-            fields=STEP,
-            shape="step",
         ),
     )
 )
@@ -395,25 +364,10 @@ class Link(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
-        link = _typed(super().check(value), LINK, "link")
+        link = typed(super().check(value), LINK, "link")
         if link.get("kind") is None:
             raise Rejected("a link needs a kind")
         return link
-
-
-class StepFact(FreeTable):
-    """What a prober learnt of one step of a device's readiness."""
-
-    __slots__ = ()
-    noun = "a step"
-
-    def check(self, value: object) -> dict[str, Json]:
-        """Return the step, its status and evidence; a step without either is no fact."""
-        fact = _typed(super().check(value), STEP, "step")
-        missing = [name for name in ("step", "status", "evidence") if fact.get(name) is None]
-        if missing:
-            raise Rejected(f"a step needs {', '.join(missing)}")
-        return {name: fact.get(name) for name in ("step", "status", "evidence", "code")}
 
 
 class Peak(FreeTable):
@@ -424,14 +378,14 @@ class Peak(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = _typed(super().check(value), PEAK, "peak")
+        peak = typed(super().check(value), PEAK, "peak")
         missing = [name for name, field in PEAK.items() if field.always and peak.get(name) is None]
         if missing not in ([], ["confidence"]):
             raise Rejected(f"a peak needs {', '.join(missing)}")
         return {**peak, "confidence": peak.get("confidence") or "reported"}
 
 
-def _typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
+def typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
     """Check the fields that are declared, keep what a prober adds."""
     checked = dict(table)
     for name, field in fields.items():

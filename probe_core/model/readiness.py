@@ -7,7 +7,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from probe_core.model.document import DeviceDoc, StepDoc
 
@@ -21,6 +22,7 @@ __all__ = [
     "broken_step",
     "state_of",
     "state_word",
+    "step_without_kfd",
 ]
 
 STEPS = (
@@ -74,18 +76,26 @@ def blocking_step(device: DeviceDoc) -> StepDoc | None:
 
 
 def blocking_step_of(state: str, broken: str | None, steps: Iterable[StepDoc]) -> StepDoc | None:
-    """Return the step that blocks, of a readiness whose parts are given; see `blocking_step`.
-
-    A step behind it is not judged, so it is the last that is broken: those before it only limit.
-    """
-    if state != "blocked":
+    """Return the step that blocks, of a readiness whose parts are given; see `blocking_step`."""
+    if state != "blocked" or broken == "visible":
         return None
-    causes = [step for step in steps if step["status"] == "broken"]
-    if not causes:  # written by hand: the state without its steps
-        cause = broken or "granted"
-        causes = [{"step": cause, "status": "broken", "evidence": None, "code": None}]
-    last = max(causes, key=lambda step: STEPS.index(step["step"]))
-    return None if last["step"] == "visible" else last
+    for step in steps:
+        if step["step"] == broken:
+            return step
+    # Written by hand: the state without its steps.
+    return {"step": broken or "granted", "status": "broken", "evidence": None, "code": None}
+
+
+_WITHOUT_KFD = ("kfd-missing", "kfd-no-gpu")
+"""Codes of a card that Vulkan can use: ROCm's interface is not there, or not for this card."""
+
+
+def step_without_kfd(device: DeviceDoc | Mapping[str, Any]) -> StepDoc | None:
+    """Return the broken step of a limited card that ROCm cannot use; None for any other device."""
+    readiness = device.get("readiness")
+    if not readiness or readiness["state"] != "limited":
+        return None
+    return next((step for step in readiness["steps"] if step["code"] in _WITHOUT_KFD), None)
 
 
 _WORD_OF_CODE = {
@@ -94,11 +104,14 @@ _WORD_OF_CODE = {
     "reserved-for-vm": "passthrough",
     "gsp-firmware-missing": "driver error",
     "vgpu-host-driver": "driver error",
+    "node-missing": "driver error",
     "uvm-missing": "driver error",
     "node-number-stale": "driver error",
     "kfd-missing": "driver error",
     "mig-mode": "MIG mode",
     "mig-without-instances": "MIG mode",
+    "query-fails": "driver error",
+    "driver-crashes": "driver error",
     "gpu-reset-required": "driver error",
     "row-remap-failed": "driver error",
     "guc-failed": "driver error",

@@ -32,6 +32,19 @@ NODE_MEMORY = by_name(
             unit="bytes",
             always=True,
         ),
+        F(
+            "limited_by",
+            Text(),
+            "Where that limit is written: the path of a control group's file",
+            added=True,
+        ),
+        F(
+            "devices",
+            BYTES,
+            "Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others",
+            unit="bytes",
+            added=True,
+        ),
     )
 )
 
@@ -53,6 +66,48 @@ NODE = by_name(
             nullable=False,
         ),
         F("model", Text(), "The board's or product's name, as firmware gives it", always=True),
+        F(
+            "id",
+            Text(),
+            "Stable id of the node: a keyed hash of its machine id; null where there is none, in a"
+            " container of an image, and with the setting anonymous",
+            always=True,
+            added=True,
+        ),
+        F("host", Text(), "The host's name, with the setting hostname", always=True, added=True),
+        F(
+            "time",
+            Text(),
+            "When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a"
+            " recorded machine",
+            always=True,
+            volatile=True,
+            added=True,
+        ),
+        F(
+            "container",
+            Text(),
+            "kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in"
+            " none that shows itself",
+            always=True,
+            added=True,
+        ),
+        F(
+            "vm",
+            Text(),
+            "Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is"
+            " not known; null in none that shows itself",
+            always=True,
+            added=True,
+        ),
+        F(
+            "cgroup",
+            Text(),
+            "Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user,"
+            " system, machine, root or other",
+            always=True,
+            added=True,
+        ),
         F(
             "memory",
             FreeTable(),
@@ -114,8 +169,9 @@ OUTCOME = by_name(
         F("fix", Text(), "What would help"),
         F(
             "phase",
-            Choice("start", "import", "call"),
-            "Where it failed: start (its process), import (its module) or call (its hook)",
+            Choice("start", "import", "call", "cleanup"),
+            "Where it failed: start (its process), import (its module), call (its hook) or cleanup"
+            " (after all its devices were read)",
         ),
         F("signal", Text(), "Name of the signal that killed its process: SIGSEGV"),
         F(
@@ -129,6 +185,12 @@ OUTCOME = by_name(
             Text(),
             "The line that ran at the deadline: /path/prober.py:5 in probe_devices",
         ),
+        F(
+            "avoided",
+            Items(Text()),
+            "Devices over which its process hung, died or raised; another process read the others",
+        ),
+        F("replayed", Flag(), "Whether it is the answer of a recording, and no process ran"),
         F(
             "stderr",
             Items(Text()),

@@ -5,7 +5,7 @@ How a runtime reads its variables is in `probe_core.visibility`, one module for 
 
 from __future__ import annotations
 
-from probe_core.model.readiness import blocking_step
+from probe_core.model.readiness import blocking_step, step_without_kfd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +103,11 @@ def canonical(runtime: str) -> str:
 def native_runtime(device: DeviceDoc | Mapping[str, Any]) -> str:
     """Return the runtime by which the device counts as visible: its vendor's own.
 
-    Also for a device of a foreign report, which may lack its vendor.
+    Vulkan for an AMD card without KFD, which ROCm cannot use. Also for a device of a foreign
+    report, which may lack its vendor.
     """
-    return NATIVE.get(device.get("vendor") or "", "vulkan")
+    runtime = NATIVE.get(device.get("vendor") or "", "vulkan")
+    return "vulkan" if runtime == "hip" and step_without_kfd(device) is not None else runtime
 
 
 def native_sight(device: DeviceDoc) -> VisibilityDoc | None:

@@ -76,6 +76,7 @@ def _definition(shape: str, fields: Mapping[str, Field]) -> Schema:
 
 def _table(fields: Mapping[str, Field]) -> Schema:
     table: Schema = {"type": "object"}
+    fields = {name: field for name, field in fields.items() if not field.internal}
     required: list[Json] = [
         name for name, field in fields.items() if field.always and not field.added
     ]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from probe_core import __version__
 from probe_core.model.findings import finding
-from probe_core.model.kinds import ACCELERATORS
-from probe_core.pipeline.collect import failed
 from probe_core.pipeline.identity import Observation
 from probe_core.pipeline.merge import merge, with_every_field
-from probe_core.pipeline.primary import choose, driver_name, in_order, lost, pci_vendor
+from probe_core.pipeline.primary import choose, in_order
+from probe_core.pipeline.ready import troubles, vendors_of
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from probe_core.config import IgnoredSetting
     from probe_core.machine import Machine
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
         DecisionDoc,
         DeviceDoc,
         FindingDoc,
+        MemoryDoc,
         NodeDoc,
         NodeMemoryDoc,
-        OutcomeDoc,
         ReportDoc,
     )
     from probe_core.pipeline.collect import Collected
@@ -53,7 +52,11 @@ def with_cpu(devices: list[DeviceDoc], machine: Machine) -> list[DeviceDoc]:
 
 
 def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
-    """Give devices that use the system's memory its size; say what is usable of each memory."""
+    """Give devices that use the system's memory its size; say what is usable of each memory.
+
+    `limited_by` says what keeps that below the total: a prober's word for a limit of the driver
+    stays, where no tighter one is known.
+    """
     for device in devices:
         memory = device["memory"]
         is_shared = memory["kind"] in ("unified", "shared")
@@ -61,12 +64,28 @@ def share_memory(devices: Sequence[DeviceDoc], system: NodeMemoryDoc) -> None:
             memory["total"] = system["total"]
             device["sources"]["memory.total"] = "node"
             device["unknown"].pop("memory.total", None)
-        # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
-        free_now = _free_of_system(system, memory["parts"]) if is_shared else memory["free"]
-        limits = [size for size in (memory["usable"], free_now) if size is not None]
-        memory["usable"] = min(limits, default=None)
+        _limit(memory, system, is_shared=is_shared)
         if memory["total"] is None:
             device["unknown"].setdefault("memory.total", "no prober could read it")
+
+
+def _limit(memory: MemoryDoc, system: NodeMemoryDoc, *, is_shared: bool) -> None:
+    """Set `usable` to the least limit, and `limited_by` to what it is of."""
+    # A prober may know a limit (what firmware keeps); nobody can take more than is free now.
+    free_now = _free_of_system(system, memory["parts"]) if is_shared else memory["free"]
+    reason = "used" if not is_shared else "cgroup" if system["limit"] is not None else "system"
+    limits = [
+        (size, name)
+        for size, name in (
+            (memory["usable"], memory.pop("limited_by", None) or "driver"),
+            (free_now, reason),
+        )
+        if size is not None
+    ]
+    memory["usable"], name = min(limits, key=lambda limit: limit[0], default=(None, ""))
+    total = memory["total"]
+    if memory["usable"] is not None and total is not None and memory["usable"] < total:
+        memory["limited_by"] = name
 
 
 def _free_of_system(system: NodeMemoryDoc, parts: Mapping[str, int]) -> int | None:
@@ -87,10 +106,8 @@ def assemble(
 ) -> ReportDoc:
     """Return the report without its timings; `findings` is still empty."""
     priorities = {seen.prober: seen.priority for seen in collected.observations}
-    vendors = _failed_vendors(decisions, collected.outcomes)
     ordered = in_order(devices)
-    unavailable = {o["prober"] for o in collected.outcomes if o["status"] == "unavailable"}
-    primary = choose(ordered, priorities, vendors, unavailable)
+    primary = choose(ordered, priorities)
     return {
         "schema": SCHEMA,
         "probe_core": __version__,
@@ -100,47 +117,10 @@ def assemble(
         "devices": [with_every_field(device) for device in ordered],
         "outcomes": collected.outcomes,
         "decisions": [_decision(decision) for decision in decisions],
-        "fallback": verdict(primary, _troubles(ordered, vendors, collected.outcomes)),
+        "fallback": verdict(primary, troubles(ordered, decisions, collected.outcomes)),
         "findings": [],
         "timings_ms": {},
     }
-
-
-def _vendors(decisions: Sequence[Decision], probers: Collection[str]) -> set[str]:
-    """Return the PCI vendors that the manifests of `probers` name."""
-    return {
-        vendor.lower().removeprefix("0x")
-        for decision in decisions
-        if decision.prober.name in probers
-        for when in decision.prober.when
-        for vendor in when.get("pci_vendor", ())
-    }
-
-
-def _failed_vendors(decisions: Sequence[Decision], outcomes: Sequence[OutcomeDoc]) -> set[str]:
-    """Return the PCI vendors whose own prober failed or could not query its hardware."""
-    return _vendors(decisions, {outcome["prober"] for outcome in outcomes if failed(outcome)})
-
-
-def _troubles(
-    devices: Sequence[DeviceDoc],
-    failed_vendors: Collection[str],
-    outcomes: Sequence[OutcomeDoc],
-) -> list[DeviceDoc | OutcomeDoc]:
-    """Return what may keep an accelerator from being used: failed probers, unresponsive devices."""
-    unresponsive = [
-        device
-        for device in devices
-        if device["kind"] in ACCELERATORS
-        and (lost(device) or _was_not_queried(device, failed_vendors))
-    ]
-    return [*unresponsive, *(outcome for outcome in outcomes if failed(outcome))]
-
-
-def _was_not_queried(device: DeviceDoc, failed_vendors: Collection[str]) -> bool:
-    if device["seen_by"] != ["bus"]:
-        return False
-    return driver_name(device) is None or pci_vendor(device) in failed_vendors
 
 
 def _decision(decision: Decision) -> DecisionDoc:
@@ -186,16 +166,17 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
     if unconfirmed:
         from probe_core.pipeline.bus_findings import bus_findings
 
-        findings += bus_findings(unconfirmed, _vendors(decisions, ran))
+        findings += bus_findings(unconfirmed, vendors_of(decisions, ran), ran)
     memory = document["node"]["memory"]
     if memory["limit"] is not None:
         findings.append(
             finding(
                 "memory-limited",
                 f"this process may use {memory['limit'] >> 20} MiB of memory",
-                "a cgroup limits it (memory.max); the machine has more",
+                "a cgroup limits it (memory.max or cpuset.mems); the machine has more",
                 "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit",
                 severity="info",
+                evidence=memory.get("limited_by"),
             )
         )
     if memory["total"] is None:

@@ -1,9 +1,10 @@
-"""What is to be said of devices that only the bus saw: no driver, no plugin, passthrough."""
+"""What is to be said of devices that only the bus saw: displays, and those without a plugin."""
 
 from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX, finding
-from probe_core.pipeline.primary import driver_name, is_passthrough, pci_vendor
+from probe_core.model.readiness import blocked
+from probe_core.pipeline.primary import pci_vendor
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
@@ -17,26 +18,31 @@ __all__ = ["bus_findings"]
 _EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
 """Vendor to the extra of probe-core that installs its prober."""
 
+_OTHER_REMEDY = "install a prober for it"
+
+
+_IF_IT_COMPUTES = "nothing, unless it is an accelerator: then install a prober for it"
+
 
 def bus_findings(
-    devices: Iterable[DeviceDoc], queried_vendors: Collection[str]
+    devices: Iterable[DeviceDoc], queried_vendors: Collection[str], ran: Collection[str]
 ) -> list[FindingDoc]:
-    """Return the findings about devices that no prober of their vendor reported.
+    """Return the findings about `devices`, which only the bus reported.
 
     `queried_vendors` are the PCI vendors whose own prober ran: what it left out is its to explain.
+    `ran` are the names of all probers that ran. A device that is blocked has a finding of its own,
+    and no plugin helps it.
     """
     findings = []
     unqueried: dict[str, list[DeviceDoc]] = {}
     for device in devices:
         if device["kind"] == "display":
             findings.append(_display(device))
-        elif device["seen_by"] == ["bus"]:
-            if driver_name(device) is None:
-                findings.append(_no_driver(device))
-            elif is_passthrough(device):
-                findings.append(_passthrough(device))
-            elif pci_vendor(device) not in queried_vendors:
-                unqueried.setdefault(_remedy(device), []).append(device)
+        elif device["kind"] == "coprocessor":
+            # A crypto card needs no driver of an accelerator: nothing is wrong.
+            unqueried.setdefault(_IF_IT_COMPUTES, []).append(device)
+        elif pci_vendor(device) not in queried_vendors and not blocked(device):
+            unqueried.setdefault(_remedy(device, ran), []).append(device)
     return findings + [_no_prober(group, fix) for fix, group in unqueried.items()]
 
 
@@ -52,44 +58,10 @@ def _display(device: DeviceDoc) -> FindingDoc:
     )
 
 
-def _no_driver(device: DeviceDoc) -> FindingDoc:
-    return finding(
-        "no-driver",
-        f"no kernel driver is bound to {device['name'] or device['id']}",
-        "without a driver no program can use it",
-        f"install or load the driver of {device['vendor'] or 'its vendor'}",
-        device=device["id"],
-        step="driver",
-        evidence=_driver_evidence(device),
-    )
-
-
-def _passthrough(device: DeviceDoc) -> FindingDoc:
-    return finding(
-        "no-driver",
-        f"{device['name'] or device['id']} is reserved for a guest or another program",
-        f"the passthrough driver {driver_name(device)} is bound to it",
-        "nothing, if that is intended; else bind the driver of its vendor",
-        severity="info",
-        device=device["id"],
-        step="driver",
-        evidence=_driver_evidence(device),
-    )
-
-
-def _driver_evidence(device: DeviceDoc) -> str | None:
-    """Return what the kernel says of the driver, where the device is on the PCI bus."""
-    kind, _, address = device["id"].partition(":")
-    if kind != "pci":
-        return None
-    link = f"/sys/bus/pci/devices/{address}/driver"
-    driver = driver_name(device)
-    return f"{link} is {driver}" if driver else f"{link} is absent"
-
-
-def _remedy(device: DeviceDoc) -> str:
+def _remedy(device: DeviceDoc, ran: Collection[str]) -> str:
+    """Return what to install: not what just ran, and does not know this device."""
     extra = _EXTRAS.get(device["vendor"] or "")
-    return f"pip install 'probe-core[{extra}]'" if extra else "install a prober for it"
+    return f"pip install 'probe-core[{extra}]'" if extra not in (None, *ran) else _OTHER_REMEDY
 
 
 def _no_prober(devices: list[DeviceDoc], fix: str) -> FindingDoc:

@@ -12,31 +12,40 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from probe_core.isolation.attempts import Unresponsive
     from probe_core.isolation.run import Run
     from probe_core.model.document import FindingDoc, OutcomeDoc, Sighting
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
-__all__ = ["Collected", "failed"]
+__all__ = ["Collected", "checked", "failed"]
 
 MAX_REJECTIONS = 4
 """Rejected values that a sentence lists: a wrong unit is rejected of every device alike."""
 
 
 def failed(outcome: OutcomeDoc) -> bool:
-    """Return whether an outcome may hide an accelerator: a failure, or hardware not queried."""
-    return outcome["status"] in FAILURES or outcome["status"] == "unavailable"
+    """Return whether an outcome may hide an accelerator: a failure, or hardware not queried.
+
+    What was only in part queried is a failure too: a device that a prober had to go around.
+    """
+    status = outcome["status"]
+    return status in FAILURES or status == "unavailable" or bool(outcome.get("avoided"))
 
 
 class Collected:
-    """Everything the probers reported, checked, in the order in which it came in."""
+    """Everything the probers reported, checked, in the order in which it came in.
 
-    __slots__ = ("findings", "observations", "outcomes")
+    `unresponsive` are pairs of a prober's name and a device that it had to go around.
+    """
+
+    __slots__ = ("findings", "observations", "outcomes", "unresponsive")
 
     def __init__(self) -> None:
         self.observations: list[Observation] = []
         self.outcomes: list[OutcomeDoc] = []
         self.findings: list[FindingDoc] = []
+        self.unresponsive: list[tuple[str, Unresponsive]] = []
 
     def add(
         self,
@@ -48,12 +57,16 @@ class Collected:
         reason: str | None = None,
         elapsed_ms: float = 0.0,
         stderr: Iterable[str] = (),
+        rejected: Iterable[str] = (),
     ) -> None:
-        """Check one prober's sightings and findings, and note its outcome."""
-        good, problems = _checked(sightings)
+        """Check one prober's sightings and findings, and note its outcome.
+
+        `rejected` are sentences about values that were rejected before.
+        """
+        good, problems = checked(sightings)
+        problems += rejected
         self.observations += [Observation(prober.name, prober.priority, each) for each in good]
-        checked = (check_finding(raw, prober.name) for raw in findings)
-        self.findings += filter(None, checked)
+        self.findings += filter(None, (check_finding(raw, prober.name) for raw in findings))
         if status == "ok" and problems and not good:
             status, reason = "invalid", "; ".join(problems[:MAX_REJECTIONS])
         elif problems:
@@ -63,24 +76,43 @@ class Collected:
 
     def add_run(self, run: Run) -> None:
         """Take the run of a child."""
+        # Of several processes together, or recorded: `Run` bounds what one process sends.
+        from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS
+
         status = run.status or "protocol"
+        if len(run.sightings) > MAX_DEVICES:
+            run.rejected.append(f"more than {MAX_DEVICES} devices; the first were kept")
         self.add(
             run.prober,
-            run.sightings,
-            run.findings,
+            run.sightings[:MAX_DEVICES],
+            run.findings[:MAX_FINDINGS],
             status=status,
             reason=run.reason,
             elapsed_ms=(run.ended - run.started) * 1000,
-            stderr=run.stderr_tail() if status in FAILURES else (),
+            rejected=run.rejected,
+            stderr=run.stderr_tail() if status in FAILURES or run.details.get("phase") else (),
         )
         outcome = self.outcomes[-1]
         outcome.update(run.details)  # type: ignore[typeddict-item]
+        self._note_unresponsive(run, outcome)
         if run.abandoned:
             self.findings.append(_unkillable(run.prober))
+        elif outcome.get("phase") == "cleanup":
+            self.findings.append(_cleanup(run.prober, outcome))
         elif outcome["status"] in FAILURES:
             self.findings.append(_failure(run.prober, outcome))
         elif outcome["status"] == "unavailable":
             self.findings.append(_unavailable(run.prober, outcome))
+
+    def _note_unresponsive(self, run: Run, outcome: OutcomeDoc) -> None:
+        if not run.unresponsive:
+            return
+        from probe_core.pipeline.unresponsive import mark
+
+        outcome["partial"] = outcome["devices"] > 0
+        for lost in run.unresponsive:
+            mark(self.observations, run.prober.name, lost)
+            self.unresponsive.append((run.prober.name, lost))
 
     def skip(self, decision: Decision) -> None:
         """Note a prober that was not run."""
@@ -112,7 +144,7 @@ class Collected:
         self.outcomes.append(outcome)
 
 
-def _checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
+def checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
     """Check sightings; of two devices with the same ids only the first is kept."""
     good: list[Sighting] = []
     problems: list[str] = []
@@ -158,6 +190,18 @@ def _failure(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
         prober=prober.name,
         setting="timeout" if outcome["status"] == "timeout" else None,
         evidence=outcome["status"],
+    )
+
+
+def _cleanup(prober: Prober, outcome: OutcomeDoc) -> FindingDoc:
+    return finding(
+        str(outcome["code"]),
+        f"{prober.owner}: prober {prober.name!r} failed after it had read all devices",
+        outcome["reason"] or outcome["status"],
+        "nothing to do for this report; programs that use the same library may hang at their end",
+        severity="info",
+        prober=prober.name,
+        evidence=outcome.get("signal"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
+from probe_core.machine.cgroups import memory_limits
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -12,12 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "memory"]
 
-_HUGE = 1 << 60
-"""Control groups write "no limit" as "max" (v2) or as a number beyond any machine (v1)."""
-
-# The files of a limit and of its use, and the reclaimable part of the use in memory.stat.
-_V2 = ("memory.max", "memory.current", "inactive_file")
-_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_NODES = "/sys/devices/system/node/online"
 
 _MODEL_FILES = (
     "/sys/firmware/devicetree/base/model",
@@ -29,12 +25,21 @@ _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default strin
 
 
 def describe(machine: Machine) -> NodeDoc:
-    """Return the report's `node`: os, kernel, arch, model and memory (bytes)."""
+    """Return the report's `node`: os, kernel, arch, model and memory (bytes).
+
+    Its identity and surroundings are still null: `node_identity.identify` adds them.
+    """
     return {
         "os": machine.os,
         "kernel": _kernel(machine),
         "arch": machine.arch,
         "model": _model(machine),
+        "id": None,
+        "host": None,
+        "time": None,
+        "container": None,
+        "vm": None,
+        "cgroup": None,
         "memory": memory(machine),
     }
 
@@ -71,12 +76,20 @@ def memory(machine: Machine) -> NodeMemoryDoc:
         return _from_psutil(machine)
     info = _meminfo(machine)
     total, available = info.get("MemTotal"), info.get("MemAvailable")
-    limit, room = _cgroups(machine)
-    if limit is not None and total is not None and limit >= total:
-        limit = None
-    if limit is not None and room is not None and available is not None:
-        available = min(available, room)
-    return {"total": total, "available": available, "limit": limit}
+    limit, room, place = memory_limits(machine)
+    memory: NodeMemoryDoc = {"total": total, "available": available, "limit": None}
+    if "," in (nodes := machine.read(_NODES, 4096) or "") or "-" in nodes:
+        from probe_core.pipeline import numa
+
+        numa.correct(machine, memory)
+        total, available = memory["total"], memory["available"]
+    if limit is not None and (total is None or limit < total):
+        memory["limit"], memory["limited_by"] = limit, place
+        if room is not None and available is not None:
+            memory["available"] = min(available, room)
+    if "," in nodes or "-" in nodes:
+        numa.limit(machine, memory)
+    return memory
 
 
 def _meminfo(machine: Machine) -> dict[str, int]:
@@ -88,45 +101,6 @@ def _meminfo(machine: Machine) -> dict[str, int]:
         if name in ("MemTotal", "MemAvailable") and size is not None:
             sizes[name] = size * 1024  # the kernel writes "kB" and means KiB
     return sizes
-
-
-def _cgroups(machine: Machine) -> tuple[int | None, int | None]:
-    """Return (smallest limit, least room) on the way from this process's group upward."""
-    limits, rooms = [], []
-    for line in (machine.read("/proc/self/cgroup", 16 << 10) or "").splitlines():
-        number, _, hierarchy = line.partition(":")
-        controllers, _, path = hierarchy.partition(":")
-        if number == "0" and not controllers:
-            root, names = "/sys/fs/cgroup", _V2
-        elif "memory" in controllers.split(","):
-            root, names = "/sys/fs/cgroup/memory", _V1
-        else:
-            continue
-        for folder in _upward(root, path):
-            limit = machine.read_int(f"{folder}/{names[0]}")
-            if limit is not None and 0 <= limit < _HUGE:
-                limits.append(limit)
-                rooms.append(max(0, limit - _used(machine, folder, names)))
-    return min(limits, default=None), min(rooms, default=None)
-
-
-def _used(machine: Machine, folder: str, names: tuple[str, str, str]) -> int:
-    """Return what a group holds and cannot give back at once, as kubelet's working set is.
-
-    Its use counts the page cache too: a process that has read a model's weights would seem full.
-    """
-    used = machine.read_int(f"{folder}/{names[1]}") or 0
-    for line in (machine.read(f"{folder}/memory.stat", 16 << 10) or "").splitlines():
-        name, _, number = line.partition(" ")
-        if name == names[2]:
-            used -= decimal(number) or 0
-    return max(0, used)
-
-
-def _upward(root: str, path: str) -> list[str]:
-    """Return the group's folder and its ancestors; in a container the path may not exist there."""
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")][:32]
-    return [root + "".join("/" + part for part in parts[:n]) for n in range(len(parts), -1, -1)]
 
 
 def _from_psutil(machine: Machine) -> NodeMemoryDoc:

@@ -6,19 +6,23 @@ from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["choose", "driver_name", "in_order", "is_passthrough", "lost", "pci_vendor"]
+__all__ = ["choose", "driver_name", "in_order", "pci_vendor"]
+
+_NO_ADDRESS = (1 << 40,)
+"""Sorts behind every PCI address: domains go beyond 16 bits (Intel VMD's begin at 0x10000)."""
 
 
 def in_order(devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
     """Return the devices as reports list them: GPUs, other accelerators, CPUs, displays.
 
-    A part (a MIG instance, an XCD) stands behind its parent.
+    A part (a MIG instance, an XCD) stands behind its parent. Equal devices stand by PCI address,
+    whatever order a prober yields them in.
     """
-    ordered = sorted(devices, key=lambda device: KIND_ORDER[device["kind"]])
+    ordered = _equals_by_address(sorted(devices, key=lambda device: KIND_ORDER[device["kind"]]))
     ids = {device["id"] for device in ordered}
     parts: dict[str, list[DeviceDoc]] = {}
     whole = []
@@ -33,64 +37,85 @@ def in_order(devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
     return listed + [device for orphans in parts.values() for device in orphans]
 
 
+def _equals_by_address(devices: list[DeviceDoc]) -> list[DeviceDoc]:
+    """Give the places of equal devices to them in the order of their addresses."""
+    places: dict[tuple[object, ...], list[int]] = {}
+    for place, device in enumerate(devices):
+        if device["kind"] in ACCELERATORS and device["parent"] is None:
+            pci = device.get("pci") or {}
+            model = (device["kind"], device.get("vendor"), device.get("name"), pci.get("id"))
+            places.setdefault(model, []).append(place)
+    ordered = list(devices)
+    for equal in places.values():
+        members = sorted((devices[place] for place in equal), key=address)
+        for place, device in zip(equal, members, strict=True):
+            ordered[place] = device
+    return ordered
+
+
 def _with_parts(device: DeviceDoc, parts: dict[str, list[DeviceDoc]]) -> list[DeviceDoc]:
     """Return a device with its parts behind it, and take them out of `parts`."""
     own = parts.pop(device["id"], [])
     return [device, *(member for part in own for member in _with_parts(part, parts))]
 
 
-def choose(
-    devices: Iterable[DeviceDoc],
-    priorities: Mapping[str, int],
-    failed_vendors: Collection[str],
-    unavailable: Collection[str] = (),
-) -> DeviceDoc | None:
-    """Return the primary device: the best accelerator this process may use, else the first CPU.
+def choose(devices: Iterable[DeviceDoc], priorities: Mapping[str, int]) -> DeviceDoc | None:
+    """Return the primary device: the best accelerator that is not blocked, else the first CPU.
 
-    GPUs before other accelerators, then the priority of the best prober that saw it, dedicated
-    memory before shared, the higher fp16 peak, the larger memory. A device that only the bus saw
-    counts unless it has no driver, or its vendor's own prober just failed to query it; what a
-    prober in `unavailable` reported of it counts as little as the bus.
+    Devices of which something is known to be well come before those of which nothing is. Then GPUs
+    before other accelerators, the priority of the best prober that saw it, dedicated memory before
+    shared, the higher fp16 peak, the larger memory, and the lower PCI address.
     """
     listed = list(devices)
-    unconfirmed = {"bus", *unavailable}
-    usable = [
-        device
-        for device in listed
-        if device["kind"] in ACCELERATORS and _is_usable(device, failed_vendors, unconfirmed)
-    ]
+    usable = [device for device in listed if device["kind"] in ACCELERATORS and _usable(device)]
     if usable:
         return min(usable, key=lambda device: _rank(device, priorities))
-    return next((device for device in listed if device["kind"] == "cpu"), None)
+    processors = [device for device in listed if device["kind"] == "cpu"]
+    # A cpuset may leave this process no CPU of the first socket.
+    return next(
+        (cpu for cpu in processors if _may_run_on(cpu)), processors[0] if processors else None
+    )
 
 
-def _rank(device: DeviceDoc, priorities: Mapping[str, int]) -> tuple[int, int, bool, float, int]:
+def _may_run_on(device: DeviceDoc) -> bool:
+    return (device.get("allowed") or {}).get("threads") != 0
+
+
+def _usable(device: DeviceDoc) -> bool:
+    # A node without accelerators pays for no rule.
+    from probe_core.model.readiness import blocked
+    from probe_core.model.runtimes import hidden
+
+    return not blocked(device) and not hidden(device)
+
+
+def _rank(
+    device: DeviceDoc, priorities: Mapping[str, int]
+) -> tuple[bool, int, int, bool, float, int, tuple[int, ...]]:
+    from probe_core.model.readiness import state_of
+
     memory = device["memory"]
     return (
+        state_of(device) == "unknown",
         KIND_ORDER[device["kind"]],
         -max(priorities.get(prober, 0) for prober in device["seen_by"]),
         memory["kind"] != "dedicated",
         -(device["fp16"] or 0.0),
         -(memory["total"] or 0),
+        address(device),
     )
 
 
-def _is_usable(
-    device: DeviceDoc, failed_vendors: Collection[str], unconfirmed: Collection[str]
-) -> bool:
-    from probe_core.model.runtimes import hidden  # a node without accelerators pays for no rule
-
-    if hidden(device) or is_passthrough(device):
-        return False
-    if not set(device["seen_by"]) <= set(unconfirmed):
-        return not lost(device)
-    return driver_name(device) is not None and pci_vendor(device) not in failed_vendors
-
-
-def lost(device: DeviceDoc) -> bool:
-    """Return whether a device's own prober found it unresponsive: neither memory nor runtime."""
-    answers = bool(device["backends"]) or device["memory"]["total"] is not None
-    return not answers and device["power_state"] == "unknown"
+def address(device: DeviceDoc) -> tuple[int, ...]:
+    """Return the numbers of the device's PCI address, by which equal devices are ordered."""
+    for name in (device["id"], *device.get("ids", ())):
+        bus, _, text = name.partition(":")
+        if bus == "pci":
+            try:
+                return tuple(int(part, 16) for part in text.replace(".", ":").split(":"))
+            except ValueError:
+                continue
+    return _NO_ADDRESS
 
 
 def driver_name(device: DeviceDoc) -> str | None:
@@ -101,10 +126,3 @@ def driver_name(device: DeviceDoc) -> str | None:
 def pci_vendor(device: DeviceDoc) -> str:
     """Return the device's PCI vendor id, four hexadecimal digits; "" off the PCI bus."""
     return (device["pci"] or {}).get("id", "").partition(":")[0]
-
-
-def is_passthrough(device: DeviceDoc) -> bool:
-    """Return whether a driver keeps the device for a guest, so that nothing here can use it."""
-    from probe_core.model.passthrough import is_passthrough_driver
-
-    return is_passthrough_driver(driver_name(device), device["vendor"])

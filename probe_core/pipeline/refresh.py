@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_core.model.runtimes import hidden
 from probe_core.pipeline.merge import with_every_field
 from probe_core.pipeline.primary import choose
+from probe_core.readiness import conclude, reopen
 from probe_core.visibility import CODES, annotate, findings, see
 
 TYPE_CHECKING = False
@@ -30,9 +31,11 @@ def refresh(
     `versions` tells versions of runtimes that change their rules, as `visibility.see` takes them.
     """
     devices = document["devices"]
+    reopen(devices)
     views = see(devices, environ, os=_os_of(document), versions=versions)
     hidden_before = [device["id"] for device in devices if hidden(device)]
     annotate(devices, views)
+    conclude([device for device in devices if device.get("readiness", {}).get("steps")])
     lasting = [entry for entry in document.get("findings", []) if entry["code"] not in CODES]
     document["findings"] = lasting + findings(views)
     _choose_primary(document, devices, hidden_before)
@@ -60,5 +63,5 @@ def _choose_primary(
         with_every_field({**device, "seen_by": device.get("seen_by") or ["recorded"]})
         for device in devices
     ]
-    chosen = choose(candidates, {}, ())
+    chosen = choose(candidates, {})
     document["primary"] = chosen["id"] if chosen else None

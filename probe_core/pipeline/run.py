@@ -17,23 +17,24 @@ from probe_core.pipeline.assemble import (
     share_memory,
     with_cpu,
 )
+from probe_core.pipeline.chips import Chips
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
+from probe_core.pipeline.node_identity import identify
+from probe_core.pipeline.ready import Readiness
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
-from probe_core.readiness import conclude, judge
-from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.select import unknown_names
-from probe_core.resolve import open_chipdb, resolve
+from probe_core.resolve import resolve
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_chipdb import Database
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
+    from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.identity import Observation
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
@@ -78,28 +79,31 @@ def run_pipeline(
     """
     watch = Stopwatch()
     run = ProberRun(machine, config, host)
-    chips = _Chips(config.chipdb, run.mentioned)
+    chips = Chips(config, run.mentioned, wake_fd)
     run.run_builtin(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, lambda: _rehearse(run, chips))
     return _conclude(run, chips, ignored, watch)
 
 
 def _conclude(
-    run: ProberRun, chips: _Chips, ignored: Sequence[IgnoredSetting], watch: Stopwatch
+    run: ProberRun, chips: Chips, ignored: Sequence[IgnoredSetting], watch: Stopwatch
 ) -> ReportDoc:
     """Merge, resolve, see, and put the report together."""
     machine, config, host, collected = run.machine, run.config, run.host, run.collected
     devices, conflicts = _merge(collected.observations)
     devices = with_cpu(devices, machine)
     node = describe(machine)
+    identify(node, machine, config)
     share_memory(devices, node["memory"])
     watch.lap("merge")
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None)
     watch.lap("resolve")
-    not_ready = judge(devices, machine)
+    collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
+    readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
+    watch.lap("ready")
     views, hidden = _see(devices, machine)
-    conclude(devices)
+    readiness.conclude()
     asked = _ask_runtimes(views, devices, machine, config)
     watch.lap("see")
     version = database.version if database is not None else None
@@ -113,7 +117,7 @@ def _conclude(
         *run.findings,
         *chips.findings,
         *unresolved,
-        *not_ready,
+        *readiness.findings(collected.findings),
         *hidden,
         *_disagreements(asked),
         *conflicts,
@@ -127,26 +131,7 @@ def _conclude(
     return document
 
 
-class _Chips:
-    """The chip database, opened at most once."""
-
-    __slots__ = ("_database", "_file", "_mentioned", "findings")
-
-    def __init__(self, file: str | None, mentioned: Mapping[str, bool]) -> None:
-        self._file = file
-        self._mentioned = mentioned
-        self._database: Database | None = None
-        self.findings: list[FindingDoc] = []
-
-    def open(self) -> Database | None:
-        """Return the database, or None with the reason among `findings`."""
-        if self._database is None and not self.findings:
-            extra = [self._file] if self._file else ()
-            self._database, self.findings = open_chipdb(extra, self._mentioned[CHIPS])
-        return self._database
-
-
-def _rehearse(run: ProberRun, chips: _Chips) -> None:
+def _rehearse(run: ProberRun, chips: Chips) -> None:
     """Do the last steps on what the buses showed, while the children start.
 
     The result is thrown away. What stays are loaded modules and chipdb's memory of the chips it
@@ -157,6 +142,7 @@ def _rehearse(run: ProberRun, chips: _Chips) -> None:
     for device in devices:
         device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
     resolve(devices, chips.open())
+    Readiness(devices, run.machine)
     _see(devices, run.machine)
 
 
@@ -224,6 +210,14 @@ def _ask_runtimes(
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
     return ask(views, devices, machine.environ, **deadline)
+
+
+def _unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:
+    if not collected.unresponsive:
+        return []
+    from probe_core.pipeline.unresponsive import unresponsive_findings
+
+    return unresponsive_findings(collected.unresponsive, devices)
 
 
 def _disagreements(asked: Mapping[str, AnswerDoc]) -> list[FindingDoc]:

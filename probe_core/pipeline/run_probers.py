@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from time import monotonic
 
+from probe_core.machine.budget import Budget
 from probe_core.pipeline.collect import Collected
 from probe_core.probers import builtin_probers
-from probe_core.registry.discover import discover
+from probe_core.registry.discover import discover, over_budget
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.prober import FALLBACK, Prober
 from probe_core.registry.select import Decision, select
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.config import Config
+    from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
     from probe_core.registry.discover import Registered
@@ -37,8 +39,9 @@ class ProberRun:
     """The probers of one probe: found, selected and run, built-in ones first.
 
     `collected` is what they reported, `decisions` tells why each was run or not, `findings` are
-    about distributions and manifests, `names` are those of all probers.
-    `mentioned` says whether an installed distribution may have chips for chipdb.
+    about distributions and manifests, `names` are those of all probers. `runs` are those of
+    processes and of recorded answers. `mentioned` says whether an installed distribution may have
+    chips for chipdb.
     """
 
     def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
@@ -50,6 +53,8 @@ class ProberRun:
         self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
         self.mentioned = {CHIPS: False}
+        self.runs: list[Run] = []
+        self.budget = Budget()
         self._bus: list[Sighting] | None = None
 
     def run_builtin(self, lap: Lap) -> None:
@@ -72,10 +77,16 @@ class ProberRun:
 
         Raises `Cancelled` when `wake_fd` became readable.
         """
-        probers, self.findings = discover(registered, mentioned=self.mentioned)
+        probers, self.findings = discover(registered, mentioned=self.mentioned, budget=self.budget)
+        if self.machine.answers:
+            from probe_core.pipeline.answers import recorded_probers
+
+            installed = [p for p in probers if p.name not in self.machine.answers]
+            probers = installed + recorded_probers(self.machine.answers)
         self.names |= {prober.name for prober in probers}
         lap("discover")
         self._select(probers)
+        self.findings += over_budget(self.budget)
         lap("select")
         self._run_selected(wake_fd, while_running)
         lap("run")
@@ -83,7 +94,13 @@ class ProberRun:
     def _select(self, probers: Sequence[Prober]) -> None:
         vendors = None if self._bus is None else set(_pci_vendors(self._bus))
         veto = self.host.veto if self.host is not None else None
-        self.decisions = select(probers, self.config, self.machine, vendors, veto, _stuck)
+        self.decisions = select(
+            probers, self.config, self.machine, vendors, veto, _stuck, self.budget
+        )
+        if self.machine.answers:
+            from probe_core.pipeline.answers import name_vendors
+
+            name_vendors(self.decisions)
         if self.host is not None:
             for decision in self.decisions:
                 details = {"selected": decision.cause is None, "reason": decision.reason}
@@ -92,18 +109,31 @@ class ProberRun:
     def _run_selected(self, wake_fd: int, while_running: Callable[[], object]) -> None:
         """Run what was selected, each in a child; without any, nothing more is imported."""
         selected = [decision for decision in self.decisions if decision.cause is None]
-        if selected:
+        live = [decision for decision in selected if decision.prober.answer is None]
+        if live:
             from probe_core.isolation.launch import cannot_start
 
             problem = cannot_start()
             if problem is None:
-                self._run_children([d.prober for d in selected], wake_fd, while_running)
+                self._run_children([d.prober for d in live], wake_fd, while_running)
             else:
-                for decision in selected:
+                for decision in live:
                     decision.cause, decision.reason = "no-child", problem
+        self._replay(decision.prober for decision in selected)
+        self.runs.sort(key=lambda run: Prober.rank(run.prober))
+        for run in self.runs:
+            self.collected.add_run(run)
         for decision in self.decisions:
             if decision.cause is not None:
                 self.collected.skip(decision)
+
+    def _replay(self, probers: Iterable[Prober]) -> None:
+        """Make runs of recorded answers."""
+        recorded = [prober for prober in probers if prober.answer is not None]
+        if recorded:
+            from probe_core.pipeline.answers import replay
+
+            self.runs += map(replay, recorded)
 
     def _run_children(
         self, probers: Sequence[Prober], wake_fd: int, while_running: Callable[[], object]
@@ -122,8 +152,7 @@ class ProberRun:
         if any(run.status is None for run in runs):
             raise Cancelled
         _stuck.update(run.prober.name for run in runs if run.abandoned)
-        for run in runs:
-            self.collected.add_run(run)
+        self.runs += runs
 
 
 def _call(

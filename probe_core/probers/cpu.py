@@ -6,13 +6,19 @@ On Linux everything comes from /proc and /sys. Elsewhere psutil and the system's
 from __future__ import annotations
 
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
+from probe_core.machine.cgroups import cpu_quota
 from probe_core.probers import cpuinfo, topology
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from probe_core.machine import Machine
+    from probe_core.probers.allowed import Limits
+    from probe_core.probers.topology import Nodes
+
+    Cores = list[list[int]]
 
 __all__ = ["probe_devices"]
 
@@ -22,11 +28,13 @@ _WHY_NOT = {
     "units": "the kernel's files do not show which threads share a core",
     "threads": "/sys/devices/system/cpu/online cannot be read",
 }
+# Piledriver, Steamroller and their kin: the kernel calls the two cores of a module threads.
+_BULLDOZER = ("AuthenticAMD", 21)
 
 
 @hookimpl
 def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
-    """Report one device per processor package."""
+    """Report one device per processor package; the clusters of a system-on-chip are one."""
     machine = request.machine
     if machine.os != "linux":
         if not machine.live:
@@ -35,22 +43,56 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
 
         return cpu_other.devices(machine)
     facts = cpuinfo.facts(machine)
-    packages = topology.packages(machine)
-    if not facts and not packages:
+    running = topology.online(machine)
+    if not (facts or running):
         return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
-    return [
-        _sighting(machine, facts, index, package) for index, package in enumerate(packages or [{}])
+    nodes = topology.nodes(machine)
+    chips = _chips(machine, running or facts.get("numbers", []), facts, nodes)
+    limited = _limits(machine, running)
+    devices = [
+        _sighting(machine, facts, index, chip, limited, nodes)
+        for index, chip in enumerate(chips or [[]])
     ]
+    missing = topology.offline(machine, running) if running else 0
+    if missing:
+        devices[0]["cpu"]["offline"] = missing
+    return devices
+
+
+def _limits(machine: Machine, running: list[int]) -> Limits | None:
+    """Return what limits this process; None where nothing does, which costs three reads."""
+    own = topology.own_cpus(machine)
+    if own is not None and own.issuperset(running) and cpu_quota(machine)[0] is None:
+        return None
+    from probe_core.probers.allowed import limits
+
+    return limits(machine, running)
+
+
+def _chips(
+    machine: Machine, running: list[int], facts: dict[str, Any], nodes: Nodes | None
+) -> list[Cores]:
+    """Return the packages of each chip: one, but for clusters of a system-on-chip."""
+    groups = topology.sockets(machine, running)
+    if not facts.get("by_cluster"):
+        return [[members] for members in groups]
+    from probe_core.probers import clusters
+
+    return clusters.whole_chips(machine, groups, nodes)
 
 
 def _sighting(
-    machine: Machine, facts: dict[str, Any], index: int, package: dict[str, Any]
+    machine: Machine,
+    facts: dict[str, Any],
+    index: int,
+    chip: Cores,
+    limited: Limits | None,
+    nodes: Nodes | None,
 ) -> dict[str, Any]:
-    cpu = {key: facts[key] for key in cpuinfo.IDENTITY if key in facts}
-    cpu["flags"] = facts.get("flags", [])
-    clusters = _with_clocks(machine, facts) or package.get("clusters")
-    if clusters:
-        cpu["clusters"] = clusters
+    package, cores = _package(machine, facts, chip, nodes)
+    clusters = _clusters(machine, facts, chip, cores) or package.get("clusters") or []
+    allowed = _allowed(machine, limited, chip, cores, clusters)
+    cpu = _identity(facts, clusters)
     sighting: dict[str, Any] = {
         "ids": [f"cpu:{index}"],
         "kind": "cpu",
@@ -62,9 +104,11 @@ def _sighting(
     counted = {
         "name": facts.get("name"),
         "vendor": facts.get("vendor"),
-        "units": package.get("cores") or facts.get("cores"),
+        "units": _units(facts, package),
         "threads": package.get("threads") or facts.get("threads"),
         "numa_node": package.get("numa_node"),
+        "numa_nodes": package.get("numa_nodes"),
+        "allowed": allowed,
     }
     sighting |= {key: value for key, value in counted.items() if value is not None}
     clocks, reason = topology.clocks(machine, package.get("first", 0), facts.get("mhz"))
@@ -76,9 +120,86 @@ def _sighting(
     return sighting
 
 
-def _with_clocks(machine: Machine, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the kinds of cores of a big.LITTLE processor, each with its own clock."""
-    return [
-        {**kind, **topology.clocks(machine, kind["first"], None)[0]}
-        for kind in facts.get("clusters", ())
-    ]
+def _identity(facts: dict[str, Any], clusters: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what names the cores, their flags and clusters."""
+    cpu = {key: facts[key] for key in cpuinfo.IDENTITY if key in facts}
+    cpu["flags"] = facts.get("flags", [])
+    if not clusters:
+        return cpu
+    if facts.get("by_cluster") and not all("part" in cluster for cluster in clusters):
+        # What is known of one kind of core says nothing of the others.
+        from probe_core.probers.clusters import MIDR
+
+        cpu = {key: value for key, value in cpu.items() if key not in MIDR}
+    hidden = ("members",)
+    cpu["clusters"] = [{k: v for k, v in c.items() if k not in hidden} for c in clusters]
+    return cpu
+
+
+def _package(
+    machine: Machine, facts: dict[str, Any], chip: Cores, nodes: Nodes | None
+) -> tuple[dict[str, Any], Cores | None]:
+    """Return the counts of a chip, and the CPUs of its cores; nothing where no CPU is listed."""
+    members = [cpu for group in chip for cpu in group]
+    if not members:
+        return {}, None
+    single = False
+    if "cpus" in facts:
+        from probe_core.probers import clusters
+
+        single = clusters.one_threaded(facts["cpus"])
+    cores = topology.cores_of(machine, members, single=single)
+    hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
+    return topology.package(machine, members, cores, nodes, hybrid=hybrid), cores
+
+
+def _units(facts: dict[str, Any], package: dict[str, Any]) -> int | None:
+    if (facts.get("vendor_id"), facts.get("family")) == _BULLDOZER and "threads" in package:
+        return int(package["threads"])
+    units: int | None = package.get("cores") or facts.get("cores")
+    return units
+
+
+def _clusters(
+    machine: Machine, facts: dict[str, Any], chip: Cores, cores: Cores | None
+) -> list[dict[str, Any]]:
+    """Return the kinds of cores of a chip, each with its own clock; nothing when they are alike."""
+    if not cores or len(cores) < 2:
+        return []
+    if facts.get("by_cluster"):
+        from probe_core.probers import clusters
+
+        return clusters.kinds(machine, chip, cores, facts)
+    if not _may_be_hybrid(machine, facts, cores):
+        return []
+    from probe_core.probers import clusters
+
+    return clusters.split(machine, cores)
+
+
+def _may_be_hybrid(machine: Machine, facts: dict[str, Any], cores: Sequence[list[int]]) -> bool:
+    """Return whether to look for efficiency cores that this kernel does not list.
+
+    All of Intel's hybrids have AVX2 without AVX-512, but for Lakefield, which has neither.
+    """
+    if facts.get("vendor_id") != "GenuineIntel" or "avx512f" in facts["flags"]:
+        return False
+    return not machine.exists("/sys/devices/cpu_core")
+
+
+def _allowed(
+    machine: Machine,
+    limited: Limits | None,
+    chip: Cores,
+    cores: Cores | None,
+    clusters: list[dict[str, Any]],
+) -> dict[str, Any] | None:
+    """Return what of the chip this process may use, and mark it on each cluster."""
+    if limited is None or (limited.cpus is None and limited.quota is None):
+        return None
+    from probe_core.probers.allowed import mark, share
+
+    part = share(limited, [cpu for group in chip for cpu in group], cores)
+    if part:
+        mark(limited, clusters, machine)
+    return part

@@ -18,6 +18,7 @@ _X86 = ("x86_64", "i686", "i386")
 _STEMS: tuple[tuple[str, Kind, str], ...] = (
     ("arm,mali", "gpu", "arm"),
     ("qcom,adreno", "gpu", "qualcomm"),
+    ("qcom,kgsl-3d0", "gpu", "qualcomm"),  # Qualcomm's own driver, kgsl
     ("brcm,2711-v3d", "gpu", "broadcom"),
     ("brcm,2712-v3d", "gpu", "broadcom"),
     ("brcm,bcm2835-v3d", "gpu", "broadcom"),
@@ -44,6 +45,10 @@ _STEMS: tuple[tuple[str, Kind, str], ...] = (
     ("arm,ethosu", "npu", "arm"),
     ("ti,c7x", "npu", "ti"),
 )
+
+
+_KGSL = "kgsl/kgsl-3d0"
+"""Class device of Qualcomm's own driver; its gpu_model comes from a table, and wakes nothing."""
 
 
 class Candidate:
@@ -113,10 +118,21 @@ def _sighting(machine: Machine, node: Candidate, minors: Mapping[str, dict[str, 
         sighting["dt"] = [*devicetree.board(machine), *node.compatibles]
     if driver := drivers.bound(machine, node.folder):
         sighting["driver"] = {"name": driver}
+        if paths := _nodes(machine, node.folder, index):
+            sighting["nodes"] = paths
+    if name := machine.read(f"{node.folder}/{_KGSL}/gpu_model", 64):
+        # "Adreno650v2" is the second revision of the 650; a third one is a GPU of its own.
+        sighting["name"] = name.removesuffix("v1").removesuffix("v2")
     status = power.status(machine, node.folder)
     if status in ("active", "suspended", "suspending", "resuming"):
         sighting["power_state"] = status
     return sighting
+
+
+def _nodes(machine: Machine, folder: str, index: Mapping[str, int]) -> list[str]:
+    from probe_core.sysfs import nodes
+
+    return nodes.paths(index) or (["/dev/kgsl-3d0"] if machine.exists(f"{folder}/{_KGSL}") else [])
 
 
 def _match(names: list[str]) -> tuple[Kind, str] | None:

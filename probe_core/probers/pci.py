@@ -152,8 +152,10 @@ def _kind(machine: Machine, folder: str, vendor: str, pci_class: int) -> Kind | 
         return "display" if identity in _DISPLAY_ONLY_DEVICES else "gpu"
     if base == _ACCELERATOR:
         # Instinct cards report 0380 or 1200; Intel's NPUs 1200.
-        return _PROCESSING.get(vendor, "accelerator")
-    return "accelerator" if sub == _COPROCESSOR else None
+        return _PROCESSING.get(vendor, "coprocessor")
+    # QuickAssist and other crypto cards share this class with Xeon Phi and vector engines: chipdb,
+    # or the vendor's own prober, knows which of them compute.
+    return "coprocessor" if sub == _COPROCESSOR else None
 
 
 def _digits(machine: Machine, path: str) -> str:

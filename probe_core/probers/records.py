@@ -21,10 +21,17 @@ RECORDS: dict[str, Records] = {
             "/proc/sys/kernel/osrelease",
             "/proc/sys/kernel/arch",
             "/sys/class/dmi/id/product_name",
+            "/sys/class/dmi/id/sys_vendor",
+            "/sys/class/dmi/id/board_vendor",
+            "/sys/class/dmi/id/bios_vendor",
+            "/sys/hypervisor/type",
             f"{_TREE}/compatible",
             f"{_TREE}/model",
             "/proc/device-tree/compatible",
             "/proc/device-tree/model",
+            "/sys/devices/system/node/online",
+            "/sys/devices/system/node/node#/meminfo",
+            "/proc/driver/nvidia/gpus/*/numa_status",
         ],
         "cgroup": [
             "memory.max",
@@ -32,22 +39,59 @@ RECORDS: dict[str, Records] = {
             "memory.stat",
             "memory.limit_in_bytes",
             "memory.usage_in_bytes",
+            "cpuset.mems.effective",
+            "cpuset.mems",
+        ],
+    },
+    "readiness": {
+        "files": [
+            "/proc/modules",
+            "/proc/devices",
+            "/sys/fs/selinux/enforce",
+        ],
+        "pci": [
+            # The regions and the counts of errors are kept by the kernel: no device is read.
+            {
+                "asleep": True,
+                "pci_class": ["03", "12"],
+                "files": ["resource", "aer_dev_fatal"],
+            },
+        ],
+        "nodes": [
+            "/dev/nvidia#",
+            "/dev/nvidiactl",
+            "/dev/nvidia-uvm",
+            "/dev/kfd",
+            "/dev/mali#",
         ],
     },
     "cpu": {
         "files": [
             "/proc/cpuinfo",
             f"{_CPU}/online",
+            f"{_CPU}/present",
+            f"{_CPU}/modalias",
+            "/sys/devices/system/node/node#/cpulist",
             f"{_CPU}/cpu#/node#",
             f"{_CPU}/cpu#/topology/package_cpus_list",
             f"{_CPU}/cpu#/topology/core_siblings_list",
             f"{_CPU}/cpu#/topology/core_cpus_list",
             f"{_CPU}/cpu#/topology/thread_siblings_list",
+            f"{_CPU}/cpu#/topology/cluster_cpus_list",
+            f"{_CPU}/cpu#/regs/identification/midr_el1",
+            f"{_CPU}/cpu#/cpufreq/related_cpus",
             f"{_CPU}/cpu#/cpufreq/cpuinfo_max_freq",
             f"{_CPU}/cpu#/cpufreq/base_frequency",
             "/sys/devices/cpu_core/cpus",
             "/sys/devices/cpu_atom/cpus",
             "/sys/devices/cpu_lowpower/cpus",
+        ],
+        "cgroup": [
+            "cpuset.cpus.effective",
+            "cpuset.cpus",
+            "cpu.max",
+            "cpu.cfs_quota_us",
+            "cpu.cfs_period_us",
         ],
         "masks": {"/proc/cpuinfo": "cpuinfo"},
     },
@@ -72,6 +116,7 @@ RECORDS: dict[str, Records] = {
                     "subsystem_device",
                     "revision",
                     "numa_node",
+                    "local_cpulist",
                     "power/runtime_status",
                     "driver",
                     "physfn",
@@ -92,10 +137,18 @@ RECORDS: dict[str, Records] = {
         "platform": [
             {
                 "asleep": True,
-                "files": ["of_node/compatible", "of_node/status", "driver", "power/runtime_status"],
+                "files": [
+                    "of_node/compatible",
+                    "of_node/status",
+                    # Names the node where a container masks /sys/firmware.
+                    "uevent",
+                    "driver",
+                    "power/runtime_status",
+                    "kgsl/kgsl-3d0/gpu_model",
+                ],
             }
         ],
         "nodes": ["/dev/dri/renderD#", "/dev/accel/accel#"],
     },
 }
-"""Name of a built-in prober, or "node", to what it reads."""
+"""Name of a built-in prober, or of a part of the core (node, readiness), to what it reads."""

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import os
+
 from probe_core.machine import decimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from probe_core.machine import Machine
 
-__all__ = ["clocks", "cpu_list", "packages"]
+    Nodes = Mapping[int, frozenset[int] | None]
+    """NUMA node to its CPUs; None stands for all of a machine of one node."""
+
+__all__ = [
+    "CPUS",
+    "clocks",
+    "cores_of",
+    "cpu_list",
+    "nodes",
+    "nodes_of",
+    "offline",
+    "online",
+    "own_cpus",
+    "package",
+    "packages",
+    "siblings",
+    "sockets",
+]
 
 CPUS = "/sys/devices/system/cpu"
+NODES = "/sys/devices/system/node"
 MAX_CPUS = 65_536
 """CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
+
+# Lists since Linux 5.2; lists; masks of kernels before 2.6.30, and what some gather tools keep.
+PACKAGE = ("package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings")
+CORE = ("core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings")
 
 
 def cpu_list(text: str | None) -> list[int]:
@@ -34,64 +59,162 @@ def cpu_list(text: str | None) -> list[int]:
     return numbers[:MAX_CPUS]
 
 
-def packages(machine: Machine) -> list[dict[str, Any]]:
-    """Return for each package its cores, threads, first CPU and NUMA node.
+def cpu_mask(text: str | None) -> list[int]:
+    """Return the numbers of a kernel CPU mask ("00000000,00001111"), lowest first."""
+    digits = (text or "").replace(",", "")
+    try:
+        bits = int(digits, 16) if digits and len(digits) <= MAX_CPUS // 4 else 0
+    except ValueError:
+        return []
+    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
 
-    One read per core, not per thread: a CPU's list of siblings covers all of its core.
-    """
-    remaining = dict.fromkeys(cpu_list(machine.read(f"{CPUS}/online")))
-    sockets = []
+
+def online(machine: Machine) -> list[int]:
+    """Return the CPUs that run; nothing when no file tells them."""
+    text = machine.read(f"{CPUS}/online")
+    if text is not None:
+        return cpu_list(text)
+    # Kernels before 2.6.27 have no such file, and gather tools may leave it out.
+    names = (name[3:] for name in machine.listdir(CPUS) if name[:3] == "cpu")
+    folders = sorted(number for name in names if (number := decimal(name)) is not None)
+    shown = [cpu for cpu in folders if machine.read_int(f"{CPUS}/cpu{cpu}/online") != 0]
+    described = [cpu for cpu in shown if machine.exists(f"{CPUS}/cpu{cpu}/topology")]
+    return (described or shown)[:MAX_CPUS]
+
+
+def own_cpus(machine: Machine) -> frozenset[int] | None:
+    """Return the CPUs this process may run on; None on a recorded machine: its process is gone."""
+    if not (machine.live and hasattr(os, "sched_getaffinity")):
+        return None
+    try:
+        return frozenset(os.sched_getaffinity(0))
+    except OSError:
+        return None
+
+
+def offline(machine: Machine, running: Collection[int]) -> int:
+    """Return how many CPUs are there and do not run."""
+    return len(set(cpu_list(machine.read(f"{CPUS}/present"))).difference(running))
+
+
+def siblings(machine: Machine, cpu: int, names: Sequence[str]) -> list[int]:
+    """Return the CPUs that share a package or core with `cpu`, from the first file that tells."""
+    for name in names:
+        text = machine.read(f"{CPUS}/cpu{cpu}/topology/{name}")
+        if text is not None:
+            return cpu_list(text) if name.endswith("_list") else cpu_mask(text)
+    return []
+
+
+def sockets(machine: Machine, running: Iterable[int]) -> list[list[int]]:
+    """Return the CPUs of each package, as the kernel groups them."""
+    remaining = dict.fromkeys(running)
+    groups = []
     while remaining:
         first = next(iter(remaining))
-        folder = f"{CPUS}/cpu{first}/topology"
-        members = cpu_list(machine.read(f"{folder}/package_cpus_list")) or cpu_list(
-            machine.read(f"{folder}/core_siblings_list")
-        )
-        members = [cpu for cpu in members if cpu in remaining] or list(remaining)
-        sockets.append(_package(machine, members))
+        members = [cpu for cpu in siblings(machine, first, PACKAGE) if cpu in remaining]
+        # A package that does not list its own CPU says nothing.
+        members = members if first in members else list(remaining)
+        groups.append(members)
         for cpu in members:
-            remaining.pop(cpu, None)
-    return sockets
+            del remaining[cpu]
+    return groups
 
 
-def _package(machine: Machine, members: list[int]) -> dict[str, Any]:
-    package: dict[str, Any] = {"first": members[0], "threads": len(members)}
-    cores = _cores(machine, members)
+def packages(machine: Machine) -> list[dict[str, Any]]:
+    """Return for each package its cores, threads, first CPU and NUMA node."""
+    groups = sockets(machine, online(machine))
+    return [package(machine, members, cores_of(machine, members)) for members in groups]
+
+
+def package(
+    machine: Machine,
+    members: Sequence[int],
+    cores: Sequence[Sequence[int]] | None,
+    nodes: Nodes | None = None,
+    *,
+    hybrid: bool = True,
+) -> dict[str, Any]:
+    """Return the counts of one package: of its `cores` where the kernel shows them.
+
+    `nodes` are those of the machine, where they are read already. `hybrid` says whether to look
+    for the kernel's list of efficiency cores.
+    """
+    counts: dict[str, Any] = {"first": members[0], "threads": len(members)}
     if cores:
-        package["cores"] = cores
-    nodes = [n[4:] for n in machine.listdir(f"{CPUS}/cpu{members[0]}") if n[:4] == "node"]
-    if nodes and nodes[0].isdecimal():
-        package["numa_node"] = int(nodes[0])
-    clusters = _clusters(machine, set(members))
+        counts["cores"] = len(cores)
+    own = nodes_of(machine, members, nodes)
+    if own:
+        counts["numa_node"] = own[0]
+    if len(own) > 1:
+        counts["numa_nodes"] = own
+    clusters = _hybrid(machine, cores or ()) if hybrid else []
     if clusters:
-        package["clusters"] = clusters
-    return package
+        counts["clusters"] = clusters
+    return counts
 
 
-def _cores(machine: Machine, members: list[int]) -> int | None:
-    remaining, cores = set(members), 0
+def cores_of(
+    machine: Machine, members: Iterable[int], *, single: bool = False
+) -> list[list[int]] | None:
+    """Return the CPUs of each core; None when the kernel does not show which share one.
+
+    One read per core, not per thread: a CPU's list of siblings covers all of its core. `single`
+    says that a core of this kind has one thread, which counts CPUs that have no topology: one that
+    was switched off while the files were read, or a kernel without topology.
+    """
+    remaining = dict.fromkeys(members)
+    cores = []
     while remaining:
-        cpu = min(remaining)
-        folder = f"{CPUS}/cpu{cpu}/topology"
-        text = machine.read(f"{folder}/core_cpus_list") or machine.read(
-            f"{folder}/thread_siblings_list"
-        )
-        if text is None:
+        cpu = next(iter(remaining))
+        shared = siblings(machine, cpu, CORE)
+        if not (shared or single):
             return None  # an unknown count is better than threads counted as cores
-        remaining -= {cpu, *cpu_list(text)}
-        cores += 1
+        core = [cpu, *(other for other in shared if other != cpu and other in remaining)]
+        for member in core:
+            del remaining[member]
+        cores.append(core)
     return cores
 
 
-def _clusters(machine: Machine, members: set[int]) -> list[dict[str, Any]]:
+def nodes(machine: Machine) -> Nodes | None:
+    """Return the CPUs of each NUMA node; None where the kernel lists no nodes.
+
+    Read once for all packages: a machine of 128 packages has 64 nodes.
+    """
+    listed = cpu_list(machine.read(f"{NODES}/online"))
+    if not listed:
+        return None
+    if len(listed) == 1:
+        return {listed[0]: None}
+    return {n: frozenset(cpu_list(machine.read(f"{NODES}/node{n}/cpulist"))) for n in listed}
+
+
+def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = None) -> list[int]:
+    """Return the NUMA nodes of these CPUs; several where a package has several (Opteron, Kunpeng).
+
+    Nodes without CPUs, such as the memory of a GPU or of CXL, are not among them.
+    """
+    listed = nodes(machine) if listed is None else listed
+    if listed is not None:
+        return [n for n, cpus in listed.items() if cpus is None or not cpus.isdisjoint(members)]
+    names = [n[4:] for n in machine.listdir(f"{CPUS}/cpu{members[0]}") if n[:4] == "node"]
+    return [int(names[0])] if names and names[0].isdecimal() else []
+
+
+def _hybrid(machine: Machine, cores: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
     """Return performance and efficiency cores of Intel's hybrids, which the kernel lists apart."""
     kinds = []
     for name in ("cpu_core", "cpu_atom", "cpu_lowpower"):
-        cpus = [c for c in cpu_list(machine.read(f"/sys/devices/{name}/cpus")) if c in members]
-        cores = _cores(machine, cpus) if cpus else None
-        if cores:
-            mhz, _ = clocks(machine, cpus[0], None)
-            kinds.append({"kind": name, "cores": cores, "threads": len(cpus), **mhz})
+        text = machine.read(f"/sys/devices/{name}/cpus")
+        if text is None and name == "cpu_core":
+            break  # no hybrid, or a kernel before 5.13: two reads less
+        held = set(cpu_list(text))
+        own = [core for core in cores if not held.isdisjoint(core)]
+        if own:
+            mhz, _ = clocks(machine, own[0][0], None)
+            threads = sum(cpu in held for core in own for cpu in core)
+            kinds.append({"kind": name, "cores": len(own), "threads": threads, **mhz})
     return kinds
 
 

@@ -1,34 +1,92 @@
 """Whether this process can use each device, and where the chain from the bus to a program breaks.
 
 `judge` runs after the chips are resolved and before visibility is worked out, so that visibility
-starts from the devices that are not blocked; `conclude` adds what visibility and the runtimes say.
-Each step is a pure function over the device and the `Scene`, in a module of its own.
+starts from the devices that are not blocked; `conclude` adds what visibility shows. Each step is a
+pure function over the device and the `Scene`, in a module of its own; what is needed only where a
+step is broken is imported there.
 """
 
 from __future__ import annotations
 
-from probe_core.readiness.chain import result
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.readiness.chain import combined, conclusion
+from probe_core.readiness.driver import driver
+from probe_core.readiness.facts import Facts
+from probe_core.readiness.granted import granted
+from probe_core.readiness.hardware import hardware
+from probe_core.readiness.library import library
+from probe_core.readiness.node import node
+from probe_core.readiness.permission import permission
+from probe_core.readiness.responding import responding
+from probe_core.readiness.runtime import runtime
+from probe_core.readiness.scene import Scene
+from probe_core.readiness.steps import unknown
+from probe_core.readiness.visible import visible
+from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from probe_core.machine import Machine
-    from probe_core.model.document import DeviceDoc, FindingDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, StepDoc
 
-__all__ = ["conclude", "judge"]
+    Judge = Callable[[DeviceDoc, Scene], StepDoc]
+
+__all__ = ["Scene", "conclude", "judge", "reopen"]
+
+_JUDGES: tuple[tuple[str, Judge], ...] = (
+    ("hardware", hardware),
+    ("driver", driver),
+    ("node", node),
+    ("permission", permission),
+    ("library", library),
+    ("responding", responding),
+    ("granted", granted),
+    ("runtime", runtime),
+)
 
 
-def judge(devices: Iterable[DeviceDoc], machine: Machine) -> list[FindingDoc]:
-    """Write each device's `readiness` up to the step `granted`; return what a person should know.
+def judge(devices: Sequence[DeviceDoc], scene: Scene) -> list[FindingDoc]:
+    """Write each accelerator's `readiness`, all steps but `visible`; return contradictions.
 
-    What probers learnt (`step_facts`) is used and taken out of the devices.
+    What probers reported (`step_facts`) is used and taken out of the devices. Never raises: a step
+    whose judgement fails is unknown, with the error.
     """
+    facts = {device["id"]: Facts(device) for device in devices}
+    scene.answered = {identity for identity, fact in facts.items() if fact.answered}
+    findings: list[FindingDoc] = []
     for device in devices:
-        facts = device.pop("step_facts", [])
-        device["readiness"] = result(facts)
-    return []
+        if device["kind"] in ACCELERATORS:
+            own = facts[device["id"]]
+            device["readiness"] = conclusion(
+                combined(_judged(name, step, device, scene), own.of(name)) for name, step in _JUDGES
+            )
+            findings += own.conflicts
+    return findings
+
+
+def _judged(name: str, step: Judge, device: DeviceDoc, scene: Scene) -> StepDoc:
+    try:
+        return step(device, scene)
+    except Exception as error:  # whatever a file held, the node starts
+        return unknown(name, f"could not be judged: {error_text(error, 200)}")
 
 
 def conclude(devices: Iterable[DeviceDoc]) -> None:
-    """Add the steps `visible` and `runtime`, once each device's `visibility` is there."""
+    """Add the step `visible` to each accelerator, once its `visibility` is there."""
+    for device in devices:
+        if device["kind"] in ACCELERATORS and device.get("readiness"):
+            steps = device["readiness"]["steps"]
+            device["readiness"] = conclusion([*_without_visible(steps), visible(device)])
+
+
+def reopen(devices: Iterable[DeviceDoc]) -> None:
+    """Take the step `visible` out again, before visibility is worked out for other variables."""
+    for device in devices:
+        readiness = device.get("readiness")
+        if readiness and any(step["step"] == "visible" for step in readiness["steps"]):
+            device["readiness"] = conclusion(_without_visible(readiness["steps"]))
+
+
+def _without_visible(steps: Sequence[StepDoc]) -> list[StepDoc]:
+    return [step for step in steps if step["step"] != "visible"]

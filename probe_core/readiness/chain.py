@@ -1,27 +1,91 @@
-"""From single steps to a device's readiness: the first broken step, and the state that follows."""
+"""From the steps of one device to its readiness: the first broken step, and the state.
+
+The core's own judgement of each step is joined with what probers reported of it (`step_facts`).
+Files that the core read itself decide about nodes and permission; a library's answer decides about
+the library, whether the device responds, and what was granted.
+"""
 
 from __future__ import annotations
 
 from probe_core.model.readiness import STEPS
+from probe_core.readiness.steps import unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from probe_core.model.document import ReadinessDoc, StepDoc
+    from probe_core.model.document import DeviceDoc, ReadinessDoc, StepDoc
+    from probe_core.readiness.scene import Scene
 
-__all__ = ["result"]
+    Judge = Callable[[DeviceDoc, Scene], StepDoc]
 
-# Causes with which a device can be used, but with less than it has.
-LIMITING = ("power-capped", "link-narrow", "mig-without-instances")
+__all__ = ["blocks", "combined", "conclusion"]
+
+# The core read these itself, in this process: a prober's answer counts where it could not.
+_OWN = ("node", "permission")
+
+# A library that answered was loaded and reached the device, whatever the files look like.
+_ANSWERED = ("library", "responding", "runtime")
 
 
-def result(steps: Sequence[StepDoc]) -> ReadinessDoc:
-    """Return the readiness that `steps` amount to; of two about one step the first counts."""
-    first = {step["step"]: step for step in reversed(steps)}
-    ordered = [first[name] for name in STEPS if name in first]
-    broken = [step for step in ordered if step["status"] == "broken"]
-    blocking = [step for step in broken if step["code"] not in LIMITING]
-    state = "blocked" if blocking else "limited" if broken else "ready" if ordered else "unknown"
-    cause = (blocking or broken)[0]["step"] if broken else None
-    return {"state": state, "broken": cause, "steps": ordered}
+def blocks(step: StepDoc) -> bool:
+    """Return whether the device cannot be used for this step."""
+    if step["status"] != "broken":
+        return False
+    from probe_core.model.causes import limiting
+
+    return not limiting(step["code"])
+
+
+def combined(own: StepDoc, facts: Sequence[StepDoc]) -> StepDoc:
+    """Return the step that the core's own judgement and the probers' `facts` amount to.
+
+    `facts` are about this step, the most believed first.
+    """
+    if not facts:
+        return own
+    fact = facts[0]
+    if own["status"] == "broken":
+        if fact["status"] != "ok" or own["step"] in _OWN:
+            return own
+        return fact if own["step"] in _ANSWERED else _contradiction(own, fact)
+    if own["step"] in _OWN:
+        return fact if own["status"] == "unknown" else own
+    if fact["status"] in ("broken", "ok"):
+        return fact
+    return own if own["status"] in ("ok", "not_applicable") else fact
+
+
+def _contradiction(own: StepDoc, fact: StepDoc) -> StepDoc:
+    by = fact.get("prober") or "a prober"
+    return unknown(own["step"], f"{own['evidence']}; but {by}: {fact['evidence']}", own["code"])
+
+
+def conclusion(steps: Iterable[StepDoc]) -> ReadinessDoc:
+    """Return the readiness that `steps` amount to; steps behind one that blocks are not judged.
+
+    `broken` is the first step that blocks, else the first that limits.
+    """
+    by_name = {step["step"]: step for step in steps}
+    ordered: list[StepDoc] = []
+    blocking: StepDoc | None = None
+    for name in STEPS:
+        if name not in by_name:
+            continue
+        step = by_name[name]
+        # A variable hides a device and spoils nothing behind it: another process has another one.
+        if blocking is not None and blocking["step"] != "visible":
+            step = unknown(name, f"not judged: {blocking['step']} is broken")
+        ordered.append(step)
+        if blocking is None and blocks(step):
+            blocking = step
+    limiting = next((step for step in ordered if step["status"] == "broken"), None)
+    first = blocking or limiting
+    state = "blocked" if blocking else "limited" if limiting else _unbroken(ordered)
+    return {"state": state, "broken": first["step"] if first else None, "steps": ordered}
+
+
+def _unbroken(steps: Iterable[StepDoc]) -> str:
+    """Return "ready" when something beyond the device's presence is known to be well."""
+    beyond = (step for step in steps if step["step"] not in ("hardware", "visible"))
+    return "ready" if any(step["status"] == "ok" for step in beyond) else "unknown"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.recording.answers import check_access, check_answers
+from probe_core.recording.architecture import UNKNOWN, architecture, is_word
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import MAX_ABOUT, MAX_ENVIRON
 
@@ -9,48 +11,43 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["About"]
+    from probe_core.recording.architecture import Read
 
-MAX_WORD = 32
-"""Characters of `os` and `arch`; the longest of `uname -m` have 11 (loongarch64)."""
+__all__ = ["About"]
 
 MAX_ORIGIN = 1024
 """Characters of an origin: a sentence or two, shown on one line."""
 
-_DEFAULT_ARCH = "x86_64"
-
 
 class About:
-    """The checked `os`, `arch`, `environ` and `origin`; other keys are the author's own.
+    """The checked `os`, `arch`, `environ`, `origin`, `access` and `answers`.
 
-    `kernel_arch` is what the machine's own /proc/sys/kernel/arch holds (Linux 6.1 and later): it
-    stands in for an `arch` that is not given.
+    Other keys are the author's own.
+
+    `read` reads the machine's own files: what they say stands in for an `arch` that is not given,
+    which else is ``unknown``.
     """
 
-    __slots__ = ("arch", "environ", "origin", "os")
+    __slots__ = ("access", "answers", "arch", "environ", "origin", "os")
 
-    def __init__(self, table: Mapping[str, object], kernel_arch: bytes | None = None) -> None:
+    def __init__(self, table: Mapping[str, object], read: Read | None = None) -> None:
         self.os = _name("os", table.get("os", "linux"))
         arch = table.get("arch")
-        self.arch = _name("arch", arch) if arch is not None else _from_kernel(kernel_arch)
+        self.arch = _name("arch", arch) if arch is not None else _of_files(read)
         self.environ = _environ(table.get("environ", {}))
         self.origin = _origin(table.get("origin"))
-
-
-def _is_word(text: str) -> bool:
-    plain = text.replace("_", "").replace("-", "").replace(".", "")
-    return len(text) <= MAX_WORD and plain.isascii() and plain.isalnum()
+        self.access = check_access(table.get("access", {}))
+        self.answers = check_answers(table.get("answers", {}))
 
 
 def _name(key: str, value: object) -> str:
-    if isinstance(value, str) and _is_word(value):
+    if isinstance(value, str) and is_word(value):
         return value
     raise BadRecording(f"its {key} {shown(value)} is not one word, such as linux or x86_64")
 
 
-def _from_kernel(raw: bytes | None) -> str:
-    text = (raw or b"").decode("ascii", "replace").strip("\0 \t\r\n")
-    return text if _is_word(text) else _DEFAULT_ARCH
+def _of_files(read: Read | None) -> str:
+    return architecture(read) if read else UNKNOWN
 
 
 def _environ(value: object) -> dict[str, str]:

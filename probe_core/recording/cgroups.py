@@ -5,6 +5,8 @@ A group's path holds users, sessions, containers and jobs; a report needs the li
 
 from __future__ import annotations
 
+from probe_core.machine.cgroups import MAX_GROUPS, ROOT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,10 +15,21 @@ if TYPE_CHECKING:
 
 __all__ = ["cgroups"]
 
-_ROOT = "/sys/fs/cgroup"
-
-_MAX_GROUPS = 32
-"""Groups above one another; `probe_core.pipeline.node` looks at no more."""
+# Names of groups that are the same on all machines, and beginnings of others, by which
+# `machine.surroundings` tells containers, jobs and sessions apart.
+_PUBLIC = (
+    "docker",
+    "init.scope",
+    "kubepods",
+    "kubepods.slice",
+    "lxc",
+    "machine.slice",
+    "slurm",
+    "slurmstepd.scope",
+    "system.slice",
+    "user.slice",
+)
+_STEMS = ("docker-", "libpod-", "lxc.payload", "uid_", "job_")
 
 
 def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
@@ -28,15 +41,23 @@ def cgroups(machine: Machine, names: Sequence[str]) -> dict[str, str]:
     lines: list[str] = []
     files: dict[str, str] = {}
     for number, controller, path in _memberships(machine, names):
-        groups = [part for part in path.split("/") if part not in ("", ".", "..")][:_MAX_GROUPS]
-        renamed = [f"group{depth}" for depth in range(1, len(groups) + 1)]
+        groups = [part for part in path.split("/") if part not in ("", ".", "..")][:MAX_GROUPS]
+        renamed = [_renamed(group, depth) for depth, group in enumerate(groups, 1)]
         lines.append(f"{number}:{controller}:/{'/'.join(renamed)}\n")
-        root = f"{_ROOT}/{controller}".rstrip("/")
+        root = f"{ROOT}/{controller}".rstrip("/")
         for depth in range(len(groups) + 1):
             folder = "/".join([root, *groups[:depth]])
             new = "/".join([root, *renamed[:depth]])
             files.update(_read(machine, folder, new, names))
     return {"/proc/self/cgroup": "".join(lines), **files} if lines else {}
+
+
+def _renamed(group: str, depth: int) -> str:
+    """Return a name that says who made a group, and nothing else of it."""
+    if group in _PUBLIC:
+        return group
+    stem = next((stem for stem in _STEMS if group.startswith(stem)), "")
+    return f"{stem}group{depth}"
 
 
 def _memberships(machine: Machine, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -34,7 +34,7 @@ MAX_PATTERNS = 256
 MAX_MISTAKES = 8
 """Mistakes of one manifest that become findings; the entries with others are left out as well."""
 
-RECORDS_KEYS = ("files", "masks", "pci", "platform", "nodes", "cgroup")
+RECORDS_KEYS = ("files", "masks", "pci", "platform", "nodes", "cgroup", "answers")
 DEVICE_KEYS = ("files", "masks", "asleep", "only_if", "pci_vendor", "pci_class")
 _PLATFORM_KEYS = DEVICE_KEYS[:4]  # a device of the device tree has no vendor or class in numbers
 _HEX = frozenset("0123456789abcdef")
@@ -58,12 +58,16 @@ class DeviceFiles:
 
 
 class Declared:
-    """What one prober reads. `files` maps patterns to masks, "" for none."""
+    """What one prober reads. `files` maps patterns to masks, "" for none.
 
-    __slots__ = ("cgroup", "files", "nodes", "pci", "platform")
+    `answers` says that it asks more than files, so that a recording keeps its answer.
+    """
+
+    __slots__ = ("answers", "cgroup", "files", "nodes", "pci", "platform")
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
+        self.answers = False
         self.nodes: list[str] = []
         self.cgroup: list[str] = []
         self.pci: list[DeviceFiles] = []
@@ -72,7 +76,8 @@ class Declared:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is declared, as by ``"records": {}``: the prober reads no files."""
-        return not (self.files or self.nodes or self.cgroup or self.pci or self.platform)
+        tables = (self.files, self.nodes, self.cgroup, self.pci, self.platform)
+        return not (self.answers or any(tables))
 
 
 def check_records(records: object) -> tuple[Declared, list[str]]:
@@ -104,6 +109,9 @@ class _Check:
         result.platform = self._devices(
             "records.platform", table.get("platform", []), _PLATFORM_KEYS
         )
+        if type(table.get("answers", False)) is not bool:
+            self._note("records.answers", "expected true or false")
+        result.answers = table.get("answers") is True
         return result
 
     def _devices(self, place: str, value: object, keys: tuple[str, ...]) -> list[DeviceFiles]:

@@ -103,6 +103,8 @@ def write(recording: Recording) -> str:
     files = {path: _text(content) for path, content in sorted(recording.files.items())}
     data = {"schema": SCHEMA, **recording.about(), "files": files}
     data["links"] = dict(sorted(recording.links.items()))
+    if recording.answers:
+        data["answers"] = recording.answers
     return json.dumps(data, indent=1) + "\n"
 
 

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from probe_core.machine.surroundings import SIGNS
+from probe_core.machine.surroundings import VARIABLES as SURROUNDINGS
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.cgroups import cgroups
 from probe_core.recording.devices import Devices
+from probe_core.recording.disguise import disguised
 from probe_core.recording.patterns import Expansion
+from probe_core.recording.process import (
+    STATUS_PATH,
+    node_access,
+    process_status,
+    surroundings,
+)
 from probe_core.recording.recording import Recording
 from probe_core.recording.taker import Taker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.machine import Machine
+    from probe_core.model.recorded import RecordedAnswer
     from probe_core.recording.declared import Declared, DeviceFiles
     from probe_core.recording.devices import Device
 
 __all__ = ["VARIABLES", "Gathered", "gather"]
 
 VARIABLES = sorted({name for runtime in RUNTIMES.values() for name in runtime.variables})
-"""What of the environment is recorded: the variables that decide which devices a program sees."""
+"""What of the environment is recorded: the variables that decide which devices a program sees.
+
+Of `surroundings.VARIABLES` it is recorded that they are set; their values are ids and addresses.
+"""
 
 
 class Gathered:
@@ -47,10 +60,12 @@ def gather(
     origin: str,
     declarations: Sequence[Declared],
     anonymiser: Anonymiser | None = None,
+    answers: Mapping[str, RecordedAnswer] | None = None,
 ) -> Gathered:
     """Return the recording of a Linux machine; `origin` is one sentence that says whose it is.
 
-    Only what is declared is read, and nothing that wakes a sleeping device. Identities are masked.
+    Only what is declared is read, and nothing that wakes a sleeping device. `answers` are what
+    probers answered that ask more than files. Identities are masked in both.
     """
     anonymiser = anonymiser or Anonymiser()
     reader = _Reader(machine, Taker(machine, anonymiser))
@@ -59,9 +74,15 @@ def gather(
     taker = reader.taker
     # After all declarations: a mask counts whichever of them names the file first.
     taker.take_declared()
-    for declared in declarations:
-        for path in reader.matches(declared.nodes):
-            taker.mark(path)
+    nodes = [path for declared in declarations for path in reader.matches(declared.nodes)]
+    for path in nodes:
+        taker.mark(path)
+    for path in filter(machine.exists, SIGNS):
+        taker.put(path, b"")
+    if status := process_status(machine):
+        taker.put(STATUS_PATH, status.encode())
+    for path, text in surroundings(machine).items():
+        taker.put(path, text.encode())
     names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
     for path, text in cgroups(machine, list(names)).items():
         taker.put(path, text.encode())
@@ -70,6 +91,8 @@ def gather(
         "arch": machine.arch,
         "environ": _environ(machine, anonymiser),
         "origin": origin,
+        "access": node_access(machine, nodes, declarations),
+        "answers": disguised(answers or {}, anonymiser, machine.environ.get("HOME")),
     }
     recording = Recording(taker.files, taker.links, about)
     return Gathered(recording, reader.asleep(), taker.unreadable, taker.over + reader.cut)
@@ -151,6 +174,9 @@ def _environ(machine: Machine, anonymiser: Anonymiser) -> dict[str, str]:
     # VK_DRIVER_FILES may lead into the user's own folder, whose path holds his name.
     own_folder = machine.environ.get("HOME") or "\0"
     values = {name: machine.environ[name] for name in VARIABLES if name in machine.environ}
+    values |= {
+        name: _sign(name, machine.environ[name]) for name in SURROUNDINGS if name in machine.environ
+    }
     return {
         # Bytes that are not UTF-8 come as lone surrogates, which no document can hold.
         name: anonymiser.uuids(value.replace(own_folder, "/home"))
@@ -158,3 +184,8 @@ def _environ(machine: Machine, anonymiser: Anonymiser) -> dict[str, str]:
         .decode()
         for name, value in values.items()
     }
+
+
+def _sign(name: str, value: str) -> str:
+    """Return the kind of container that the variable `container` names; "1" of all others."""
+    return value if name == "container" and value.isalnum() else "1"

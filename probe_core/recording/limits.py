@@ -38,6 +38,9 @@ MAX_TABLES = 100_000
 MAX_ABOUT = 64 << 10
 """Bytes of a machine.json, and of an environment."""
 
+MAX_ANSWERS_FILE = 4 << 20
+"""Bytes of an answers.json: what 64 GPUs of 8 kB each take, eight times."""
+
 MAX_ENVIRON = 256
 """Variables of an environment."""
 
@@ -52,3 +55,18 @@ MAX_HEADERS = 80_000
 
 MAX_XZ_MEMORY = 80 << 20
 """Bytes of memory to unpack xz: `xz -9` asks for 65 MiB, a hostile file for 4 GiB."""
+
+MAX_ANSWERS = 64
+"""Probers of which a recording has answers."""
+
+MAX_FRAMES = 1024
+"""Parts of one prober's answer: a live prober has 256 devices and 64 findings at most."""
+
+MAX_LIST = 64
+"""Ids or vendors in one list of an answer."""
+
+MAX_SENTENCE = 4096
+"""Characters of a text of an answer that is no field of a device."""
+
+MAX_ACCESS = 1024
+"""Device nodes of which a recording says whether they may be opened."""

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 
 __all__ = ["read"]
 
+# The first bytes of archives that are not read.
+_PACKED = (
+    (b"BZh", "bzip2"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "zip"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"\x1f\x9d", "compress"),
+)
 _UNKNOWN = (
     "it is neither a recording in JSON nor a tar archive of a machine's root, plain or packed with"
     " gzip or xz; `probe record` writes one"
@@ -45,4 +54,7 @@ def _read(stream: Stream) -> Recording:
         from probe_core.recording.document import parse
 
         return parse(stream.whole(MAX_DOCUMENT))
+    form = next((name for magic, name in _PACKED if start.startswith(magic)), None)
+    if form:
+        raise BadRecording(f"{_UNKNOWN}; it is packed with {form}, which is not read")
     raise BadRecording(_UNKNOWN)

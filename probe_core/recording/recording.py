@@ -11,12 +11,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ABOUT_PATH", "Recording"]
+__all__ = ["ABOUT_PATH", "ANSWERS_PATH", "Recording"]
 
 ABOUT_PATH = "/machine.json"
 """The file of an unpacked recording that gives its system, environment and origin."""
 
-_ARCH_PATH = "/proc/sys/kernel/arch"
+ANSWERS_PATH = "/answers.json"
+"""The file of an unpacked recording that gives what its probers answered."""
+
+
+_OWN = frozenset((ABOUT_PATH, ANSWERS_PATH))
 
 
 class Recording:
@@ -24,10 +28,23 @@ class Recording:
 
     `files` maps the machine's own absolute paths to their bytes, `links` maps paths to relative
     targets as the kernel writes them. `os`, `arch` and `environ` are as `Machine` has them;
-    `origin` is one sentence that begins with "recorded" or "invented", or None.
+    `origin` is one sentence that begins with "recorded" or "invented", or None. `access` maps
+    device nodes to how opening them would have ended, `answers` maps probers to what they answered.
+    `described` says whether the recording told of itself, in JSON or by a ``machine.json``.
     """
 
-    __slots__ = ("arch", "environ", "files", "folders", "links", "origin", "os")
+    __slots__ = (
+        "access",
+        "answers",
+        "arch",
+        "described",
+        "environ",
+        "files",
+        "folders",
+        "links",
+        "origin",
+        "os",
+    )
 
     def __init__(
         self,
@@ -37,20 +54,28 @@ class Recording:
     ) -> None:
         self.files = dict(files)
         self.links = dict(links or {})
+        self.described = about is not None
         self._check()
         self.folders = self._folders(resolve_links(self.links))
-        facts = About(about or {}, self.files.get(_ARCH_PATH))
+        facts = About(about or {}, self._text)
         self.os, self.arch = facts.os, facts.arch
         self.environ, self.origin = facts.environ, facts.origin
+        self.access, self.answers = facts.access, facts.answers
 
     def about(self) -> dict[str, object]:
-        """Return what is no file of the machine, as a recording writes it."""
-        return {
+        """Return what is no file of the machine, as a recording writes it; answers are apart."""
+        about: dict[str, object] = {
             "os": self.os,
             "arch": self.arch,
             "environ": self.environ,
             "origin": self.origin,
         }
+        return about | ({"access": self.access} if self.access else {})
+
+    def _text(self, path: str) -> str | None:
+        """Return a file's text; None where the recording has no such file."""
+        raw = self.files.get(path)
+        return None if raw is None else raw.decode("utf-8", "replace").strip("\0 \t\r\n")
 
     def _check(self) -> None:
         if len(self.files) + len(self.links) > MAX_ENTRIES:
@@ -65,9 +90,10 @@ class Recording:
                 raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
         for path, target in self.links.items():
             check_target(check_path(path), target)
-        # `unpack` writes that file itself, and a link in its place would redirect the write.
-        if any(f"{path}/".startswith(f"{ABOUT_PATH}/") for path in (*self.files, *self.links)):
-            raise BadRecording(f"{ABOUT_PATH} is kept for what a recording says of itself")
+        # `unpack` writes these files itself, and a link in their place would redirect the write.
+        for own in sorted(_OWN):
+            if any(f"{path}/".startswith(f"{own}/") for path in (*self.files, *self.links)):
+                raise BadRecording(f"{own} is kept for what a recording says of itself")
         check_places(self.files, self.links)
 
     def _folders(self, targets: Mapping[str, str]) -> set[str]:
@@ -79,7 +105,7 @@ class Recording:
         named = (f"{target}/" for target in targets.values() if target != "/")
         for path in (*self.files, *self.links, *named):
             ancestors = list(above(path))
-            if not any(place in self.files or place == ABOUT_PATH for place in ancestors):
+            if self.files.keys().isdisjoint(ancestors) and _OWN.isdisjoint(ancestors):
                 folders.update(ancestors)
             if len(folders) > MAX_FOLDERS:
                 raise BadRecording(f"more than {MAX_FOLDERS} folders")

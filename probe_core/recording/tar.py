@@ -10,6 +10,7 @@ from probe_core.recording.document import load_table
 from probe_core.recording.errors import BadRecording, shown
 from probe_core.recording.limits import (
     MAX_ABOUT,
+    MAX_ANSWERS_FILE,
     MAX_ENTRIES,
     MAX_FILE,
     MAX_HEADERS,
@@ -17,7 +18,8 @@ from probe_core.recording.limits import (
     MAX_TOTAL,
 )
 from probe_core.recording.paths import check_path
-from probe_core.recording.recording import ABOUT_PATH, Recording
+from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH, Recording
+from probe_core.recording.root import is_root
 from probe_core.recording.tarheader import BLOCK, Header, pax_records
 
 TYPE_CHECKING = False
@@ -38,6 +40,9 @@ _REFUSED = {
 }
 # "7" is a contiguous file of POSIX.1-1988, which tools write and read as a regular one.
 _FILE, _FOLDER, _LINK = (b"0", b"\0", b"7"), b"5", b"2"
+_OWN = {ABOUT_PATH: MAX_ABOUT, ANSWERS_PATH: MAX_ANSWERS_FILE}
+"""What a recording says of itself, and the bytes that each may have."""
+
 _MAX_EXTENSION = 64 << 10
 """Bytes of a header's extension, a long name or the records of pax: 64 of the longest paths."""
 
@@ -47,7 +52,28 @@ def read_tar(stream: Stream) -> Recording:
     archive = _Archive(stream)
     while archive.take_member():
         pass
-    return Recording(archive.files, archive.links, archive.about)
+    if not archive.own:
+        _enter(archive)
+    about = archive.own.get(ABOUT_PATH, {})
+    answers = archive.own.get(ANSWERS_PATH, {})
+    described = {**about, "answers": answers} if archive.own else None
+    return Recording(archive.files, archive.links, described)
+
+
+def _enter(archive: _Archive) -> None:
+    """Take the only folder at the top for the root: ``tar c my-machine`` packs it with its name."""
+    tops = {path.split("/", 2)[1] for path in (*archive.files, *archive.links)}
+    if len(tops) != 1:
+        return
+    length = len(tops.pop()) + 1
+    inner = {path[length:]: content for path, content in archive.files.items()}
+    if not is_root(*inner, *(path[length:] for path in archive.links)):
+        return
+    for path in (ABOUT_PATH, ANSWERS_PATH):
+        if (own := inner.pop(path, None)) is not None:
+            archive.own[path] = load_table(own)
+    archive.files = inner
+    archive.links = {path[length:]: target for path, target in archive.links.items()}
 
 
 class _Archive:
@@ -56,7 +82,7 @@ class _Archive:
     def __init__(self, stream: Stream) -> None:
         self.files: dict[str, bytes] = {}
         self.links: dict[str, str] = {}
-        self.about: dict[str, Json] | None = None
+        self.own: dict[str, dict[str, Json]] = {}
         self._folders: set[str] = set()
         self._stream = stream
         self._read = self._headers = self._total = 0
@@ -117,17 +143,16 @@ class _Archive:
         self._check_count()
 
     def _take_file(self, path: str, size: int) -> None:
-        limit = MAX_ABOUT if path == ABOUT_PATH else MAX_FILE
+        limit = _OWN.get(path, MAX_FILE)
         if size > limit:
             raise BadRecording(f"{shown(path)} is longer than {limit >> 10} KiB")
         self._total += size
         if self._total > MAX_TOTAL:
             raise BadRecording(f"its files are longer than {MAX_TOTAL >> 20} MiB together")
         content = self._content(size)
-        if path == ABOUT_PATH:
-            if self.about is not None:
-                raise BadRecording(f"{shown(path)} is there twice")
-            self.about = load_table(content)
+        if path in _OWN:
+            self._refuse_second(path, self.own)
+            self.own[path] = load_table(content)
         else:
             self.files[path] = content
             self._check_count()

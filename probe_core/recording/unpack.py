@@ -6,7 +6,7 @@ import errno
 import json
 import os
 
-from probe_core.recording.recording import ABOUT_PATH
+from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def unpack(recording: Recording, folder: str) -> str:
 
     The folder is made, for its owner alone, or is empty and nobody else may write to it. Nothing
     is overwritten, and links come last, so that nothing is written through one. What the recording
-    says of itself is put into ``machine.json``. Raises `OSError`.
+    says of itself is put into ``machine.json`` and ``answers.json``. Raises `OSError`.
     """
     # PCI addresses hold colons (0000:01:00.0), which Windows reads as a stream of a file.
     if os.sep != "/":
@@ -32,6 +32,8 @@ def unpack(recording: Recording, folder: str) -> str:
     for path, content in recording.files.items():
         _write(root + path, content)
     _write(root + ABOUT_PATH, json.dumps(recording.about(), indent=1).encode())
+    if recording.answers:
+        _write(root + ANSWERS_PATH, json.dumps(recording.answers, indent=1).encode())
     for path, target in recording.links.items():
         os.symlink(target, root + path)
     return root

@@ -43,6 +43,7 @@ class Records(TypedDict, total=False):
     platform: list[DeviceRecords]
     nodes: list[str]
     cgroup: list[str]
+    answers: bool
 
 
 class ManifestDoc(TypedDict, total=False):

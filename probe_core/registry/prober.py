@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from probe_core.api import Request
+    from probe_core.model.recorded import RecordedAnswer
     from probe_core.registry.document import When
 
     # What a hook returns is checked by the pipeline, whatever its annotation says.
@@ -50,11 +51,13 @@ class Prober:
     manifest says of the files that it reads, unchecked: only `probe record` reads that. `manifest`
     is the manifest's path, `problems` are the mistakes in it. `needs_site` tells that its module is
     only importable after the `site` module ran (editable installs through import hooks). `files`
-    decide what runs, `distrust` says why root must not use them.
+    decide what runs, `distrust` says why root must not use them. `answer` is what a recording has
+    of it, which stands for running it.
     """
 
     __slots__ = (
         "active",
+        "answer",
         "api",
         "builtin",
         "deadline_s",
@@ -95,6 +98,7 @@ class Prober:
         self.api = "1.0"
         self.deadline_s = DEFAULT_DEADLINE_S
         self.active = False
+        self.answer: RecordedAnswer | None = None
         self.when: list[When] = []
         self.records: object = None
         self.manifest: str | None = None

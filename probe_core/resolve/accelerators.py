@@ -7,11 +7,15 @@ from probe_core.resolve.shorthands import SHORTHANDS, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probe_chipdb import Chip, Database, Match, Peak
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
 
-__all__ = ["HostMatch", "resolve"]
+__all__ = ["HostMatch", "is_known", "resolve"]
+
+_COPROCESSOR = "unknown coprocessor"
 
 # Which tool prints the name decides how it is spelt; see chipdb's `normalise`.
 _NAME_KINDS = {"nvidia": "nvml", "amd": "amdgpu", "pyamdgpuinfo": "amdgpu"}
@@ -43,6 +47,25 @@ def resolve(
     from probe_core.resolve.chip_findings import chip_finding
 
     return [chip_finding(device, match)]
+
+
+def is_known(device: DeviceDoc, database: Database) -> bool:
+    """Give a coprocessor the kind of its chip, in place; False where chipdb knows none.
+
+    Its PCI class says nothing: QuickAssist and other crypto cards share it with vector engines.
+    """
+    match = _match(device, database)
+    chips = [match.chip] if match.chip else match.candidates
+    kinds = {chip.kind for chip in chips}
+    if len(kinds) == 1:
+        (kind,) = kinds
+        device["kind"] = kind if kind in ("gpu", "npu") else "accelerator"
+        device["sources"]["kind"] = "chipdb"
+        return True
+    fill_text(device, "name", _COPROCESSOR)
+    device["unknown"]["chip"] = "neither chipdb nor a plugin knows it as an accelerator"
+    device["unknown"]["peaks"] = "whether it computes is not known"
+    return False
 
 
 class HostMatch:
@@ -80,7 +103,7 @@ def _match(device: DeviceDoc, database: Database) -> Match:
         subsystem=pci.get("subsystem"),
         revision=pci.get("revision"),
         gpu_id=device.get("gpu_id"),
-        dt=device.get("dt", ()),
+        dt=_compatibles(device),
         compute_capability=device.get("compute_capability"),
         gfx=device.get("gfx"),
         vendor=device.get("vendor"),
@@ -89,6 +112,19 @@ def _match(device: DeviceDoc, database: Database) -> Match:
         name=device.get("name"),
         name_kind=_NAME_KINDS.get(device["sources"].get("name", ""), "name"),
     )
+
+
+def _compatibles(device: DeviceDoc) -> Sequence[str]:
+    """Return what the device tree says of a device, and of a Mali its SoC's name for it.
+
+    Arm's own driver binds to a node that names no SoC ("arm,mali-bifrost"). Where bindings name the
+    GPU after the SoC, they do it in one way: "mediatek,mt8195" has "mediatek,mt8195-mali".
+    """
+    names: Sequence[str] = device.get("dt") or ()
+    if device["kind"] != "gpu" or not any(name.startswith("arm,mali") for name in names):
+        return names
+    socs = [name for name in names if not name.startswith("arm,") and not name.endswith("-mali")]
+    return [*(f"{name}-mali" for name in socs), *names]
 
 
 def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:
@@ -134,12 +170,24 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None) -> None:
 
 def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None) -> tuple[Peak, ...]:
     """Return the chip's peaks; one that has no clock of its own (Mali) takes the driver's."""
-    if chip.clock.boost is None and chip.clock.base is None:
+    if not _table_clock(chip):
         mhz, label = _driver_clock(device)
         if mhz and (units or chip.units):
             source = f"{label} clock from {device['sources'].get(f'clocks.{label}_mhz')}"
             return chip.peaks(units=units, clock_mhz=mhz, clock_source=source)
-    return chip.peaks(units=units)
+    if not getattr(chip.clock, "set_by", None):
+        return chip.peaks(units=units)
+    # A maximum is no boost clock, but nothing runs above it: it lowers the top of a range.
+    limit = (device.get("clocks") or {}).get("max_mhz")
+    return chip.peaks(
+        units=units, max_mhz=limit, power=(device.get("power") or {}).get("limit_watts")
+    )
+
+
+def _table_clock(chip: Chip) -> float | None:
+    clock = chip.clock
+    # An older chipdb has no game clock.
+    return clock.boost or clock.base or getattr(clock, "game", None)
 
 
 def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:
@@ -157,18 +205,25 @@ def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:
 
 
 def _use_nominal_memory(device: DeviceDoc, chip: Chip) -> None:
-    """Give a card that only the bus saw the memory it is sold with, marked as such.
-
-    Where a prober asked, and got no answer, the reason says more than the number would.
-    """
+    """Give a card that nobody queried the memory it is sold with, marked as chipdb's."""
     memory = device["memory"]
-    if device["seen_by"] != ["bus"] or memory["kind"] not in (None, "dedicated"):
+    if memory["kind"] not in (None, "dedicated") or not _is_unqueried(device):
         return
     if memory["total"] is None and chip.memory.bytes:
         memory["kind"] = "dedicated"
         memory["total"] = chip.memory.bytes
         from_chipdb(device, "memory.total")
         from_chipdb(device, "memory.kind")
+
+
+def _is_unqueried(device: DeviceDoc) -> bool:
+    """Return whether files alone show the device: the bus's, or its driver's while it sleeps.
+
+    Where a library was asked and gave no size, the reason says more than the number would.
+    """
+    if device["seen_by"] == ["bus"]:
+        return True
+    return device["chip"]["confidence"] == "high" and device["power_state"] == "suspended"
 
 
 def _nominal(chip: Chip) -> dict[str, Json]:

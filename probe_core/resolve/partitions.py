@@ -30,6 +30,9 @@ def _use_share(device: DeviceDoc, parent: DeviceDoc) -> None:
     # NVML's attributes count a MIG device's SMs; a prober may report them as a share alone.
     units = device.get("units") or (device.get("share") or {}).get("units")
     whole = parent.get("units")
+    share = device.get("share")
+    if share and whole and share.get("of") is None:
+        share["of"] = int(whole)  # of an AMD partition whose siblings were not granted
     if units and whole and parent["peaks"]:
         fill_count(device, "units", int(units))
         device["peaks"] = [_scaled(peak, units, whole) for peak in parent["peaks"]]

@@ -18,16 +18,21 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["resolve"]
+__all__ = ["Group", "resolve", "summed"]
 
-# How the kernels name the smaller cores of a hybrid: Linux on Intel, macOS on Apple.
+# How the smaller cores of a hybrid are named: by Linux on Intel, by macOS on Apple and by us.
 _SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
+_NUMBERS = ("family", "model", "stepping", "implementer", "part", "variant", "architecture")
 
 
 def resolve(device: DeviceDoc, database: Database) -> None:
     """Set `arch`, `peaks` and `bandwidth` of a CPU in place, or say why they are unknown."""
     device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
     groups = [_group(device, cluster, database) for cluster in _clusters(device)]
+    if any(group.cluster.get("guessed") for group in groups):
+        from probe_core.resolve import hybrids
+
+        groups = hybrids.checked(device, groups) or [_group(device, _whole(device), database)]
     _identify(device, groups)
     missing = next((group.missing for group in groups if group.missing), "")
     identified = any(group.arch for group in groups)
@@ -36,11 +41,32 @@ def resolve(device: DeviceDoc, database: Database) -> None:
     if missing:
         device["unknown"]["peaks"] = missing
         return
-    device["peaks"] = _sum([group.peaks for group in groups])
+    device["peaks"] = summed([group.peaks for group in groups])
+    if not device["peaks"]:
+        device["unknown"]["peaks"] = "the rates of its cores are not known"
+        return
     device["sources"]["peaks"] = "chipdb"
+    _refine(device, groups)
 
 
-def _identify(device: DeviceDoc, groups: Sequence[_Group]) -> None:
+def _refine(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Add what only some processors have: clusters, unlisted efficiency cores, a limit."""
+    (first, *more) = groups
+    if more:
+        from probe_core.resolve import hybrids
+
+        hybrids.show(groups)
+    elif first.match.efficient is not None and first.cluster.get("kind") is None:
+        from probe_core.resolve import hybrids
+
+        hybrids.bound(device, first)
+    if device.get("allowed"):
+        from probe_core.resolve import allowed_part
+
+        allowed_part.resolve(device, groups)
+
+
+def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
     """Set `arch`, and the name where the kernel has none: Arm's kernels give numbers alone."""
     fill_text(device, "arch", "+".join(_distinct(group.arch for group in groups)))
     if all(group.name for group in groups):
@@ -51,50 +77,68 @@ def _distinct(names: Iterable[str | None]) -> dict[str, None]:
     return dict.fromkeys(name for name in names if name)
 
 
-class _Group:
-    """One kind of cores: its microarchitecture, its peaks, and why those are missing or ""."""
+class Group:
+    """One kind of cores: what chipdb says of it, its peaks, and why those are missing or ""."""
 
-    __slots__ = ("arch", "missing", "name", "peaks")
+    __slots__ = ("arch", "cluster", "match", "missing", "name", "peaks")
 
-    def __init__(self, arch: str | None, name: str | None) -> None:
-        self.arch = arch
-        self.name = name
+    def __init__(self, cluster: Facts, match: CpuMatch) -> None:
+        self.cluster = cluster
+        self.match = match
+        self.arch: str | None = None
+        self.name: str | None = None
         self.peaks: list[PeakDoc] = []
         self.missing = ""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether these are the efficiency cores of a hybrid."""
+        return self.cluster.get("kind") in _SMALL
 
 
 def _clusters(device: DeviceDoc) -> list[Facts]:
     """Return the kinds of cores; a processor without kinds is one."""
     clusters = (device.get("cpu") or {}).get("clusters")
     listed = clusters if isinstance(clusters, list) else []
-    return [cluster for cluster in listed if isinstance(cluster, dict)] or [
-        {"cores": device.get("units")}
-    ]
+    return [cluster for cluster in listed if isinstance(cluster, dict)] or [_whole(device)]
 
 
-def _group(device: DeviceDoc, cluster: Facts, database: Database) -> _Group:
-    facts: Facts = {**(device.get("cpu") or {}), **cluster}
-    match = database.cpu(
-        vendor=_text(facts.get("vendor_id")),
-        family=_number(facts.get("family")),
-        model=_number(facts.get("model")),
-        implementer=_number(facts.get("implementer")),
-        part=_number(facts.get("part")),
-        name=device.get("name"),
-        flags=_texts(facts.get("flags")),
-    )
-    small = cluster.get("kind") in _SMALL
-    group = _named_group(match, small=small)
-    group.missing = _add_peaks(group, match, cluster, device, small=small)
+def _whole(device: DeviceDoc) -> Facts:
+    return {"cores": device.get("units")}
+
+
+def _group(device: DeviceDoc, cluster: Facts, database: Database) -> Group:
+    group = Group(cluster, _match(device, cluster, database))
+    _name(group)
+    group.missing = _add_peaks(group, device)
     return group
 
 
-def _named_group(match: CpuMatch, *, small: bool) -> _Group:
-    name = None if small else match.uarch
-    if name:
-        return _Group(_slug(name), name)
-    arch = match.efficient if small else match.arch
-    return _Group(arch.family if arch else None, None)
+def _match(device: DeviceDoc, cluster: Facts, database: Database) -> CpuMatch:
+    facts: Facts = {**(device.get("cpu") or {}), **cluster}
+    # An older chipdb does not ask for stepping and variant.
+    asked = database.cpu.__kwdefaults__ or {}
+    numbers = {key: _number(facts.get(key)) for key in _NUMBERS if key in asked}
+    return database.cpu(
+        vendor=_text(facts.get("vendor_id")),
+        name=device.get("name"),
+        flags=_texts(facts.get("flags")),
+        **numbers,
+    )
+
+
+def _name(group: Group) -> None:
+    """Name the group's cores: by the microarchitecture, or by the family of the smaller ones."""
+    match = group.match
+    arch = match.efficient if group.is_small else match.arch
+    if group.is_small or not match.uarch:
+        group.arch = arch.family if arch else None
+        return
+    group.name = match.uarch
+    known = arch is not None and match.by != "generic"
+    group.arch = _slug(match.uarch) if known else arch.family if arch else None
+    if arch is not None and group.arch and not _is_word(group.arch):
+        group.arch = arch.family
 
 
 def _slug(uarch: str) -> str:
@@ -102,36 +146,61 @@ def _slug(uarch: str) -> str:
     return uarch.partition(" (")[0].lower().replace(" ", "")
 
 
-def _add_peaks(
-    group: _Group, match: CpuMatch, cluster: Facts, device: DeviceDoc, *, small: bool
-) -> str:
+def _is_word(slug: str) -> bool:
+    """Return whether a name became one word: "Haswell or Broadwell" does not."""
+    return len(slug) <= 16 and "," not in slug and not slug[:1].isdecimal()
+
+
+def _add_peaks(group: Group, device: DeviceDoc) -> str:
     """Set the group's peaks; return why there are none, or the empty text."""
-    if (match.efficient if small else match.arch) is None:
+    match, small = group.match, group.is_small
+    arch = match.efficient if small else match.arch
+    if arch is None:
         if small:
             return "the rates of its efficiency cores are not known"
         return match.reason or "its microarchitecture is not known"
-    cores = cluster.get("cores")
+    cores = group.cluster.get("cores")
     if not isinstance(cores, int) or not cores:
         return "the number of its cores could not be read"
-    mhz, label = _clock(device, cluster)
+    mhz, label, source = _clock(device, group.cluster)
     if mhz is None:
         return "no clock could be read"
-    peaks = match.peaks(cores, mhz, label, "the kernel", efficient=small)
+    peaks = match.peaks(cores, mhz, label, source, efficient=small)
     group.peaks = [peak.as_json() for peak in peaks]
+    borrowed = "first" in group.cluster and "max_mhz" not in group.cluster
+    if label != "max" or borrowed or getattr(arch, "at_least", False):
+        for peak in group.peaks:
+            peak["bound"] = "lower"
     return ""
 
 
-def _clock(device: DeviceDoc, cluster: Facts) -> tuple[float | None, str]:
-    """Return (MHz, label); a cluster's own clocks before the package's."""
+def _clock(device: DeviceDoc, cluster: Facts) -> tuple[float | None, str, str]:
+    """Return (MHz, label, source); a cluster's own clocks before the package's.
+
+    All cores seldom hold the maximum together, hence the label. Any other clock is a lower bound:
+    the current clock of /proc/cpuinfo is a virtual machine's base clock, and may be an idle one.
+    """
     clocks: Facts
     for clocks in (cluster, {**(device.get("clocks") or {})}):
-        # All cores seldom hold the maximum together, hence the label. Virtual machines show no
-        # cpufreq: the current clock of /proc/cpuinfo is then the base clock.
-        for label in ("max", "base", "current"):
+        for label in ("max", "base"):
             mhz = clocks.get(f"{label}_mhz")
             if isinstance(mhz, int | float) and mhz:
-                return float(mhz), label
-    return None, ""
+                return float(mhz), label, "the kernel"
+    named = _clock_in_name(device.get("name") or "")
+    if named:
+        return named, "base", "the kernel, clock of its name"
+    current = (device.get("clocks") or {}).get("current_mhz")
+    return (float(current), "current", "the kernel") if current else (None, "", "")
+
+
+def _clock_in_name(name: str) -> float | None:
+    """Return the base clock in MHz of "Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz"."""
+    last = name.rpartition(" ")[2]
+    digits, factor = last[:-3], {"GHz": 1000.0, "MHz": 1.0}.get(last[-3:])
+    if factor is None or len(digits) > 6 or not digits.replace(".", "", 1).isdecimal():
+        return None
+    mhz = float(digits) * factor
+    return mhz if 100 <= mhz <= 10_000 else None
 
 
 def _text(value: Json) -> str | None:
@@ -146,7 +215,7 @@ def _texts(value: Json) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _sum(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
+def summed(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
     """Add up the kinds of cores of one package, for the rates that all of them have."""
     first, *siblings = [{_rate(peak): peak for peak in part} for part in parts]
     total: list[PeakDoc] = []
@@ -156,6 +225,8 @@ def _sum(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
             whole = peak.copy()
             whole["tflops"] = round(sum(part["tflops"] for part in same), 4)
             whole["source"] = " + ".join(part["source"] for part in same)
+            if any(part.get("bound") for part in same):
+                whole["bound"] = "lower"
             total.append(whole)
     return total
 

@@ -32,6 +32,12 @@ PLATFORM = "/sys/bus/platform/devices"
 _TREES = (TREE, "/proc/device-tree")
 """The second is a link to the first; containers that hide /sys/firmware may show it alone."""
 
+_BLOCKS = (
+    *("-pinctrl", "-pinmux", "-tlmm", "-iomuxc"),
+    *("-cru", "-gcc", "-ccu", "-ccm", "-topckgen", "-cprman"),
+)
+"""How the pin controllers and clock controllers of SoCs are called: a SoC has one of them."""
+
 LIMIT = 4096
 """Bytes of a node's property: Linux's longest list of compatibles is far below one kilobyte."""
 
@@ -76,8 +82,28 @@ def compatibles(machine: Machine, path: str, folder: str = "") -> list[str]:
 
 
 def board(machine: Machine) -> list[str]:
-    """Return the board's own compatibles: the board first, then its SoC."""
-    return compatibles(machine, "")
+    """Return the board's own compatibles: the board first, then its SoC.
+
+    Where the tree is hidden, as in a container, the SoC alone, by the names of its own blocks.
+    """
+    return compatibles(machine, "") or _socs(machine)
+
+
+def _socs(machine: Machine) -> list[str]:
+    """Return the SoCs that pin and clock controllers are named after: one, on any board.
+
+    Bindings name these blocks "vendor,soc-block" ("rockchip,rk3588-pinctrl", "qcom,sm8550-tlmm"),
+    and the root of the tree "vendor,soc" (Documentation/devicetree/bindings/writing-bindings.rst).
+    """
+    socs: dict[str, None] = {}
+    for name in machine.listdir(PLATFORM)[:MAX_ENTRIES]:
+        block = uevent.read(machine, f"{PLATFORM}/{name}").get("OF_COMPATIBLE_0", "")
+        for suffix in _BLOCKS:
+            soc = block.removesuffix(suffix)
+            # "allwinner,sun50i-h6" is a SoC; "qcom,sm8550-lpass-lpi" is the audio's pin controller.
+            if soc != block and "," in soc and soc.count("-") <= 1:
+                socs[soc] = None
+    return list(socs)
 
 
 def model(machine: Machine) -> str | None:

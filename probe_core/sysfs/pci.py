@@ -32,6 +32,8 @@ __all__ = [
 DEVICES = "/sys/bus/pci/devices"
 """The folder in which every PCI function is listed by its address."""
 
+NODES = "/sys/devices/system/node"
+
 # Key of a sighting's `pci`: the numbers that it is made of, by their names in /sys, and digits.
 _FIELDS = (
     ("id", ("vendor", "device"), 4),
@@ -184,9 +186,19 @@ def normal_id(address: str) -> str | None:
 
 
 def numa_node(machine: Machine, folder: str) -> int | None:
-    """Return the NUMA node of the device at `folder`; None where firmware does not say (-1)."""
+    """Return the NUMA node of the device at `folder`; None where nothing tells it.
+
+    Where firmware does not say (-1), the CPUs near the device do, if they are those of one node.
+    """
     node = machine.read_int(f"{folder}/numa_node")
-    return node if node is not None and node >= 0 else None
+    if node is not None and node >= 0:
+        return node
+    near = machine.read(f"{folder}/local_cpulist", 4096)
+    names = [name for name in machine.listdir(NODES) if name[:4] == "node"] if near else []
+    if len(names) < 2:
+        return None
+    own = [name for name in names if machine.read(f"{NODES}/{name}/cpulist", 4096) == near]
+    return int(own[0][4:]) if len(own) == 1 and own[0][4:].isdecimal() else None
 
 
 def physical_function(machine: Machine, folder: str) -> str | None:

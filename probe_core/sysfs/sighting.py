@@ -6,7 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Draft"]
+__all__ = ["AVOIDED", "Draft"]
+
+AVOIDED = "a process that asked this device hung or died, so it was not asked again"
+"""Why fields are missing of a device in the request's ``avoid``."""
 
 
 class Draft:
@@ -41,6 +44,24 @@ class Draft:
         """Keep something for people under ``extra``; None is left out."""
         if value is not None:
             self.fields.setdefault("extra", {})[name] = value
+
+    def fact(self, step: str, status: str, evidence: str, code: str | None = None) -> None:
+        """Add what was learnt of one step of readiness to ``step_facts``.
+
+        `step` and `status` are words of a report's ``readiness``, `evidence` is what was read and
+        where ("/sys/…/status: malfunction"), `code` the word for the cause of a break. Whether the
+        nodes exist and may be opened is the core's to judge, from ``nodes``.
+        """
+        fact = {"step": step, "status": status, "evidence": evidence, "code": code}
+        self.fields.setdefault("step_facts", []).append(fact)
+
+    def left_alone(self) -> None:
+        """Say that the device is in the request's ``avoid``: it was not asked for what is missing.
+
+        A prober's process hung or died while it asked this device.
+        """
+        self.fact("responding", "broken", AVOIDED, "driver-hangs")
+        self.unknown.setdefault("memory.total", AVOIDED)
 
     def sighting(self) -> dict[str, Any]:
         """Return the plain mapping that a prober yields."""

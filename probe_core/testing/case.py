@@ -91,16 +91,16 @@ def run_case(prober: Prober, case: Case) -> Run:
         return run_probers([prober], case.machine, case.bus, active=prober.active)[0]
 
 
-def watch_case(prober: Prober, case: Case) -> tuple[Run, dict[str, Any]]:
-    """Run the prober under the spy; returns the run and what the spy noted.
+def watch_case(prober: Prober, case: Case, avoid: Sequence[str] = ()) -> tuple[Run, dict[str, Any]]:
+    """Run the prober under the spy, with ids in `request.avoid`; returns the run and the notes.
 
     ``events``: things done beyond reading files, as ``[name, what]``, those of the import first;
-    ``changed``: what of the process was different after the call; ``left``: temporary files that
-    are still there.
+    ``changed``: what of the process was different after the call; ``touched``: what it announced
+    with `request.touching`; ``left``: temporary files that are still there.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         with case.surroundings(TMPDIR=folder, TEMP=folder, TMP=folder):
-            run = _staged(prober, case, live=case.live, watched=True)
+            run = _staged(prober, case, live=case.live, watched=True, avoid=avoid)
         leftover = sorted(path.name for path in Path(folder).iterdir())
     # The spy's notes come as a finding: the only way out of the child that always works.
     notes = [f["what"] for f in run.findings if isinstance(f, dict) and f.get("code") == "spy"]
@@ -109,12 +109,14 @@ def watch_case(prober: Prober, case: Case) -> tuple[Run, dict[str, Any]]:
     return run, {**noted, "left": leftover}
 
 
-def _staged(prober: Prober, case: Case, *, live: bool, watched: bool) -> Run:
+def _staged(
+    prober: Prober, case: Case, *, live: bool, watched: bool, avoid: Sequence[str] = ()
+) -> Run:
     """Run a prober of the kit in the prober's place, which calls it as told."""
     # The prober's name and limits, so that the child is started as for the prober itself.
     stage = Prober(prober.name, "probe_core.testing.stage", prober.distribution)
     stage.deadline_s, stage.needs_site = prober.deadline_s, prober.needs_site
-    orders = json.dumps({"target": prober.target, "live": live, "watched": watched})
-    environ = {**case.machine.environ, VARIABLE: orders}
+    orders = {"target": prober.target, "live": live, "watched": watched, "avoid": list(avoid)}
+    environ = {**case.machine.environ, VARIABLE: json.dumps(orders)}
     machine = Machine(case.machine.root, environ, case.machine.os, case.machine.arch)
     return run_probers([stage], machine, case.bus, active=prober.active)[0]

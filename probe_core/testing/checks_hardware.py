@@ -20,6 +20,8 @@ __all__ = ["Broken", "Hardware"]
 # Kinds of ids that other probers share; a prober's own name is the fifth.
 STRONG = ("pci", "uuid", "dt", "cpu")
 _ANSWERS = ("ok", "not_applicable", "unavailable")
+_AVOIDED = 2
+"""Announced devices that are avoided in turn: a prober may treat the first one specially."""
 
 
 class WithHardware(Declared):
@@ -142,6 +144,28 @@ class Hardware(WithHardware):
         assert not noted["changed"], f"put back what the call changes: {noted['changed']}"
         assert not noted["left"], f"remove temporary files before you answer: {noted['left']}"
 
+    def test_what_it_announces_is_an_id(self, tmp_path: Path) -> None:
+        """The core passes it back in `request.avoid`, and names the device by it in the report."""
+        case = self.hardware(tmp_path)
+        run, noted = watch_case(self.prober(), case)
+        known = {i for sighting in (*case.bus, *run.sightings) for i in sighting.get("ids", ())}
+        unknown = sorted(set(noted["touched"]) - known)
+        assert not unknown, (
+            f"announce ids of devices that you or the bus report, not {unknown}: {sorted(known)}"
+        )
+
+    def test_it_goes_around_a_device_to_avoid(self, tmp_path: Path) -> None:
+        """A device over which it hung hides the others as long as it is asked again."""
+        case = self.hardware(tmp_path)
+        whole, noted = watch_case(self.prober(), case)
+        for device in dict.fromkeys(noted["touched"][:_AVOIDED]):
+            run, again = watch_case(self.prober(), case, avoid=[device])
+            asked = device in again["touched"]
+            assert not asked, f"it asks {device}, though request.avoid has it"
+            assert run.status in _ANSWERS, f"with {device} in request.avoid it is {_end(run)}"
+            missing = sorted(_shapes(whole, device) - _shapes(run, device))
+            assert not missing, f"with {device} in request.avoid it omits of others: {missing}"
+
     def test_it_bears_an_empty_bus(self, tmp_path: Path) -> None:
         """The bus prober can be disabled."""
         run = run_case(self.prober(), self.hardware(tmp_path).without_bus())
@@ -194,9 +218,11 @@ class Broken(Declared):
         """Not "no devices": the node would pass for one without."""
         for description, case in self.broken(tmp_path).items():
             run = run_case(self.prober(), case)
-            reported = run.status == "unavailable" or run.findings
-            assert reported, (
-                f"{description}: raise Unavailable(reason, code=…), or yield a finding; {_end(run)}"
+            facts = [fact for s in run.sightings for fact in s.get("step_facts", ())]
+            broken = any(fact["status"] == "broken" for fact in facts)
+            assert run.status == "unavailable" or run.findings or broken, (
+                f"{description}: raise Unavailable(reason, code=…), yield a finding, or a broken"
+                f" step in step_facts; {_end(run)}"
             )
 
     def test_what_is_unavailable_has_a_code_and_a_reason(self, tmp_path: Path) -> None:
@@ -220,6 +246,16 @@ def _empty(value: Any, path: str = "") -> list[str]:
         return [path]
     last = path.rpartition(".")[2]
     return [path] if value == 0 and last in ("total", "units", "cores", "bandwidth") else []
+
+
+def _shapes(run: Run, device: str) -> set[tuple[str, str]]:
+    """Return (id, field) of all that is reported of other devices than this one and its parts.
+
+    Values are not compared: free memory changes from look to look.
+    """
+    own = {i for s in run.sightings if device in s["ids"] for i in s["ids"]} | {device}
+    others = [s for s in run.sightings if own.isdisjoint(s["ids"]) and s.get("parent") not in own]
+    return {(sighting["ids"][0], field) for sighting in others for field in sighting}
 
 
 def _end(run: Run) -> str:

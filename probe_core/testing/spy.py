@@ -61,11 +61,15 @@ _NOTED = (
 
 
 class Notes:
-    """What happened so far, below the machine's root and elsewhere."""
+    """What happened so far, below the machine's root and elsewhere.
+
+    `touched` are the devices that the prober announced; what is no text is named by its type.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.listening = False
         self.events: list[tuple[str, str]] = []
+        self.touched: list[str] = []
         self._root = machine.root.rstrip("/")
         self._recorded = not machine.live
         self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
@@ -82,6 +86,11 @@ class Notes:
             paths = _paths(arguments) if event in _ON_FILES else []
             private = bool(paths) and all(map(self._is_temporary, paths))
             self.events.append(("temporary" if private else event, repr(arguments)[:200]))
+
+    def announced(self, kind: str, device: object) -> None:
+        """Take an announcement of the prober; the core's own are not wanted of a watched run."""
+        if kind == "touching":
+            self.touched.append(device if isinstance(device, str) else type(device).__name__)
 
     def _opened(self, path: Any, mode: Any, flags: Any) -> None:
         text = _text(path)
@@ -165,7 +174,7 @@ def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, Not
     items: list[Any] = []
     answer = None
     try:
-        answer = _collect(load()(request), items)
+        answer = _collect(load()(_announcing_to(request, notes)), items)
     except Exception as raised:
         error = raised
     notes.listening = False
@@ -173,12 +182,23 @@ def watch(load: Callable[[], Any], request: Request) -> Generator[Any, None, Not
     sys.stderr.flush()
     after = _state()
     changed = [part for part, value in before.items() if after[part] != value]
-    noted = {"events": notes.events, "changed": changed}
+    noted = {"events": notes.events, "changed": changed, "touched": notes.touched}
     yield {"finding": {"code": "spy", "what": json.dumps(noted)}}
     yield from items
     if error is not None:
         raise error
     return answer
+
+
+def _announcing_to(request: Request, notes: Notes) -> Request:
+    return Request(
+        request.machine,
+        request.bus,
+        active=request.active,
+        deadline_s=request.deadline_s,
+        avoid=request.avoid,
+        announce=notes.announced,
+    )
 
 
 def _collect(answer: Any, items: list[Any]) -> NotApplicable | None:

@@ -35,13 +35,13 @@ class Staged(Machine):
 @hookimpl
 def probe_devices(request: Request) -> Any:
     """Answer as the prober under test does on the staged machine."""
-    orders, machine = _stage(request.machine)
-    staged = Request(machine, request.bus, active=request.active, deadline_s=request.deadline_s)
+    orders, request.machine = _stage(request.machine)
+    request.avoid |= set(orders["avoid"])
     if orders["watched"]:
         from probe_core.testing.spy import watch
 
-        return watch(lambda: _hook(orders["target"]), staged)
-    return _hook(orders["target"])(staged)
+        return watch(lambda: _hook(orders["target"]), request)
+    return _hook(orders["target"])(request)
 
 
 def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:

@@ -14,7 +14,7 @@ ones), which is what tinygrad's NV backend numbers.
 from __future__ import annotations
 
 from probe_core.model.passthrough import is_passthrough_driver
-from probe_core.model.readiness import STEPS, blocking_step, broken_step, state_of
+from probe_core.model.readiness import STEPS, blocking_step, state_of, step_without_kfd
 from probe_core.visibility.pool import driver_name
 
 TYPE_CHECKING = False
@@ -54,8 +54,6 @@ _OF_CUDA_ALONE = (
 )
 # Rules that the device nodes do not enforce: the kernel driver still lists the device.
 _OF_CUDA_RULES = ("compute-prohibited", "mps-daemon-gone", "mig-without-instances")
-# A usable card for Vulkan alone: ROCm's interface is not there, or not for this card.
-_WITHOUT_KFD = ("kfd-missing", "kfd-no-gpu")
 _OPEN_DRIVERS = ("nouveau-bound", "nova-bound")
 
 _SENTENCES = {
@@ -180,19 +178,15 @@ def _is_suspect(device: DeviceDoc) -> bool:
 
 
 def _withheld(device: DeviceDoc, devices: Sequence[DeviceDoc], runtime: str) -> Withheld | None:
-    step = blocking_step(device) or _without_kfd(device, runtime)
+    step = blocking_step(device)
+    if step is None and runtime in ("rocr", "tinygrad"):
+        step = step_without_kfd(device)
     if step is None and state_of(device) == "unknown":
         parent = _parent(device, devices) if device["parent"] else None
         step = _inherited(parent) if parent is not None else None
         if step is None:
             return _by_driver(device, runtime)
     return _judge(device, step, runtime, devices) if step is not None else None
-
-
-def _without_kfd(device: DeviceDoc, runtime: str) -> StepDoc | None:
-    """Return the broken step of a card that only Vulkan can use, for the runtimes that cannot."""
-    step = broken_step(device) if runtime in ("rocr", "tinygrad") else None
-    return step if step is not None and step["code"] in _WITHOUT_KFD else None
 
 
 def _parent(device: DeviceDoc, devices: Iterable[DeviceDoc]) -> DeviceDoc | None:

@@ -28,6 +28,7 @@ import bench_memory
 import bench_nvidia
 import bench_partition
 import bench_price
+import bench_ready
 import bench_rivals
 import bench_stages
 import place as places
@@ -40,6 +41,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "rivals": bench_rivals.run,
     "nvidia": bench_nvidia.run,
     "stages": bench_stages.run,
+    "ready": bench_ready.run,
     "child": bench_child.run,
     "hang": bench_hang.run,
     "memory": bench_memory.run,

@@ -165,3 +165,11 @@ def test_sizes(text: str, size: int) -> None:
 def test_no_sizes(text: str) -> None:
     with pytest.raises(CommandError, match="is no memory size"):
         parse_size(text)
+
+
+def test_a_range_says_what_decides(capsys: Any) -> None:
+    main(["chip", "NVIDIA GeForce RTX 4090 Laptop GPU"])
+    lines = capsys.readouterr().out.splitlines()
+    assert any("28.31–39.69" in line for line in lines)
+    sentence = "  range: the maker of the laptop sets clock and power within the vendor's range"
+    assert lines.count(sentence) == 1

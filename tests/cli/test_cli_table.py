@@ -289,3 +289,22 @@ def test_wrapping_keeps_every_word() -> None:
     assert text.wrapped(sentence, 9, indent="  ") == ["  one two", "  three", "  four", "  five"]
     assert text.wrapped("", 10) == []
     assert text.wrapped("x" * 50, 10) == ["x" * 50]
+
+
+@pytest.mark.parametrize("machine", ["xeon-gold-6230--idle-at-800-mhz"], indirect=True)
+def test_a_figure_of_an_idle_clock_is_a_lower_bound(
+    machine: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    out = shown(capsys, monkeypatch, machine)
+    assert "shared  ≥ 2.69     –  ≥ 10.8  cpu:0" in out
+    assert "; ≥: a lower bound · " in out
+
+
+@pytest.mark.parametrize(
+    "machine", ["batch-job--6-of-32-cpus-and-6-of-8-memory-nodes"], indirect=True
+)
+def test_the_allowed_part_is_beside_the_whole(machine: Path, capsys: Any, monkeypatch: Any) -> None:
+    out = shown(capsys, monkeypatch, machine, width=140)
+    assert "(8 cores, 6 allowed, 4.5 CPUs of time)" in out
+    assert "(8 cores, 0 allowed)" in out
+    assert "126.2 GiB memory, limited to 94.6 GiB" in out

@@ -95,6 +95,7 @@ def test_help_of_every_command(command: str | None, capsys: pytest.CaptureFixtur
 def test_bad_variable_is_a_finding_not_an_error(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "proc").mkdir()
     monkeypatch.setenv("PROBE_TIMEOUT", "soon")
     assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
@@ -105,6 +106,7 @@ def test_bad_variable_is_a_finding_not_an_error(
 def test_variable_with_an_unknown_name_is_a_finding(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "proc").mkdir()
     monkeypatch.setenv("PROBE_DISABLE", "nvidai")
     assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
@@ -115,6 +117,7 @@ def test_an_option_is_refused_and_a_variable_is_not(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the setting that the finding names, whatever its sentence says."""
+    (tmp_path / "proc").mkdir()
     monkeypatch.setenv("PROBE_DISABLE", "the arguments set nvidai")
     arguments = ["--machine", str(tmp_path), "--only", "cpu"]
     assert outcome(arguments) == 0
@@ -132,6 +135,7 @@ def test_an_option_is_refused_and_a_variable_is_not(
 def test_a_typed_configuration_file_that_is_none_is_a_usage_error(
     content: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "proc").mkdir()
     file = tmp_path / "config.toml"
     file.write_text(content)
     argv = ["--config", str(file), "--machine", str(tmp_path), "--only", "cpu"]
@@ -150,7 +154,7 @@ def test_a_typed_file_that_cannot_be_used_ends_with_2(
     file = tmp_path / "typed"
     if content is not None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "proc").mkdir(parents=True)
     machine = [] if option == "machine" else ["--machine", str(tmp_path / "root")]
     assert outcome([f"--{option}", str(file), *machine, "--only", "cpu", "--json"]) == 2
     captured = capsys.readouterr()
@@ -174,6 +178,7 @@ def test_strict(fallback: str, strict: int, tmp_path: Path, capsys: Any) -> None
 
 
 def test_static_report_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "proc").mkdir()
     import json
 
     assert outcome(["--json", "--machine", str(tmp_path), "--only", "cpu"]) == 0

@@ -251,7 +251,7 @@ def test_a_malformed_distribution_costs_only_itself(site: Site, capsys: Any) -> 
 
 def test_a_broken_plugin_does_not_touch_the_report(site: Site, tmp_path: Path) -> None:
     env = environment(site.folder)
-    (tmp_path / "machine").mkdir()
+    (tmp_path / "machine" / "proc").mkdir(parents=True)
     options = ("--machine", str(tmp_path / "machine"), "--only", "cpu")
     before = probe(*options, env=env)
     site.install("fry", EXPLODES, manifest="{")

@@ -55,7 +55,7 @@ def test_it_may_probe(site: Site, tmp_path: Path, capsys: Any) -> None:
             return 5
     """
     site.install("count", body)
-    (tmp_path / "machine").mkdir()
+    (tmp_path / "machine" / "proc").mkdir(parents=True)
     assert main(["count", "--machine", str(tmp_path / "machine"), "--only", "cpu"]) == 5
     assert json.loads(capsys.readouterr().out) == 1
     assert main(["count", "--only", "cpuu"]) == 2

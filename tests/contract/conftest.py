@@ -22,7 +22,15 @@ def probe_devices(request):
         return not_applicable("no /sys/class/acme")
     if machine.exists("/sys/class/acme/locked"):
         raise Unavailable("the driver is locked", code="driver-locked")
-    return [describe(machine, name) for name in names]
+    return ask(request, names)
+
+def ask(request, names):
+    for name in names:
+        identity = f"acme:{name}"
+        if identity in request.avoid:
+            continue
+        request.touching(identity)
+        yield describe(request.machine, name)
 
 def describe(machine, name):
     device = {"ids": [f"acme:{name}"], "kind": "npu", "unknown": {}}

@@ -117,6 +117,11 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
         UNITS + "    open(machine.path('/log'), 'a').write('x')\n",
     ),
     "test_it_only_reads": (UNITS, UNITS + "    open('/dev/full')\n"),
+    "test_what_it_announces_is_an_id": ("request.touching(identity)", "request.touching(name)"),
+    "test_it_goes_around_a_device_to_avoid": (
+        "        if identity in request.avoid",
+        "        if 0",
+    ),
     "test_it_bears_an_empty_bus": top("request.bus[0]"),
     "test_it_bears_garbage_in_every_file": (
         "    if text:\n",

@@ -23,6 +23,8 @@ VALUES: dict[str, tuple[Any, str, str, Any]] = {
     "allow": (["probe-a==1.0"], "probe-a==1.0", '["probe-a==1.0"]', ("probe-a==1.0",)),
     "chipdb": (Path("chips.toml"), "chips.toml", '"chips.toml"', "chips.toml"),
     "static": ("report.json", "report.json", '"report.json"', "report.json"),
+    "hostname": (True, "1", "true", True),
+    "anonymous": (True, "on", "true", True),
 }
 
 
@@ -155,7 +157,10 @@ def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> No
     ("text", "message"),
     [
         ("timeot = 3", "'timeot', which is no setting: did you mean 'timeout'?"),
-        ("zzz = 3", "known: active, allow, chipdb, disable, only, priority, static, timeout"),
+        (
+            "zzz = 3",
+            "known: active, allow, anonymous, chipdb, disable, hostname, only, priority, static",
+        ),
         ("timeout = 'soon'", "expected seconds, such as 2.5"),
         ("timeout = 1999-01-01", "expected seconds, such as 2.5"),
         ("timeout =", "is not valid TOML"),
@@ -165,8 +170,8 @@ def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> No
         ("a = " + "9" * 5000, "is not valid TOML"),
         ("timeout = 0x" + "f" * 5000, "to a value of type int: expected seconds, such as 2.5"),
         ("active = 0x" + "f" * 5000, "to a value of type int: Exceeds the limit"),
-        ("timeout = 3\n" + "#" * (1 << 20), "not valid TOML: it is larger than 1 MiB"),
-        ("a" + ".a" * 100_000 + " = 1", "not valid TOML: it has a line with more than 100 dots"),
+        ("timeout = 3\n" + "#" * (64 << 10), "not valid TOML: it is larger than 64 KiB"),
+        ("a" + ".a" * 30_000 + " = 1", "not valid TOML: it has a line with more than 100 dots"),
     ],
 )
 def test_bad_file_is_told_and_the_rest_holds(text: str, message: str, tmp_path: Path) -> None:

@@ -48,7 +48,12 @@ def test_smallest_limit_on_the_way_up_holds(tree: Tree) -> None:
     for folder, limit, used in (("", "max", 9), ("/a", str(4 * GIB), 3), ("/a/b", str(8 * GIB), 1)):
         tree.file(f"/sys/fs/cgroup{folder}/memory.max", limit)
         tree.file(f"/sys/fs/cgroup{folder}/memory.current", str(used * GIB))
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": GIB, "limit": 4 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": GIB,
+        "limit": 4 * GIB,
+        "limited_by": "/sys/fs/cgroup/a/memory.max",
+    }
 
 
 def test_limit_above_the_machines_memory_is_none(tree: Tree) -> None:
@@ -63,7 +68,12 @@ def test_limit_counts_where_its_use_cannot_be_read(tree: Tree) -> None:
     tree.file("/proc/meminfo", MEMINFO)
     tree.file("/proc/self/cgroup", "0::/\n")
     tree.file("/sys/fs/cgroup/memory.max", str(2 * GIB))
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 2 * GIB, "limit": 2 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": 2 * GIB,
+        "limit": 2 * GIB,
+        "limited_by": "/sys/fs/cgroup/memory.max",
+    }
 
 
 def test_least_room_holds_even_under_the_larger_limit(tree: Tree) -> None:
@@ -72,7 +82,12 @@ def test_least_room_holds_even_under_the_larger_limit(tree: Tree) -> None:
     for folder, limit, used in (("/a", 8, 7), ("/a/b", 4, 1)):
         tree.file(f"/sys/fs/cgroup{folder}/memory.max", str(limit * GIB))
         tree.file(f"/sys/fs/cgroup{folder}/memory.current", str(used * GIB))
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": GIB, "limit": 4 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": GIB,
+        "limit": 4 * GIB,
+        "limited_by": "/sys/fs/cgroup/a/b/memory.max",
+    }
 
 
 def test_page_cache_that_can_be_given_back_is_not_in_use(tree: Tree) -> None:
@@ -85,7 +100,12 @@ def test_page_cache_that_can_be_given_back_is_not_in_use(tree: Tree) -> None:
     tree.file(f"{v1}/memory.limit_in_bytes", str(9 * GIB))
     tree.file(f"{v1}/memory.usage_in_bytes", str(8 * GIB))
     tree.file(f"{v1}/memory.stat", f"inactive_file 7\ntotal_inactive_file {6 * GIB}\n")
-    assert memory(tree.machine()) == {"total": 16 * GIB, "available": 5 * GIB, "limit": 8 * GIB}
+    assert memory(tree.machine()) == {
+        "total": 16 * GIB,
+        "available": 5 * GIB,
+        "limit": 8 * GIB,
+        "limited_by": "/sys/fs/cgroup/memory.max",
+    }
 
 
 def test_use_above_the_limit_leaves_nothing(tree: Tree) -> None:
@@ -163,3 +183,69 @@ def test_recorded_machine_of_another_system_has_no_live_figures(tmp_path: Path) 
     node = describe(Machine(str(tmp_path), os="darwin", arch="arm64"))
     assert node["memory"] == {"total": None, "available": None, "limit": None}
     assert (node["os"], node["kernel"], node["model"]) == ("darwin", None, None)
+
+
+NODES = "/sys/devices/system/node"
+
+
+def numa(tree: Tree, sizes: dict[int, int], free: int = 1) -> None:
+    """Write NUMA nodes of so many GiB, of which `free` are."""
+    tree.file(f"{NODES}/online", ",".join(map(str, sizes)))
+    for node, size in sizes.items():
+        text = f"Node {node} MemTotal: {size << 20} kB\nNode {node} MemFree: {free << 20} kB\n"
+        tree.file(f"{NODES}/node{node}/meminfo", text)
+
+
+def test_memory_of_gpus_is_not_the_node_s(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    numa(tree, {0: 8, 250: 4, 255: 4})
+    for address, node in (("0004:05:00.0", 255), ("0004:06:00.0", 250)):
+        path = f"/proc/driver/nvidia/gpus/{address}/numa_status"
+        tree.file(path, f"Node:      {node}\nStatus:    online\n")
+    found = memory(tree.machine())
+    assert (found["total"], found["devices"]) == (8 * GIB, 8 * GIB)
+    # MemAvailable counts what is free of the GPUs' memory, too.
+    assert found["available"] == memory_available(tree) - 2 * GIB
+
+
+def memory_available(tree: Tree) -> int:
+    lines = tree.machine().read("/proc/meminfo").splitlines()  # type: ignore[union-attr]
+    (line,) = [line for line in lines if line.startswith("MemAvailable")]
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.parametrize("text", ["", "Node: x", "Node: 99", "Status: offline", "Node: -1"])
+def test_numa_status_that_tells_nothing(text: str, tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    numa(tree, {0: 8, 1: 8})
+    tree.file("/proc/driver/nvidia/gpus/0000:01:00.0/numa_status", text)
+    assert memory(tree.machine())["total"] == 16 * GIB
+
+
+@pytest.mark.parametrize(
+    ("mems", "limit", "available"),
+    [("0", 8, 1), ("0-1", None, None), ("", None, None), ("7", None, None)],
+)
+def test_memory_nodes_of_a_cpuset(
+    mems: str, limit: int | None, available: int | None, tree: Tree
+) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/\n")
+    numa(tree, {0: 8, 1: 8})
+    path = "/sys/fs/cgroup/cpuset.mems.effective"
+    tree.file(path, mems)
+    found = memory(tree.machine())
+    assert found["limit"] == (limit * GIB if limit else None)
+    assert found.get("limited_by") == (path if limit else None)
+    if available:
+        assert found["available"] == available * GIB
+
+
+def test_the_smaller_of_two_limits_holds(tree: Tree) -> None:
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/\n")
+    numa(tree, {0: 8, 1: 8})
+    tree.file("/sys/fs/cgroup/cpuset.mems.effective", "0")
+    tree.file("/sys/fs/cgroup/memory.max", str(4 * GIB))
+    found = memory(tree.machine())
+    assert (found["limit"], found["limited_by"]) == (4 * GIB, "/sys/fs/cgroup/memory.max")

@@ -74,9 +74,15 @@ def test_faster_then_larger_comes_first(tree: Tree, probers: Probers) -> None:
     assert run(tree, probers)["primary"] == "pci:0000:02:00.0"
 
 
-def test_first_of_equals(tree: Tree, probers: Probers) -> None:
-    probers.reports("a", gpu(3), gpu(1), gpu(2))
-    assert run(tree, probers)["primary"] == "pci:0000:03:00.0"
+def test_of_equals_the_lowest_address_in_whatever_order_they_come(
+    tree: Tree, probers: Probers
+) -> None:
+    order = [f"pci:0000:{number:02x}:00.0" for number in (1, 2, 10)]
+    for numbers in ((10, 1, 2), (2, 10, 1)):
+        probers.reports("a", *map(gpu, numbers))
+        report = run(tree, probers)
+        assert report["primary"] == "pci:0000:01:00.0"
+        assert [one["id"] for one in report["devices"] if one["kind"] == "gpu"] == order
 
 
 def test_hidden_device_is_not_primary(tree: Tree, probers: Probers) -> None:
@@ -220,3 +226,58 @@ def test_a_gpu_that_xen_passes_to_a_guest_is_neither_primary_nor_numbered(
     assert ("no-driver", "pci:0000:01:00.0") in [
         (one["code"], one["device"]) for one in report["findings"]
     ]
+
+
+QAT = {"vendor": "0x8086", "device": "0x37c8", "class": "0x0b4000"}
+VECTOR_ENGINE = {"vendor": "0x1bcf", "device": "0x001c", "class": "0x0b4000"}
+
+
+def card(tree: Tree, address: str, driver: str | None, **files: str) -> None:
+    folder = f"/sys/bus/pci/devices/{address}"
+    for name, text in files.items():
+        tree.file(f"{folder}/{name}", text)
+    if driver:
+        tree.link(f"{folder}/driver", f"/sys/bus/pci/drivers/{driver}")
+
+
+@pytest.mark.parametrize("driver", [None, "c6xx"])
+def test_a_crypto_card_is_no_accelerator(driver: str | None, tree: Tree) -> None:
+    tree.file("/proc/meminfo", "MemTotal: 1 kB\n")
+    card(tree, "0000:01:00.0", driver, **QAT)
+    report = report_of(tree.machine())
+    cards = [d for d in report["devices"] if d["id"] == "pci:0000:01:00.0"]
+    assert [(d["kind"], d["name"]) for d in cards] == [("coprocessor", "unknown coprocessor")]
+    assert (report["primary"], report["fallback"]) == ("cpu:0", "no-accelerator")
+    assert codes(report) == ["prober-missing"]
+    assert cards[0]["unknown"]["chip"] == "neither chipdb nor a plugin knows it as an accelerator"
+
+
+def test_a_card_that_chipdb_knows_is_an_accelerator(tree: Tree) -> None:
+    card(tree, "0000:01:00.0", "ve", **VECTOR_ENGINE)
+    report = report_of(tree.machine())
+    assert report["primary"] == "pci:0000:01:00.0"
+    (device, _) = report["devices"]
+    assert (device["kind"], device["sources"]["kind"]) == ("accelerator", "chipdb")
+    assert device["name"] == "NEC Vector Engine 1.0"
+
+
+def test_a_card_that_a_prober_knows_is_an_accelerator(tree: Tree, probers: Probers) -> None:
+    card(tree, "0000:01:00.0", "acme", **{**QAT, "vendor": "0xffff", "class": "0x120000"})
+    probers.reports("acme", {"ids": ["pci:0000:01:00.0"], "kind": "npu", "name": "Acme One"})
+    report = run(tree, probers)
+    assert report["devices"][0]["kind"] == "npu"
+    assert report["devices"][0]["name"] == "Acme One"
+
+
+def test_a_processor_that_this_process_may_not_use_is_not_primary(tree: Tree) -> None:
+    tree.file("/sys/devices/system/cpu/online", "0-3")
+    for first, listed in ((0, "0-1"), (2, "2-3")):
+        for cpu in (first, first + 1):
+            folder = f"/sys/devices/system/cpu/cpu{cpu}/topology"
+            tree.file(f"{folder}/package_cpus_list", listed)
+            tree.file(f"{folder}/core_cpus_list", str(cpu))
+    tree.file("/proc/self/cgroup", "0::/\n")
+    tree.file("/sys/fs/cgroup/cpuset.cpus.effective", "2-3")
+    report = report_of(tree.machine())
+    assert report["primary"] == "cpu:1"
+    assert [d.get("allowed", {}).get("threads") for d in report["devices"]] == [0, None]

@@ -111,8 +111,112 @@ def test_machine_json_is_a_file_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"), open_machine(str(tmp_path)):
         pass
     path.unlink()
+    (tmp_path / "proc").mkdir()
     with open_machine(str(tmp_path)) as machine:
-        assert (machine.os, machine.arch) == ("linux", "x86_64")
+        assert (machine.os, machine.arch) == ("linux", "unknown")
+
+
+@pytest.mark.parametrize("kind", ["folder", "tar"])
+def test_the_only_folder_that_holds_a_root_is_entered(
+    kind: str, tmp_path: Path, temporary: Path
+) -> None:
+    inner = tmp_path / "outer" / "128arm-2pa"
+    (inner / "proc").mkdir(parents=True)
+    (inner / "proc" / "cpuinfo").write_text("processor : 0\nCPU implementer : 0x41\n")
+    (inner / "machine.json").write_text(json.dumps({"arch": "armv7l"}))
+    path = inner.parent
+    if kind == "tar":
+        path = tmp_path / "m.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
+            tar.add(inner, arcname="128arm-2pa")
+    with open_machine(str(path)) as machine:
+        assert machine.read("/proc/cpuinfo") == "processor : 0\nCPU implementer : 0x41"
+        assert machine.arch == "armv7l"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "it is empty, but neither proc nor sys nor machine.json"),
+        (["src/main.c", "README"], "it holds README, src, but neither proc nor sys"),
+        (["one/src/main.c"], "it holds one, but neither proc nor sys nor machine.json"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["folder", "tar"])
+def test_what_is_no_machine_is_refused(
+    kind: str, names: list[str], message: str, tmp_path: Path, temporary: Path
+) -> None:
+    path = tmp_path / "root"
+    path.mkdir()
+    for name in names:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("x")
+    if kind == "tar":
+        if not names:
+            return  # an archive without members is a file of zeros
+        with tarfile.open(tmp_path / "m.tar", "w") as tar:
+            for name in names:
+                tar.add(path / name, arcname=name)
+        path = tmp_path / "m.tar"
+    with pytest.raises(BadRecording, match="is no recorded machine: ") as caught:
+        open_machine(str(path)).__enter__()
+    assert message in str(caught.value)
+
+
+def test_a_link_to_a_root_elsewhere_is_not_entered(tmp_path: Path) -> None:
+    (tmp_path / "machine").symlink_to("/")
+    with pytest.raises(BadRecording, match="it holds machine, but"), open_machine(str(tmp_path)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("magic", "name"),
+    [(b"BZh91AY", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"PK\x03\x04", "zip")],
+)
+def test_compressed_forms_that_are_not_read_are_named(
+    magic: bytes, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "machine.tar.x"
+    path.write_bytes(magic + bytes(600))
+    with pytest.raises(BadRecording, match=f"it is packed with {name}, which is not read"):
+        open_machine(str(path)).__enter__()
+
+
+ARM = "processor : 0\nFeatures : {}\nCPU implementer : 0x41\nCPU architecture: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "arch"),
+    [
+        ("/proc/sys/kernel/osrelease", "4.18.0-553.el8.ppc64le", "ppc64le"),
+        ("/proc/sys/kernel/osrelease", "6.12.0-generic", "unknown"),
+        ("/proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu lm", "x86_64"),
+        ("/proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu", "i686"),
+        ("/proc/cpuinfo", ARM.format("fp asimd", 8), "aarch64"),
+        ("/proc/cpuinfo", ARM.format("half thumb neon", 8), "armv8l"),
+        ("/proc/cpuinfo", ARM.format("half", 7), "armv7l"),
+        (
+            "/proc/cpuinfo",
+            "model name : ARMv6-compatible processor\n" + ARM.format("vfp", 7),
+            "armv6l",
+        ),
+        ("/proc/cpuinfo", "processor : 0\nisa : rv64imafdc", "riscv64"),
+        ("/proc/cpuinfo", "cpu : POWER9, altivec supported", "ppc64"),
+        ("/proc/cpuinfo", "system type : x\n\nCPU Family : Loongson-64bit", "loongarch64"),
+        ("/proc/cpuinfo", "vendor_id : IBM/S390", "s390x"),
+        ("/proc/cpuinfo", "cpu model : MIPS 24Kc V7.4", "mips"),
+        ("/proc/cpuinfo", "arch : IA-64", "ia64"),
+        ("/proc/cpuinfo", "nothing", "unknown"),
+        ("/sys/devices/system/cpu/modalias", "cpu:type:aarch64:feature:,0000", "aarch64"),
+        ("/sys/devices/system/cpu/modalias", "cpu:type:x86,ven0000fam0006", "x86_64"),
+    ],
+)
+def test_the_files_say_the_architecture(path: str, text: str, arch: str, tmp_path: Path) -> None:
+    place = tmp_path / path[1:]
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    with open_machine(str(tmp_path)) as machine:
+        assert machine.arch == arch
 
 
 def test_bad_file_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:

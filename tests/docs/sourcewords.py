@@ -51,7 +51,8 @@ def finding_codes(*patterns: str) -> set[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.args and _called(node) in _MAKERS:
                 found |= {w for value in _values(node.args[0], tree) for w in words(value)}
-            elif isinstance(node, ast.Dict):
+            elif isinstance(node, ast.Dict) and not any(_says(key, "status") for key in node.keys):
+                # A mapping with a status is a step of readiness; its page lists their causes.
                 pairs = zip(node.keys, node.values, strict=True)
                 found |= {w for key, value in pairs if _says(key, "code") for w in words(value)}
     return found
@@ -69,6 +70,7 @@ def _values(node: ast.expr, tree: ast.Module) -> list[ast.expr]:
     return [one.value for one in given if ast.unparse(one.targets[0]) == node.id]
 
 
+_REFUSALS = {"Unavailable", "Failure"}
 _MAKERS = {"finding", "_finding", "_broken"}
 
 
@@ -77,7 +79,7 @@ def unavailable_codes() -> set[str]:
     found = set()
     for path, tree in trees("plugins/*/src/**/*.py"):
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _called(node) == "Unavailable":
+            if isinstance(node, ast.Call) and _called(node) in _REFUSALS:
                 found |= {w for k in node.keywords if k.arg == "code" for w in words(k.value)}
             if path.name == "reasons.py" and isinstance(node, ast.Tuple):
                 found |= set(_code_of(node.elts))

@@ -18,6 +18,9 @@ from foreign import CHANCES, Chance
 from hypothesis import given
 
 from probe_core import Machine
+from probe_core.pipeline.answers import recorded_probers, replay
+from probe_core.pipeline.collect import Collected
+from probe_core.pipeline.merge import merge
 from probe_core.recording import BadRecording, open_machine
 
 NAMES = "a a a b b c up sys machine.json proc é".split()
@@ -60,6 +63,12 @@ def pit(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def look_through(machine: Machine) -> None:
     """Hold an unpacked recording to its promise: files and folders, and links that stay inside."""
     root = machine.root
+    collected = Collected()
+    for prober in recorded_probers(machine.answers):
+        collected.add_run(replay(prober))
+    merge(collected.observations)
+    text = json.dumps([collected.findings, collected.outcomes], ensure_ascii=False)
+    assert text.isprintable()
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             place = f"{folder}/{name}"
@@ -99,10 +108,52 @@ def about(chance: Random) -> dict[str, Any]:
     return made
 
 
+def odd(chance: Random) -> Any:
+    values = [None, 5, -1, 1e400, 1 << 70, "", "\x1b[2J", "x" * 5000, [], {}, [[]], True, ["\0"]]
+    return chance.choice(values)
+
+
+def frame(chance: Random) -> dict[str, Any]:
+    sighting: dict[str, Any] = {"ids": ["pci:0000:01:00.0"], "kind": "gpu", "name": text(chance)}
+    if chance.random() < 0.3:
+        sighting[chance.choice(["ids", "kind", "memory", "links", "step_facts", "x"])] = odd(chance)
+    found = {"code": "x", "what": text(chance), "why": "y", "fix": "z", "device": "pci:1"}
+    made: list[dict[str, Any]] = [
+        {"kind": "device", "device": sighting},
+        {"kind": "finding", "finding": found},
+        {"kind": "rejected", "reason": text(chance)},
+        {"kind": "unresponsive", "device": "pci:0000:01:00.0", "ids": [], "how": "hangs"},
+    ]
+    made[-1] |= {"reason": text(chance), "stuck_at": text(chance)}
+    chosen = chance.choice(made)
+    if chance.random() < 0.02:
+        chosen[chance.choice(list(chosen))] = odd(chance)
+    return chosen
+
+
+def answers(chance: Random) -> dict[str, Any]:
+    """Return the answer of a prober, now and then with something absurd in it."""
+    status = chance.choice(["ok", "timeout", "crashed", "unavailable"])
+    facts = {"code": text(chance), "stuck_at": text(chance), "avoided": ["pci:0000:01:00.0"]}
+    end = {"kind": "end", "status": status, "reason": "r", "facts": facts, "abandoned": False}
+    answer: dict[str, Any] = {"distribution": "d", "version": "1", "api": "1.0", "priority": 500}
+    answer |= {"deadline_s": 5.0, "elapsed_ms": 3.1, "vendors": ["10de"]}
+    answer["frames"] = [*(frame(chance) for _ in range(chance.randint(0, 4))), end]
+    for table in (answer, end, facts):
+        if chance.random() < 0.02:
+            table[chance.choice(list(table))] = odd(chance)
+    return {chance.choice(["nvidia"] * 80 + ["bus", "", "a b", "\0"]): answer}
+
+
 def document(chance: Random) -> bytes:
     files = {f"/{path(chance)}": text(chance) for _ in range(chance.randint(0, 4))}
     links = {f"/{path(chance)}": target(chance) for _ in range(chance.randint(0, 4))}
     data = {"schema": 1, **about(chance), "files": files, "links": links}
+    if chance.random() < 0.3:
+        data["answers"] = answers(chance)
+        data["access"] = {"/dev/nvidia0": chance.choice(["ok", "EPERM", "EACCES"])}
+    if chance.random() < 0.02:
+        data["access"] = chance.choice([odd(chance), {"/etc/x": "ok"}, {"/dev/x": odd(chance)}])
     if chance.random() < 0.1:
         data[chance.choice(list(data))] = chance.choice([None, 5, [], {}, {"/a": None}, [[[]]]])
     return json.dumps(data).encode()
@@ -132,6 +183,9 @@ def member(chance: Random) -> bytes:
     if draw < 0.05:
         content = json.dumps(about(chance)).encode()
         return header(b"./machine.json", b"0", len(content)) + padded(content)
+    if draw < 0.1:
+        content = json.dumps(answers(chance)).encode()
+        return header(b"./answers.json", b"0", len(content)) + padded(content)
     if draw < 0.35:
         return header(name, b"2", 0, encoded(target(chance)))
     if draw < 0.45:
@@ -157,7 +211,10 @@ def extension(chance: Random) -> bytes:
 
 
 def archive(chance: Random) -> bytes:
-    return b"".join(member(chance) for _ in range(chance.randint(1, 6))) + bytes(1024)
+    members = b"".join(member(chance) for _ in range(chance.randint(1, 6)))
+    # Without anything below /proc or /sys it is no machine.
+    root = header(b"proc/version", b"0", 0) if chance.random() < 0.7 else b""
+    return root + members + bytes(1024)
 
 
 def bent(chance: Random, content: bytes) -> bytes:

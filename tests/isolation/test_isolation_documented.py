@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from probe_core.isolation import answers, confine, ending, launch, limits, run, wire
+from probe_core.isolation import (
+    attempts,
+    confine,
+    ending,
+    launch,
+    limits,
+    patience,
+    run,
+    wire,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
 
@@ -14,13 +23,15 @@ def test_every_limit_is_the_one_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([a-z ]+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE))
     rows.pop("limit")
     assert rows == {
-        "devices of a prober": f"{answers.MAX_DEVICES}",
-        "findings of a prober": f"{answers.MAX_FINDINGS}",
+        "devices of a prober": f"{wire.MAX_DEVICES}",
+        "findings of a prober": f"{wire.MAX_FINDINGS}",
         "one frame": f"{wire.FRAME_LIMIT >> 20} MiB",
         "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
         "nesting of a value": f"{wire.DEPTH_LIMIT}",
         "resident memory": "4 GiB, or half of the machine's",
+        "frames of a process": f"{wire.MAX_FRAMES:,}",
         "probers at once": f"{launch.MAX_CHILDREN}",
+        "processes of a prober that goes around devices": f"{attempts.MAX_ATTEMPTS}",
         "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",
     }
 
@@ -32,3 +43,7 @@ def test_the_sentences_hold() -> None:
     assert ending.REAP_S == 0.5
     assert "alarm a second after the deadline" in text
     assert confine.GRACE_S == 1.0
+    assert "a quarter of the time that remains (at least a tenth of the deadline)" in text
+    assert (patience.QUIET_SHARE, patience.QUIET_LEAST) == (0.25, 0.1)
+    assert f"with less than {attempts.LEAST_S:g} s left" in text
+    assert f"is ended after {patience.CLEANUP_S:g} s" in text

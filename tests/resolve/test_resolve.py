@@ -366,3 +366,58 @@ def test_display_is_not_resolved(tree: Tree, probers: Probers) -> None:
     device = run(tree, probers)["devices"][-1]
     assert (device["kind"], device["chip"]["id"], device["peaks"]) == ("display", None, [])
     assert device["unknown"]["chip"] == "a display adapter that cannot compute"
+
+
+def test_one_conflict_of_equal_gpus_is_reported_once_per_node(tree: Tree, probers: Probers) -> None:
+    """NVIDIA's mock of NVML gives each of a node's GB200s the PCI id of an H100."""
+    probers.reports(
+        "mock",
+        *(
+            {
+                "ids": [f"pci:0000:0{number}:00.0"],
+                "kind": "gpu",
+                "vendor": "nvidia",
+                "name": "NVIDIA GB200",
+                "compute_capability": "10.0",
+                "pci": {"id": "10de:2330"},
+                "memory": {"kind": "dedicated", "total": 184 << 30},
+            }
+            for number in range(1, 5)
+        ),
+    )
+    report = run(tree, probers)
+    gpus = [device for device in report["devices"] if device["kind"] == "gpu"]
+    assert [gpu["chip"]["id"] for gpu in gpus] == ["nvidia/gb200"] * 4
+    assert all("10de:2330" in gpu["chip"]["conflicts"][0] for gpu in gpus)
+    conflicts = [finding for finding in report["findings"] if finding["code"] == "chip-conflict"]
+    assert [finding["device"] for finding in conflicts] == [gpus[0]["id"]]
+    assert conflicts[0]["what"].endswith("(4 devices, the same for each)")
+
+
+LAPTOP = gpu(1, name="NVIDIA GeForce RTX 4090 Laptop GPU", pci={"id": "10de:2717"}, units=76)
+
+
+def fp32_of(tree: Tree, probers: Probers, **live: Any) -> dict[str, Any]:
+    """Return the fp32 vector peak of a laptop's GPU with these live facts."""
+    device = first(tree, probers, {**LAPTOP, **live})
+    (peak,) = [p for p in device["peaks"] if (p["dtype"], p["path"]) == ("fp32", "vector")]
+    return dict(peak)
+
+
+def test_a_range_has_a_condition(tree: Tree, probers: Probers) -> None:
+    peak = fp32_of(tree, probers)
+    assert (round(peak["low"], 2), round(peak["tflops"], 2)) == (28.31, 39.69)
+    assert peak["condition"] == (
+        "the maker of the laptop sets clock and power within the vendor's range"
+    )
+
+
+def test_a_live_maximum_clock_lowers_the_top_of_a_range(tree: Tree, probers: Probers) -> None:
+    peak = fp32_of(tree, probers, clocks={"max_mhz": 1700}, power={"limit_watts": 100})
+    assert (round(peak["low"], 2), round(peak["tflops"], 2)) == (28.31, 33.08)
+    assert (peak["clock"], peak["mhz"]) == ("max", 1700)
+
+
+def test_a_live_power_limit_decides_at_the_ends(tree: Tree, probers: Probers) -> None:
+    peak = fp32_of(tree, probers, clocks={"max_mhz": 3105}, power={"limit_watts": 80})
+    assert (peak.get("low"), round(peak["tflops"], 2)) == (None, 28.31)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
-import pytest
 from trees import Tree
 
-from probe_core.api import Machine
 from probe_core.sysfs import accel, drm, hwmon, nodes, numbered
 
 
@@ -91,16 +86,3 @@ def test_number_of_sensors_is_bounded(tree: Tree) -> None:
 def test_nodes_that_compute_opens() -> None:
     index = {"drm_card": 1, "drm_render": 129, "accel": 0, "mali": 0, "kfd": 3}
     assert nodes.paths(index) == ["/dev/dri/renderD129", "/dev/accel/accel0", "/dev/mali0"]
-
-
-def test_missing_and_closed_nodes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os.path, "exists", lambda path: path == "/dev/a")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    found: list[dict[str, Any]] = [
-        one["finding"] for one in nodes.findings(Machine("/", {}), ["/dev/a", "/dev/b"], "x:1")
-    ]
-    assert [(one["code"], one["evidence"], one["step"], one["device"]) for one in found] == [
-        ("no-permission", "/dev/a", "permission", "x:1"),
-        ("device-node-missing", "/dev/b", "node", "x:1"),
-    ]
-    assert list(nodes.findings(tree.machine(), ["/dev/a", "/dev/b"])) == []

@@ -141,3 +141,21 @@ def test_power_states(
         tree.file("/sys/x/power/runtime_status", text)
     word = power.status(tree.machine(), "/sys/x")
     assert (word, power.state(word), power.asleep(word)) == (status, state, asleep)
+
+
+@pytest.mark.parametrize(
+    ("near", "node"), [("8-15", 1), ("0-15", None), ("0-7\n", 0), ("3", None), ("", None)]
+)
+def test_cpus_near_a_device_tell_its_node(near: str, node: int | None, tree: Tree) -> None:
+    folder = "/sys/bus/pci/devices/0000:01:00.0"
+    tree.file(f"{folder}/numa_node", "-1\n")
+    tree.file(f"{folder}/local_cpulist", near)
+    for number, cpus in enumerate(("0-7", "8-15")):
+        tree.file(f"/sys/devices/system/node/node{number}/cpulist", f"{cpus}\n")
+    assert pci.numa_node(tree.machine(), folder) == node
+
+
+def test_on_a_machine_of_one_node_nothing_is_near_it(tree: Tree) -> None:
+    tree.file("/d/local_cpulist", "0-7\n")
+    tree.file("/sys/devices/system/node/node0/cpulist", "0-7\n")
+    assert pci.numa_node(tree.machine(), "/d") is None

@@ -189,13 +189,17 @@ def test_words_of_other_devices() -> None:
     assert [state_word(part) for part in parts] == ["MIG mode", "ready"]
 
 
-def test_the_step_that_blocks_is_the_last_that_is_broken() -> None:
+def test_the_step_that_blocks() -> None:
     device = blocked(gpus()[0], "driver", "nouveau-bound")
     narrow = {"step": "hardware", "status": "broken", "evidence": "x8", "code": "link-narrow"}
     device["readiness"]["steps"].insert(0, narrow)
     step = blocking_step(device)
     assert step is not None
     assert step["step"] == "driver"
+    limits = {"step": "runtime", "status": "broken", "evidence": "x", "code": "level-zero-missing"}
+    hidden_too = blocked(gpus()[0], "visible", "hidden-by-variable")
+    hidden_too["readiness"]["steps"].append(limits)
+    assert blocking_step(hidden_too) is None, "another environment shows it"
     by_hand = gpus()[0] | {"readiness": {"state": "blocked", "broken": None, "steps": []}}
     step = blocking_step(by_hand)
     assert step is not None

@@ -64,10 +64,10 @@ def test_it_is_not_primary_however_fast(vendor: str, driver: str) -> None:
     devices = node(vendor, driver)
     devices[0]["fp16"] = 1000.0
     annotate(devices, see(devices, {}))
-    primary = choose(devices, {vendor: 500}, ())
+    primary = choose(devices, {vendor: 500})
     assert primary is not None
     assert primary["id"] == nodes.pci(2)
-    assert choose(devices[:1], {vendor: 500}, ()) is None
+    assert choose(devices[:1], {vendor: 500}) is None
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -15,7 +15,9 @@ import pytest
 import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
-from probe_core.model.readiness import STEPS
+from probe_core.model.readiness import STEPS, state_word
+from probe_core.model.runtimes import hidden, native_runtime
+from probe_core.selection import select
 from probe_core.visibility import annotate, findings, see
 
 NVIDIA = ("cuda", "sycl", "opencl", "vulkan", "ggml-vulkan", "nvidia-container", "tinygrad")
@@ -314,6 +316,9 @@ def test_a_card_without_kfd_is_vulkans_alone() -> None:
         "ggml-vulkan": True,
         "tinygrad": False,
     }
+    card = devices[0]
+    assert (native_runtime(card), state_word(card), hidden(card)) == ("vulkan", "limited", False)
+    assert select(nodes.report(devices)).runtime == "vulkan"
 
 
 def test_readiness_replaces_the_rules_about_drivers() -> None:

@@ -2,6 +2,10 @@
 
 from probe_chipdb.row import ARCH, items, number, parts, unescape
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.database import Database
+
 _AT = {name: at for at, name in enumerate(ARCH)}
 
 
@@ -12,12 +16,14 @@ class Arch:
     unit, cores_per_unit: what is counted ("SM", "CU", "core" ...), and FP32 lanes in each.
     rates: {"dtype.path.accumulate": operations}.
     sparse_factor, sparse_keys: which rates the vendor's structured sparsity multiplies, by what.
+    at_least: whether the rates are a lower bound.
     derivable: False where the same id covers several sets of rates, so that only a chip that
         names this architecture may use them.
     """
 
     __slots__ = (
         "_fields",
+        "at_least",
         "confidence",
         "cores_per_unit",
         "derivable",
@@ -46,6 +52,7 @@ class Arch:
         factor, _, keys = fields[8].partition(";")
         self.sparse_factor = number(factor) or 1.0
         self.sparse_keys = frozenset(keys.split(",")) if keys else frozenset[str]()
+        self.at_least = self.column("at_least") == "1"
         self.sources = tuple(items(self.column("source")))
         self.confidence = self.column("confidence")
         self.note = unescape(self.column("note"))
@@ -107,3 +114,8 @@ def _agreed_sparse_keys(first: Arch, siblings: list[Arch]) -> frozenset[str]:
     if any(arch.sparse_factor != first.sparse_factor for arch in siblings):
         return frozenset()
     return first.sparse_keys.intersection(*(arch.sparse_keys for arch in siblings))
+
+
+def archs_of(db: "Database", key: str) -> list[Arch]:
+    """The architectures that the index files under a key."""
+    return [arch for id_ in db.ids(key) if (arch := db.arch(id_))]

@@ -14,36 +14,51 @@ _AT = {name: at for at, name in enumerate(CHIP)}
 class Clock:
     """Clocks in MHz as the vendor states them; None is unknown.
 
-    base, boost: of the vector units. matrix: of the matrix units where the vendor gives another
-    one. boost_low: the lowest boost of a laptop part; `boost` is then the highest.
+    base, boost: of the vector units. matrix: of the matrix units where it differs. boost_low: the
+    bottom of a range; `boost` is then its top. game: AMD's game clock. set_by: what decides in a
+    range ("laptop", "mode", "model", "soc"); None where the vendor fixes the clock.
     """
 
     __slots__ = CLOCK
 
     def __init__(
-        self, base: float | None, boost: float | None, matrix: float | None, boost_low: float | None
+        self,
+        base: float | None,
+        boost: float | None,
+        matrix: float | None,
+        boost_low: float | None,
+        game: float | None = None,
+        set_by: str | None = None,
     ) -> None:
         self.base = base
         self.boost = boost
         self.matrix = matrix
         self.boost_low = boost_low
+        self.game = game
+        self.set_by = set_by
 
 
 class Memory:
     """Memory as sold: gib in GiB, bus in bits, gbs in 10^9 bytes per second; None is unknown.
 
-    Chips with unified memory have no `gib`: it is the system's.
+    Unified memory has no `gib`: it is the system's. gbs_low: the bottom of a range, `gbs` its top.
     """
 
     __slots__ = MEMORY
 
     def __init__(
-        self, gib: float | None, type: str | None, bus: int | None, gbs: float | None
+        self,
+        gib: float | None,
+        type: str | None,
+        bus: int | None,
+        gbs: float | None,
+        gbs_low: float | None = None,
     ) -> None:
         self.gib = gib
         self.type = type
         self.bus = bus
         self.gbs = gbs
+        self.gbs_low = gbs_low
 
     @property
     def bytes(self) -> int | None:
@@ -67,7 +82,8 @@ class Chip:
 
     def raw(self, column: int) -> str:
         """The text of one column as it stands in the table, for the code of this package."""
-        return self._fields[column]
+        # A table of format 1 lacks the last columns.
+        return self._fields[column] if column < len(self._fields) else ""
 
     def _text(self, column: str) -> str | None:
         return unescape(self._fields[_AT[column]]) or None
@@ -138,14 +154,16 @@ class Chip:
     @property
     def clock(self) -> Clock:
         """Clocks in MHz."""
-        text = self._fields[_AT["clock"]]
-        return Clock(*(number(part) for part in (text or ";;;").split(";")))
+        # A table of format 1 has four parts; an unknown clock has none.
+        base, boost, matrix, low, game, set_by = (self.raw(_AT["clock"]).split(";") + [""] * 6)[:6]
+        mhz = (number(base), number(boost), number(matrix), number(low), number(game))
+        return Clock(*mhz, set_by or None)
 
     @property
     def memory(self) -> Memory:
         """Size, type, bus and bandwidth."""
-        gib, type_, bus, gbs = (self._fields[_AT["memory"]] or ";;;").split(";")
-        return Memory(number(gib), unescape(type_) or None, whole(bus), number(gbs))
+        gib, type_, bus, gbs, low = (self._fields[_AT["memory"]].split(";") + [""] * 5)[:5]
+        return Memory(number(gib), unescape(type_) or None, whole(bus), number(gbs), number(low))
 
     @property
     def bandwidth(self) -> int | None:
@@ -157,6 +175,16 @@ class Chip:
     def power(self) -> float | None:
         """Board power in watts."""
         return number(self._fields[_AT["power"]])
+
+    @property
+    def power_low(self) -> float | None:
+        """The lowest board power in watts that the vendor allows, where it gives a range."""
+        return number(self.raw(_AT["power_low"]))
+
+    @property
+    def unknown(self) -> str | None:
+        """Why figures are missing: a key of `unknown.REASONS`, or None."""
+        return self.raw(_AT["unknown"]) or None
 
     @property
     def boards(self) -> int:
@@ -208,8 +236,12 @@ class Chip:
         """The vendor's own figures: {(rate key, sparsity): (tflops, source key)}."""
         rows = parts(self._fields[_AT["published"]])
         return {
-            (rate, sparsity): (float(value), source) for rate, sparsity, value, source, _ in rows
+            (rate, sparsity): (float(value), source) for rate, sparsity, value, source, *_ in rows
         }
+
+    def architecture(self) -> "Arch | None":
+        """The architecture, or None where it is not known."""
+        return self._arch()
 
     def _arch(self) -> "Arch | None":
         return self._db.arch(self._fields[4]) if self._fields[4] else None
@@ -219,18 +251,23 @@ class Chip:
         units: int | None = None,
         clock_mhz: float | None = None,
         clock_source: str | None = None,
+        max_mhz: float | None = None,
+        power: float | None = None,
     ) -> "tuple[Peak, ...]":
         """Every peak of one device, dense and sparse.
 
         units: the live count where the driver gives one; peaks then follow it, and say so.
         clock_mhz: replaces the table's clocks, labelled with clock_source ("given" if None).
             A driver's maximum clock is no boost clock: give one only if it is what you mean.
+        max_mhz, power: the driver's maximum clock and its power limit in watts. They narrow the
+            figures of a part that is sold with a range, and change no other.
 
         Empty when neither counts nor published figures are known.
         """
         from probe_chipdb.chip_peaks import Live, all_peaks
 
-        return all_peaks(self, self._arch(), Live(self, units, clock_mhz, clock_source))
+        live = Live(self, units, clock_mhz, clock_source, max_mhz, power)
+        return all_peaks(self, self._arch(), live)
 
     def peak(
         self,

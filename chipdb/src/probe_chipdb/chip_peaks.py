@@ -2,6 +2,7 @@
 
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import CHIP, parts
+from probe_chipdb.unknown import why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,16 +18,28 @@ _Key = tuple[str, str]  # rate key and sparsity
 
 
 class Live:
-    """What the driver reports that differs from the entry; None where it is nothing new."""
+    """What the driver reports that differs from the entry; None where it is nothing new.
 
-    __slots__ = ("label", "mhz", "units")
+    mhz, label: a clock in place of the table's. max_mhz, power: the driver's maximum clock and
+    power limit; they only narrow a range, because a maximum is no boost clock.
+    """
+
+    __slots__ = ("label", "max_mhz", "mhz", "power", "units")
 
     def __init__(
-        self, chip: "Chip", units: int | None, mhz: float | None, label: str | None
+        self,
+        chip: "Chip",
+        units: int | None,
+        mhz: float | None,
+        label: str | None,
+        max_mhz: float | None = None,
+        power: float | None = None,
     ) -> None:
         self.units = units if units and units != chip.units else None
         self.mhz = mhz or None
         self.label = label or "given"
+        self.max_mhz = max_mhz or None
+        self.power = power or None
 
 
 def all_peaks(chip: "Chip", arch: "Arch | None", live: Live) -> tuple[Peak, ...]:
@@ -34,6 +47,10 @@ def all_peaks(chip: "Chip", arch: "Arch | None", live: Live) -> tuple[Peak, ...]
     by_key = {(peak.rate, peak.sparsity): peak for peak in _derived(chip, arch, live)}
     _published(chip, by_key, live)
     _override(chip, by_key, live)
+    if chip.clock.set_by:
+        from probe_chipdb.ranges import narrow
+
+        narrow(chip, by_key.values(), live)
     return tuple(by_key.values())
 
 
@@ -41,6 +58,16 @@ def why_none(chip: "Chip", arch: "Arch | None", live: Live) -> str | None:
     """One clause that says which of the needed facts is missing."""
     if all_peaks(chip, arch, live):
         return None
+    return f"{_missing(chip, arch, live)}: {reason(chip, arch)}"
+
+
+def reason(chip: "Chip", arch: "Arch | None") -> str:
+    """Why the table itself has no figures of a chip, in one clause."""
+    clock = chip.clock.boost or chip.clock.game or chip.clock.base
+    return why(chip.unknown, bool(arch and arch.rates), bool(chip.units), bool(clock))
+
+
+def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:
     if arch is None:
         return f"chipdb has no architecture for {chip.id}"
     if not arch.rates:
@@ -67,7 +94,8 @@ def _clocks(chip: "Chip", live: Live) -> dict[str, tuple[str, float]] | None:
     if live.mhz:
         return dict.fromkeys(("vector", "matrix"), (live.label, live.mhz))
     clock = chip.clock
-    vector = ("boost", clock.boost) if clock.boost else ("base", clock.base or 0.0)
+    labelled = (("boost", clock.boost), ("game", clock.game), ("base", clock.base))
+    vector = next(((label, mhz) for label, mhz in labelled if mhz), ("base", 0.0))
     matrix = ("matrix", clock.matrix) if clock.matrix else vector
     if not vector[1]:
         vector = matrix
@@ -84,7 +112,7 @@ def _origin(chip: "Chip", arch: "Arch", live: Live) -> str:
 
 def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Mark the derived peaks that the vendor confirms; add those that only the vendor gives."""
-    for rate, sparsity, value, source, clock in parts(chip.raw(_PUBLISHED)):
+    for rate, sparsity, value, source, clock, *more in parts(chip.raw(_PUBLISHED)):
         figure = float(value)
         peak = by_key.get((rate, sparsity))
         if peak is None:
@@ -97,9 +125,10 @@ def _published(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
                 confidence="vendor",
                 published=figure,
                 basis="published",
+                low=float(more[0]) if more and more[0] else None,
             )
             by_key[rate, sparsity] = _scaled(chip, peak, live)
-        elif clock != "base":
+        elif clock not in ("base", "low"):
             peak.published = figure
             near = abs(peak.tflops - figure) <= TOLERANCE * figure
             if near and peak.confidence == "derived" and not (live.units or live.mhz):
@@ -145,12 +174,19 @@ def _sparse_of(peak: Peak, old: Peak, sparse: Peak, origin: str) -> Peak:
 def _scaled(chip: "Chip", peak: Peak, live: Live) -> Peak:
     """A stated figure is for the nominal device: follow the live count and clock, and say so."""
     if live.units and chip.units:
-        peak.tflops *= live.units / chip.units
+        _multiply(peak, live.units / chip.units)
         peak.source += f"; scaled to the live count of {live.units} of {chip.units}"
         peak.confidence = "derived"
     table = (chip.clock.matrix if peak.path == "matrix" else None) or chip.clock.boost
     if live.mhz and table:
         peak.tflops *= live.mhz / table
+        peak.low = None
         peak.source += f"; scaled from {table:g} to {live.mhz:g} MHz"
         peak.confidence, peak.clock, peak.mhz = "derived", live.label, live.mhz
     return peak
+
+
+def _multiply(peak: Peak, factor: float) -> None:
+    peak.tflops *= factor
+    if peak.low is not None:
+        peak.low *= factor

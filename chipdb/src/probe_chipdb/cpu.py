@@ -1,6 +1,6 @@
 """Knows CPU cores by microarchitecture: rules for some forty of them serve thousands of brands."""
 
-from probe_chipdb.arch import Arch
+from probe_chipdb.arch import Arch, archs_of
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import parts
 
@@ -64,11 +64,22 @@ class CpuMatch:
 class CpuFacts:
     """What an operating system reports of a core. None is unknown.
 
-    vendor, family, model: cpuid's. implementer, part: MIDR's (Arm). name: the brand string.
-    flags: empty where they are not known.
+    vendor, family, model, stepping: cpuid's. implementer, part, variant: MIDR's (Arm).
+    architecture: Arm's, 6 to 9. name: the brand string. flags: empty where they are not known.
     """
 
-    __slots__ = ("family", "flags", "implementer", "model", "name", "part", "vendor")
+    __slots__ = (
+        "architecture",
+        "family",
+        "flags",
+        "implementer",
+        "model",
+        "name",
+        "part",
+        "stepping",
+        "variant",
+        "vendor",
+    )
 
     def __init__(
         self,
@@ -76,30 +87,69 @@ class CpuFacts:
         vendor: str | None,
         family: Number,
         model: Number,
+        stepping: Number,
         implementer: Number,
         part: Number,
+        variant: Number,
+        architecture: Number,
         name: str | None,
         flags: "Iterable[str]",
     ) -> None:
         self.vendor = vendor
         self.family = _whole(family)
         self.model = _whole(model)
+        self.stepping = _whole(stepping)
         self.implementer = _whole(implementer)
         self.part = _whole(part)
+        self.variant = _whole(variant)
+        self.architecture = _whole(architecture)
         self.name = name
         self.flags = frozenset(flags)
 
+    @property
+    def isa(self) -> str:
+        """Whose lower bound counts for an unknown core: arm32, arm, x86, or none."""
+        if self.is_arm32:
+            return "arm32"
+        if self.implementer is not None or "asimd" in self.flags:
+            return "arm"
+        return "x86" if "sse2" in self.flags else ""
 
-class _Rule:
-    """One line of the data that fits: the core's architecture, its name, and its smaller cores."""
+    @property
+    def is_arm32(self) -> bool:
+        """Whether it executes 32-bit Arm code: an older core, or a newer one under such a kernel.
 
-    __slots__ = ("arch", "brands", "efficient", "uarch")
+        A 64-bit kernel lists `asimd`, and beside it `neon` for 32-bit programs.
+        """
+        if "asimd" in self.flags:
+            return False
+        if self.flags & _ARM32_FLAGS:
+            return True
+        return self.architecture is not None and self.architecture < 8
 
-    def __init__(self, arch: Arch, uarch: str, efficient: str, brands: str = "") -> None:
+
+_ARM32_FLAGS = frozenset(("neon", "vfp", "vfpv3", "vfpv4", "thumb", "half"))
+
+
+class Rule:
+    """One line of the data that fits: the core's architecture, its name, and its smaller cores.
+
+    `since` is the first stepping of a cpuid rule that shares its model with others, else None.
+    """
+
+    __slots__ = ("arch", "brands", "efficient", "flag", "since", "uarch", "until")
+
+    def __init__(
+        self, arch: Arch, uarch: str, efficient: str, brands: str = "", steppings: str = ""
+    ) -> None:
         self.arch = arch
         self.uarch = uarch
         self.efficient = efficient
         self.brands = brands.split(",") if brands else []
+        first, _, last = steppings.partition("-")
+        self.since = int(first) if first else None
+        self.until = int(last or first) if first else None
+        self.flag = ""
 
     def match(self, by: str, reason: str) -> tuple[CpuMatch, str]:
         """The answer, and the id of the smaller cores' architecture or the empty text."""
@@ -108,17 +158,15 @@ class _Rule:
 
 def find_cpu(db: "Database", facts: CpuFacts) -> CpuMatch:
     """cpuid or MIDR first, then the brand, then the lower bound of the instruction set."""
-    answer = (
-        _by_cpuid(db, facts)
-        or _by_midr(db, facts.implementer, facts.part)
-        or _by_brand(db, facts.name)
-        or _generic(db, facts)
-    )
+    answer = _by_cpuid(db, facts) or _by_midr(db, facts) or _by_name_or_flags(db, facts)
     if answer is None:
         return CpuMatch(None, None, None, "neither cpuid, MIDR, brand nor flags name a known core")
     match, efficient = answer
     if match.arch:
         match.rates = held_rates(match.arch, facts.flags)
+        if facts.is_arm32:
+            # NEON of 32-bit Arm has no fp64: VFP computes one number at a time.
+            match.rates.pop("fp64.vector.fp64", None)
     if not facts.flags:
         match.reason += ", flags not given: only what needs none"
     match.efficient = db.arch(efficient) if efficient else None
@@ -126,6 +174,19 @@ def find_cpu(db: "Database", facts: CpuFacts) -> CpuMatch:
         match.efficient_rates = held_rates(match.efficient, facts.flags)
         match.reason += f", smaller cores: {match.efficient.name}"
     return match
+
+
+def _by_name_or_flags(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
+    # Most cores have a cpuid or a MIDR that is known: their nodes do not load what reads names.
+    from probe_chipdb import cpu_brand
+
+    if facts.name and (named := cpu_brand.by_brand(db, facts.name)):
+        arch, uarch, efficient, reason = named
+        return Rule(arch, uarch, efficient).match("brand", reason)
+    for arch in archs_of(db, f"y:{facts.isa}") if facts.isa else ():
+        reason = f"the core is not known: a lower bound from its flags ({arch.name})"
+        return Rule(arch, arch.name, "").match("generic", reason)
+    return None
 
 
 def held_rates(arch: Arch, flags: frozenset[str]) -> dict[str, float]:
@@ -138,7 +199,7 @@ def held_rates(arch: Arch, flags: frozenset[str]) -> dict[str, float]:
 
 
 def _by_cpuid(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
-    rules = list(_cpuid_rules(db, facts.vendor, facts.family, facts.model))
+    rules = _of_stepping(list(_cpuid_rules(db, facts.vendor, facts.family, facts.model)), facts)
     rule = _closest(rules, facts.name)
     if rule is None:
         return None
@@ -149,16 +210,39 @@ def _by_cpuid(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
 
 def _cpuid_rules(
     db: "Database", vendor: str | None, family: int | None, model: int | None
-) -> "Iterator[_Rule]":
+) -> "Iterator[Rule]":
     if model is None:
         return
-    for arch in _archs(db, f"i:{vendor}/{family}"):
-        for uarch, maker, number, models, brands, efficient in parts(arch.column("cpuid")):
+    for arch in archs_of(db, f"i:{vendor}/{family}"):
+        for row in parts(arch.column("cpuid")):
+            uarch, maker, number, models, brands, efficient, steppings, flag = row
             if maker == vendor and int(number) == family and _holds(models, model):
-                yield _Rule(arch, uarch, efficient, brands)
+                rule = Rule(arch, uarch, efficient, brands, steppings)
+                rule.flag = flag
+                yield rule
 
 
-def _closest(rules: list[_Rule], name: str | None) -> _Rule | None:
+def _of_stepping(rules: list[Rule], facts: CpuFacts) -> list[Rule]:
+    """The rules of the core's stepping, where cores of several names share a model.
+
+    A hypervisor may hide the stepping: then the latest core whose flag is there.
+    """
+    dated = [rule for rule in rules if rule.since is not None]
+    held = [rule for rule in dated if _holds_stepping(rule, facts.stepping)]
+    if dated and not held:
+        shown = [rule for rule in dated if not rule.flag or rule.flag in facts.flags]
+        latest = max((rule.since or 0 for rule in shown), default=None)
+        held = [rule for rule in shown if rule.since == latest]
+    return [rule for rule in rules if rule.since is None or rule in held]
+
+
+def _holds_stepping(rule: Rule, stepping: int | None) -> bool:
+    if stepping is None or rule.since is None or rule.until is None:
+        return False
+    return rule.since <= stepping <= rule.until
+
+
+def _closest(rules: list[Rule], name: str | None) -> Rule | None:
     """A rule that also wants a brand is the closer one; without a brand string, the lower figure.
 
     A Xeon Silver has the cpuid of a Xeon Platinum and half its 512-bit units: the brand decides.
@@ -172,78 +256,28 @@ def _closest(rules: list[_Rule], name: str | None) -> _Rule | None:
 def _full_rate(arch: Arch) -> float:
     """What the core can do with every instruction that its entry names."""
     flags = frozenset().union(*(needed for needed, _ in arch.isa_steps()))
-    return held_rates(arch, flags)["fp32.vector.fp32"]
+    return held_rates(arch, flags).get("fp32.vector.fp32", 0.0)
 
 
-def _by_midr(
-    db: "Database", implementer: int | None, part: int | None
-) -> tuple[CpuMatch, str] | None:
-    if implementer is None or part is None:
+def _by_midr(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
+    """A rule of the core's variant is the closer one: Exynos M1 and M2 share a part number."""
+    if facts.implementer is None or facts.part is None:
         return None
-    for arch in _archs(db, f"r:{implementer:#x}/{part:#x}"):
-        for uarch, maker, number, efficient in parts(arch.column("midr")):
-            if (int(maker, 16), int(number, 16)) == (implementer, part):
-                rule = _Rule(arch, uarch, efficient)
-                return rule.match("midr", f"MIDR {implementer:#x}/{part:#x} is {uarch}")
-    return None
+    key = (facts.implementer, facts.part)
+    best: Rule | None = None
+    for arch in archs_of(db, f"r:{facts.implementer:#x}/{facts.part:#x}"):
+        for uarch, maker, number, efficient, variant in parts(arch.column("midr")):
+            if (int(maker, 16), int(number, 16)) != key:
+                continue
+            if variant and int(variant) == facts.variant:
+                return _midr_match(Rule(arch, uarch, efficient), facts)
+            if not variant and best is None:
+                best = Rule(arch, uarch, efficient)
+    return _midr_match(best, facts) if best else None
 
 
-def _by_brand(db: "Database", name: str | None) -> tuple[CpuMatch, str] | None:
-    """A brand string by the vendor's numbering, or a core's own name as lscpu prints it."""
-    if not name:
-        return None
-    from probe_chipdb.brand import brand_key
-
-    key = brand_key(name)
-    best: _Rule | None = None
-    closest = 0
-    for arch in _archs(db, "b:"):
-        for uarch, prefixes, efficient, patterns in parts(arch.column("brand")):
-            closeness = _closeness(name, key, prefixes, patterns)
-            if closeness > closest:
-                closest, best = closeness, _Rule(arch, uarch, efficient)
-    if best:
-        return best.match("brand", f"the brand {name!r} is {best.uarch}")
-    return _by_core_name(db, name, key)
-
-
-def _closeness(name: str, key: str, prefixes: str, patterns: str) -> int:
-    """How many letters of the closest fitting rule are literal; 0 when none fits."""
-    from probe_chipdb.brand import fits, weight
-
-    exact = [
-        len(prefix)
-        for prefix in prefixes.split(",")
-        if prefix and f"{name} ".startswith(f"{prefix} ")
-    ]
-    shaped = [weight(shape) for shape in patterns.split(",") if shape and fits(shape, key)]
-    return max([*exact, *shaped], default=0)
-
-
-def _by_core_name(db: "Database", name: str, key: str) -> tuple[CpuMatch, str] | None:
-    from probe_chipdb.brand import brand_key
-
-    for arch in _archs(db, f"cn:{key}"):
-        for uarch, _, _, efficient in parts(arch.column("midr")):
-            if brand_key(uarch.partition(" (")[0]) == key:
-                return _Rule(arch, uarch, efficient).match("brand", f"{name!r} names the core")
-    return None
-
-
-def _generic(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
-    isa = ""
-    if facts.implementer is not None or "asimd" in facts.flags:
-        isa = "arm"
-    elif "sse2" in facts.flags:
-        isa = "x86"
-    for arch in _archs(db, f"y:{isa}") if isa else ():
-        reason = f"the core is not known: a lower bound from its flags ({arch.name})"
-        return _Rule(arch, arch.name, "").match("generic", reason)
-    return None
-
-
-def _archs(db: "Database", key: str) -> list[Arch]:
-    return [arch for id_ in db.ids(key) if (arch := db.arch(id_))]
+def _midr_match(rule: Rule, facts: CpuFacts) -> tuple[CpuMatch, str]:
+    return rule.match("midr", f"MIDR {facts.implementer:#x}/{facts.part:#x} is {rule.uarch}")
 
 
 def _holds(models: str, model: int) -> bool:
@@ -255,10 +289,13 @@ def _holds(models: str, model: int) -> bool:
 
 
 def _whole(value: Number) -> int | None:
-    """A number of cpuid or MIDR, from whichever form the kernel prints; None when it is none."""
-    if value is None or isinstance(value, int):
-        return value
+    """A number of cpuid or MIDR, from whichever form the kernel prints; None when it is none.
+
+    What 32 bits do not hold is none, either: Python refuses to print thousands of digits.
+    """
+    if not isinstance(value, str):
+        return value if value is not None and 0 <= value < 2**32 else None
     try:
-        return int(value, 0)
+        return int(value[:16], 0)
     except ValueError:
         return None

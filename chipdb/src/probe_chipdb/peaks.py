@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         variant: NotRequired[str | None]
         mhz: NotRequired[float | None]
         low: NotRequired[float | None]
+        condition: NotRequired[str | None]
         published: NotRequired[float | None]
+        bound: NotRequired[str | None]
+        high: NotRequired[float | None]
 
 
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
@@ -44,10 +47,12 @@ class Peak:
     sparsity: "dense", or "sparse" for the vendor's structured sparsity.
     variant: None, "single" (no dual issue) or "packed" (packed instructions).
     clock, mhz: which clock ("boost", "matrix", "base", "max" ...), and its MHz where known.
-    low: the figure at the lowest boost clock that the vendor allows (laptops), else None.
+    low: the figure at the bottom of the range that the part is sold with, else None.
+    condition: what decides within that range; set also where the bottom is not published.
     published: the vendor's own figure for the same key, where one is recorded.
     basis: "derived" from units, rate and clock; "published" where the vendor's figure is all there
         is; "override" where the data replaces the formula.
+    per: what it is of: "device" as the operating system or a framework shows it, or "package".
     source: how the number came about, and from which documents, for people.
     confidence: "vendor" (published, or confirmed by the published figure), "derived",
         "measured" or "community".
@@ -57,11 +62,13 @@ class Peak:
         "accumulate",
         "basis",
         "clock",
+        "condition",
         "confidence",
         "dtype",
         "low",
         "mhz",
         "path",
+        "per",
         "published",
         "source",
         "sparsity",
@@ -80,6 +87,7 @@ class Peak:
         confidence: str,
         mhz: float | None = None,
         low: float | None = None,
+        condition: str | None = None,
         published: float | None = None,
         basis: str = "derived",
     ) -> None:
@@ -89,10 +97,12 @@ class Peak:
         self.accumulate = accumulate
         self.variant = variant[0] if variant else None
         self.sparsity = sparsity
+        self.per = "device"
         self.tflops = tflops
         self.clock = clock
         self.mhz = mhz
         self.low = low
+        self.condition = condition
         self.published = published
         self.basis = basis
         self.source = source
@@ -122,6 +132,8 @@ class Peak:
             out["mhz"] = round(self.mhz, 4)
         if self.low is not None:
             out["low"] = round(self.low, 4)
+        if self.condition is not None:
+            out["condition"] = self.condition
         if self.published is not None:
             out["published"] = round(self.published, 4)
         return out

@@ -29,6 +29,8 @@ CHIP = (
     "source",
     "confidence",
     "note",
+    "power_low",
+    "unknown",
 )
 
 ARCH = (
@@ -42,6 +44,7 @@ ARCH = (
     "rates",
     "sparse",
     "isa",
+    "at_least",
     "compute_capability",
     "gfx",
     "platform",
@@ -64,12 +67,12 @@ ARCH = (
 
 SOURCE = ("key", "title", "publisher", "ref", "status")
 
-CLOCK = ("base", "boost", "matrix", "boost_low")  # MHz
-MEMORY = ("gib", "type", "bus", "gbs")
-PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock")
+CLOCK = ("base", "boost", "matrix", "boost_low", "game", "set_by")  # MHz; set_by: who sets it
+MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
+PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low")
 OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence")
-CPUID = ("name", "vendor", "family", "models", "brand", "efficient")
-MIDR = ("name", "implementer", "part", "efficient")
+CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
+MIDR = ("name", "implementer", "part", "efficient", "variant")
 BRAND = ("name", "prefix", "efficient", "pattern")
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("|", "\\p"), (";", "\\s"))

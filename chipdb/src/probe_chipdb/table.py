@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 FILES = ("index.txt", "chips.txt", "archs.txt", "sources.txt")
 _OFTEN = 100  # lookups; a dictionary costs more to make than these take
 _SMALL = 2 * 2**20  # bytes; the dictionary of a larger text would cost more memory than it saves
-FORMAT = 1  # of the table's text; a reader refuses a newer one
+FORMAT = 2  # of the table's text; a reader refuses a newer one
 
 
 class SortedText:

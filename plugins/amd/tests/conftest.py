@@ -48,13 +48,29 @@ class Tree(testing.Tree):
     def io_link(self, number: int, name: int, **properties: int) -> None:
         self.file(f"{KFD}/{number}/io_links/{name}/properties", _lines(properties))
 
-    def probe(self, bus: tuple[dict[str, Any], ...] = ()) -> list[dict[str, Any]]:
+    def closed(self, number: int, content: str | None = "") -> None:
+        """Add a KFD node that may not be read; a folder in the file's place fails for root, too."""
+        if content is None:
+            (self.root / f"{KFD}/{number}/properties".lstrip("/")).mkdir(parents=True)
+        else:
+            self.file(f"{KFD}/{number}/properties", content)
+
+    def probe(
+        self, bus: tuple[dict[str, Any], ...] = (), avoid: tuple[str, ...] = ()
+    ) -> list[dict[str, Any]]:
         """Run the prober on what was built; returns devices and findings."""
-        answer = probe_devices(Request(Machine(str(self.root)), bus))
+        answer = probe_devices(Request(Machine(str(self.root)), bus, avoid=avoid))
         return [answer] if isinstance(answer, NotApplicable) else list(answer)  # type: ignore[list-item]
 
     def devices(self) -> dict[str, dict[str, Any]]:
         return {item["ids"][0]: item for item in self.probe() if "ids" in item}
+
+    def steps(self) -> dict[str, list[tuple[str, str, str | None]]]:
+        """Return what the prober learnt of steps of readiness, by device."""
+        return {
+            identity: [(f["step"], f["status"], f["code"]) for f in device.get("step_facts", ())]
+            for identity, device in self.devices().items()
+        }
 
     def findings(self) -> list[dict[str, Any]]:
         return [item["finding"] for item in self.probe() if "finding" in item]

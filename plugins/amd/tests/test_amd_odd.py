@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_amd import advice, kfd
-from probe_core.api import Machine, NotApplicable
+from probe_amd import kfd
+from probe_core.api import NotApplicable
 
 GIB = 1 << 30
 
@@ -59,14 +59,14 @@ def test_of_a_sleeping_card_no_file_that_could_wake_it_is_opened(
     touched = {Path(path).name for path in opened if "/0000:03:00.0/" in path}
     assert touched == {
         "vendor", "device", "revision", "class", "subsystem_vendor", "runtime_status", "numa_node",
-        "subsystem_device",
+        "subsystem_device", "local_cpulist",
     }  # fmt: skip
 
 
 def test_a_sleeping_card_without_kfd_has_no_size_and_says_why(tree: Any) -> None:
     tree.card("0000:03:00.0", "0x73df", status="suspended", mem_info_vram_total=12 * GIB)
     (card,) = tree.devices().values()
-    assert "memory" not in card
+    assert card["memory"] == {"kind": "dedicated"}
     assert "not woken" in card["unknown"]["memory.total"]
 
 
@@ -102,40 +102,41 @@ def test_without_kfd_the_discovery_table_names_the_target(tree: Any) -> None:
         tree.file(f"{folder}/ip_discovery/die/0/GC/0/{name}", number)
     (strix_halo,) = tree.devices().values()
     assert strix_halo["gfx"] == "gfx1151"
-    assert strix_halo["unknown"]["units"] == "KFD does not list this GPU"
+    assert strix_halo["unknown"]["units"] == "KFD does not list this GPU to this process"
     assert strix_halo["memory"]["usable"] == 61 * GIB
-    (said,) = tree.findings()
-    assert (said["code"], said["severity"]) == ("kfd-missing", "info")
+    assert tree.steps()["pci:0000:c5:00.0"] == [("node", "broken", "kfd-missing")]
 
 
 def test_nothing_tells_card_from_apu_then_nothing_is_claimed(tree: Any) -> None:
     tree.card("0000:c5:00.0", "0x9999", mem_info_vram_total=GIB, mem_info_gtt_total=60 * GIB)
     (new,) = tree.devices().values()
-    assert new["memory"] == {"total": GIB, "parts": {"vram": GIB, "gtt": 60 * GIB}}
-    assert set(new["unknown"]) >= {"memory.kind", "memory.usable", "gfx"}
-
-
-def test_nodes_that_a_container_hides_are_told(tree: Any) -> None:
-    tree.card("0000:04:00.0", "0x744c", mem_info_vram_total=24 * GIB)
-    (tree.root / kfd.NODES.lstrip("/") / "1").mkdir(parents=True)
-    (said,) = tree.findings()
-    assert said["code"] == "kfd-hidden"
-    assert "--device=/dev/kfd" in said["fix"]
+    assert new["memory"] == {"parts": {"vram": GIB, "gtt": 60 * GIB}}
+    assert set(new["unknown"]) >= {"memory.kind", "memory.total", "gfx"}
 
 
 @pytest.mark.parametrize(
-    ("driver", "code"),
-    [(None, "driver-not-loaded"), ("radeon", "driver-without-compute"),
-     ("vfio-pci", "device-passthrough")],
-)  # fmt: skip
-def test_other_drivers_are_told(tree: Any, driver: str | None, code: str) -> None:
+    ("driver", "module", "steps"),
+    [
+        (None, False, []),
+        (None, True, [("driver", "broken", "amdgpu-refused")]),
+        ("radeon", True, [("driver", "broken", "radeon-bound")]),
+        ("vfio-pci", True, []),
+    ],
+)
+def test_driver_that_is_missing_or_another(
+    tree: Any, driver: str | None, module: bool, steps: list[Any]
+) -> None:
+    """What the core knows better (modules on disk, passthrough) is left to it."""
     tree.card("0000:04:00.0", "0x744c", driver=driver, mem_info_vram_total=24 * GIB)
+    if module:
+        tree.file("/sys/module/amdgpu/refcnt", 0)
     (card,) = tree.devices().values()
     assert card.get("driver") == ({"name": driver} if driver else None)
     assert "memory" not in card
+    assert "nodes" not in card
     assert (driver or "no driver") in card["unknown"]["memory.total"]
-    (said,) = tree.findings()
-    assert (said["code"], said["device"]) == (code, "pci:0000:04:00.0")
+    assert tree.steps()["pci:0000:04:00.0"] == steps
+    assert tree.findings() == []
 
 
 def test_no_amd_gpu_is_not_applicable(tree: Any) -> None:
@@ -158,23 +159,6 @@ def test_the_bus_probers_sightings_are_enough(tree: Any) -> None:
     )
     (card,) = [one for one in tree.probe(bus) if "ids" in one]
     assert (card["ids"], card["pci"]) == (["pci:0000:04:00.0"], pci)
-
-
-def test_a_missing_or_closed_device_node_is_told(
-    tree: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree.kfd_node(1, simd_count=192, simd_per_cu=2, location_id=0x400)
-    topology = kfd.Topology(Machine(str(tree.root)))
-    there = {"/dev/kfd": True, "/dev/dri/renderD128": True}
-    monkeypatch.setattr(os.path, "exists", lambda path: path in there)
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    said = list(advice.on_nodes(Machine("/", {}), topology, [128, 129]))
-    assert [(one["finding"]["code"], one["finding"]["what"]) for one in said] == [
-        ("no-permission", "/dev/kfd cannot be opened"),
-        ("no-permission", "/dev/dri/renderD128 cannot be opened"),
-        ("device-node-missing", "/dev/dri/renderD129 is missing"),
-    ]
-    assert list(advice.on_nodes(Machine(str(tree.root)), topology, [128])) == []
 
 
 def test_compute_processes_are_counted(tree: Any) -> None:

@@ -48,9 +48,11 @@ class Tree(testing.Tree):
         up = self.bridge("0000:01:00.0", "8086:4fa1", under=port, **slot)
         return self.bridge("0000:02:01.0", "8086:4fa4", under=up, **inner)
 
-    def items(self, bus: tuple[dict[str, Any], ...] = ()) -> list[dict[str, Any]]:
+    def items(
+        self, bus: tuple[dict[str, Any], ...] = (), avoid: tuple[str, ...] = ()
+    ) -> list[dict[str, Any]]:
         """Run the prober on what was built; every device must pass the core's own checks."""
-        answer = probe_devices(Request(Machine(str(self.root)), bus))
+        answer = probe_devices(Request(Machine(str(self.root)), bus, avoid=avoid))
         assert not isinstance(answer, NotApplicable)
         items = list(answer)
         for item in items:
@@ -64,8 +66,10 @@ class Tree(testing.Tree):
         (device,) = self.devices().values()
         return device
 
-    def findings(self) -> list[dict[str, Any]]:
-        return [item["finding"] for item in self.items() if "finding" in item]
+    def steps(self) -> list[tuple[str, str, str | None]]:
+        """Return what the prober learnt of steps of readiness, device by device."""
+        facts = [fact for item in self.items() for fact in item.get("step_facts", ())]
+        return [(fact["step"], fact["status"], fact["code"]) for fact in facts]
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 
 def npu(tree: Any, **files: object) -> str:
     folder: str = tree.function(
@@ -41,9 +43,28 @@ def test_older_kernels_tell_no_clock(tree: Any) -> None:
 
 def test_npu_without_driver_is_told(tree: Any) -> None:
     tree.function("0000:00:0b.0", "0x7d1d", None, pci_class="0x120000")
-    (found,) = tree.findings()
-    assert found["fix"].startswith("load intel_vpu;")
+    assert tree.steps() == [("driver", "broken", "npu-no-module")]
     assert "backends" not in tree.single()
+    tree.file("/sys/module/intel_vpu/refcnt", 0)
+    assert tree.steps() == []  # firmware, kernel: the core's to tell
+
+
+@pytest.mark.parametrize(
+    ("files", "nodes"),
+    [
+        ({"accel": 0}, ["/dev/accel/accel0"]),
+        ({"habanalabs__hl3__dev": "511:0", "habanalabs__hl_controlD3__dev": "511:1"}, ["/dev/hl3"]),
+    ],
+)
+def test_nodes_of_a_gaudi(tree: Any, files: dict[str, Any], nodes: list[str]) -> None:
+    tree.function("0000:33:00.0", "0x1020", "habanalabs", vendor="0x1da3", pci_class="0x120000",
+                  status="active", **files)  # fmt: skip
+    assert tree.single()["nodes"] == nodes
+
+
+def test_nodes_of_an_npu(tree: Any) -> None:
+    tree.function("0000:00:0b.0", "0x7d1d", "intel_vpu", pci_class="0x120000", accel=1)
+    assert tree.single()["nodes"] == ["/dev/accel/accel1"]
 
 
 def gaudi(tree: Any, address: str = "0000:33:00.0", device: str = "0x1020") -> str:
@@ -68,7 +89,7 @@ def test_gaudi_2_tells_clock_type_and_firmware(tree: Any) -> None:
     assert device["driver"]["firmware"] == "hl-gaudi2-1.20.0"
     assert device["backends"] == ["habana"]
     assert device["node_index"] == {"accel": 3}
-    assert tree.findings() == []
+    assert tree.steps() == [("responding", "ok", None)]
 
 
 def test_older_driver_has_its_files_at_the_class_device(tree: Any) -> None:
@@ -86,9 +107,28 @@ def test_broken_gaudi_is_not_asked_for_its_clock(tree: Any) -> None:
     device = tree.single()
     assert "clocks" not in device
     assert device["unknown"]["clocks.max_mhz"] == "the card's status is Malfunction"
-    (found,) = tree.findings()
-    assert found["code"] == "device-not-operational"
-    assert found["why"] == "its driver habanalabs reports: Malfunction"
+    (fact,) = device["step_facts"]
+    assert fact == {
+        "step": "responding", "status": "broken", "code": "gaudi-not-operational",
+        "evidence": "status of 0000:33:00.0 in sysfs is 'Malfunction'",
+    }  # fmt: skip
+
+
+def test_working_gaudi_says_so(tree: Any) -> None:
+    tree.file(f"{gaudi(tree)}/status", "Operational")
+    assert tree.steps() == [("responding", "ok", None)]
+
+
+def test_gaudi_to_avoid_is_not_asked(tree: Any) -> None:
+    tree.file(f"{gaudi(tree)}/status", "Operational")
+    gaudi(tree, "0000:34:00.0")
+    avoided, asked = tree.items(avoid=("pci:0000:33:00.0",))
+    assert avoided["driver"]["name"] == "habanalabs"
+    assert [(f["step"], f["code"]) for f in avoided["step_facts"]] == [
+        ("responding", "driver-hangs"),
+    ]
+    assert "extra" not in avoided
+    assert asked["backends"] == ["habana"]
 
 
 def test_gaudis_come_after_gpus_because_their_firmware_may_hang(tree: Any) -> None:

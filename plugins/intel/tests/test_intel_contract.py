@@ -51,6 +51,7 @@ class TestIntel(ProberContract):
     def broken(self, root: Path) -> Mapping[str, Case]:
         card, engine, gaudi = (self.new_tree(root / name) for name in ("card", "npu", "gaudi"))
         card.function("0000:03:00.0", "0xe20b", None)
+        card.file("/sys/module/xe/refcnt", 0)
         engine.function("0000:00:0b.0", "0x7d1d", None, **NPU)
         folder = gaudi.function("0000:33:00.0", "0x1020", "habanalabs", **GAUDI)
         gaudi.file(f"{folder}/status", "Malfunction")

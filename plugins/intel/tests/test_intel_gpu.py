@@ -201,7 +201,7 @@ def test_virtual_function_is_a_part_of_its_gpu(tree: Any) -> None:
     assert part["parent"] == "pci:0000:00:02.0"
     assert part["extra"] == {"sriov": "virtual function"}
     assert part["unknown"]["memory.total"] == "bound to vfio-pci, not to i915 or xe"
-    assert tree.findings() == []
+    assert tree.steps() == []
 
 
 class Opened:
@@ -248,19 +248,48 @@ def test_a_sleeping_i915_gpu_still_tells_its_clock(
     assert drivers == {"rps_RP0_freq_mhz", "rps_max_freq_mhz"}
 
 
-def test_finding_names_the_module_of_a_gpu_without_driver(tree: Any) -> None:
+def test_gpu_that_a_loaded_module_leaves_alone_needs_a_newer_kernel(tree: Any) -> None:
     tree.function("0000:03:00.0", "0xe20b", None)
-    (found,) = tree.findings()
-    assert (found["code"], found["device"]) == ("driver-not-loaded", CARD)
-    assert found["fix"].startswith("load xe or i915;")
+    assert tree.steps() == []  # no module is loaded: the core tells why
+    tree.file("/sys/module/xe/parameters/force_probe", "\n")
+    (fact,) = tree.single()["step_facts"]
+    assert (fact["step"], fact["status"], fact["code"]) == ("driver", "broken", "kernel-too-old")
+    assert fact["evidence"].endswith("driver is absent; loaded: xe (force_probe is empty)")
     assert tree.single()["unknown"]["memory.total"] == "no driver is bound"
+    assert "nodes" not in tree.single()
 
 
-def test_finding_tells_a_gpu_lent_to_a_guest(tree: Any) -> None:
+def test_gpu_lent_to_a_guest_is_left_to_the_core(tree: Any) -> None:
+    tree.file("/sys/module/xe/refcnt", 0)
     tree.function("0000:03:00.0", "0xe20b", "vfio-pci")
-    (found,) = tree.findings()
-    assert (found["code"], found["severity"]) == ("device-passthrough", "info")
+    assert tree.steps() == []
     assert tree.single()["driver"]["name"] == "vfio-pci"
+    assert "nodes" not in tree.single()
+
+
+def test_virtual_function_without_driver_waits_for_a_guest(tree: Any) -> None:
+    tree.file("/sys/module/xe/refcnt", 0)
+    folder = tree.function("0000:03:00.1", "0xe20b", None)
+    tree.link(f"{folder}/physfn", tree.function("0000:03:00.0", "0xe20b", "xe"))
+    assert tree.steps() == []
+
+
+def test_programs_open_the_render_node(tree: Any) -> None:
+    tree.function("0000:03:00.0", "0xe20b", "xe", drm=(1, 129))
+    assert tree.single()["nodes"] == ["/dev/dri/renderD129"]
+
+
+def test_gpu_to_avoid_is_not_asked(tree: Any) -> None:
+    for bus in (3, 4):
+        folder = tree.function(f"0000:0{bus}:00.0", "0xe20b", "xe")
+        tree.file(f"{folder}/tile0/physical_vram_size_bytes", 12 << 30)
+    avoided, asked = tree.items(avoid=(CARD,))
+    assert (avoided["ids"], avoided["kind"]) == ([CARD], "gpu")
+    assert "memory" not in avoided
+    assert [(f["step"], f["code"]) for f in avoided["step_facts"]] == [
+        ("responding", "driver-hangs"),
+    ]
+    assert asked["memory"]["total"] == 12 << 30
 
 
 def test_bus_sightings_are_taken_as_they_are(tree: Any) -> None:

@@ -45,8 +45,8 @@ class Board(testing.Tree):
             self.link(f"/sys/class/misc/mali{misc}", f"{folder}/misc/mali{misc}")
         return folder
 
-    def probe(self, bus: tuple[dict[str, Any], ...] = ()) -> list[Any]:
-        answer = probe_devices(Request(self.machine(), bus))
+    def probe(self, bus: tuple[dict[str, Any], ...] = (), avoid: tuple[str, ...] = ()) -> list[Any]:
+        answer = probe_devices(Request(self.machine(), bus, avoid=avoid))
         return [answer] if isinstance(answer, NotApplicable) else list(answer)
 
 

@@ -32,7 +32,8 @@ def test_arms_own_driver_tells_everything(board: Any) -> None:
         "driver": {
             "name": "mali", "version": "r44p0-01eac0 (UK version 11.24)", "version_of": "module",
         },
-        "power_state": "active", "node_index": {"mali": 0}, "clocks": {"max_mhz": 1000.0},
+        "power_state": "active", "node_index": {"mali": 0}, "nodes": ["/dev/mali0"],
+        "clocks": {"max_mhz": 1000.0},
         "memory": {
             "kind": "unified", "total": 16_000_000 * KIB, "usable": 16_000_000 * KIB,
             "free": 12_000_000 * KIB, "parts": {"system": 16_000_000 * KIB},
@@ -49,6 +50,7 @@ def test_mainline_drivers_leave_the_model_to_the_device_tree(board: Any, driver:
     (gpu,) = board.probe()
     assert gpu["driver"] == {"name": driver, "version": "6.12.9", "version_of": "kernel"}
     assert gpu["node_index"] == {"drm_render": 128}
+    assert gpu["nodes"] == ["/dev/dri/renderD128"]
     assert gpu["clocks"] == {"max_mhz": 1000.0}
     assert "name" not in gpu
     why = f"{driver} gives it only to programs that open the device"
@@ -83,11 +85,29 @@ def test_an_administrators_limit_is_not_the_hardwares(board: Any) -> None:
 
 def test_a_gpu_without_a_driver_is_told(board: Any) -> None:
     rk3588(board)
-    gpu, said = board.probe()
+    (gpu,) = board.probe()
     assert gpu["ids"] == ["dt:/gpu@fb000000"]
     assert gpu["unknown"]["name"] == "no driver"
-    assert said["finding"]["code"] == "driver-not-loaded"
-    assert said["finding"]["device"] == "dt:/gpu@fb000000"
+    (fact,) = gpu["step_facts"]
+    assert (fact["step"], fact["status"]) == ("driver", "broken")
+    assert fact["code"] == "module-not-loaded"
+    assert fact["evidence"].startswith("/sys/devices/platform/fb000000.gpu/driver is absent")
+
+
+def test_a_gpu_that_a_loaded_module_leaves_alone_has_no_known_cause(board: Any) -> None:
+    rk3588(board)
+    board.file("/sys/module/panthor/refcnt", 0)
+    (fact,) = board.probe()[0]["step_facts"]
+    assert (fact["status"], fact["code"]) == ("broken", None)
+    assert fact["evidence"].endswith("driver is absent, though /sys/module/panthor is there")
+
+
+def test_a_gpu_to_avoid_is_known_from_the_tree_alone(board: Any) -> None:
+    rk3588(board, driver="mali", misc=0, gpuinfo="Mali-G610 4 cores r0p0 0xA867")
+    (gpu,) = board.probe(avoid=("dt:/gpu@fb000000",))
+    assert "name" not in gpu
+    assert gpu["driver"]["name"] == "mali"
+    assert [(f["step"], f["code"]) for f in gpu["step_facts"]] == [("responding", "driver-hangs")]
 
 
 def test_a_node_that_the_board_disables_is_no_gpu(board: Any) -> None:
@@ -116,9 +136,9 @@ def test_the_bus_probers_driverless_gpu_is_found_among_the_platform_devices(boar
                                                             "arm,mali-valhall-csf"]},
         {"ids": ["dt:/npu@fdab0000"], "kind": "npu", "dt": ["rockchip,rk3588-rknpu"]},
     )  # fmt: skip
-    gpu, said = board.probe(bus)
+    (gpu,) = board.probe(bus)
     assert gpu["ids"] == ["dt:/gpu@fb000000"]
-    assert said["finding"]["code"] == "driver-not-loaded"
+    assert gpu["step_facts"][0]["code"] == "module-not-loaded"
 
 
 def test_a_gpu_seen_three_ways_is_one(board: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -94,16 +93,3 @@ def test_without_pyudev_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     found, why_not = udev.folders()
     assert found == []
     assert "pyudev" in str(why_not)
-
-
-def test_the_closed_node_is_told(board: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from probe_core.api import Machine
-    from probe_core.sysfs import nodes
-
-    monkeypatch.setattr(os.path, "exists", lambda path: path == "/dev/mali0")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    paths = nodes.paths({"mali": 0, "drm_render": 128})
-    (closed,) = nodes.closed(Machine("/", {}), paths, "dt:/gpu@1")
-    assert closed["finding"]["what"] == "/dev/mali0 cannot be opened"
-    assert closed["finding"]["device"] == "dt:/gpu@1"
-    assert list(nodes.closed(Machine(str(board.root)), paths)) == []

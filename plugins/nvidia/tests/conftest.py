@@ -26,18 +26,27 @@ class Rooted(Machine):
         return self.root + path
 
 asked = json.load(sys.stdin)
-machine = Rooted(asked["root"], asked["environ"], asked["os"])
+machine = Rooted(asked["root"], asked["environ"], asked["os"], asked["arch"])
 seen = bus.probe_devices(Request(machine))
 seen = [] if isinstance(seen, NotApplicable) else seen
 machine.live = True
-if asked["without"]:
+if asked["by"] == "nvidia-ml-py":  # a client that is there already is the one that is used
     import pynvml
     for name in asked["without"]:
         delattr(pynvml, name)
+loaded = set(sys.modules)
 said = {"devices": [], "findings": []}
 try:
     from probe_nvidia.prober import probe_devices
-    answer = probe_devices(Request(machine, seen, active=asked["active"]))
+    touched = said["touched"] = []
+    request = Request(
+        machine,
+        seen,
+        active=asked["active"],
+        avoid=asked["avoid"],
+        announce=lambda kind, device: touched.append(device),
+    )
+    answer = probe_devices(request)
     if isinstance(answer, NotApplicable):
         said["not_applicable"] = answer.reason
     else:
@@ -48,7 +57,7 @@ try:
                 print(json.dumps(item), file=sys.stderr, flush=True)
 except Unavailable as error:
     said["error"] = {"reason": error.reason, "code": error.code, "fix": error.fix}
-said["modules"] = [name for name in ("pynvml", "ctypes") if name in sys.modules]
+said["modules"] = [name for name in ("pynvml", "ctypes") if name in set(sys.modules) - loaded]
 json.dump(said, sys.stdout)
 """
 
@@ -90,15 +99,48 @@ def library(fake: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 Ask = Callable[..., dict[str, Any]]
 
 
+Steps = Callable[[dict[str, Any]], dict[str, tuple[str, str | None]]]
+
+
+@pytest.fixture
+def steps() -> Steps:
+    """Return a function that gives a sighting's step facts: step to status and code."""
+
+    def told(device: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
+        facts = device.get("step_facts", ())
+        return {fact["step"]: (fact["status"], fact.get("code")) for fact in facts}
+
+    return told
+
+
 def _real_library() -> bool:
     script = "import ctypes; ctypes.CDLL('libnvidia-ml.so.1')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     return done.returncode == 0
 
 
+def _answer(asked: dict[str, Any], surroundings: dict[str, str], timeout: float) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        env=surroundings,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode:
+        return {"died": done.returncode, "stderr": done.stderr}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
 @pytest.fixture
 def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
-    """Return a function that probes with a profile (a name, or text) and returns what was said."""
+    """Return a function that probes with a profile (a name, or text) and returns what was said.
+
+    Each driver is asked through our client and through nvidia-ml-py, and both must say the same.
+    """
 
     def run(
         profile: str | None,
@@ -111,6 +153,9 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
         flush: bool = False,
         log: Path | None = None,
         without: list[str] | None = None,
+        avoid: list[str] | None = None,
+        folder: Path | None = None,
+        arch: str = "x86_64",
         loader: bool = True,
     ) -> dict[str, Any]:
         if root is None:
@@ -123,22 +168,19 @@ def ask(fake: ModuleType, library: Path, tmp_path: Path) -> Ask:
             Path(chosen).write_text(text)
         asked = {"root": str(root), "environ": environ or {}, "active": active, "os": system}
         surroundings = fake.environment(library, chosen, log)
+        if folder:
+            surroundings["LD_LIBRARY_PATH"] = str(folder)
         if profile is None or not loader:  # the loader finds no library
             if _real_library():
                 pytest.skip("NVIDIA's own library is installed here and cannot be hidden")
             del surroundings["LD_LIBRARY_PATH"]
-        done = subprocess.run(
-            [sys.executable, "-c", RUNNER],
-            input=json.dumps(asked | {"flush": flush, "without": without or []}),
-            capture_output=True,
-            text=True,
-            env=surroundings,
-            timeout=timeout,
-            check=False,
-        )
-        if done.returncode:
-            return {"died": done.returncode, "stderr": done.stderr}
-        answer: dict[str, Any] = json.loads(done.stdout)
+        more = {"flush": flush, "without": without or [], "avoid": avoid or [], "arch": arch}
+        asked |= more | {"by": "nvidia-ml-py" if without else "ctypes"}
+        answer = _answer(asked, surroundings, timeout)
+        # A log would have the calls of both; what died or hung does so in the same library.
+        if not (log or without or "died" in answer):
+            other = _answer(asked | {"by": "nvidia-ml-py"}, surroundings, timeout)
+            assert {**other, "modules": []} == {**answer, "modules": []}
         return answer
 
     return run

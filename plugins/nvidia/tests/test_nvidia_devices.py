@@ -11,6 +11,7 @@ from probe_core.api import Request
 from probe_core.probers import bus
 
 Ask = Callable[..., dict[str, Any]]
+Steps = Callable[[dict[str, Any]], dict[str, tuple[str, str | None]]]
 
 CLOCK_BY = "NVML's maximum SM clock: an upper bound, not the boost clock"
 BANDWIDTH_BY = "computed: 2 transfers x memory_max_mhz x bus_width_bits / 8"
@@ -60,10 +61,43 @@ def h100(number: int, address: str) -> dict[str, Any]:
             }
             for bus, count in switches
         ],
+        "power": {
+            "limit_watts": 700.0,
+            "default_watts": 700.0,
+            "max_watts": 700.0,
+            "reasons": ["idle"],
+        },
+        "ecc": {"enabled": True, "pending": True, "remap_pending": False, "remap_failed": False},
+        "compute_mode": "default",
+        "persistence": True,
         "power_state": "active",
         "driver": DRIVER,
         "pci": {"id": "10de:2330", "subsystem": "10de:16c1"},
+        "nodes": [f"/dev/nvidia{number}", "/dev/nvidiactl", "/dev/nvidia-uvm"],
+        "step_facts": [
+            {
+                "step": "library",
+                "status": "ok",
+                "evidence": "nvmlInit succeeded, driver 580.95.05",
+            },
+            {"step": "responding", "status": "ok", "evidence": "NVML answered 63 queries"},
+            {"step": "granted", "status": "ok", "evidence": f"NVML lists it as GPU {number} of 8"},
+        ],
     }
+
+
+UNSET = {
+    "ecc.enabled": "nvmlDeviceGetEccMode",
+    "persistence": "nvmlDeviceGetPersistenceMode",
+    "power.limit_watts": "nvmlDeviceGetPowerManagementLimit",
+    "power.default_watts": "nvmlDeviceGetPowerManagementDefaultLimit",
+    "power.max_watts": "nvmlDeviceGetPowerManagementLimitConstraints",
+    "power.reasons": "nvmlDeviceGetCurrentClocksEventReasons",
+}
+
+
+def unset(*fields: str) -> dict[str, str]:
+    return {field: f"NVML_ERROR_NOT_SUPPORTED from {UNSET[field]}" for field in fields}
 
 
 def test_eight_h100_behind_switches(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
@@ -81,9 +115,10 @@ def test_sysfs_spares_four_calls_a_gpu(ask: Ask, trees: ModuleType, tmp_path: Pa
     calls = log.read_text().split()
     assert not [call for call in calls if "Pcie" in call]
     assert calls.count("nvmlInit") == 1
-    assert calls.count("nvmlShutdown") == 1
-    # 16 plain questions and a repetition for the GPU in use, and 18 x 2 + 5 about NVLink.
-    assert len(calls) == 5 + 8 * (15 + 41) + 1
+    # The child ends without it: a shutdown that hangs would cost what was read already.
+    assert calls.count("nvmlShutdown") == 0
+    # 23 plain questions, and 18 x 2 + 5 about NVLink.
+    assert len(calls) == 4 + 8 * (23 + 41)
 
 
 def test_two_different_cards(ask: Ask) -> None:
@@ -200,6 +235,8 @@ def test_virtual_gpu_says_that_it_is_a_share(ask: Ask) -> None:
         "units": "NVML gives neither SMs nor cores",
         "bus_width_bits": "NVML_ERROR_NOT_SUPPORTED from nvmlDeviceGetMemoryBusWidth",
         "bandwidth": "needs the memory clock and the bus width",
+        **unset("ecc.enabled", "persistence"),
+        **unset("power.limit_watts", "power.default_watts", "power.max_watts", "power.reasons"),
     }
     assert [(f["code"], f["severity"]) for f in said["findings"]] == [("vgpu-guest", "info")]
 
@@ -210,12 +247,16 @@ def test_name_that_is_no_utf8(ask: Ask) -> None:
     assert gpu["memory"]["total"] == 16106127360
 
 
-def test_compute_mode_prohibited(ask: Ask) -> None:
+def test_compute_mode_prohibited(ask: Ask, steps: Steps) -> None:
     profile = "driver 1.0\ngpu\nname A\npci 00000000:01:00.0 0x1EB810DE 0\ncompute-mode 2\n"
     said = ask(profile)
-    assert said["devices"][0]["extra"] == {"compute_mode": "prohibited"}
-    assert said["devices"][0]["pci"] == {"id": "10de:1eb8"}
-    assert [f["code"] for f in said["findings"]] == ["compute-prohibited"]
+    (gpu,) = said["devices"]
+    assert gpu["compute_mode"] == "prohibited"
+    assert steps(gpu)["granted"] == ("broken", "compute-prohibited")
+    assert gpu["pci"] == {"id": "10de:1eb8"}
+    assert [(f["code"], f["severity"]) for f in said["findings"]] == [
+        ("compute-prohibited", "info")
+    ]
 
 
 def test_domain_beyond_four_digits(ask: Ask) -> None:
@@ -235,7 +276,7 @@ def test_old_driver_answers_what_it_can(ask: Ask) -> None:
         "parts": {"vram": 17066885120},
     }
     fields = ["bandwidth", "bus_width_bits", "cores", "links.bandwidth", "processes", "units"]
-    assert sorted(gpu["unknown"]) == fields
+    assert sorted(set(gpu["unknown"]) - set(UNSET)) == fields
 
 
 def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
@@ -244,6 +285,7 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
         "nvmlDeviceGetMemoryBusWidth",
         "nvmlDeviceGetFieldValues",
         "nvmlDeviceGetComputeMode",
+        "nvmlDeviceGetPersistenceMode",
         "nvmlMemory_v2",
         "nvmlSystemGetCudaDriverVersion_v2",
     ]
@@ -255,6 +297,8 @@ def test_old_nvidia_ml_py_lacks_functions(ask: Ask) -> None:
         "bandwidth": "needs the memory clock and the bus width",
         "links.bandwidth": "NVML gives the GPU's own PCIe hop, not the bridges between it and the"
         " host",
+        "compute_mode": "this nvidia-ml-py has no nvmlDeviceGetComputeMode",
+        "persistence": "this nvidia-ml-py has no nvmlDeviceGetPersistenceMode",
     }
     assert gpu["processes"] == 0
     assert gpu["memory"]["parts"] == {"vram": 16106127360, "reserved": 470810624}

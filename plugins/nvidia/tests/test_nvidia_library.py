@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
+import importlib
 import json
 import subprocess
 import sys
 
 import pytest
 
+from probe_nvidia import nvml
+from probe_nvidia.mig_attributes import Attributes
+
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
 
 SCRIPT = """
 import json, sys
-from probe_nvidia.library import _client
-client = _client()
+from probe_nvidia.library import _nvidia_ml_py
+client = _nvidia_ml_py()
 unused = ("subprocess", "shutil", "tempfile", "ctypes.util")
 light = [name for name in unused if name in sys.modules]
 import ctypes.util
@@ -27,3 +33,43 @@ def test_client_comes_without_what_it_never_uses() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     # The real ctypes.util is back afterwards, and the client's own name leads to it.
     assert json.loads(done.stdout) == ["pynvml", [], "ctypes.util", True, None]
+
+
+LAYOUTS = [
+    (nvml.PciInfo, "nvmlPciInfo_t"),
+    (nvml.Memory, "c_nvmlMemory_t"),
+    (nvml.MemoryV2, "c_nvmlMemory_v2_t"),
+    (nvml.FieldValue, "c_nvmlFieldValue_t"),
+    (Attributes, "c_nvmlDeviceAttributes"),
+]
+
+
+@pytest.mark.parametrize(("ours", "name"), LAYOUTS)
+def test_structures_are_those_of_nvidia_ml_py(ours: type[ctypes.Structure], name: str) -> None:
+    theirs = getattr(importlib.import_module("pynvml"), name)
+    assert ctypes.sizeof(ours) == ctypes.sizeof(theirs)
+
+    def places(structure: type[ctypes.Structure]) -> list[tuple[int, int]]:
+        fields = (getattr(structure, field[0]) for field in structure._fields_)
+        return [(field.offset, field.size) for field in fields]
+
+    assert places(ours) == places(theirs)
+
+
+def test_functions_are_those_of_nvidia_ml_py() -> None:
+    """A name that it does not have would be asked of no driver when it is the client."""
+    theirs = importlib.import_module("pynvml")
+    own = [name for name in dir(nvml.Client) if name.startswith("nvml")] + list(nvml._PLAIN)
+    assert [name for name in own if not hasattr(theirs, name)] == []
+    assert len(own) > 40
+
+
+def test_missing_library_has_its_code() -> None:
+    client = nvml.Client()
+    assert not hasattr(client, "nvmlDeviceSetPersistenceMode")
+    if ctypes.util.find_library("nvidia-ml"):
+        pytest.skip("NVIDIA's own library is installed here")
+    with pytest.raises(nvml.NvmlError) as caught:
+        client.nvmlInit()
+    assert caught.value.value == 12
+    assert str(caught.value) == "NVML_ERROR_LIBRARY_NOT_FOUND"

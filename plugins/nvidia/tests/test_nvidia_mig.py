@@ -37,6 +37,20 @@ def instance(
         "cores": units * 64,
         "share": {"units": units, "of": 108},
         "power_state": "active",
+        "nodes": ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"],
+        "step_facts": [
+            {
+                "step": "library",
+                "status": "ok",
+                "evidence": "nvmlInit succeeded, driver 580.95.05",
+            },
+            {"step": "responding", "status": "ok", "evidence": "NVML answered 6 queries"},
+            {
+                "step": "granted",
+                "status": "ok",
+                "evidence": f"NVML lists it as MIG instance {index} of {PARENT}",
+            },
+        ],
     }
 
 

@@ -14,6 +14,7 @@ from probe_core.probers import bus
 from probe_nvidia.prober import probe_devices
 
 Ask = Callable[..., dict[str, Any]]
+Steps = Callable[[dict[str, Any]], dict[str, tuple[str, str | None]]]
 
 GPU = "0000:01:00.0"
 UUID = "GPU-14060000-0000-4000-8000-000000000000"
@@ -23,7 +24,7 @@ NAME = "NVIDIA GeForce RTX 4060 Laptop GPU"
 @pytest.fixture
 def laptop(trees: ModuleType, tmp_path: Path) -> Any:
     tree = trees.Tree(tmp_path)
-    tree.add_driver()
+    tree.add_driver("595.45.04")
     tree.add_pci(GPU, "28e0", power="suspended")
     tree.add_information(GPU, NAME, UUID)
     return tree
@@ -44,14 +45,32 @@ def test_sleeping_gpu_is_described_without_the_library(
             "kind": "gpu",
             "vendor": "nvidia",
             "name": NAME,
-            "driver": {"name": "nvidia", "version": "580.95.05"},
+            "driver": {"name": "nvidia", "version": "595.45.04"},
             "backends": ["cuda"],
             "unknown": dict.fromkeys(unread, why),
+            "nodes": ["/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"],
+            "step_facts": [
+                {"step": "responding", "status": "unknown", "evidence": why, "code": "asleep"}
+            ],
         }
     ]
     (finding,) = said["findings"]
     assert (finding["code"], finding["severity"]) == ("gpu-asleep", "info")
     assert "--active" in finding["fix"]
+
+
+def test_older_drivers_file_would_wake_it(
+    ask: Ask, laptop: Any, steps: Steps, tmp_path: Path
+) -> None:
+    """Before 590 nv_procfs_read_gpu_info takes a power reference, which resumes the GPU."""
+    laptop.add_driver("580.95.05")
+    (gpu,) = ask("laptop", tmp_path)["devices"]
+    assert gpu["ids"] == [f"pci:{GPU}"]
+    assert "name" not in gpu
+    assert gpu["nodes"] == ["/dev/nvidiactl", "/dev/nvidia-uvm"]
+    assert steps(gpu) == {"responding": ("unknown", "asleep")}
+    awake = ask("laptop", tmp_path, active=True)["devices"][0]
+    assert awake["nodes"][0] == "/dev/nvidia0"
 
 
 def test_active_probe_may_wake_it(ask: Ask, laptop: Any, tmp_path: Path) -> None:

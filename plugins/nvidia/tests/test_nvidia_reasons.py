@@ -99,6 +99,31 @@ def test_driver_not_loaded(tree: Any) -> None:
     assert (error.fix or "").startswith("modprobe nvidia")
 
 
+@pytest.mark.parametrize(
+    ("code", "expected", "fix"),
+    [
+        (9, "driver-not-loaded", "on the host: modprobe nvidia"),
+        (12, "driver-not-installed", "on the host: install NVIDIA's driver"),
+    ],
+)
+def test_card_without_a_driver_is_no_containers_fault(
+    tree: Any, code: int, expected: str, fix: str
+) -> None:
+    """/sys is the host's: no option of the container binds a driver."""
+    tree.add_pci("0000:01:00.0", "2684", driver=None)
+    tree.file("/.dockerenv", "")
+    error = reason(tree, code, NO_FILE, NVIDIA_VISIBLE_DEVICES="void")
+    assert error.code == expected
+    assert (error.fix or "").startswith(fix)
+
+
+def test_void_with_nodes_is_not_the_cause(tree: Any) -> None:
+    tree.add_pci("0000:01:00.0", "2684")
+    tree.file("/dev/nvidiactl", "")
+    error = reason(tree, 12, NO_FILE, NVIDIA_VISIBLE_DEVICES="void", container="podman")
+    assert error.code == "library-missing"
+
+
 def test_jetson_without_its_driver(tree: Any) -> None:
     tree.file("/sys/firmware/devicetree/base/compatible", "nvidia,tegra194\0")
     assert reason(tree, 9).reason.endswith("the nvgpu driver is not loaded")

@@ -23,7 +23,7 @@ def four_t4(tree: Any, *, information: bool = True) -> None:
     for number, address in enumerate(T4S):
         tree.add_pci(address, "1eb8", subsystem="10de:12a2")
         if information:
-            tree.add_information(address, "Tesla T4", UUID.format(number))
+            tree.add_information(address, "Tesla T4", UUID.format(number), minor=number)
 
 
 def test_gpu_without_handle_is_the_one_not_seen(
@@ -45,6 +45,15 @@ def test_gpu_without_handle_is_the_one_not_seen(
         "node_index": {"nvml": 2},
         "power_state": "unknown",
         "unknown": dict.fromkeys(unread, why),
+        "nodes": ["/dev/nvidia2", "/dev/nvidiactl", "/dev/nvidia-uvm"],
+        "step_facts": [
+            {
+                "step": "library",
+                "status": "ok",
+                "evidence": "nvmlInit succeeded, driver 580.95.05",
+            },
+            {"step": "responding", "status": "broken", "evidence": why, "code": "gpu-lost"},
+        ],
     }
     (finding,) = said["findings"]
     assert (finding["code"], finding["severity"]) == ("gpu-lost", "error")
@@ -108,9 +117,12 @@ def test_error_of_one_call_costs_one_field(ask: Ask, code: int, finding: list[st
 
 def test_gpus_outside_the_container_are_told(ask: Ask, trees: ModuleType, tmp_path: Path) -> None:
     four_t4(trees.Tree(tmp_path), information=False)
+    trees.Tree(tmp_path).file("/.dockerenv", "")
     profile = "gpu\nname Tesla T4\npci 00000000:11:00.0 0x1EB810DE 0\n"
     said = ask(profile, tmp_path)
-    assert [gpu["ids"] for gpu in said["devices"]] == [["pci:0000:11:00.0"]]
+    granted, *others = said["devices"]
+    assert granted["ids"] == ["pci:0000:11:00.0"]
+    assert [gpu["ids"] for gpu in others] == [[f"pci:{T4S[n]}"] for n in (0, 2, 3)]
     (finding,) = said["findings"]
     assert (finding["code"], finding["severity"]) == ("gpu-not-listed", "info")
     assert finding["what"] == "NVML does not list " + ", ".join(f"pci:{T4S[n]}" for n in (0, 2, 3))

@@ -108,6 +108,18 @@ def test_jetson_without_nvml_is_no_failure(ask: Ask, trees: ModuleType, tmp_path
                 "clocks.max_mhz": "this Jetson has no NVML",
             },
             "name": MODEL,
+            "step_facts": [
+                {
+                    "step": "driver",
+                    "status": "ok",
+                    "evidence": "the driver gk20a serves the GPU",
+                },
+                {
+                    "step": "library",
+                    "status": "not_applicable",
+                    "evidence": "this Jetson has no NVML, and CUDA needs none",
+                },
+            ],
         }
     ]
     assert "error" not in said

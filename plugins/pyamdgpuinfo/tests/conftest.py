@@ -24,7 +24,8 @@ import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 from probe_core.api import Machine, NotApplicable, Request
 from probe_pyamdgpuinfo.prober import probe_devices
-answer = probe_devices(Request(Machine(), active=True))
+avoid = sys.argv[2:]
+answer = probe_devices(Request(Machine(), active=True, avoid=avoid))
 lines = [repr(answer)] if isinstance(answer, NotApplicable) else list(answer)
 print(json.dumps(lines))
 """
@@ -103,8 +104,8 @@ class Cards:
             check=False,
         )
 
-    def probe(self) -> list[Any]:
-        done = self.run(CHILD, json.dumps(sys.path))
+    def probe(self, *avoid: str) -> list[Any]:
+        done = self.run(CHILD, json.dumps(sys.path), *avoid)
         assert done.returncode == 0, done.stderr
         lines: list[Any] = json.loads(done.stdout)
         return lines

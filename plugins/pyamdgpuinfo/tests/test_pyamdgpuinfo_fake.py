@@ -70,6 +70,16 @@ class TestRealLibrary:
         assert bad["unknown"] == dict.fromkeys(("name", "memory.parts", "clocks"), reason)
         assert good["memory"]["parts"] == {"vram": GIB, "gtt": GIB}
 
+    def test_card_to_avoid_is_not_opened(self, cards: Any) -> None:
+        cards.add(128, "0000:03:00.0", vram=GIB, gtt=GIB)
+        cards.add(129, "0000:04:00.0", vram=GIB, gtt=GIB)
+        avoided, asked = cards.probe("pci:0000:03:00.0")
+        assert "memory" not in avoided
+        assert [(f["step"], f["code"]) for f in avoided["step_facts"]] == [
+            ("responding", "driver-hangs"),
+        ]
+        assert asked["memory"]["parts"] == {"vram": GIB, "gtt": GIB}
+
     def test_a_missing_node_is_told(self, cards: Any) -> None:
         cards.add(128, "0000:03:00.0")
         (cards.root / "dev/dri/renderD128").unlink()

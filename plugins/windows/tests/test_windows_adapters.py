@@ -124,12 +124,13 @@ def test_key_that_cannot_be_read_costs_its_adapter_alone() -> None:
 
 
 def test_gpu_without_its_own_driver_is_known_by_its_instance() -> None:
-    gpu, line = ask("desktop-with-the-basic-driver")
+    (gpu,) = ask("desktop-with-the-basic-driver")
     assert "name" not in gpu
     assert gpu["unknown"]["name"] == "the basic driver names itself, not the GPU"
-    finding = line["finding"]
-    assert (finding["code"], finding["device"]) == ("driver-not-loaded", "pci:0000:01:00.0")
-    assert (finding["step"], finding["evidence"]) == ("driver", "Service=BasicDisplay")
+    (fact,) = gpu["step_facts"]
+    assert (fact["step"], fact["status"], fact["code"]) == ("driver", "broken", "basic-display")
+    assert fact["evidence"].startswith("Enum\\PCI\\VEN_10DE&DEV_2684")
+    assert fact["evidence"].endswith(": Service=BasicDisplay")
     assert (gpu["kind"], gpu["ids"]) == ("gpu", ["pci:0000:01:00.0"])
     assert gpu["pci"]["id"] == "10de:2684"
     assert gpu["driver"]["name"] == "BasicDisplay"

@@ -51,7 +51,7 @@ struct gpu {
     unsigned pcie_gen, pcie_width, pcie_max_gen, pcie_max_width;
     unsigned nvlink_count, nvlink_mbps;
     int fabric_known;
-    unsigned fabric_state;
+    unsigned fabric_state, fabric_status;
     struct nvlink link[MAX_LINKS];
     int mig_known, mig_now, mig_next, mig_max;
     struct gpu *mig[MAX_MIG]; /* sparse: an instance keeps its index */
@@ -60,6 +60,11 @@ struct gpu {
     int is_mig;
     unsigned processes, compute_mode;
     int virtualization, minor;
+    int has_throttle, has_ecc, has_persistence, has_remap;
+    unsigned power, power_default, power_min, power_max, power_enforced; /* milliwatts */
+    unsigned long long throttle;                                         /* why clocks are low */
+    unsigned ecc_now, ecc_next, persistence;
+    unsigned remapped[4]; /* correctable, uncorrectable, pending, failed */
     struct rules rules;
 };
 

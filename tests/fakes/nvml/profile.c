@@ -124,7 +124,7 @@ static int read_shape(struct gpu *g, const char *key, const char *rest)
         return sscanf(rest, "%u %u", &g->nvlink_count, &g->nvlink_mbps) == 2;
     if (!strcmp(key, "fabric")) {
         g->fabric_known = 1;
-        return sscanf(rest, "%u", &g->fabric_state) == 1;
+        return sscanf(rest, "%u %u", &g->fabric_state, &g->fabric_status) >= 1;
     }
     if (!strcmp(key, "nvlink"))
         return read_nvlink(g, rest);
@@ -138,6 +138,33 @@ static int read_shape(struct gpu *g, const char *key, const char *rest)
         return sscanf(rest, "%u %llu %u %u", &g->sms, &g->mig_mib, &g->gi_slices,
                       &g->ci_slices) == 4;
     return 0;
+}
+
+/* `power LIMIT DEFAULT MIN MAX [ENFORCED]`, in milliwatts; the limit is enforced, unless said */
+static int read_power(struct gpu *g, const char *rest)
+{
+    int fields;
+    fields = sscanf(rest, "%u %u %u %u %u", &g->power, &g->power_default, &g->power_min,
+                    &g->power_max, &g->power_enforced);
+    if (fields == 4)
+        g->power_enforced = g->power;
+    return fields >= 4;
+}
+
+static int read_health(struct gpu *g, const char *key, const char *rest)
+{
+    if (!strcmp(key, "power"))
+        return read_power(g, rest);
+    if (!strcmp(key, "throttle"))
+        return g->has_throttle = sscanf(rest, "%llx", &g->throttle) == 1;
+    if (!strcmp(key, "ecc"))
+        return g->has_ecc = sscanf(rest, "%u %u", &g->ecc_now, &g->ecc_next) == 2;
+    if (!strcmp(key, "persistence"))
+        return g->has_persistence = sscanf(rest, "%u", &g->persistence) == 1;
+    if (!strcmp(key, "remapped"))
+        return g->has_remap = sscanf(rest, "%u %u %u %u", &g->remapped[0], &g->remapped[1],
+                                     &g->remapped[2], &g->remapped[3]) == 4;
+    return read_shape(g, key, rest);
 }
 
 static int read_device(struct gpu *g, const char *key, const char *rest)
@@ -164,9 +191,11 @@ static int read_device(struct gpu *g, const char *key, const char *rest)
         return sscanf(rest, "%u", &g->compute_mode) == 1;
     if (!strcmp(key, "virtualization"))
         return sscanf(rest, "%d", &g->virtualization) == 1;
+    if (!strcmp(key, "minor"))
+        return sscanf(rest, "%d", &g->minor) == 1;
     if (!strcmp(key, "on"))
         return add_rule(&g->rules, rest);
-    return read_shape(g, key, rest);
+    return read_health(g, key, rest);
 }
 
 static int read_line(const char *key, const char *rest)

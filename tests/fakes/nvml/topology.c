@@ -100,6 +100,7 @@ API nvmlDeviceGetGpuFabricInfo(struct gpu *g, struct fabric_info *out)
 {
     BEGIN(g);
     memset(out, 0, sizeof *out);
+    out->status = g->fabric_status;
     out->state = (unsigned char)g->fabric_state;
     return g->fabric_known ? SUCCESS : NOT_SUPPORTED;
 }

@@ -46,7 +46,13 @@ class Tree(testing.Tree):
         self.file("/proc/driver/nvidia/version", NVRM.format(version))
 
     def add_information(
-        self, address: str, model: str, uuid: str | None, *, excluded: bool = False
+        self,
+        address: str,
+        model: str,
+        uuid: str | None,
+        *,
+        minor: int | None = 0,
+        excluded: bool = False,
     ) -> None:
         """Add what the kernel driver says of a GPU; `uuid` None as before its first use."""
         lines = [
@@ -54,6 +60,7 @@ class Tree(testing.Tree):
             "IRQ:   \t\t 184",
             *([f"GPU UUID: \t {uuid}"] if uuid else []),
             f"Bus Location: \t {address}",
+            *([f"Device Minor: \t {minor}"] if minor is not None else []),
             f"GPU Excluded:\t {'Yes' if excluded else 'No'}",
         ]
         self.file(f"/proc/driver/nvidia/gpus/{address}/information", "\n".join([*lines, ""]))
@@ -69,5 +76,5 @@ def eight_h100(root: Path) -> Tree:
     for number, address in enumerate(H100_ADDRESSES):
         tree.add_pci(address, "2330", subsystem="10de:16c1")
         uuid = f"GPU-a1000000-0000-4000-8000-00000000000{number}"
-        tree.add_information(address, "NVIDIA H100 80GB HBM3", uuid)
+        tree.add_information(address, "NVIDIA H100 80GB HBM3", uuid, minor=number)
     return tree

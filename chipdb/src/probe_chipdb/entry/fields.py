@@ -1,6 +1,6 @@
 """The fields of an entry, each with its bounds, its unit and the sentence that editors show."""
 
-from probe_chipdb import peaks
+from probe_chipdb import peaks, unknown
 from probe_chipdb.entry.spec import Choice, Flag, ListOf, MapOf, Number, Spec, Table, Text
 
 SLUG = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
@@ -30,12 +30,14 @@ confidence = Choice("how sure the counts and clocks are", *peaks.CONFIDENCES)
 sparsity = Choice("structured sparsity is a figure of its own", *peaks.SPARSITIES)
 vendor = Text("the vendor's short name", SLUG, "write it in lower case")
 kind = Choice("what the device is", *KINDS)
+why_unknown = Choice("why units, clock or rates are missing", *unknown.REASONS)
 note = Text("what a reader should know", most=600)
 gpu_id = Text(
     "vendor:0xvalue, or vendor:0xvalue/0xmask",
     rf"{SLUG}:0x[0-9a-f]+(?:/0x[0-9a-f]+)?",
     "write it in lower case, for instance arm:0xa867",
 )
+publisher = ListOf(vendor, "vendors whose namespaces a distribution may add to")
 _tflops = Number("10^12 operations per second, FMA as two", 1e-4, 1e6, "T")
 
 CHIP: dict[str, Spec] = {
@@ -53,9 +55,11 @@ CHIP: dict[str, Spec] = {
     "clock": Table(
         {
             "base": Number("base clock", 50, 7000, "MHz"),
-            "boost": Number("boost clock; the highest of a laptop's range", 50, 7000, "MHz"),
+            "boost": Number("boost clock; the highest of a range", 50, 7000, "MHz"),
             "matrix": Number("clock of the matrix units where it differs", 50, 7000, "MHz"),
-            "boost_low": Number("the lowest boost of a laptop's range", 50, 7000, "MHz"),
+            "boost_low": Number("the lowest boost clock of a range", 50, 7000, "MHz"),
+            "game": Number("AMD's game clock, which the card boosts above", 50, 7000, "MHz"),
+            "set_by": Choice("what sets the clock of a part sold with a range", *unknown.RANGES),
         },
         about="clocks in MHz",
     ),
@@ -63,12 +67,14 @@ CHIP: dict[str, Spec] = {
         {
             "gib": Number("size", 0.0625, 4096, "GiB"),
             "type": Text("GDDR6X, HBM3, LPDDR5 ...", most=32),
-            "bus": Number("width of the bus", 8, 16384, "bits", whole=True),
-            "gbs": Number("bandwidth", 0.5, 40000, "GB/s"),
+            "bus": Number("width of the bus", 8, 32768, "bits", whole=True),
+            "gbs": Number("bandwidth; the highest of a range", 0.5, 40000, "GB/s"),
+            "gbs_low": Number("the lowest bandwidth of a range", 0.5, 40000, "GB/s"),
         },
         about="memory of one device; unified memory has no gib",
     ),
-    "power": Number("board power", 0.3, 5000, "W"),
+    "power": Number("board power; the highest of a range", 0.3, 5000, "W"),
+    "power_low": Number("the lowest board power of a range", 0.3, 5000, "W"),
     "boards": Number("devices that one board shows", 1, 64, whole=True),
     "pci": ListOf(
         Text(
@@ -95,7 +101,8 @@ CHIP: dict[str, Spec] = {
                 "sparsity": sparsity,
                 "tflops": _tflops,
                 "source": source_key,
-                "clock": Choice("the clock behind the figure", "boost", "base"),
+                "low": _tflops,
+                "clock": Choice("the clock behind the figure", "boost", "base", "low"),
             },
             need=("rate", "tflops", "source"),
         ),
@@ -121,6 +128,7 @@ CHIP: dict[str, Spec] = {
     ),
     "source": sources,
     "confidence": confidence,
+    "unknown": why_unknown,
     "note": note,
 }
 
@@ -129,6 +137,7 @@ FAMILY: dict[str, Spec] = {
     "vendor": vendor,
     "kind": kind,
     "source": sources,
+    "unknown": why_unknown,
     "note": note,
 }
 
@@ -145,6 +154,7 @@ _inner_names = ListOf(
 _models = ListOf(
     Text("a model or a range of models", r"0x[0-9a-f]+(?:-0x[0-9a-f]+)?", "write 0x3c or 0x10-0x1f")
 )
+_steppings = Text("a stepping or a range", r"[0-9]+(?:-[0-9]+)?", "write 4 or 5-7")
 _hex = Text("a register value", r"0x[0-9a-f]+", "write it in lower-case hex")
 _arch_id = Text("id of an architecture", SLUG, "write the id of an architecture")
 _family = Number("cpuid family", 0, 300, whole=True)
@@ -171,13 +181,21 @@ MATCH: dict[str, Spec] = {
                 "models": _models,
                 "brand": _inner_names,
                 "efficient": _arch_id,
+                "steppings": _steppings,
+                "flag": Text("the flag that decides where no stepping is known", r"\w+", most=32),
             },
             need=("name", "vendor", "family", "models"),
         )
     ),
     "midr": ListOf(
         Table(
-            {"name": _cpu_name, "implementer": _hex, "part": _hex, "efficient": _arch_id},
+            {
+                "name": _cpu_name,
+                "implementer": _hex,
+                "part": _hex,
+                "variant": Number("MIDR's variant", 0, 15, whole=True),
+                "efficient": _arch_id,
+            },
             need=("name", "implementer", "part"),
         )
     ),
@@ -200,7 +218,7 @@ MATCH: dict[str, Spec] = {
             need=("name",),
         )
     ),
-    "generic": Choice("the last resort of an instruction set", "x86", "arm"),
+    "generic": Choice("the last resort of an instruction set", "x86", "arm", "arm32"),
 }
 
 ARCH: dict[str, Spec] = {
@@ -225,6 +243,7 @@ ARCH: dict[str, Spec] = {
         ),
         "CPU: rates that need instructions",
     ),
+    "at_least": Flag("true when its rates are a lower bound"),
     "rates": _rates,
     "source": sources,
     "confidence": confidence,

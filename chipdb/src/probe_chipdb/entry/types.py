@@ -30,6 +30,8 @@ class ClockEntry(TypedDict, total=False):
     boost: float
     matrix: float
     boost_low: float
+    game: float
+    set_by: str
 
 
 class MemoryEntry(TypedDict, total=False):
@@ -39,6 +41,7 @@ class MemoryEntry(TypedDict, total=False):
     type: str
     bus: int
     gbs: float
+    gbs_low: float
 
 
 class PublishedEntry(TypedDict, total=False):
@@ -48,6 +51,7 @@ class PublishedEntry(TypedDict, total=False):
     sparsity: str
     tflops: Required[float]
     source: Required[str]
+    low: float
     clock: str
 
 
@@ -79,6 +83,7 @@ class ChipEntry(TypedDict, total=False):
     clock: ClockEntry
     memory: MemoryEntry
     power: float
+    power_low: float
     boards: int
     pci: list[str]
     dt: list[str]
@@ -88,6 +93,7 @@ class ChipEntry(TypedDict, total=False):
     explain: dict[str, str]
     source: list[str]
     confidence: str
+    unknown: str
     note: str
 
 
@@ -98,11 +104,15 @@ class FamilyEntry(TypedDict, total=False):
     vendor: str
     kind: str
     source: list[str]
+    unknown: str
     note: str
 
 
 class CpuidRule(TypedDict, total=False):
-    """A core that reports this cpuid; `models` are ranges of hexadecimal numbers."""
+    """A core that reports this cpuid; `models` are ranges of hexadecimal numbers.
+
+    Where several cores share a model, `steppings` decide, and without a stepping `flag`.
+    """
 
     name: Required[str]
     vendor: Required[str]
@@ -110,6 +120,8 @@ class CpuidRule(TypedDict, total=False):
     models: Required[list[str]]
     brand: list[str]
     efficient: str
+    steppings: str
+    flag: str
 
 
 class MidrRule(TypedDict, total=False):
@@ -118,6 +130,7 @@ class MidrRule(TypedDict, total=False):
     name: Required[str]
     implementer: Required[str]
     part: Required[str]
+    variant: int
     efficient: str
 
 
@@ -176,6 +189,7 @@ class ArchEntry(TypedDict, total=False):
     derive: bool
     sparse: SparseEntry
     isa: list[IsaStep]
+    at_least: bool
     rates: dict[str, float]
     source: Required[list[str]]
     confidence: Required[str]

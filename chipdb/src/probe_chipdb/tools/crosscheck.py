@@ -43,12 +43,9 @@ def figures(db: "Database", id_: str) -> "Iterator[Figure]":
     chip = db.chip(id_)
     if chip is None:
         return
-    for rate, sparsity, value, _, clock in parts(chip.raw(CHIP.index("published"))):
-        peaks = (
-            chip.peaks(clock_mhz=chip.clock.base, clock_source="base")
-            if clock == "base"
-            else chip.peaks()
-        )
+    for rate, sparsity, value, _, clock, *_ in parts(chip.raw(CHIP.index("published"))):
+        mhz = {"base": chip.clock.base, "low": chip.clock.boost_low}.get(clock)
+        peaks = chip.peaks(clock_mhz=mhz, clock_source=clock) if mhz else chip.peaks()
         peak = find(peaks, rate, sparsity)
         if peak is not None and peak.basis != "published":
             yield Figure(rate, sparsity, float(value), peak.tflops)

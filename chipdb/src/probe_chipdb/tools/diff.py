@@ -50,7 +50,8 @@ def _named(chip: Chip) -> str:
 
 def _changes(old: Chip, new: Chip) -> Iterator[str]:
     for at, column in enumerate(CHIP):
-        before, after = old.raw(at), new.raw(at)
+        # An older table has fewer parts, and a written one no empty parts at its end.
+        before, after = old.raw(at).rstrip(";"), new.raw(at).rstrip(";")
         if column not in _SKIPPED and before != after:
             yield f"{column} {_change(column, before, after)}"
     yield from _peak_changes(old, new)
@@ -70,7 +71,7 @@ def _shown(column: str, text: str) -> str:
     names = {"clock": CLOCK, "memory": MEMORY}.get(column)
     if not names or not text:
         return unescape(text) or "unknown"
-    pairs = zip(names, text.split(";"), strict=True)
+    pairs = zip(names, text.split(";"), strict=False)  # an older table has fewer parts
     return ", ".join(f"{name} {unescape(value)}" for name, value in pairs if value)
 
 

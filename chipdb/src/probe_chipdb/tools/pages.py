@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
+from probe_chipdb.tools import compare, missing
 
 _COLUMNS = (  # heading, rate key
     ("fp32", "fp32.vector.fp32"),
@@ -21,14 +22,17 @@ in fp32 (int8 in int32). An empty cell is unknown, or the chip has no such path.
 """
 
 
-def write(db: Database, into: str) -> list[str]:
-    """Write the pages and an index; the paths."""
+def write(db: Database, into: str, others: str | None = None) -> list[str]:
+    """Write the pages and an index; the paths. others: the folder of other projects' tables."""
     os.makedirs(into, exist_ok=True)
     families: dict[tuple[str, str], list[Chip]] = {}
     for chip in db.chips():
         families.setdefault((chip.vendor, chip.series or chip.vendor), []).append(chip)
     pages = {slug(*key): page(db, key[1], chips) for key, chips in sorted(families.items())}
     pages["index"] = index(db, families)
+    pages["missing"] = "\n".join(missing.page(db)) + "\n"
+    if others and os.path.isdir(others):
+        pages["comparison"] = "\n".join(compare.page(db, others)) + "\n"
     paths = []
     for name, text in pages.items():
         paths.append(os.path.join(into, f"{name}.md"))
@@ -49,7 +53,10 @@ def index(db: Database, families: dict[tuple[str, str], list[Chip]]) -> str:
     """The list of families by vendor."""
     count = sum(map(len, families.values()))
     head = f"{count} chips in {len(families)} families"
-    lines = [f"# Chips\n\nchipdb {db.version or 'unreleased'}: {head}.\n"]
+    lines = [
+        f"# Chips\n\nchipdb {db.version or 'unreleased'}: {head}.\n",
+        "[Chips without figures, and why](missing.md)\n",
+    ]
     vendor = ""
     for (maker, title), chips in sorted(families.items()):
         if maker != vendor:

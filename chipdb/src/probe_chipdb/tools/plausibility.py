@@ -1,7 +1,11 @@
 """Checks values that are possible one by one but not together: the traces of a slip."""
 
+import math
+import re
+
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.tools.references import indistinct
+from probe_chipdb.unknown import RANGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +24,14 @@ _FP32_PER_WATT = (0.001, 0.8)
 # Data rate per pin in Gb/s: the slowest and fastest that was ever sold, a little widened.
 _PIN_RATE = {"GDDR": (1.5, 40.0), "HBM": (0.9, 12.0), "LPDDR": (0.3, 11.0), "DDR": (0.3, 9.0)}
 
+# Words of a note that deny the one clock beside it, and names of parts that a laptop's maker tunes.
+_DIFFERS = re.compile(
+    r"clock (?:depends|differs|varies)|game clock|Super mode|power mode|other .* models run at"
+    r"|rates the models differently|(?:runs|launched).* at .*MHz|MHz as launched",
+    re.IGNORECASE,
+)
+_LAPTOP = re.compile(r"Laptop GPU|Max-Q Design|\bMobile\b")
+
 
 def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
     """Clocks out of order, bandwidth that the bus cannot carry, chips that look the same."""
@@ -37,6 +49,7 @@ def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
 
 def _faults(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
     yield from _clocks(entry.get("clock", {}))
+    yield from _range(entry)
     yield from _memory(entry.get("memory", {}))
     yield from _overrides(entry)
     yield from _efficiency(entry, chip)
@@ -50,6 +63,24 @@ def _clocks(clock: "ClockEntry") -> "Iterator[Fault]":
         yield "clock", f"boost_low {low:g} is above boost {boost:g}", "swap them"
     if low and not boost:
         yield "clock", "boost_low without boost", "give the highest boost too"
+
+
+def _range(entry: "ChipEntry") -> "Iterator[Fault]":
+    """One figure where the clock is not one: the name or the note tells."""
+    clock = entry.get("clock", {})
+    if clock.get("boost_low") and not clock.get("set_by"):
+        yield "clock", "boost_low without set_by", f"name what decides: {', '.join(RANGES)}"
+    if entry.get("power_low", 0) > entry.get("power", math.inf):
+        yield "power", "power_low is above power", "swap them"
+    ranged = clock.get("set_by") or clock.get("game")
+    if entry.get("confidence", "vendor") != "vendor" or ranged or not clock.get("boost"):
+        return
+    if _LAPTOP.search(entry["name"]):
+        fix = 'write boost_low and set_by = "laptop", or the confidence of the one clock'
+        yield "clock", "a laptop part has one vendor clock, but laptops differ", fix
+    elif _DIFFERS.search(entry.get("note", "")):
+        fix = "write boost_low and set_by, or the confidence of the one clock"
+        yield "clock", "one vendor clock, but the note says that it differs", fix
 
 
 def _memory(memory: "MemoryEntry") -> "Iterator[Fault]":

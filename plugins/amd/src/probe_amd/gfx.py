@@ -25,6 +25,12 @@ CARDS = frozenset({
 
 MI300A = "1002:74a0"
 
+APU_IDS = ("11", "13", "15", "16", "19", "98")
+"""How PCI device ids of processors begin (amdgpu_drv.c, pci.ids): Kaveri 130a … Krackan 1114."""
+
+CARD_IDS = ("66", "67", "68", "69", "6f", "73", "74", "75")
+"""How those of cards begin, MI300A's excepted: Hainan 6660 … Navi 48 7550, MI355X 75a3."""
+
 # GC (graphics core) versions whose gfx target is not simply the same three numbers:
 # kgd2kfd_probe of amdkfd/kfd_device.c.
 _BY_GC = {
@@ -66,8 +72,9 @@ def is_integrated(
     `cpu_cores` of its KFD node are positive on the first APUs and MI300A alone; `vram_vendor` is
     who made the memory chips, which only cards know.
     """
-    if cpu_cores or pci_id == MI300A or gfx in APUS:
+    device = (pci_id or "").partition(":")[2]
+    if cpu_cores or pci_id == MI300A or gfx in APUS or device.startswith(APU_IDS):
         return True
-    if gfx in CARDS or (vram_vendor or "unknown") != "unknown":
+    if gfx in CARDS or (vram_vendor or "unknown") != "unknown" or device.startswith(CARD_IDS):
         return False
     return False if gfx == "gfx942" else None

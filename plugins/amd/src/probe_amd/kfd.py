@@ -7,6 +7,8 @@ are listed but cannot be read. KFD's order is the order of ROCR_VISIBLE_DEVICES,
 
 from __future__ import annotations
 
+import errno
+
 from probe_core.sysfs.numbered import entries
 
 TYPE_CHECKING = False
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 LIMIT = 16_384
 """Bytes of one properties file, which has some forty lines: room for ten times as many."""
+
+MAX_NODES = 4096
+"""Numbers that are looked at for gaps: far more than the 72 nodes of eight MI300X in CPX mode."""
 
 MAX_PROCESSES = 4096
 """Processes that are counted: a bound on time, a tenth of a second."""
@@ -50,6 +55,15 @@ class Node:
         bus, slot = location >> 8 & 0xFF, location & 0xFF
         return f"{domain:04x}:{bus:02x}:{slot >> 3:02x}.{slot & 7}"
 
+    def part(self, address: str) -> int:
+        """The number of this partition of the card at `address`; 0 of a card in one piece.
+
+        It is in bits 28 to 31 of location_id ("drm/amdkfd: Add partition id field to location_id",
+        2024); kernels before that patch write it into the PCI function.
+        """
+        high = self.properties.get("location_id", 0) >> 28 & 0xF
+        return high or (int(self.address[-1]) if self.address != address else 0)
+
     @property
     def units(self) -> int | None:
         """Compute units: SIMDs by SIMDs per unit (4 to RDNA's 2)."""
@@ -64,24 +78,47 @@ class Node:
 
 
 class Topology:
-    """What could be read: GPU nodes in KFD's order, and how many nodes could not be read."""
+    """What could be read: GPU nodes in KFD's order, and the nodes that may not be read.
 
-    __slots__ = ("nodes", "present", "unreadable")
+    ROCr skips nodes whose gpu_id gives EPERM (topology.c of libhsakmt), so `Node.index` counts the
+    readable ones alone, as ROCR_VISIBLE_DEVICES does. `closed` maps the numbers of the others to
+    why; `garbled` are numbers of nodes whose file holds no property. `gaps` says that nodes are
+    missing in the list itself, as in a recording, which holds no file that could not be read.
+    """
+
+    __slots__ = ("closed", "gaps", "garbled", "nodes", "present")
 
     def __init__(self, machine: Machine) -> None:
         listed = entries(machine, NODES, "")
         self.present = bool(listed) or machine.exists("/sys/class/kfd")
-        self.unreadable: list[int] = []
+        self.closed: dict[int, str] = {}
+        self.garbled: list[int] = []
         self.nodes: list[Node] = []
         for number, folder in listed:
             self._add(machine, number, folder)
+        # The kernel numbers nodes without gaps.
+        numbers = {number for number, _ in listed}
+        missing = [
+            number
+            for number in range(min(numbers, default=0), min(max(numbers, default=0), MAX_NODES))
+            if number not in numbers
+        ]
+        self.gaps = bool(missing)
+        self.closed |= {n: f"{NODES}/{n} is not listed, later nodes are" for n in missing}
 
     def _add(self, machine: Machine, number: int, folder: str) -> None:
-        properties = parse(machine.read(f"{folder}/properties", LIMIT) or "")
-        if not properties:
-            self.unreadable.append(number)
+        text, refusal = _read(machine, f"{folder}/properties")
+        properties = parse(text)
+        if not text:
+            self.closed[number] = refusal
+        elif not properties:
+            self.garbled.append(number)
         elif properties.get("simd_count", 0) > 0:  # CPUs are nodes too, with simd_count 0
-            self.nodes.append(Node(number, len(self.nodes), folder, properties))
+            gpu_id, refusal = _read(machine, f"{folder}/gpu_id")
+            if gpu_id or not machine.exists(f"{folder}/gpu_id"):
+                self.nodes.append(Node(number, len(self.nodes), folder, properties))
+            else:
+                self.closed[number] = refusal
 
     def of(self, address: str, cards: frozenset[str]) -> list[Node]:
         """Return the nodes of the PCI device `address`; several when it is partitioned.
@@ -99,6 +136,16 @@ class Topology:
                 and node.address.rsplit(".", 1)[0] == stem
             )
         ]
+
+
+def _read(machine: Machine, path: str) -> tuple[str, str]:
+    """Return (text, why there is none)."""
+    try:
+        text = machine.read_bytes(path, LIMIT).decode("utf-8", "replace").strip("\0 \t\r\n")
+    except (OSError, ValueError) as error:
+        reason = errno.errorcode.get(getattr(error, "errno", None) or 0, "cannot be read")
+        return "", f"{path}: {reason}"
+    return text, f"{path} is empty"
 
 
 def parse(text: str) -> dict[str, int]:

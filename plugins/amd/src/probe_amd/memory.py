@@ -5,13 +5,14 @@ mem_info_* are bytes (amdgpu_vram_mgr.c, amdgpu_gtt_mgr.c); they answer from the
 
 from __future__ import annotations
 
-from probe_amd import kfd
+from probe_amd import gfx, kfd
 from probe_core.sysfs import meminfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_amd.kfd import Node
     from probe_core.api import Machine
+    from probe_core.sysfs.pci import Function
     from probe_core.sysfs.sighting import Draft
 
 # Transfers per cycle of the clock that the driver reports, by memory. HBM3 (gfx942) checked
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 _HBM, _HBM3, _GDDR5, _GDDR6 = 2, 4, 4, 16
 HBM_WIDTH = 1024
 """Bits of one HBM stack: no GDDR card is that wide."""
+
+
+TTM = "/sys/module/ttm/parameters"
+_PAGE = 4096
+"""Bytes of a page where APUs are: x86 alone."""
 
 
 class Sizes:
@@ -61,7 +67,7 @@ def describe(
         else "mem_info_vram_total is missing or not a number, and KFD has no size"
     )
     draft.put("memory.parts", sizes.total, reason)
-    if "total" not in draft.fields.get("memory", {}):
+    if "total" not in draft.fields.get("memory", {}) and "memory.total" not in draft.unknown:
         draft.put("memory.total", None, reason)
     draft.put("extra.memory_sources", sizes.sources)
     if asleep and sizes.total:
@@ -83,15 +89,29 @@ def _sizes(machine: Machine, folder: str, nodes: list[Node], asleep: bool) -> Si
     return sizes
 
 
+def is_shared(
+    machine: Machine, function: Function, name: str | None, node: Node | None
+) -> bool | None:
+    """Return whether the GPU with gfx target `name` lives in the processor's memory."""
+    vendor = None
+    if not function.asleep:
+        vendor = machine.read(f"{function.folder}/mem_info_vram_vendor", 64)
+    cores = node.properties.get("cpu_cores_count") if node else None
+    shared = gfx.is_integrated(name, function.pci.get("id"), vendor, cores)
+    return False if shared is None and node and has_stacks(machine, node) else shared
+
+
 def _dedicated(draft: Draft, sizes: Sizes, shared: bool | None) -> None:
     """VRAM is the memory; GTT is borrowed host memory across PCIe, and stays a part."""
     reason = "neither the gfx target nor the memory's vendor distinguishes a card from an APU"
     draft.put("memory.kind", None if shared is None else "dedicated", reason)
     vram = sizes.total.get("vram")
-    if not vram:
+    if shared is None:  # VRAM may be an APU's carve-out, a part of what programs can use
+        draft.put("memory.total", None, reason)
+    if not vram or shared is None:
         return
     draft.put("memory.total", vram)
-    draft.put("memory.usable", None if shared is None else vram, reason)
+    draft.put("memory.usable", vram)
     if sizes.fits("vram"):
         draft.put("memory.used", sizes.used["vram"])
         draft.put("memory.free", vram - sizes.used["vram"])
@@ -105,19 +125,43 @@ def _unified(machine: Machine, draft: Draft, sizes: Sizes) -> None:
     if system:
         sizes.total["system"], sizes.sources["system"] = system, "/proc/meminfo"
     reach = [part for part in ("vram", "gtt") if part in sizes.total]
-    if reach == ["vram", "gtt"] and draft.fields.get("gfx") == "gfx942":
-        reach = ["vram"]  # MI300A: all memory is VRAM, GTT is the same memory once more
-    if not reach or reach == ["gtt"]:
+    if draft.fields.get("gfx") == "gfx942":
+        reach = reach[:1]  # MI300A: all memory is VRAM, GTT is the same memory once more
+    elif reach == ["vram"]:
+        draft.put("memory.total", None, "an APU's carve-out alone is not what programs can use")
+        return
+    if "vram" not in reach:
         return
     total = sum(sizes.total[part] for part in reach)
     draft.put("memory.total", total)
-    draft.put("memory.usable", total)
+    beyond = _beyond_ttm(machine, draft, sizes) if "gtt" in reach else 0
+    draft.put("memory.usable", total - beyond)
     if all(sizes.fits(part) for part in reach):
         spare = {part: sizes.total[part] - sizes.used[part] for part in reach}
         if available is not None and "gtt" in spare:
-            spare["gtt"] = min(spare["gtt"], available)
+            spare["gtt"] = min(max(0, spare["gtt"] - beyond), available)
         draft.put("memory.used", sum(sizes.used[part] for part in reach))
         draft.put("memory.free", sum(spare.values()))
+
+
+def _beyond_ttm(machine: Machine, draft: Draft, sizes: Sizes) -> int:
+    """Return the bytes of GTT that the kernel's memory manager would refuse, and note its limits.
+
+    TTM gives out pages_limit pages to all GPUs together, however large GTT is; page_pool_size only
+    says how many freed ones it keeps (drivers/gpu/drm/ttm/ttm_tt.c, ttm_pool.c).
+    """
+    pages = {
+        name: number
+        for name in ("pages_limit", "page_pool_size")
+        if (number := machine.read_int(f"{TTM}/{name}")) and number > 0
+    }
+    draft.put("extra.ttm", {name: number * _PAGE for name, number in pages.items()})
+    limit = pages.get("pages_limit", 0) * _PAGE
+    if not 0 < limit < sizes.total["gtt"]:
+        return 0
+    draft.put("memory.parts.limit", limit)
+    sizes.total["limit"], sizes.sources["limit"] = limit, f"{TTM}/pages_limit"
+    return sizes.total["gtt"] - limit
 
 
 def _bank_bytes(machine: Machine, nodes: list[Node]) -> int:

@@ -7,27 +7,29 @@ only; Gaudis do not sleep.
 
 from __future__ import annotations
 
-from probe_core.api import finding
+from probe_core.sysfs.numbered import entries
 from probe_intel import gpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from probe_core.api import Machine
     from probe_core.sysfs.pci import Function
+    from probe_core.sysfs.sighting import Draft
 
 
-def describe(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
-    """Yield the sighting of a Gaudi, and a finding when it says that it does not work."""
+def describe(machine: Machine, function: Function) -> dict[str, Any]:
+    """Return the sighting of a Gaudi, with its own word on whether it works."""
     draft = gpu.start(machine, function, "accelerator")
     draft.put("memory.kind", "dedicated")
     if function.driver != "habanalabs":
         for field in ("clocks.max_mhz", "memory.total"):
             draft.put(field, None, gpu.not_driven(function, ("habanalabs",)))
-        yield draft.sighting()
-        return
+        return draft.sighting()
+    if "nodes" not in draft.fields:  # before Linux 6.6 the driver had a class of its own
+        own = entries(machine, f"{function.folder}/habanalabs", "hl")
+        draft.put("nodes", [f"/dev/hl{number}" for number, _ in own[:1]])
     draft.fields["backends"] = ["habana"]
     draft.put("memory.total", None, "habanalabs gives it only to programs that open the device")
     status = _text(machine, function, "status")
@@ -42,9 +44,8 @@ def describe(machine: Machine, function: Function) -> Iterator[dict[str, Any]]:
         draft.note(name, _text(machine, function, name))
     if firmware := _text(machine, function, "fw_os_ver"):
         draft.fields["driver"]["firmware"] = firmware
-    yield draft.sighting()
-    if status and not working:
-        yield _broken(function, status)
+    _add_fact(draft, function, status, working)
+    return draft.sighting()
 
 
 def _text(machine: Machine, function: Function, name: str) -> str | None:
@@ -62,13 +63,8 @@ def _text(machine: Machine, function: Function, name: str) -> str | None:
     return next((text for text in texts if text), None)
 
 
-def _broken(function: Function, status: str) -> dict[str, Any]:
-    return finding(
-        "device-not-operational",
-        device=function.id,
-        step="responding",
-        evidence=f"status: {status}",
-        what=f"{function.id} is not operational",
-        why=f"its driver habanalabs reports: {status}",
-        fix="read the kernel log; a card that stays so needs a reset by its administrator",
-    )
+def _add_fact(draft: Draft, function: Function, status: str | None, working: bool) -> None:
+    if status:
+        evidence = f"status of {function.address} in sysfs is {status!r}"
+        code = None if working else "gaudi-not-operational"
+        draft.fact("responding", "ok" if working else "broken", evidence, code)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from probe_core.sysfs import accel, drivers, drm, pcie
+from probe_core.sysfs import accel, drivers, drm, nodes, pcie
 from probe_core.sysfs.sighting import Draft
 from probe_intel import clocks, memory
-from probe_intel.advice import DRIVERS
+from probe_intel.bound import DRIVERS, add_fact
 from probe_intel.functions import ASLEEP
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ _BY_OPENING = "i915 and xe give it only to programs that open the device"
 def describe(machine: Machine, function: Function) -> dict[str, Any]:
     """Return the sighting of a GPU; of one without i915 or xe only what the bus knows."""
     draft = start(machine, function, "gpu")
+    add_fact(machine, draft, function)
     if function.owner:
         draft.put("parent", f"pci:{function.owner}")
         draft.note("sriov", "virtual function")
@@ -54,7 +55,16 @@ def start(machine: Machine, function: Function, kind: str) -> Draft:
     if function.driver:
         driver = {"name": function.driver}
         draft.fields["driver"] = driver | drivers.version(machine, function.driver)
+    if function.driver in DRIVERS[kind]:
+        draft.put("nodes", nodes.paths(draft.fields["node_index"]))
     return draft
+
+
+def passive(machine: Machine, function: Function, kind: str) -> dict[str, Any]:
+    """Return the sighting of a device that must not be asked."""
+    draft = start(machine, function, kind)
+    draft.left_alone()
+    return draft.sighting()
 
 
 def not_driven(function: Function, names: Sequence[str]) -> str:

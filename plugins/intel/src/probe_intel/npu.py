@@ -7,6 +7,7 @@ bytes are summed over a list (ivpu_sysfs.c), so a sleeping NPU stays asleep.
 from __future__ import annotations
 
 from probe_intel import gpu, memory
+from probe_intel.bound import add_fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _MAXIMA = ("npu_max_frequency_mhz", "freq/hw_max_freq")
 def describe(machine: Machine, function: Function) -> dict[str, Any]:
     """Return the sighting of an NPU; its memory is the system's."""
     draft = gpu.start(machine, function, "npu")
+    add_fact(machine, draft, function)
     memory.describe_system(machine, draft)
     if function.driver != "intel_vpu":
         draft.put("clocks.max_mhz", None, gpu.not_driven(function, ("intel_vpu",)))

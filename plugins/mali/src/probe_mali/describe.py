@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from probe_core.sysfs import devicetree, drivers, drm, meminfo, numbered, power
+from probe_core.sysfs import devicetree, drivers, drm, meminfo, nodes, numbered, power
 from probe_core.sysfs.sighting import Draft
 from probe_mali.gpuinfo import GpuInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from probe_core.api import Machine
 
 # Arm's driver is one module under several names: by generation, and by whoever built it.
 _MODULES = ("mali_kbase", "bifrost_kbase", "midgard_kbase", "mali")
+_MAINLINE = ("panthor", "panfrost", "lima")
 _HZ_PER_MHZ = 1e6
 
 
-def device(machine: Machine, folder: str) -> dict[str, Any]:
-    """Return the sighting of the GPU whose platform device is at `folder` (a real /sys path)."""
+def start(machine: Machine, folder: str) -> Draft:
+    """Return what identifies the GPU whose platform device is at `folder` (a real /sys path).
+
+    No file of its driver's is read for it.
+    """
     path = devicetree.node_path(machine, folder)
     platform_name = folder.rpartition("/")[2]
     driver = drivers.bound(machine, folder)
@@ -37,15 +39,34 @@ def device(machine: Machine, folder: str) -> dict[str, Any]:
         # Arm's driver has a release of its own ("r44p0-…"); mainline ones are the kernel's.
         modules = _MODULES if driver == "mali" else (driver,)
         draft.fields["driver"] = {"name": driver} | drivers.version(machine, *modules)
+        draft.put("nodes", nodes.paths(draft.fields["node_index"]))
+    else:
+        _add_fact(machine, draft, folder)
     if status := power.status(machine, folder):
         draft.put("power_state", power.state(status))
-    _add_model(machine, draft, folder, driver)
+    return draft
+
+
+def add_files(machine: Machine, draft: Draft, folder: str) -> None:
+    """Put what the driver's own files tell, and the memory, into `draft`."""
+    _add_model(machine, draft, folder, (draft.fields.get("driver") or {}).get("name"))
     _add_clock(machine, draft, folder)
     # All of a Mali's memory is the system's.
     draft.fields["memory"] = meminfo.unified(machine)
     if "total" not in draft.fields["memory"]:
         draft.put("memory.total", None, "/proc/meminfo gives no MemTotal")
-    return draft.fields | {"unknown": draft.unknown}
+
+
+def _add_fact(machine: Machine, draft: Draft, folder: str) -> None:
+    """Say that no driver is bound; a module that is loaded refused the GPU, for reasons unseen."""
+    absent = f"{folder}/driver is absent"
+    modules = (*_MAINLINE, *_MODULES)
+    loaded = [name for name in modules if machine.exists(f"/sys/module/{name}")]
+    if loaded:
+        draft.fact("driver", "broken", f"{absent}, though /sys/module/{loaded[0]} is there")
+    else:
+        evidence = f"{absent}, and none of {', '.join(modules)} is in /sys/module"
+        draft.fact("driver", "broken", evidence, "module-not-loaded")
 
 
 def _add_model(machine: Machine, draft: Draft, folder: str, driver: str | None) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.api import finding, hookimpl, not_applicable
-from probe_core.sysfs import nodes
+from probe_core.api import hookimpl, not_applicable
 from probe_mali import describe, find
 
 TYPE_CHECKING = False
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import Machine, NotApplicable, Request
+    from probe_core.api import NotApplicable, Request
 
 
 @hookimpl
@@ -27,23 +26,18 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     sources = {"sysfs": frozenset(listed), "udev": frozenset(by_udev)}
     if not (listed or by_udev):
         return not_applicable("no Mali GPU" + (f" ({failure})" if failure else ""))
-    return _all(machine, sources)
+    return _all(request, sources)
 
 
-def _all(machine: Machine, sources: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
+def _all(request: Request, sources: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
     for folder in sorted(frozenset().union(*sources.values())):
-        device = describe.device(machine, folder)
-        identity = device["ids"][0]
+        draft = describe.start(request.machine, folder)
+        identity = draft.fields["ids"][0]
         finders = [name for name, folders in sources.items() if folder in folders]
-        device.setdefault("extra", {})["found_by"] = finders
-        yield device
-        if "driver" not in device:
-            yield finding(
-                "driver-not-loaded",
-                device=identity,
-                step="driver",
-                what=f"{identity} has no driver",
-                why="no kernel driver is bound to this Mali GPU",
-                fix="load panthor, panfrost or lima (mainline) or the vendor's mali_kbase",
-            )
-        yield from nodes.closed(machine, nodes.paths(device["node_index"]), identity)
+        draft.note("found_by", finders)
+        if identity in request.avoid:
+            draft.left_alone()
+        else:
+            request.touching(identity)
+            describe.add_files(request.machine, draft, folder)
+        yield draft.fields | {"unknown": draft.unknown}

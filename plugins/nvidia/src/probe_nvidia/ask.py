@@ -5,7 +5,7 @@ No figure depends on another: a driver that does not know one call still answers
 
 from __future__ import annotations
 
-from probe_nvidia.codes import LOST, MISSING, ORDINARY, code_of, name_of
+from probe_nvidia.codes import LOST, MISSING, NO_PERMISSION, ORDINARY, code_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,20 @@ class Asker:
 
     `unknown` maps fields to reasons; `faults` maps fields to the codes that a healthy device does
     not answer; `lost` is the reason once the device is gone: then nothing more is asked.
+    `answers` counts what was answered, `refused` are the functions that this process may not call.
     """
 
-    __slots__ = ("code", "faults", "handle", "lost", "nvml", "unknown")
+    __slots__ = (
+        "answers",
+        "code",
+        "faults",
+        "handle",
+        "lost",
+        "lost_code",
+        "nvml",
+        "refused",
+        "unknown",
+    )
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self.nvml = nvml
@@ -29,7 +40,10 @@ class Asker:
         self.unknown: dict[str, str] = {}
         self.faults: dict[str, int] = {}
         self.lost: str | None = None
+        self.lost_code: int | None = None
         self.code: int | None = None
+        self.answers = 0
+        self.refused: set[str] = set()
 
     def get(self, field: str | None, call: str, *arguments: Any) -> Any:
         """Return what the NVML function `call` answers; None, with a reason for `field`, if not.
@@ -44,8 +58,11 @@ class Asker:
         if function is None:
             return self._note(field, f"this nvidia-ml-py has no {call}")
         try:
-            return function(self.handle, *arguments)
+            answer = function(self.handle, *arguments)
+            self.answers += 1
+            return answer
         except UnicodeDecodeError as error:
+            self.answers += 1
             return error.object  # a name that is not UTF-8: nvidia-ml-py decodes strictly
         except Exception as error:
             return self._fail(field, call, error)
@@ -74,7 +91,9 @@ class Asker:
             return self._note(field, f"{call}: {type(error).__name__}: {str(error)[:120]}")
         reason = f"{name_of(code)} from {call}"
         if code in LOST:
-            self.lost = reason
+            self.lost, self.lost_code = reason, code
+        if code == NO_PERMISSION:
+            self.refused.add(call)
         if code not in ORDINARY:
             self.faults[field or call] = code
         return self._note(field, reason)

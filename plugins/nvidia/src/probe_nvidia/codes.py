@@ -12,11 +12,19 @@ if TYPE_CHECKING:
 __all__ = ["LIBRARY_NOT_FOUND", "LOST", "MISSING", "ORDINARY", "code_of", "name_of"]
 
 # nvmlReturn_t of nvml.h.
+INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
 DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
+IRQ_ISSUE = 11
 LIBRARY_NOT_FOUND = 12
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+OPERATING_SYSTEM = 17
 VERSION_MISMATCH = 18
 UNKNOWN = 999
 
@@ -54,7 +62,7 @@ _NAMES = {
     999: "UNKNOWN",
 }
 
-LOST = frozenset({15, 16})
+LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 """The device is gone until a reset: asking on would cost seconds and say nothing."""
 
 MISSING = frozenset({13, 25, 26})
@@ -66,6 +74,8 @@ ORDINARY = frozenset({2, 3, 4, 6, 13, 21, 25, 26})
 
 def code_of(error: BaseException) -> int | None:
     """Return the NVML code that an exception of nvidia-ml-py carries; None for any other."""
+    if type(error).__name__ == "NVMLLibraryMismatchError":
+        return FUNCTION_NOT_FOUND  # nvidia-ml-py 13 says so of some functions, without a code
     value: Any = getattr(error, "value", None)
     return value if type(value) is int else None
 

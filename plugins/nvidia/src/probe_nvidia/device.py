@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from probe_core.sysfs.pci import normal_id
-from probe_nvidia import links
+from probe_nvidia import limits
 from probe_nvidia.ask import Asker, text
-from probe_nvidia.memory import memory_of
+from probe_nvidia.memory import INTEGRATED, memory_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Sighting = dict[str, Any]
 
-__all__ = ["CORES_PER_SM", "capability_of", "describe", "pci_facts", "units_of"]
+__all__ = ["CORES_PER_SM", "capability_of", "describe", "mig_mode", "pci_facts", "units_of"]
 
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
 
@@ -39,13 +39,14 @@ CORES_PER_SM = {
 arithmetic instructions"): NVML tells cores, and SMs only of MIG instances."""
 
 _VIRTUALIZATION = {1: "passthrough", 2: "vgpu", 3: "vgpu-host", 4: "vsga-host"}
-_PROHIBITED = 2  # nvmlComputeMode_t
+
+_SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
 
 _CLOCK_NOTE = "NVML's maximum SM clock: an upper bound, not the boost clock"
 _BANDWIDTH_NOTE = "computed: 2 transfers x memory_max_mhz x bus_width_bits / 8"
 
 
-def describe(asker: Asker, scene: Scene, index: int, identity: str | None) -> Sighting:
+def describe(asker: Asker, scene: Scene, index: int | None, identity: str | None) -> Sighting:
     """Return the sighting of the GPU behind the asker's handle.
 
     `index` is NVML's; `identity` its ``pci:`` id, None on a SoC without a PCI address.
@@ -55,7 +56,7 @@ def describe(asker: Asker, scene: Scene, index: int, identity: str | None) -> Si
         "kind": "gpu",
         "vendor": "nvidia",
         "backends": ["cuda"],
-        "node_index": {"nvml": index},
+        "node_index": {} if index is None else {"nvml": index},
         "extra": {},
     }
     _identify(asker, sighting)
@@ -71,8 +72,11 @@ def describe(asker: Asker, scene: Scene, index: int, identity: str | None) -> Si
     }
     sighting |= {field: value for field, value in fields.items() if value is not None}
     _clocks(asker, sighting, numbers)
-    _modes(asker, sighting)
-    links.connect(asker, sighting, scene.cards.get(identity or "", {}))
+    limits.describe(asker, sighting)
+    mode = asker.get(None, "nvmlDeviceGetVirtualizationMode")
+    if mode in _VIRTUALIZATION:
+        sighting["extra"]["virtualization"] = _VIRTUALIZATION[mode]
+    _connect(asker, sighting, scene.cards.get(identity or "", {}))
     sighting["power_state"] = "unknown" if asker.lost else "active"
     if asker.lost:
         del sighting["backends"]  # no program can use it now
@@ -114,6 +118,12 @@ def units_of(asker: Asker, capability: str | None, cores: int | None) -> int | N
     return None
 
 
+def mig_mode(asker: Asker) -> bool:
+    """Return whether MIG is on; most GPUs do not have it."""
+    modes = asker.get(None, "nvmlDeviceGetMigMode")
+    return bool(modes and modes[0])
+
+
 def _pair(packed: int) -> str:
     """Return ``vvvv:dddd`` of NVML's packed 0xDDDDVVVV."""
     return f"{packed & 0xFFFF:04x}:{packed >> 16:04x}"
@@ -150,9 +160,32 @@ def _clocks(asker: Asker, sighting: Sighting, numbers: Mapping[str, int | None])
         asker.unknown["bandwidth"] = asker.lost or "needs the memory clock and the bus width"
 
 
-def _modes(asker: Asker, sighting: Sighting) -> None:
-    mode = asker.get(None, "nvmlDeviceGetVirtualizationMode")
-    if mode in _VIRTUALIZATION:
-        sighting["extra"]["virtualization"] = _VIRTUALIZATION[mode]
-    if asker.get(None, "nvmlDeviceGetComputeMode") == _PROHIBITED:
-        sighting["extra"]["compute_mode"] = "prohibited"
+def _connect(asker: Asker, sighting: Sighting, bus: Mapping[str, Any]) -> None:
+    """Add ``links``: NVLink, and PCIe where the bus prober did not read it from sysfs.
+
+    `bus` is what the bus prober saw of the GPU. Both read the same register of the GPU (its link
+    status), so they can differ in time alone: an idle link runs at 2.5 GT/s, and NVML has woken it.
+    But a sighting's link is the slowest hop to the host, and NVML knows the GPU's own hop only. So
+    sysfs decides, and NVML's answer (four calls a GPU) is a ``local_…`` hop.
+    """
+    has_pcie = any(link.get("kind") == "pcie" for link in bus.get("links", ()))
+    # What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
+    needs_hop = not has_pcie and sighting.get("compute_capability") not in INTEGRATED
+    count, speed = _nvlink_facts(asker)
+    if needs_hop or count != 0:
+        from probe_nvidia import links  # most GPUs have no NVLink, and their hop is in sysfs
+
+        links.connect(asker, sighting, needs_hop, count, speed)
+
+
+def _nvlink_facts(asker: Asker) -> tuple[int | None, int | None]:
+    """Return (number of NVLinks that the GPU has, MB/s of one in one direction).
+
+    One call, so that the many GPUs without NVLink cost no more. None where the driver has no field
+    values.
+    """
+    values = asker.get(None, "nvmlDeviceGetFieldValues", [_SPEED, _COUNT])
+    if values is None:
+        return None, None
+    speed, count = (value.value.uiVal if value.nvmlReturn == 0 else 0 for value in values)
+    return count, speed or None

@@ -1,4 +1,4 @@
-"""What a person should know about a GPU that answers badly, or not at all."""
+"""What a person should know about a GPU that answers badly, is kept back, or does not answer."""
 
 from __future__ import annotations
 
@@ -7,31 +7,80 @@ from probe_nvidia.codes import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from probe_nvidia.ask import Asker
+    from probe_nvidia.causes import Cause
+    from probe_nvidia.facts import Fact
 
     Finding = dict[str, Any]
 
-__all__ = ["failed", "not_listed", "of_device"]
+__all__ = ["failed", "of_device", "restricted"]
 
-_LOST = "NVML_ERROR_GPU_IS_LOST"
 _RESET = "drain the node and reset the GPU (nvidia-smi -r) or reboot; look for Xid in dmesg"
+_NOT_INTENDED = "nothing, if that is intended; else "
+
+# Of the facts that have more to say than the core, which makes a finding of each broken step; {} is
+# the device's name. Without "why" the evidence says it.
+_SENTENCES: dict[str, dict[str, str]] = {
+    entry["code"]: entry
+    for entry in (
+        {
+            "code": "gpu-lost",
+            "severity": "error",
+            "what": "{} does not answer any more",
+            "fix": _RESET,
+        },
+        {
+            "code": "gpu-reset-required",
+            "severity": "error",
+            "what": "{} does not answer any more",
+            "fix": _RESET,
+        },
+        {
+            "code": "compute-prohibited",
+            "severity": "info",
+            "what": "no program may compute on {}",
+            "why": "its compute mode is PROHIBITED",
+            "fix": _NOT_INTENDED + "as root: nvidia-smi -c DEFAULT",
+        },
+        {
+            "code": "mig-without-instances",
+            "severity": "info",
+            "what": "{} is in MIG mode and has no instance",
+            "why": "in MIG mode programs can use instances only, and none was created or granted",
+            "fix": "create instances (nvidia-smi mig -cgi … -C), or turn MIG off (-mig 0)",
+        },
+        {
+            "code": "fabric-not-ready",
+            "severity": "warning",
+            "what": "CUDA will not start on {} (error 802, system not yet initialized)",
+            "why": "its NVSwitch fabric is not set up: the fabric manager does that",
+            "fix": "start nvidia-fabricmanager, of the driver's version; see its log",
+        },
+    )
+}
 
 
 def of_device(asker: Asker, sighting: dict[str, Any]) -> Iterator[Finding]:
     """Yield findings about a GPU that NVML gave a handle for."""
     device = sighting["ids"][0]
     name = sighting.get("name") or f"GPU {device}"
-    if asker.lost:
-        code = "gpu-lost" if _LOST in asker.lost else "gpu-reset-required"
-        yield _broken(code, f"{name} does not answer any more", asker.lost, device)
-    elif asker.faults:
+    for fact in sighting["step_facts"]:
+        if fact["status"] == "broken" and fact["code"] in _SENTENCES:
+            yield _of_fact(fact, name, device)
+    if asker.faults and not asker.lost:
         faults = ", ".join(f"{field}: {name_of(code)}" for field, code in asker.faults.items())
-        yield _broken("gpu-errors", f"{name} answers some questions with errors", faults, device)
-    if sighting["extra"].get("fabric") in ("not-started", "in-progress"):
-        yield _fabric(sighting["extra"]["fabric"], name, device)
+        yield finding(
+            "gpu-errors",
+            severity="error",
+            what=f"{name} answers some questions with errors",
+            why=faults,
+            fix=_RESET,
+            device=device,
+            step="responding",
+        )
     if sighting["extra"].get("virtualization") == "vgpu":
         yield finding(
             "vgpu-guest",
@@ -41,49 +90,61 @@ def of_device(asker: Asker, sighting: dict[str, Any]) -> Iterator[Finding]:
             fix="nothing, if that is intended",
             device=device,
         )
-    if sighting["extra"].get("compute_mode") == "prohibited":
-        yield finding(
-            "compute-prohibited",
-            what=f"no program may compute on {name}",
-            why="its compute mode is PROHIBITED",
-            fix="as root: nvidia-smi -c DEFAULT",
-            device=device,
-        )
 
 
-def failed(index: int, reason: str, device: str | None) -> Finding:
-    """Return the finding about a GPU that NVML counts but gives no handle for."""
-    which = device or f"number {index} of NVML"
-    return _broken(
-        "gpu-lost" if _LOST in reason else "gpu-errors", f"GPU {which} fails", reason, device
+def _of_fact(fact: Fact, name: str, device: str) -> Finding:
+    sentences = _SENTENCES[fact["code"]]
+    return finding(
+        fact["code"],
+        severity=sentences["severity"],
+        what=sentences["what"].format(name),
+        why=sentences.get("why", fact["evidence"]),
+        fix=sentences["fix"],
+        device=device,
+        step=fact["step"],
+        evidence=fact["evidence"],
     )
 
 
-def not_listed(ids: list[str]) -> Finding:
-    """Return the finding about GPUs on the bus that the driver's library does not list."""
+def failed(key: int | str, fact: Fact, device: str | None) -> Finding:
+    """Return the finding about a GPU that NVML counts but gives no handle for.
+
+    `key` is its index or its PCI id, `device` the id under which it is reported, if it is.
+    """
+    name = f"GPU {device or f'number {key} of NVML'}"
+    if fact["step"] == "granted":
+        return finding(
+            "gpu-not-listed",
+            severity="info",
+            what=f"{name} is not granted to this process",
+            why=fact["evidence"],
+            fix=_NOT_INTENDED + "check the mode of its /dev/nvidia node and the device cgroup",
+            device=device,
+            step=fact["step"],
+            evidence=fact["evidence"],
+        )
+    is_known = fact["code"] in ("gpu-lost", "gpu-reset-required")
+    return finding(
+        fact["code"] if is_known else "gpu-errors",
+        severity="error",
+        what=f"{name} fails",
+        why=fact["evidence"],
+        fix=_RESET,
+        device=device,
+        step=fact["step"],
+        evidence=fact["evidence"],
+    )
+
+
+def restricted(cause: Cause, ids: Sequence[str], evidence: str) -> Finding:
+    """Return the finding about GPUs of the kernel driver that this process cannot use."""
     return finding(
         "gpu-not-listed",
-        severity="info",
+        severity=cause.severity,
         what=f"NVML does not list {', '.join(ids)}",
-        why="the bus shows them; in a container only the GPUs given to it can be used",
-        fix="in a container, pass more GPUs (--gpus, NVIDIA_VISIBLE_DEVICES); else see dmesg",
+        why=cause.reason,
+        fix=cause.fix,
         device=ids[0],
-    )
-
-
-def _fabric(state: str, name: str, device: str) -> Finding:
-    return finding(
-        "fabric-not-ready",
-        what=f"CUDA will not start on {name} (error 802, system not yet initialized)",
-        why=f"its NVSwitch fabric is {state.replace('-', ' ')}: the fabric manager sets it up",
-        fix="start nvidia-fabricmanager, of the driver's version (systemctl status …, its log)",
-        device=device,
-    )
-
-
-def _broken(
-    code: str, sentence: str, reason: str, device: str | None, step: str = "responding"
-) -> Finding:
-    return finding(
-        code, severity="error", what=sentence, why=reason, fix=_RESET, device=device, step=step
+        step=cause.step,
+        evidence=evidence,
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-import types
 
 from probe_core.api import Unavailable
-from probe_nvidia import reasons
 from probe_nvidia.codes import LIBRARY_NOT_FOUND, code_of
 
 TYPE_CHECKING = False
@@ -31,21 +28,37 @@ FOLDERS = (
 
 
 def start(scene: Scene) -> Any:
-    """Return nvidia-ml-py's module with NVML initialised; raises `Unavailable`."""
+    """Return what calls NVML, initialised; raises `Unavailable`."""
     try:
-        nvml = _client()
+        nvml = _client(scene)
     except Exception as error:
+        from probe_nvidia import reasons
+
         raise reasons.no_client(error) from None
     code = _initialise(nvml)
     if code == LIBRARY_NOT_FOUND and _load_from_folders(scene):
         code = _initialise(nvml)
     if code is not None:
+        from probe_nvidia import reasons
+
         detail = _loader_says(scene) if code == LIBRARY_NOT_FOUND else None
         raise reasons.why_not(code, scene, detail)
     return nvml
 
 
-def _client() -> Any:
+def _client(scene: Scene) -> Any:
+    """Return nvidia-ml-py where it is loaded already, or knows the system better; else ours.
+
+    On Windows it finds nvml.dll in the folders of several drivers.
+    """
+    if "pynvml" in sys.modules or scene.machine.os != "linux":
+        return _nvidia_ml_py()
+    from probe_nvidia.nvml import Client
+
+    return Client()
+
+
+def _nvidia_ml_py() -> Any:
     """Import nvidia-ml-py without the half of its start that it never uses.
 
     Its `from ctypes.util import find_library` loads shutil, subprocess and tempfile, 11 of 26 ms,
@@ -55,6 +68,9 @@ def _client() -> Any:
     util = "ctypes.util"
     if util in sys.modules or "pynvml" in sys.modules:
         return __import__("pynvml")
+    import gc
+    import types
+
     light = types.ModuleType(util)
     light.find_library = _find_library  # type: ignore[attr-defined]
     sys.modules[util] = light

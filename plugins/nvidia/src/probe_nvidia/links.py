@@ -6,11 +6,9 @@ import ctypes
 
 from probe_core.sysfs.pci import normal_id
 from probe_core.sysfs.pcie import GENERATIONS, Hop
-from probe_nvidia.memory import INTEGRATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from probe_core.api import LinkDoc
@@ -18,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["connect"]
 
-_SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
 _MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
 
 _ONE_HOP = "NVML gives the GPU's own PCIe hop, not the bridges between it and the host"
 
-_FABRIC = {1: "not-started", 2: "in-progress", 3: "completed"}  # nvmlGpuFabricState_t
+_COMPLETED = 3
+_FABRIC = {1: "not-started", 2: "in-progress", _COMPLETED: "completed"}  # nvmlGpuFabricState_t
 
 
 class _FabricInfo(ctypes.Structure):
@@ -39,19 +37,19 @@ class _FabricInfo(ctypes.Structure):
     )
 
 
-def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> None:
-    """Add ``links`` to the sighting; `bus` is what the bus prober saw of the GPU.
+def connect(
+    asker: Asker,
+    sighting: dict[str, Any],
+    needs_hop: bool,
+    count: int | None,
+    speed: int | None,
+) -> None:
+    """Add ``links`` to the sighting: NVML's own PCIe hop if it is needed, and NVLinks.
 
-    Where it read the PCIe link from sysfs NVML is not asked (four calls a GPU). Both read the same
-    register of the GPU (its link status), so they can differ in time alone: an idle link runs at
-    2.5 GT/s, and NVML has woken it. But a sighting's link is the slowest hop to the host, and NVML
-    knows the GPU's own hop only. So sysfs decides, and NVML's answer is a ``local_…`` hop.
+    `count` is how many NVLinks the GPU has, None where they must be tried; `speed` is in MB/s.
     """
-    has_pcie = any(link.get("kind") == "pcie" for link in bus.get("links", ()))
-    # What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
-    integrated = sighting.get("compute_capability") in INTEGRATED
-    links = [] if has_pcie or integrated else _own_hop(asker)
-    count, speed = _nvlink_facts(asker)
+    links = _own_hop(asker) if needs_hop else []
+    count = _count_one_by_one(asker) if count is None else min(count, _MAX_LINKS)
     if count:
         active = _active(asker, count)
         links += _nvlinks(asker, active, speed)
@@ -84,18 +82,6 @@ def _own_hop(asker: Asker) -> list[LinkDoc]:
     return [link]
 
 
-def _nvlink_facts(asker: Asker) -> tuple[int, int | None]:
-    """Return (number of NVLinks that the GPU has, MB/s of one in one direction).
-
-    One call, so that the many GPUs without NVLink cost no more.
-    """
-    values = asker.get(None, "nvmlDeviceGetFieldValues", [_SPEED, _COUNT])
-    if values is None:
-        return _count_one_by_one(asker), None
-    speed, count = (value.value.uiVal if value.nvmlReturn == 0 else 0 for value in values)
-    return min(count, _MAX_LINKS), speed or None
-
-
 def _count_one_by_one(asker: Asker) -> int:
     """Count links with a driver that has no field values: each until the first refusal."""
     for link in range(_MAX_LINKS):
@@ -112,6 +98,8 @@ def _fabric(asker: Asker) -> str | None:
     """Return how far the fabric manager is with this GPU; None where none is needed."""
     info = _FabricInfo()
     asker.get(None, "nvmlDeviceGetGpuFabricInfo", ctypes.byref(info))
+    if info.state == _COMPLETED and info.status:
+        return "failed"  # the status counts once the state is completed (nvmlGpuFabricInfo_t)
     return _FABRIC.get(info.state)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.api import finding
+from probe_nvidia import facts
 from probe_nvidia.ask import Asker, text
 from probe_nvidia.device import CORES_PER_SM, capability_of
 from probe_nvidia.memory import memory_of
@@ -16,35 +16,30 @@ if TYPE_CHECKING:
 
     Sighting = dict[str, Any]
 
-__all__ = ["instances", "mode"]
+__all__ = ["handles", "instances"]
+
+_MOST = 64
+"""Instances of one GPU that are looked for: today's have seven or eight at most."""
 
 
-def mode(asker: Asker) -> str | None:
-    """Return "enabled" or "disabled"; None where the GPU has no MIG."""
-    modes = asker.get(None, "nvmlDeviceGetMigMode")
-    return None if modes is None else ("enabled" if modes[0] else "disabled")
-
-
-def instances(asker: Asker, scene: Scene, parent: Sighting) -> Iterator[Sighting]:
-    """Yield a sighting per MIG instance of `parent`, or a finding when there is none.
+def handles(asker: Asker) -> list[tuple[int, Any]]:
+    """Return index and handle of each MIG instance that this process was given.
 
     Indexes are sparse: an instance keeps its place when its neighbours are destroyed.
     """
-    count = asker.get("extra.mig", "nvmlDeviceGetMaxMigDeviceCount") or 0
-    has_instance = False
-    for index in range(count):
-        handle = asker.get(None, "nvmlDeviceGetMigDeviceHandleByIndex", index)
-        if handle is not None:
-            has_instance = True
-            yield _instance(Asker(asker.nvml, handle), scene, parent, index)
-    if not has_instance and not asker.lost:
-        yield finding(
-            "mig-without-instances",
-            what=f"{parent.get('name', 'the GPU')} is in MIG mode and has no instance",
-            why="in MIG mode programs can use instances only, and none was created",
-            fix="create instances (nvidia-smi mig -cgi … -C), or turn MIG off (nvidia-smi -mig 0)",
-            device=parent["ids"][0],
-        )
+    count = min(asker.get("extra.mig", "nvmlDeviceGetMaxMigDeviceCount") or 0, _MOST)
+    call = "nvmlDeviceGetMigDeviceHandleByIndex"
+    tried = ((index, asker.get(None, call, index)) for index in range(count))
+    return [(index, handle) for index, handle in tried if handle is not None]
+
+
+def instances(
+    asker: Asker, scene: Scene, parent: Sighting, own: list[tuple[int, Any]]
+) -> Iterator[Sighting]:
+    """Yield a sighting for each of the MIG instances of `parent`."""
+    for index, handle in own:
+        scene.touching(parent["ids"][0])
+        yield _instance(Asker(asker.nvml, handle), scene, parent, index)
 
 
 def _instance(asker: Asker, scene: Scene, parent: Sighting, index: int) -> Sighting:
@@ -67,7 +62,36 @@ def _instance(asker: Asker, scene: Scene, parent: Sighting, index: int) -> Sight
     sighting["extra"] = _place(asker, index)
     _share(asker, sighting, parent)
     sighting["power_state"] = "active"
+    sighting["nodes"] = [*parent.get("nodes", ()), *_capability_nodes(scene, parent, sighting)]
+    sighting["step_facts"] = [
+        parent["step_facts"][0],  # about the library, which is one for all
+        facts.responding(asker, sighting),
+        facts.listed(f"MIG instance {index} of {parent['ids'][0]}"),
+    ]
     return sighting | ({"unknown": asker.unknown} if asker.unknown else {})
+
+
+def _capability_nodes(scene: Scene, parent: Sighting, sighting: Sighting) -> list[str]:
+    """Return the nodes that stand for the right to use a GPU and a compute instance.
+
+    The driver names their numbers below the GPU's own (nv-caps.c of open-gpu-kernel-modules).
+    """
+    place, card = sighting["extra"], scene.proc.get(parent["ids"][0])
+    if card is None or card.minor is None or len(place) < 3:  # an instance number is missing
+        return []
+    folder = f"/proc/driver/nvidia/capabilities/gpu{card.minor}/mig/gi{place['gpu_instance']}"
+    files = (f"{folder}/access", f"{folder}/ci{place['compute_instance']}/access")
+    texts = (scene.machine.read(file, 256) or "" for file in files)
+    numbers = (_file_minor(text) for text in texts)
+    return [f"/dev/nvidia-caps/nvidia-cap{number}" for number in numbers if number]
+
+
+def _file_minor(text: str) -> str | None:
+    for line in text.splitlines():
+        name, _, number = line.partition(":")
+        if name == "DeviceFileMinor" and number.strip().isdecimal():
+            return number.strip()[:6]
+    return None
 
 
 def _place(asker: Asker, index: int) -> dict[str, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable, finding
+from probe_core.api import finding
+from probe_nvidia import facts
 from probe_nvidia.scene import driver_of
 from probe_nvidia.sysmem import unified_memory
 
@@ -11,20 +12,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from probe_nvidia.reasons import Failure
     from probe_nvidia.scene import Scene
     from probe_nvidia.tegra import Soc
 
     Sighting = dict[str, Any]
 
-__all__ = ["asleep", "card", "recorded", "soc_alone", "soc_sighting", "unavailable"]
+__all__ = [
+    "UNREAD",
+    "asleep",
+    "card",
+    "recorded",
+    "soc_alone",
+    "soc_sighting",
+    "unavailable",
+    "uncounted",
+]
 
-_UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks.max_mhz")
+UNREAD = ("memory.total", "memory.free", "compute_capability", "units", "clocks.max_mhz")
 
 
 def recorded(scene: Scene) -> Iterator[Sighting]:
     """Report what a recorded machine's files say; no library can be asked about it."""
     reason = "the machine is a recording, so its driver cannot be queried"
-    yield from map(_with_cuda, _all(scene, reason))
+    fact = facts.fact("library", "unknown", reason)
+    yield from map(_with_cuda, _all(scene, reason, fact))
 
 
 def asleep(scene: Scene) -> Iterator[Sighting]:
@@ -34,7 +46,8 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
     """
     names = ", ".join(scene.asleep)
     reason = f"{names} sleeps, and a query would wake it"
-    yield from map(_with_cuda, _all(scene, reason))
+    fact = facts.fact("responding", "unknown", reason, "asleep")
+    yield from map(_with_cuda, _all(scene, reason, fact))
     yield finding(
         "gpu-asleep",
         severity="info",
@@ -48,13 +61,23 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
 def soc_alone(scene: Scene) -> Iterator[Sighting]:
     """Report a Jetson module's GPU from the device tree."""
     if scene.soc:
-        yield soc_sighting(scene, scene.soc, "this Jetson has no NVML")
+        reason = "this Jetson has no NVML"
+        sighting = soc_sighting(scene, scene.soc, reason)
+        without = facts.fact("library", "not_applicable", f"{reason}, and CUDA needs none")
+        yield sighting | {"step_facts": [*sighting["step_facts"], without]}
 
 
-def unavailable(scene: Scene, error: Unavailable) -> Iterator[Sighting]:
+def unavailable(scene: Scene, error: Failure) -> Iterator[Sighting]:
     """Report what files say, then raise why the driver's library cannot be asked."""
-    yield from _all(scene, error.reason)
+    yield from _all(scene, error.reason, error.fact)
     raise error
+
+
+def uncounted(scene: Scene, code: int | None, reason: str) -> Iterator[Sighting]:
+    """Report what files say where NVML does not even report how many GPUs there are."""
+    from probe_nvidia import reasons
+
+    yield from unavailable(scene, reasons.uncounted(code, reason))
 
 
 def card(scene: Scene, identity: str, unread: Iterable[str], reason: str) -> Sighting:
@@ -66,10 +89,13 @@ def card(scene: Scene, identity: str, unread: Iterable[str], reason: str) -> Sig
     if file and file.model:
         named["name"] = file.model
     driver = {"name": "nvidia", "version": scene.version} if scene.version else None
-    if driver and driver_of(seen) in (None, "nvidia"):
-        named["driver"] = driver  # type: ignore[assignment]
-    facts = {"ids": ids, "kind": "gpu", "vendor": "nvidia", **named}
-    return facts | {"unknown": dict.fromkeys(unread, reason)}
+    sighting: Sighting = {"ids": ids, "kind": "gpu", "vendor": "nvidia", **named}
+    if driver and driver_of(seen) in (None, "nvidia") and (file or driver_of(seen)):
+        sighting["driver"] = driver
+    sighting["unknown"] = dict.fromkeys(unread, reason)
+    if _is_served(scene, identity) and (nodes := scene.nodes(identity)):
+        sighting["nodes"] = nodes
+    return sighting
 
 
 def soc_sighting(scene: Scene, soc: Soc, reason: str) -> Sighting:
@@ -83,20 +109,45 @@ def soc_sighting(scene: Scene, soc: Soc, reason: str) -> Sighting:
         "backends": ["cuda"],
         "memory": unified_memory(scene.machine) or {"kind": "unified"},
         "unknown": {"units": reason, "clocks.max_mhz": reason},
+        "step_facts": [_soc_driver(soc)],
     }
     if "total" not in sighting["memory"]:
         sighting["unknown"]["memory.total"] = "there is no MemTotal in /proc/meminfo"
     return sighting | ({"name": soc.model} if soc.model else {})
 
 
+def _soc_driver(soc: Soc) -> facts.Fact:
+    if soc.driver:
+        return facts.fact("driver", "ok", f"the driver {soc.driver} serves the GPU")
+    evidence = "no driver is bound to the GPU, and /sys/module/nvgpu is absent"
+    return facts.broken("driver", "jetson-no-nvgpu", evidence)
+
+
 def _with_cuda(sighting: Sighting) -> Sighting:
     """Say that programs can use a GPU that NVIDIA's driver holds, though nobody asked it now."""
-    held = "driver" in sighting
-    return {**sighting, "backends": ["cuda"]} if held else sighting
+    own_facts = sighting.get("step_facts", ())
+    if "driver" not in sighting or any(fact["status"] == "broken" for fact in own_facts):
+        return sighting
+    return {**sighting, "backends": ["cuda"]}
 
 
-def _all(scene: Scene, reason: str) -> Iterator[Sighting]:
+def _is_served(scene: Scene, identity: str) -> bool:
+    driver = driver_of(scene.cards.get(identity, {}))
+    return driver == "nvidia" or (identity in scene.proc and driver is None)
+
+
+def _all(scene: Scene, reason: str, fact: facts.Fact | None) -> Iterator[Sighting]:
+    """Yield every GPU as files know it; `fact` is about those that NVIDIA's driver serves."""
+    about_driver = [fact] if fact else []
     if scene.soc:
-        yield soc_sighting(scene, scene.soc, reason)
-    for identity in scene.proc or [i for i in scene.cards if i.startswith("pci:")]:
-        yield card(scene, identity, _UNREAD, reason)
+        sighting = soc_sighting(scene, scene.soc, reason)
+        yield sighting | {"step_facts": [*sighting["step_facts"], *about_driver]}
+    excluded = scene.excluded()
+    served = [*scene.reachable(), *excluded]
+    for identity in served or [i for i in scene.cards if i.startswith("pci:")]:
+        sighting = card(scene, identity, UNREAD, reason)
+        if identity in excluded:
+            sighting["step_facts"] = [facts.excluded(identity)]
+        elif fact and identity in served:
+            sighting["step_facts"] = about_driver
+        yield sighting

@@ -24,11 +24,14 @@ __all__ = ["probe_devices"]
 def probe_devices(request: Request) -> Answer:
     """Report every NVIDIA GPU and MIG instance; raises `Unavailable` with the exact reason.
 
-    Sources: NVML through nvidia-ml-py, /proc/driver/nvidia, the device tree of Jetson modules.
+    Sources: NVML, /proc/driver/nvidia, the device tree of Jetson modules.
     """
     scene = Scene(request)
     if not scene.evidence:
         return not_applicable("no NVIDIA device on the bus, no NVIDIA driver")
+    if drivers := scene.reserved:
+        reason = f"{' and '.join(drivers)} reserves every NVIDIA GPU for virtual machines"
+        return not_applicable(reason)
     if not scene.machine.live or (scene.asleep and not request.active):
         from probe_nvidia import passive
 
@@ -37,23 +40,13 @@ def probe_devices(request: Request) -> Answer:
 
 
 def _ask_library(scene: Scene) -> Answer:
-    # Imported here: ctypes and nvidia-ml-py cost more than all the rest, and are often not needed.
+    # Imported here: ctypes costs as much as all the rest, and is often not needed.
     from probe_nvidia import library, report
 
     try:
         nvml = library.start(scene)
     except Unavailable as error:
-        return _without_library(scene, error)
+        from probe_nvidia import without_library
+
+        return without_library.answer(scene, error)
     return report.devices(nvml, scene)
-
-
-def _without_library(scene: Scene, error: Unavailable) -> Answer:
-    if scene.only_suspected and error.code in ("library-missing", "driver-not-installed"):
-        # Windows, or WSL with another vendor's GPU: nothing says that NVIDIA hardware is here.
-        return not_applicable(error.reason)
-    from probe_nvidia import passive
-
-    on_pci = any(name.startswith("pci:") for name in scene.cards)
-    if scene.soc and not on_pci and error.code in ("library-missing", "driver-not-loaded"):
-        return passive.soc_alone(scene)  # Jetson modules before JetPack 6 have no NVML at all
-    return passive.unavailable(scene, error)

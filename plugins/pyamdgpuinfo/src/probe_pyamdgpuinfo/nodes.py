@@ -42,6 +42,11 @@ class Node:
         self.path = f"{NODES}/renderD{minor}"
         self.sysfs = f"{DEVICES}/{address}"
 
+    @property
+    def id(self) -> str:
+        """The strong id that all probers of this card share."""
+        return f"pci:{self.address}"
+
 
 def render_nodes(machine: Machine) -> Iterator[Node]:
     """Yield amdgpu's render nodes as /sys lists them.

@@ -6,6 +6,7 @@ It opens device nodes read-write, so the manifest marks it active: it runs only 
 from __future__ import annotations
 
 from probe_core.api import Unavailable, hookimpl, not_applicable
+from probe_core.sysfs.sighting import AVOIDED
 from probe_pyamdgpuinfo import nodes
 
 TYPE_CHECKING = False
@@ -13,12 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from probe_core.api import NotApplicable, Request, Sighting
+    from probe_core.api import NotApplicable, Request, Sighting, StepDoc
     from probe_pyamdgpuinfo.nodes import Node
 
     Make = Callable[[str, int], Any]
     """The library's `GPUInfo`, which has no types."""
 
+_HANGS: StepDoc = {
+    "step": "responding",
+    "status": "broken",
+    "evidence": AVOIDED,
+    "code": "driver-hangs",
+}
 MHZ = 1_000_000
 # The fields that the library alone would fill in, where it cannot be used.
 _FIELDS = ("name", "memory.parts", "clocks")
@@ -35,23 +42,35 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[Sighting]:
     render_nodes = list(nodes.render_nodes(machine))
     if not render_nodes:
         return not_applicable("no render node of the amdgpu driver")
-    return _sightings(render_nodes, [nodes.refusal(machine, node) for node in render_nodes])
+    return _sightings(request, render_nodes)
 
 
-def _sightings(render_nodes: list[Node], refusals: list[str | None]) -> Iterator[Sighting]:
+def _refusal(request: Request, node: Node) -> str | None:
+    """Return why the library must not be given `node`; asking it opens the node already."""
+    if node.id in request.avoid:
+        return AVOIDED
+    request.touching(node.id)
+    return nodes.refusal(request.machine, node)
+
+
+def _sightings(request: Request, render_nodes: list[Node]) -> Iterator[Sighting]:
     """Yield one by one, so that a crash of the library costs only the cards after it."""
+    refusals = [_refusal(request, node) for node in render_nodes]
     make = _library() if None in refusals else None
     for index, (node, refusal) in enumerate(zip(render_nodes, refusals, strict=True)):
         sighting: Sighting = {
-            "ids": [f"pci:{node.address}"],
+            "ids": [node.id],
             "kind": "gpu",
             "vendor": "amd",
             "node_index": {"drm_render": node.minor},
             "unknown": {},
         }
+        if refusal == AVOIDED:
+            sighting["step_facts"] = [_HANGS]
         if make is None or refusal is not None:
             sighting["unknown"] |= dict.fromkeys(_FIELDS, refusal or "not queried")
         else:
+            request.touching(node.id)
             _query(sighting, make, node, index)
         yield sighting
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable, finding, hookimpl, not_applicable
+from probe_core.api import Unavailable, hookimpl, not_applicable
 from probe_windows import adapters, identity, memory
 from probe_windows.memory import ADRENO
 from probe_windows.registry import Registry, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from probe_core.api import NotApplicable, Request, Sighting
+    from probe_core.api import NotApplicable, Request, Sighting, StepDoc
     from probe_windows.adapters import Adapter
     from probe_windows.memory import Address
 
@@ -21,7 +19,7 @@ _DISPLAYS = frozenset("1a03 102b 1013 1234 1b36 1af4 15ad 1414 80ee 126f 1ab8 58
 
 
 @hookimpl
-def probe_devices(request: Request) -> NotApplicable | list[Sighting | dict[str, Any]]:
+def probe_devices(request: Request) -> NotApplicable | list[Sighting]:
     """Answer with the display adapters that are there now."""
     if not request.machine.live:
         return not_applicable("a recorded machine has no registry")
@@ -32,25 +30,7 @@ def probe_devices(request: Request) -> NotApplicable | list[Sighting | dict[str,
     present = list(adapters.present(registry))
     if not present:
         return not_applicable("the registry lists no display adapter that is there now")
-    sightings = [_sighting(adapter, request.machine.arch) for adapter in present]
-    findings = [
-        _no_driver(sighting["ids"][0], adapter.service)
-        for sighting, adapter in zip(sightings, present, strict=True)
-        if adapter.basic and sighting["kind"] == "gpu"
-    ]
-    return [*sightings, *findings]
-
-
-def _no_driver(device: str, service: str | None) -> dict[str, Any]:
-    return finding(
-        "driver-not-loaded",
-        device=device,
-        what=f"{device} runs with the Microsoft Basic Display Adapter",
-        why="no driver of its vendor is installed, or Windows turned it off after an error",
-        fix="install the vendor's driver; Device Manager shows why one does not start",
-        step="driver",
-        evidence=f"Service={service}",
-    )
+    return [_sighting(adapter, request.machine.arch) for adapter in present]
 
 
 def _sighting(adapter: Adapter, arch: str) -> Sighting:
@@ -74,7 +54,19 @@ def _sighting(adapter: Adapter, arch: str) -> Sighting:
     _add_name(sighting, adapter)
     if computes:
         memory.add_memory(sighting, adapter, address, arch)
+        if adapter.basic:
+            sighting["step_facts"] = [_basic(adapter)]
     return sighting
+
+
+def _basic(adapter: Adapter) -> StepDoc:
+    """No driver of the GPU's vendor is installed, or Windows turned it off after an error."""
+    return {
+        "step": "driver",
+        "status": "broken",
+        "evidence": f"Enum\\{adapter.instance}: Service={adapter.service}",
+        "code": "basic-display",
+    }
 
 
 def _vendor(adapter: Adapter, pci_id: str) -> str | None:

@@ -18,6 +18,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 gpu
 name NVIDIA H100 80GB HBM3
 uuid GPU-a1000000-0000-4000-8000-000000000001
@@ -35,6 +40,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 processes 3
 gpu
 name NVIDIA H100 80GB HBM3
@@ -53,6 +63,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 gpu
 name NVIDIA H100 80GB HBM3
 uuid GPU-a1000000-0000-4000-8000-000000000003
@@ -70,6 +85,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 gpu
 name NVIDIA H100 80GB HBM3
 uuid GPU-a1000000-0000-4000-8000-000000000004
@@ -87,6 +107,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 gpu
 name NVIDIA H100 80GB HBM3
 uuid GPU-a1000000-0000-4000-8000-000000000005
@@ -104,6 +129,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 gpu
 name NVIDIA H100 80GB HBM3
 uuid GPU-a1000000-0000-4000-8000-000000000006
@@ -121,6 +151,11 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0
 gpu
 name NVIDIA H100 80GB HBM3
 uuid GPU-a1000000-0000-4000-8000-000000000007
@@ -138,3 +173,8 @@ nvlink 4-8 up switch 00000000:08:00.0
 nvlink 9-13 up switch 00000000:09:00.0
 nvlink 14-17 up switch 00000000:0A:00.0
 mig-mode 0 0 7
+power 700000 700000 200000 700000
+throttle 1
+ecc 1 1
+persistence 1
+remapped 0 0 0 0

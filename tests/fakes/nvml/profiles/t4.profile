@@ -12,3 +12,7 @@ clocks 1590 1590 5001 1470
 bus-width 256
 pcie 3 16 3 16
 virtualization 1
+power 70000 70000 60000 70000
+throttle 1
+ecc 1 1
+persistence 0

@@ -1,0 +1,109 @@
+"""A range has two ends and a condition; live facts narrow it and change nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.chip import Chip
+from probe_chipdb.database import Database
+from probe_chipdb.peaks import Peak
+from probe_chipdb.tools.check import check
+
+LAPTOP = "the maker of the laptop sets clock and power within the vendor's range"
+
+
+def fp32(db: Database, id_: str, **live: float) -> Peak:
+    chip = db.chip(id_)
+    assert chip is not None
+    (peak,) = [peak for peak in chip.peaks(**live) if peak.rate == "fp32.vector.fp32"]  # type: ignore[arg-type]
+    return peak
+
+
+def test_both_ends_and_what_decides(db: Database) -> None:
+    peak = fp32(db, "acme/fast-1-laptop")
+    assert (peak.low, peak.tflops) == (pytest.approx(20.48), pytest.approx(30.72))
+    assert peak.as_json()["condition"] == peak.condition == LAPTOP
+    assert fp32(db, "acme/fast-1").condition is None
+
+
+def test_a_maximum_clock_lowers_the_top(db: Database) -> None:
+    peak = fp32(db, "acme/fast-1-laptop", max_mhz=1200)
+    assert (peak.low, peak.tflops) == (pytest.approx(20.48), pytest.approx(24.576))
+    assert (peak.clock, peak.mhz, peak.confidence) == ("max", 1200, "derived")
+    assert peak.source.endswith("; narrowed: the driver allows at most 1200 MHz")
+    below = fp32(db, "acme/fast-1-laptop", max_mhz=900)
+    assert (below.low, below.tflops) == (None, pytest.approx(18.432))
+
+
+def test_a_maximum_above_the_range_says_nothing(db: Database) -> None:
+    assert fp32(db, "acme/fast-1-laptop", max_mhz=3105).tflops == pytest.approx(30.72)
+    # A desktop card keeps its one clock: a driver's maximum is no boost clock.
+    assert fp32(db, "acme/fast-1", max_mhz=1200).tflops == pytest.approx(51.2)
+
+
+def test_a_power_limit_decides_at_the_ends_alone(db: Database) -> None:
+    top = fp32(db, "acme/fast-1-laptop", power=100)
+    assert (top.low, top.tflops) == (None, pytest.approx(30.72))
+    bottom = fp32(db, "acme/fast-1-laptop", power=40)
+    assert (bottom.low, bottom.tflops, bottom.mhz) == (None, pytest.approx(20.48), 1000)
+    between = fp32(db, "acme/fast-1-laptop", power=70)
+    assert (between.low, between.tflops) == (pytest.approx(20.48), pytest.approx(30.72))
+
+
+def test_a_given_clock_is_no_range(db: Database) -> None:
+    peak = fp32(db, "acme/fast-1-laptop", clock_mhz=1100)
+    assert (peak.low, peak.condition, peak.clock) == (None, None, "given")
+
+
+@pytest.mark.parametrize(
+    ("clock", "note", "fault"),
+    [
+        ("{ boost = 1500, boost_low = 1000 }", "", "boost_low without set_by"),
+        ("{ boost = 1500 }", "", "a laptop part has one vendor clock, but laptops differ"),
+        ("{ boost = 1500 }", "the clock depends on the model", "a laptop part has one"),
+    ],
+)
+def test_one_figure_of_a_laptop_part_fails(data: Path, clock: str, note: str, fault: str) -> None:
+    path = data / "chips/acme/fast.toml"
+    old = 'clock = { boost = 1500, boost_low = 1000, set_by = "laptop" }'
+    new = f'clock = {clock}\nnote = "{note}"' if note else f"clock = {clock}"
+    path.write_text(path.read_text().replace(old, new))
+    assert any(fault in str(problem) for problem in check(str(data)).problems)
+
+
+@pytest.mark.parametrize(
+    "note", ["the clock depends on the model", "1200 MHz in the Super mode", "the game clock alone"]
+)
+def test_a_note_that_denies_the_one_clock_fails(data: Path, note: str) -> None:
+    path = data / "chips/acme/fast.toml"
+    path.write_text(path.read_text().replace("power = 200", f'power = 200\nnote = "{note}"'))
+    faults = [str(problem) for problem in check(str(data)).problems]
+    assert any("the note says that it differs" in fault for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("id_", "low", "high", "set_by"),
+    [
+        ("nvidia/geforce-rtx-4090-laptop-gpu", 1455, 2040, "laptop"),
+        ("nvidia/jetson-orin-nx-16gb", 918, 1173, "mode"),
+        ("nvidia/jetson-orin-nano-8gb", 625, 1020, "mode"),
+        ("qualcomm/adreno-x1-85", 1250, 1500, "model"),
+    ],
+)
+def test_the_data_has_ranges(real: Database, id_: str, low: int, high: int, set_by: str) -> None:
+    chip = real.chip(id_)
+    assert isinstance(chip, Chip)
+    assert (chip.clock.boost_low, chip.clock.boost, chip.clock.set_by) == (low, high, set_by)
+
+
+def test_a_game_clock_is_labelled(real: Database) -> None:
+    chip = real.chip("amd/radeon-rx-6800m")
+    assert chip is not None
+    assert chip.clock.boost is None
+    assert {peak.clock for peak in chip.peaks()} == {"game"}
+
+
+def test_bandwidth_of_a_range(real: Database) -> None:
+    chip = real.chip("nvidia/jetson-orin-nano-8gb")
+    assert chip is not None
+    assert (chip.memory.gbs_low, chip.memory.gbs) == (68, 102)

@@ -1,0 +1,97 @@
+"""Which CPUs this process may use: its affinity, its cpuset, and the CPU time of its groups."""
+
+from __future__ import annotations
+
+from probe_core.machine.cgroups import cpu_quota, hierarchies
+from probe_core.probers.topology import cpu_list, own_cpus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Any
+
+    from probe_core.machine import Machine
+
+__all__ = ["Limits", "limits", "mark", "share"]
+
+AFFINITY = "the CPU affinity of this process (sched_setaffinity)"
+_CPUSET_FILES = {2: "cpuset.cpus.effective", 1: "cpuset.cpus", 0: "cpus"}
+
+
+class Limits:
+    """What limits this process: `cpus` it may run on, `quota` in CPUs; each None without one.
+
+    `cpus_by` and `quota_by` say where the limit is written.
+    """
+
+    __slots__ = ("cpus", "cpus_by", "quota", "quota_by")
+
+    def __init__(self) -> None:
+        self.cpus: frozenset[int] | None = None
+        self.cpus_by = ""
+        self.quota: float | None = None
+        self.quota_by = ""
+
+
+def limits(machine: Machine, online: Collection[int]) -> Limits:
+    """Return the limits that are narrower than the CPUs that are online."""
+    found = Limits()
+    affinity = own_cpus(machine)
+    # A cpuset that narrows shows in the affinity, too: on a live machine the groups are read
+    # only to say where the limit is written.
+    if affinity is None or not affinity.issuperset(online):
+        cpuset, place = _cpuset(machine)
+        if cpuset is not None and not cpuset.issuperset(online):
+            found.cpus, found.cpus_by = cpuset, place
+        if affinity is not None and (found.cpus is None or affinity < found.cpus):
+            found.cpus, found.cpus_by = affinity, AFFINITY
+    quota, place = cpu_quota(machine)
+    if quota is not None and quota < len(online):
+        found.quota, found.quota_by = quota, place
+    return found
+
+
+def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
+    for tree in hierarchies(machine, "cpuset"):
+        for folder in tree.folders:
+            path = f"{folder}/{_CPUSET_FILES[tree.version]}"
+            cpus = cpu_list(machine.read(path, 64 << 10))
+            if cpus:
+                return frozenset(cpus), path
+    return None, ""
+
+
+def share(
+    found: Limits, members: Collection[int], cores: Collection[Collection[int]] | None
+) -> dict[str, Any] | None:
+    """Return what of a package this process may use; None when it may use all.
+
+    `cores` holds the CPUs of each, None where they are unknown. A core counts when one of its
+    threads is allowed.
+    """
+    threads = _held(found, members)
+    part: dict[str, Any] = {"threads": threads}
+    if cores is not None:
+        part["cores"] = sum(_held(found, core) > 0 for core in cores)
+    places = [found.cpus_by] if threads < len(members) else []
+    if found.quota is not None and found.quota < threads:
+        part["quota"] = round(found.quota, 3)
+        places.append(found.quota_by)
+    return {**part, "by": places} if places else None
+
+
+def mark(found: Limits, clusters: Iterable[dict[str, Any]], machine: Machine) -> None:
+    """Give each cluster the count of its `allowed` cores, in place."""
+    for cluster in clusters:
+        members = cluster.get("members")
+        if members is None:  # a kind of core that the kernel lists
+            listed = cpu_list(machine.read(f"/sys/devices/{cluster['kind']}/cpus"))
+            ratio = _held(found, listed) / len(listed) if listed else 1.0
+            cluster["allowed"] = min(cluster["cores"], round(cluster["cores"] * ratio + 0.499))
+        else:
+            cluster["allowed"] = sum(_held(found, core) > 0 for core in members)
+
+
+def _held(found: Limits, cpus: Collection[int]) -> int:
+    """Return how many of these CPUs are allowed."""
+    return len(cpus) if found.cpus is None else sum(cpu in found.cpus for cpu in cpus)

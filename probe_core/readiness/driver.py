@@ -1,0 +1,63 @@
+"""Step `driver`: whether a kernel driver that programs can use is bound to the device."""
+
+from __future__ import annotations
+
+from probe_core.model.passthrough import is_passthrough_driver
+from probe_core.readiness.scene import address_of, folder_of
+from probe_core.readiness.steps import broken, not_applicable, ok, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import DeviceDoc, StepDoc
+    from probe_core.readiness.scene import Scene
+
+__all__ = ["driver"]
+
+_STEP = "driver"
+
+# Drivers under which the vendor's compute runtime cannot open the device: CUDA needs the module
+# nvidia, ROCm the compute interface of amdgpu, which radeon lacks.
+_WITHOUT_COMPUTE = {
+    ("nvidia", "nouveau"): "nouveau-bound",
+    ("nvidia", "nova"): "nova-bound",
+    ("nvidia", "nova_core"): "nova-bound",
+    ("nvidia", "nova-core"): "nova-bound",
+    ("amd", "radeon"): "radeon-bound",
+}
+
+
+def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step."""
+    name, folder = scene.driver(device), folder_of(device)
+    if name is None:
+        return _unbound(device, scene)
+    place = f"{folder}/driver is {name}"
+    if folder is None or "bus" not in device["seen_by"]:
+        place = f"{device['sources'].get('driver.name', 'a prober')} reports the driver {name}"
+    if is_passthrough_driver(name, device["vendor"]):
+        return broken(_STEP, "reserved-for-vm", place)
+    if code := _WITHOUT_COMPUTE.get((device["vendor"] or "", name)):
+        return broken(_STEP, code, place)
+    if name == "nvidia" and device["id"] not in scene.answered:
+        return _nvidia(device, scene, place)
+    return ok(_STEP, place)
+
+
+def _unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
+    if device["parent"]:
+        return not_applicable(_STEP, "a part uses the driver of its whole device")
+    if not scene.linux or "bus" not in device["seen_by"]:
+        return unknown(_STEP, "nothing reports which kernel driver it has")
+    # A folder that nobody recorded says nothing of its driver; `class` is what the bus was read of.
+    from probe_core.readiness.unbound import unbound
+
+    return unbound(device, scene)
+
+
+def _nvidia(device: DeviceDoc, scene: Scene, place: str) -> StepDoc:
+    """Judge a GPU that NVIDIA's driver holds and that no library answered for."""
+    from probe_core.readiness.nvidia_driver import problem
+
+    address = address_of(device)
+    found = problem(device, scene) if address else None
+    return found or ok(_STEP, place)

@@ -1,0 +1,102 @@
+"""From broken steps to findings: the cause, the evidence, and the fix for this situation.
+
+One finding for a device and a cause; equal devices with one cause share it.
+"""
+
+from __future__ import annotations
+
+from probe_core.model.causes import CAUSES
+from probe_core.model.findings import finding
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.readiness import blocked, broken_step
+from probe_core.readiness.remedies import fix_of, meaning_of
+from probe_core.wording import joined
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from probe_core.model.document import DeviceDoc, FindingDoc, Severity, StepDoc
+    from probe_core.readiness.scene import Scene
+
+    Group = list[tuple[DeviceDoc, StepDoc]]
+
+__all__ = ["findings"]
+
+# Visibility explains each variable itself, and its findings carry the step.
+_TOLD_ELSEWHERE = ("visible",)
+
+
+def findings(
+    devices: Sequence[DeviceDoc], scene: Scene, others: Sequence[FindingDoc]
+) -> list[FindingDoc]:
+    """Return the findings about broken steps that none of the `others` is about."""
+    groups: dict[tuple[str, str, str | None], Group] = {}
+    for device in devices:
+        step = broken_step(device)
+        if step is None or step["step"] in _TOLD_ELSEWHERE or _is_told(device, step, others):
+            continue
+        key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
+        groups.setdefault(key, []).append((device, step))
+    usable = {device["vendor"] for device in devices if _is_usable(device)}
+    return [_of(group, scene, usable) for group in groups.values()]
+
+
+def _is_usable(device: DeviceDoc) -> bool:
+    return device["kind"] in ACCELERATORS and not blocked(device)
+
+
+def _is_told(device: DeviceDoc, step: StepDoc, others: Sequence[FindingDoc]) -> bool:
+    """Return whether a prober explains the same: for the device, or why it cannot query."""
+    for entry in others:
+        if device["id"] == entry["device"] and (
+            entry["step"] == step["step"] or entry["code"] == step["code"]
+        ):
+            return True
+        if entry["code"] == "prober-unavailable" and entry["evidence"] == step["code"]:
+            return True
+    # How a plugin ended is a finding of its own.
+    return step["code"] in ("query-fails", "driver-crashes", "driver-hangs") and not step.get(
+        "prober"
+    )
+
+
+def _of(group: Group, scene: Scene, usable: Collection[str | None]) -> FindingDoc:
+    device, step = group[0]
+    code = _code(step)
+    return finding(
+        code,
+        f"{_names([device for device, _ in group])}: {meaning_of(device, step, scene)}",
+        step["evidence"] or f"the step {step['step']} is broken",
+        fix_of(device, step, scene),
+        severity=_severity(device, step, usable),
+        device=device["id"] if len(group) == 1 else None,
+        prober=step.get("prober"),
+        step=step["step"],
+        evidence=step["evidence"],
+    )
+
+
+def _severity(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> Severity:
+    """Return the severity of the cause; a part of a vendor's devices was left out on purpose."""
+    cause = CAUSES.get(step["code"] or "")
+    is_slice = step["step"] in ("node", "granted") and device["vendor"] in usable
+    quiet = is_slice or (cause is not None and (cause.intended or cause.limits))
+    return "info" if quiet else "warning"
+
+
+def _code(step: StepDoc) -> str:
+    """Return the finding's code: a passthrough driver had one before causes were told apart."""
+    if step["code"] == "reserved-for-vm" or step["code"] not in CAUSES:
+        return "no-driver" if step["step"] == "driver" else "device-blocked"
+    return step["code"] or "device-blocked"
+
+
+def _names(devices: list[DeviceDoc]) -> str:
+    """Return "2 × NVIDIA A100 (0000:01:00.0 and 0000:02:00.0)"."""
+    name = devices[0]["name"]
+    ids = joined((device["id"].removeprefix("pci:") for device in devices[:4]), "and")
+    more = f" and {len(devices) - 4} more" if len(devices) > 4 else ""
+    if name is None:
+        return f"{ids}{more}"
+    return f"{name} ({ids})" if len(devices) == 1 else f"{len(devices)} × {name} ({ids}{more})"

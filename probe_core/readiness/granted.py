@@ -1,0 +1,114 @@
+"""Step `granted`: whether a rule keeps a working device from this process.
+
+Device cgroups (Slurm, systemd, containers), the driver's list of excluded GPUs, MIG's capability
+nodes, MPS. What a library lists for this process, its prober reports.
+"""
+
+from __future__ import annotations
+
+from probe_core.machine import decimal
+from probe_core.machine.access import MISSING, OK
+from probe_core.readiness.needs import KFD, NVIDIA_CAPS, UVM, required
+from probe_core.readiness.scene import address_of
+from probe_core.readiness.steps import broken, not_applicable, ok, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import DeviceDoc, StepDoc
+    from probe_core.readiness.scene import Scene
+
+__all__ = ["granted"]
+
+_STEP = "granted"
+_PIPES = "CUDA_MPS_PIPE_DIRECTORY"
+
+# NVIDIA's number is fixed, as is that of DRM (Documentation/admin-guide/devices.txt); 255 is
+# /dev/nvidiactl.
+_NVIDIA, _DRM, _CONTROL = 195, 226, 255
+
+
+def granted(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step."""
+    if not scene.linux:
+        return not_applicable(_STEP, f"{scene.machine.os} has no device cgroups")
+    paths = required(device, scene)
+    states = {path: scene.access(path) for path in paths}
+    for path, state in states.items():
+        if path.startswith(NVIDIA_CAPS) and state in ("EACCES", "EPERM", MISSING):
+            return broken(_STEP, "mig-cap-denied", f"{path}: {state}")
+        if state == "EPERM":
+            return _denied(scene, f"access(2) of {path}: EPERM, the device cgroup's refusal")
+    return (
+        _by_rules(paths, scene)
+        or _by_nvidia(device, scene)
+        or _allowed(states, [path for path, state in states.items() if state == OK])
+    )
+
+
+def _denied(scene: Scene, evidence: str) -> StepDoc:
+    if scene.slurm:
+        return broken(_STEP, "slurm-slice", f"{evidence}; this is a Slurm job")
+    return broken(_STEP, "cgroup-denied", evidence)
+
+
+def _allowed(states: dict[str, str], allowed: list[str]) -> StepDoc:
+    if states and len(allowed) == len(states):
+        return ok(_STEP, f"access(2) allows {', '.join(allowed)}")
+    return unknown(_STEP, "nothing tells what this process was given")
+
+
+def _by_rules(paths: list[str], scene: Scene) -> StepDoc | None:
+    """Judge by the file of cgroup version 1, where access(2) has no answer (a recording)."""
+    for path in paths:
+        if scene.access(path) in (OK, MISSING):
+            continue
+        number = _number(path, scene)
+        if number and scene.rules.refuses(*number):
+            text = f"{scene.rules.path} does not list {number[0]}:{number[1]} ({path})"
+            return _denied(scene, text)
+    return None
+
+
+def _number(path: str, scene: Scene) -> tuple[int, int] | None:
+    """Return the (major, minor) that a node has, as /proc and /sys give them."""
+    stem = path.rstrip("0123456789")
+    minor = int(path[len(stem) :][:6] or -1)
+    if stem == "/dev/nvidia" and minor >= 0:
+        return _NVIDIA, minor
+    if path == "/dev/nvidiactl":
+        return _NVIDIA, _CONTROL
+    if stem == "/dev/dri/renderD" and minor >= 0:
+        return _DRM, minor
+    name = {UVM: "nvidia-uvm", KFD: "kfd"}.get(path)
+    major = scene.majors.get(name) if name else None
+    return None if major is None else (major, 0)
+
+
+def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    if scene.driver(device) != "nvidia":
+        return None
+    address = address_of(device)
+    if address and scene.nvidia_card(device).get("GPU Excluded", "").lower() == "yes":
+        place = f"/proc/driver/nvidia/gpus/{address}/information"
+        return broken(_STEP, "gpu-excluded", f"{place}: GPU Excluded: Yes")
+    return _mps(scene)
+
+
+def _mps(scene: Scene) -> StepDoc | None:
+    """Judge MPS by the folder of its daemon that a variable names.
+
+    Without the daemon's socket a program runs as it does without MPS (nvidia-cuda-mps-control(1)).
+    A socket whose daemon is dead is what gives CUDA's error 805.
+    """
+    folder = scene.environ.get(_PIPES, "")
+    if not folder.startswith("/") or not scene.machine.exists(folder):
+        return None
+    if not scene.machine.exists(f"{folder}/control"):
+        return unknown(_STEP, f"{_PIPES}={folder} has no `control`: is the MPS daemon to run?")
+    daemon = decimal(scene.machine.read(f"{folder}/nvidia-cuda-mps-control.pid", 32) or "")
+    # In a container the number is one of another PID namespace.
+    if daemon is None or scene.container or not scene.machine.exists("/proc/self"):
+        return None
+    if scene.machine.exists(f"/proc/{daemon}"):
+        return None
+    return broken(_STEP, "mps-daemon-gone", f"{folder}: process {daemon} of the daemon is gone")

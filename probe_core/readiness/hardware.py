@@ -1,0 +1,157 @@
+"""Step `hardware`: whether the device answers on its bus, with all of its lanes and addresses.
+
+Read only while the device is active: a suspended one answers ff on kernels that do not wake it,
+and newer kernels wake it for the question ("PCI/sysfs: Ensure devices are powered for config
+reads", Linux 6.18).
+"""
+
+from __future__ import annotations
+
+from probe_core.machine import decimal
+from probe_core.readiness.scene import folder_of
+from probe_core.readiness.steps import broken, ok, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import DeviceDoc, LinkDoc, StepDoc
+    from probe_core.readiness.scene import Scene
+
+__all__ = ["hardware"]
+
+_STEP = "hardware"
+
+_LOST_WIDTH = 63
+"""Lanes that a function shows which answers ff to every read: six bits of its link status."""
+
+# The region through which programs reach the card's memory, by vendor: BAR 1 of NVIDIA's, BAR 0 of
+# AMD's, BAR 2 of Intel's.
+_MEMORY_REGION = {"nvidia": 1, "amd": 0, "intel": 2}
+_SMALL_BAR = 256 << 20
+
+
+def hardware(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step."""
+    folder = folder_of(device)
+    if folder is None or not scene.linux or "bus" not in device["seen_by"]:
+        seen = [name for name in device["seen_by"] if name != "bus"]
+        return ok(_STEP, f"{seen[0]} reports {device['id']}" if seen else f"{device['id']}: there")
+    if scene.driver(device) is None:
+        return _addresses(device, folder, scene) or ok(_STEP, f"{folder}: there")
+    if device["power_state"] not in ("active", None):
+        return ok(_STEP, f"{folder}: there")
+    link = next((link for link in device["links"] if link["kind"] == "pcie"), None)
+    if link is None:
+        return _answers(device, folder, scene)
+    return (
+        _narrow(device, link, folder, scene)
+        or _errors(folder, scene)
+        or _small_window(device, folder, scene)
+        or ok(_STEP, f"{folder}: there")
+    )
+
+
+def _answers(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc:
+    """Judge an active device whose link files gave no link."""
+    if scene.machine.read_int(f"{folder}/current_link_width") != _LOST_WIDTH:
+        return ok(_STEP, f"{folder}: there")
+    evidence = f"{folder}/current_link_width is {_LOST_WIDTH}"
+    # A kernel without runtime power management has no such file, and the device never sleeps.
+    if scene.machine.read(f"{folder}/power/runtime_status", 32) not in ("active", None):
+        return unknown(_STEP, f"{evidence}, and the device may sleep")
+    head = _configuration(folder, scene)
+    if head is not None and head.strip(b"\xff"):
+        return unknown(_STEP, f"{evidence}, but {folder}/config can be read")
+    if device["id"] in scene.answered:
+        return unknown(_STEP, f"{evidence}, but the device answers its library")
+    text = f"; {folder}/config is all ff" if head else ""
+    return broken(_STEP, "off-the-bus", evidence + text)
+
+
+def _configuration(folder: str, scene: Scene) -> bytes | None:
+    """Return the first bytes of the configuration space; users may read 64."""
+    try:
+        return scene.machine.read_bytes(f"{folder}/config", 64) or None
+    except (OSError, ValueError):
+        return None
+
+
+def _addresses(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc | None:
+    """Judge the regions of a device without driver: a driver refuses one that has no address."""
+    number = _MEMORY_REGION.get(device["vendor"] or "")
+    if number is None or device["kind"] != "gpu":
+        return None
+    regions = _regions(folder, scene)
+    if len(regions) <= number or not any(size for _, size in regions):
+        return None
+    start, _ = regions[number]
+    others = [start for at, (start, _) in enumerate(regions[:6]) if at != number]
+    if start == 0 and any(others):
+        text = f"{folder}/resource: region {number} begins at 0"
+        return broken(_STEP, "bar-unassigned", text)
+    return None
+
+
+def _regions(folder: str, scene: Scene) -> list[tuple[int, int]]:
+    """Return (start, size) of the regions in a `resource` file; none when a line is odd."""
+    regions = []
+    for line in (scene.machine.read(f"{folder}/resource", 4096) or "").splitlines():
+        try:
+            start, end, _ = (int(field, 16) for field in line.split())
+        except ValueError:
+            return []
+        if not 0 <= start <= end < 1 << 64:
+            return []
+        regions.append((start, end - start + 1 if end else 0))
+    return regions
+
+
+def _narrow(device: DeviceDoc, link: LinkDoc, folder: str, scene: Scene) -> StepDoc | None:
+    """Judge the lanes: an idle link runs slower and keeps them, so that they tell."""
+    width, most = link.get("local_width"), link.get("local_max_width")
+    if device["kind"] != "gpu" or not width or not most or width >= most:
+        return None
+    if _is_beside_pcie(device, scene):
+        return None
+    text = f"{folder}/current_link_width is {width}, max_link_width {most}"
+    return broken(_STEP, "link-narrow", text)
+
+
+def _is_beside_pcie(device: DeviceDoc, scene: Scene) -> bool:
+    """Return whether the GPU's data goes over another link, so that PCIe is narrow by design.
+
+    POWER9 (AC922) has its GPUs on NVLink and two lanes of PCIe, Grace on NVLink-C2C; an integrated
+    GPU has no link at all, and what it shows of one is made up (GB10: x1 of x16).
+    """
+    if device["memory"]["kind"] in ("unified", "shared") or scene.machine.arch == "ppc64le":
+        return True
+    return scene.machine.arch == "aarch64" and device["arch"] in ("hopper", "blackwell")
+
+
+def _errors(folder: str, scene: Scene) -> StepDoc | None:
+    for line in (scene.machine.read(f"{folder}/aer_dev_fatal", 4096) or "").splitlines():
+        name, _, count = line.partition(" ")
+        if name == "TOTAL_ERR_FATAL" and decimal(count.strip()):
+            return broken(_STEP, "aer-errors", f"{folder}/aer_dev_fatal: {line.strip()[:80]}")
+    return None
+
+
+def _small_window(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc | None:
+    """Judge Resizable BAR: only a card that the kernel says can have a larger window.
+
+    Cards before it have 256 MiB by design, and data centre cards a large one anyway.
+    """
+    number = _MEMORY_REGION.get(device["vendor"] or "")
+    total = device["memory"]["total"]
+    path = f"{folder}/resource{number}_resize"
+    has_little = total is not None and total <= _SMALL_BAR
+    if number is None or has_little or not scene.machine.exists(path):
+        return None
+    sizes, regions = scene.machine.read(path, 64) or "", _regions(folder, scene)
+    try:
+        possible = int(sizes, 16)
+    except ValueError:
+        return None
+    # A set bit n stands for a window of 2^n MiB (resourceN_resize in sysfs-bus-pci).
+    if len(regions) > number and regions[number][1] == _SMALL_BAR and possible >> 9:
+        return broken(_STEP, "rebar-off", f"{folder}/resource: region {number} is 256 MiB")
+    return None

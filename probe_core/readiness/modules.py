@@ -1,0 +1,198 @@
+"""Kernel modules as files show them: which are loaded, on disk for which kernel, and forbidden."""
+
+from __future__ import annotations
+
+from probe_core.readiness.lazy import lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.machine import Machine
+
+__all__ = ["Modules"]
+
+_ROOTS = ("/lib/modules", "/usr/lib/modules")
+_SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+
+# Folders below /lib/modules/RELEASE in which distributions put modules from outside the kernel:
+# DKMS (updates/dkms, updates, extra), Fedora's akmods (extra), SUSE (updates, weak-updates), Debian
+# and Ubuntu's signed packages (kernel/nvidia-580).
+_OUTSIDE = ("updates/dkms", "updates", "extra", "weak-updates", "misc", "kernel/drivers/video")
+_CONFIGURATION = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+_DKMS = "/var/lib/dkms"
+_MAX_FILES = 256
+"""Files of one folder that are read. A judgement: a distribution has about twenty."""
+
+_EFI = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+
+class Modules:
+    """The modules of a Linux machine that runs the kernel `release`."""
+
+    def __init__(self, machine: Machine, release: str) -> None:
+        self._machine = machine
+        self.release = release
+
+    @lazy
+    def loaded(self) -> frozenset[str]:
+        """Names of /proc/modules, with underscores; empty where it cannot be read."""
+        text = self._machine.read("/proc/modules", 256 << 10) or ""
+        return frozenset(line.partition(" ")[0] for line in text.splitlines())
+
+    def is_loaded(self, name: str) -> bool | None:
+        """Return whether a module is loaded or built in; None where nothing tells."""
+        if _normal(name) in self.loaded:
+            return True
+        if self._machine.exists(f"/sys/module/{_normal(name)}"):
+            return True
+        if self._built_in(name):
+            return True
+        return False if self.loaded or self._machine.exists("/sys/module") else None
+
+    def _built_in(self, name: str) -> bool:
+        text = self._machine.read(f"{self.folder}/modules.builtin") if self.folder else None
+        return f"/{name}.ko" in (text or "").replace("-", "_")
+
+    @lazy
+    def folder(self) -> str:
+        """The folder of the running kernel's modules; "" where it is not there."""
+        paths = (f"{root}/{self.release}" for root in _ROOTS if self.release)
+        return next((path for path in paths if self._machine.listdir(path)), "")
+
+    @lazy
+    def kernels(self) -> list[str]:
+        """The folders of all installed kernels."""
+        machine = self._machine
+        folders = {name: f"{root}/{name}" for root in _ROOTS for name in machine.listdir(root)}
+        return [folders[name] for name in sorted(folders)][:64]
+
+    def on_disk(self, name: str, folder: str | None = None) -> str | None:
+        """Return the path of a module's file for the running kernel, or below `folder`."""
+        base = self.folder if folder is None else folder
+        if not base:
+            return None
+        return self._listed(name, base) or self._in_folders(name, base)
+
+    def _listed(self, name: str, base: str) -> str | None:
+        """Look into modules.dep, which depmod wrote of every module that modprobe can load."""
+        for line in (self._machine.read(f"{base}/modules.dep") or "").splitlines():
+            path = line.partition(":")[0]
+            if _stem(path) == _normal(name):
+                return path if path.startswith("/") else f"{base}/{path}"
+        return None
+
+    def _in_folders(self, name: str, base: str) -> str | None:
+        """Look into the folders themselves: modules.dep may be older, or too long to be read."""
+        below = self._machine.listdir(f"{base}/kernel")
+        own = [f"kernel/{entry}" for entry in below if entry.startswith("nvidia")]
+        for place in (*_OUTSIDE, *own, *_IN_TREE.get(name, ())):
+            for entry in self._machine.listdir(f"{base}/{place}"):
+                if _stem(entry) == _normal(name):
+                    return f"{base}/{place}/{entry}"
+        return None
+
+    @property
+    def tells(self) -> bool:
+        """Whether a module that is not found is surely not installed for the running kernel.
+
+        Needs the list that depmod wrote, whole, or a module's file in one of the folders.
+        """
+        if not self.folder:
+            return False
+        text = self._machine.read(f"{self.folder}/modules.dep")
+        return text is None or len(text) < (1 << 20) - 4096
+
+    def for_other_kernel(self, name: str) -> str | None:
+        """Return where a module is installed for other kernels alone, or built for none."""
+        if not self.release:
+            return None
+        for folder in self.kernels:
+            if folder.rpartition("/")[2] != self.release and self.on_disk(name, folder):
+                return folder
+        return self._in_dkms(name)
+
+    def _in_dkms(self, name: str) -> str | None:
+        """Return DKMS's folder of a module that it did not build for the running kernel.
+
+        A version's folder has one for each kernel it was built for, and `source`.
+        """
+        for package in self._machine.listdir(_DKMS):
+            if package != name and not package.startswith(f"{name}-"):
+                continue
+            for version in self._machine.listdir(f"{_DKMS}/{package}"):
+                built = self._machine.listdir(f"{_DKMS}/{package}/{version}")
+                if built and self.release not in built:
+                    return f"{_DKMS}/{package}/{version}"
+        return None
+
+    def forbidden(self, name: str) -> str | None:
+        """Return the line, with its place, that keeps a module from loading by itself."""
+        return self._by_command_line(name) or self._by_configuration(name)
+
+    @lazy
+    def command_line(self) -> list[str]:
+        """The kernel's parameters."""
+        return (self._machine.read("/proc/cmdline", 16 << 10) or "").split()
+
+    def _by_command_line(self, name: str) -> str | None:
+        for parameter in self.command_line:
+            key, _, names = parameter.partition("=")
+            listed = [_normal(each) for each in names.split(",")]
+            if key in ("module_blacklist", "modprobe.blacklist") and _normal(name) in listed:
+                return f"/proc/cmdline: {parameter}"
+        return None
+
+    def _by_configuration(self, name: str) -> str | None:
+        for folder in _CONFIGURATION:
+            for entry in self._machine.listdir(folder)[:_MAX_FILES]:
+                if entry.endswith(".conf"):  # modprobe reads no others
+                    path = f"{folder}/{entry}"
+                    if line := _forbidding(self._machine.read(path) or "", name):
+                        return f"{path}: {line}"
+        return None
+
+    @lazy
+    def secure_boot(self) -> bool:
+        """Whether firmware enforces signatures: the variable's last byte, after its attributes."""
+        try:
+            raw = self._machine.read_bytes(_EFI, 16)
+        except (OSError, ValueError):
+            return False
+        return len(raw) == 5 and raw[-1] == 1
+
+
+_IN_TREE = {
+    "amdgpu": ("kernel/drivers/gpu/drm/amd/amdgpu",),
+    "radeon": ("kernel/drivers/gpu/drm/radeon",),
+    "i915": ("kernel/drivers/gpu/drm/i915",),
+    "xe": ("kernel/drivers/gpu/drm/xe",),
+    "intel_vpu": ("kernel/drivers/accel/ivpu",),
+    "amdxdna": ("kernel/drivers/accel/amdxdna",),
+    "habanalabs": ("kernel/drivers/accel/habanalabs",),
+    "qaic": ("kernel/drivers/accel/qaic",),
+}
+"""Module to its folders below a kernel's, as the kernel's build lays them out."""
+
+
+def _normal(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _stem(path: str) -> str | None:
+    """Return nvidia_uvm of ``updates/dkms/nvidia-uvm.ko.zst``; None for what is no module."""
+    name = path.rpartition("/")[2]
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix):
+            return _normal(name[: -len(suffix)])
+    return None
+
+
+def _forbidding(text: str, name: str) -> str | None:
+    """Return the line of a modprobe.d file that forbids a module."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 2 or _normal(words[1]) != _normal(name):
+            continue
+        refuses = words[0] == "install" and words[-1].rpartition("/")[2] in ("false", "true")
+        if words[0] == "blacklist" or refuses:
+            return " ".join(words)[:200]
+    return None

@@ -1,0 +1,98 @@
+"""Whether ROCm can start on an AMD GPU: its interface in the kernel, its libraries, its variable.
+
+Without it Vulkan still works, so that none of this blocks the device.
+"""
+
+from __future__ import annotations
+
+from probe_core.machine import decimal
+from probe_core.readiness.scene import address_of
+from probe_core.readiness.steps import broken, ok, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import DeviceDoc, StepDoc
+    from probe_core.readiness.scene import Scene
+
+__all__ = ["rocm"]
+
+_STEP = "runtime"
+_NODES = "/sys/class/kfd/kfd/topology/nodes"
+_OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+_RUNTIMES = (
+    "libhsa-runtime64.so.1",
+    "libhsa-runtime64.so",
+    # Its number is ROCm's major; PyTorch's wheels have none in the name.
+    "libamdhip64.so",
+    "libamdhip64.so.7",
+    "libamdhip64.so.6",
+    "libamdhip64.so.5",
+)
+
+_MOST = (63, 255, 255)
+"""Largest major, minor and step of the variable (libhsakmt, topology.c)."""
+
+_MAX_NODES = 64
+
+
+def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step `runtime` of a GPU that amdgpu drives."""
+    if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
+        text = f"no node in {_NODES} has the location of {address_of(device)}"
+        return broken(_STEP, "kfd-no-gpu", text)
+    value = scene.environ.get(_OVERRIDE)
+    if value is not None and not _is_version(value):
+        return broken(_STEP, "hsa-override-bad", f"{_OVERRIDE}={value[:40]}")
+    path = scene.libraries.find_any(*_RUNTIMES)
+    if path is None:
+        evidence = f"{_RUNTIMES[0]} is in no folder of the loader, of /opt/rocm or of wheels"
+        if scene.libraries.surely_absent(*_RUNTIMES):
+            return broken(_STEP, "rocm-missing", evidence)
+        return unknown(_STEP, f"{evidence}; other folders may have it")
+    return _without_kernels(device, scene, path) or ok(_STEP, f"{path}: there")
+
+
+def _is_version(text: str) -> bool:
+    numbers = [decimal(part) for part in text.split(".")]
+    return len(numbers) == 3 and all(
+        number is not None and number <= most for number, most in zip(numbers, _MOST, strict=True)
+    )
+
+
+def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:
+    """Return whether KFD's topology is all there to read, and does not have the device.
+
+    In a container the nodes of other GPUs cannot be read (EPERM): then nothing is sure.
+    """
+    address = address_of(device)
+    names = scene.machine.listdir(_NODES)[:_MAX_NODES]
+    if address is None or not names:
+        return False
+    places = [_place(scene.machine.read(f"{_NODES}/{name}/properties", 8192)) for name in names]
+    domain, bus, slot = address.split(":")
+    number, _, function = slot.partition(".")
+    try:
+        location = int(bus, 16) << 8 | int(number, 16) << 3 | int(function, 16)
+        own = (int(domain, 16), location)
+    except ValueError:
+        return False
+    return None not in places and own not in places
+
+
+def _place(text: str | None) -> tuple[int, int] | None:
+    """Return (PCI domain, location) of a node's properties; None when they cannot be read."""
+    pairs = (line.split() for line in (text or "").splitlines())
+    values = {pair[0]: decimal(pair[1]) for pair in pairs if len(pair) == 2}
+    location = values.get("location_id")
+    return None if location is None else (values.get("domain") or 0, location)
+
+
+def _without_kernels(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
+    """Judge rocBLAS beside the runtime: its folder has files for each ISA that it was built for."""
+    gfx, override = device.get("gfx"), scene.environ.get(_OVERRIDE)
+    folder = f"{path.rpartition('/')[0]}/rocblas/library"
+    names = scene.libraries.names(folder) if gfx and not override else []
+    targets = [name for name in names if "gfx" in name]
+    if not gfx or not targets or any(gfx in name or "generic" in name for name in targets):
+        return None
+    return broken(_STEP, "gfx-not-supported", f"{folder} has no file for {gfx}")

@@ -1,0 +1,194 @@
+"""What is read of the machine once for all of its devices, and only when a step asks for it."""
+
+from __future__ import annotations
+
+from probe_core.machine import access as nodes
+from probe_core.machine import decimal
+from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
+from probe_core.readiness.lazy import lazy
+from probe_core.sysfs.drivers import bound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, OutcomeDoc, StepDoc
+    from probe_core.readiness.cgroup_rules import Rules
+    from probe_core.readiness.libraries import Libraries
+    from probe_core.readiness.modules import Modules
+    from probe_core.readiness.process import Process
+
+__all__ = ["Scene"]
+
+DEVICES = "/sys/bus/pci/devices"
+NVIDIA = "/proc/driver/nvidia"
+
+
+class Scene:
+    """One machine while its devices are judged.
+
+    `failures` are the outcomes of probers that failed, by the PCI vendor whose own they are.
+    `unavailable` are those of probers that could not query their hardware, by name. `answered`
+    holds the ids of the devices that answered a vendor's library, `nvml` what the step `library`
+    says of NVIDIA's.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        failures: Mapping[str, OutcomeDoc] | None = None,
+        unavailable: Mapping[str, OutcomeDoc] | None = None,
+    ) -> None:
+        self.machine = machine
+        self.environ = machine.environ
+        self.failures = failures or {}
+        self.unavailable = unavailable or {}
+        self.answered: set[str] = set()
+        self.nvml: StepDoc | None = None
+        self._access: dict[str, str] = {}
+        self._nvidia: dict[str, dict[str, str]] = {}
+        self._drivers: dict[str, str | None] = {}
+
+    @lazy
+    def linux(self) -> bool:
+        """Whether this is a Linux machine: only there are nodes and modules files."""
+        return self.machine.os == "linux"
+
+    @lazy
+    def cgroup(self) -> str:
+        """The text of /proc/self/cgroup."""
+        return cgroup_text(self.machine)
+
+    @lazy
+    def container(self) -> str | None:
+        """The kind of container, as `machine.surroundings` has it."""
+        return container(self.machine, self.cgroup)
+
+    @lazy
+    def slurm(self) -> bool:
+        """Whether this process belongs to a Slurm job."""
+        return in_slurm(self.machine, self.cgroup)
+
+    @lazy
+    def wsl(self) -> bool:
+        """Whether this is Linux in Windows."""
+        return is_wsl(self.machine)
+
+    @lazy
+    def shows_nodes(self) -> bool:
+        """Whether an absent device node is known to be absent.
+
+        A recording without /dev says nothing of nodes, unless it is a container's.
+        """
+        machine = self.machine
+        return machine.live or machine.exists("/dev") or self.container is not None
+
+    @lazy
+    def majors(self) -> dict[str, int]:
+        """The character devices of /proc/devices: driver to major number."""
+        section = (self.machine.read("/proc/devices", 64 << 10) or "").partition("Block devices")[0]
+        pairs = (line.split() for line in section.splitlines())
+        return {
+            pair[1]: number
+            for pair in pairs
+            if len(pair) == 2 and (number := decimal(pair[0])) is not None
+        }
+
+    @lazy
+    def release(self) -> str:
+        """The running kernel's release; "" where it is not known."""
+        release = self.machine.read("/proc/sys/kernel/osrelease", 256) or ""
+        return release if "/" not in release else ""
+
+    @lazy
+    def process(self) -> Process:
+        """The process itself."""
+        from probe_core.readiness.process import Process
+
+        return Process(self.machine)
+
+    @lazy
+    def modules(self) -> Modules:
+        """Kernel modules: loaded, on disk, forbidden."""
+        from probe_core.readiness.modules import Modules
+
+        return Modules(self.machine, self.release)
+
+    @lazy
+    def libraries(self) -> Libraries:
+        """Where the loader looks for libraries, and what is there."""
+        from probe_core.readiness.libraries import Libraries
+
+        return Libraries(self.machine)
+
+    @lazy
+    def rules(self) -> Rules:
+        """The rules of the device cgroup, where version 1 shows them."""
+        from probe_core.readiness.cgroup_rules import Rules
+
+        return Rules(self.machine, self.cgroup)
+
+    @lazy
+    def nvidia_version(self) -> str:
+        """The text of /proc/driver/nvidia/version; "" without it."""
+        return self.machine.read(f"{NVIDIA}/version", 4096) or ""
+
+    @lazy
+    def nvidia_params(self) -> dict[str, str]:
+        """The parameters of NVIDIA's module by name."""
+        return _pairs(self.machine.read(f"{NVIDIA}/params", 16 << 10) or "")
+
+    def nvidia_card(self, device: DeviceDoc) -> dict[str, str]:
+        """Return what NVIDIA's driver says in /proc of a GPU; nothing while it is suspended.
+
+        Drivers before 590 resume it to answer.
+        """
+        address = address_of(device)
+        if address is None or device["power_state"] in ("suspended", "suspending", "resuming"):
+            return {}
+        if address not in self._nvidia:
+            text = self.machine.read(f"{NVIDIA}/gpus/{address}/information", 4096)
+            self._nvidia[address] = _pairs(text or "")
+        return self._nvidia[address]
+
+    def driver(self, device: DeviceDoc) -> str | None:
+        """Return the name of the kernel driver that is bound to the device; None without one.
+
+        /sys decides where it has the device: a prober may name the driver that it would have.
+        """
+        identity = device["id"]
+        if identity not in self._drivers:
+            folder = folder_of(device)
+            on_bus = folder is not None and "bus" in device["seen_by"]
+            name = (device["driver"] or {}).get("name")
+            if name and folder and on_bus and device["sources"].get("driver.name") != "bus":
+                name = bound(self.machine, folder)
+            self._drivers[identity] = name or None
+        return self._drivers[identity]
+
+    def access(self, path: str) -> str:
+        """Return how opening a node would end: see `machine.access`; each is asked once."""
+        if path not in self._access:
+            state = nodes.access(self.machine, path)
+            if state == nodes.UNKNOWN and self.shows_nodes and not self.machine.exists(path):
+                state = nodes.MISSING
+            self._access[path] = state
+        return self._access[path]
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return the lines "Name: value" of a file as a table."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+
+
+def address_of(device: DeviceDoc) -> str | None:
+    """Return the device's PCI address as /sys writes it; None off that bus."""
+    return next((name[4:] for name in device["ids"] if name.startswith("pci:")), None)
+
+
+def folder_of(device: DeviceDoc) -> str | None:
+    """Return the device's folder in /sys; None where it is not on the PCI bus."""
+    address = address_of(device)
+    return address and f"{DEVICES}/{address}"

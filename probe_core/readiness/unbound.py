@@ -1,0 +1,139 @@
+"""Why no kernel driver is bound to a device: each way has a fix of its own."""
+
+from __future__ import annotations
+
+from probe_core.readiness.scene import folder_of
+from probe_core.readiness.steps import broken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import DeviceDoc, StepDoc
+    from probe_core.readiness.scene import Scene
+
+__all__ = ["MODULES", "module_of", "unbound"]
+
+_STEP = "driver"
+
+MODULES = {
+    ("nvidia", "gpu"): "nvidia",
+    ("amd", "gpu"): "amdgpu",
+    ("amd", "npu"): "amdxdna",
+    ("intel", "npu"): "intel_vpu",
+    ("intel", "accelerator"): "habanalabs",
+    ("hailo", "npu"): "hailo_pci",
+    ("google", "npu"): "apex",
+    ("amazon", "accelerator"): "neuron",
+    ("qualcomm", "accelerator"): "qaic",
+    ("tenstorrent", "accelerator"): "tenstorrent",
+}
+"""Vendor and kind of a PCI device to the kernel module that drives it."""
+
+# All DRM drivers of the kernel give up with it (drm_firmware_drivers_only); NVIDIA's does not ask.
+_DRM = ("amdgpu", "i915", "xe")
+
+# What each driver cannot start without, below /lib/firmware.
+_FIRMWARE = {
+    "amdgpu": "amdgpu",
+    "xe": "xe",
+    "intel_vpu": "intel/vpu",
+    "panthor": "arm/mali",
+}
+
+
+def module_of(device: DeviceDoc, scene: Scene) -> str | None:
+    """Return the module that ought to drive a device; None where it is not known."""
+    if not device["id"].startswith("pci:"):
+        return _platform_module(device)
+    vendor, kind = device["vendor"] or "", device["kind"]
+    if (vendor, kind) == ("intel", "gpu"):
+        # Xe2 and later are xe's alone; of two loaded ones it is not known which refused.
+        loaded = [name for name in ("xe", "i915") if scene.modules.is_loaded(name)]
+        return loaded[0] if loaded else "i915"
+    return MODULES.get((vendor, kind))
+
+
+def _platform_module(device: DeviceDoc) -> str | None:
+    names = device.get("dt") or []
+    if device["vendor"] == "nvidia" and device["kind"] == "gpu":
+        return "nvgpu"
+    if any(name.startswith("rockchip,") and "npu" in name for name in names):
+        return "rknpu"
+    if any(name.startswith("arm,mali-valhall-csf") for name in names):
+        return "panthor"
+    return None
+
+
+def unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step of a device that the bus shows without a driver."""
+    folder = folder_of(device)
+    evidence = f"{folder}/driver is absent" if folder else f"{device['id']}: no driver is bound"
+    module = module_of(device, scene)
+    if module is None:
+        return broken(_STEP, "no-driver", evidence)
+    if module == "nvgpu":
+        return broken(_STEP, "jetson-no-nvgpu", evidence)
+    loaded = scene.modules.is_loaded(module)
+    if loaded:
+        return _refused(device, scene, module, evidence)
+    if device["kind"] == "npu" and loaded is False:
+        return broken(_STEP, "npu-no-module", f"{evidence}; {module} is not in /proc/modules")
+    return _not_loaded(scene, module, evidence, is_known=loaded is False)
+
+
+def _refused(device: DeviceDoc, scene: Scene, module: str, evidence: str) -> StepDoc:
+    """Return why a loaded driver left the device alone."""
+    evidence += f"; {module} is loaded"
+    if module in _DRM and "nomodeset" in scene.modules.command_line:
+        return broken(_STEP, "nomodeset", f"{evidence}; /proc/cmdline: nomodeset")
+    if module == "nvidia":
+        from probe_core.readiness.nvidia_driver import refusal
+
+        return refusal(device, scene) or broken(_STEP, "no-driver", evidence)
+    if lacking := _without_firmware(scene, module):
+        return broken(_STEP, "firmware-missing", f"{evidence}; {lacking}")
+    if module in ("i915", "xe"):
+        return broken(_STEP, "kernel-too-old", evidence)
+    return broken(_STEP, "amdgpu-refused" if module == "amdgpu" else "no-driver", evidence)
+
+
+def _without_firmware(scene: Scene, module: str) -> str | None:
+    """Return the folder of firmware that is not there; a container has none, the host counts."""
+    machine, folder = scene.machine, _FIRMWARE.get(module)
+    if folder is None or scene.container is not None or not machine.listdir("/lib/firmware"):
+        return None
+    path = f"/lib/firmware/{folder}"
+    names = machine.listdir(path)
+    if module == "panthor":
+        arches = [name for name in names if name.startswith("arch")]
+        if any(machine.listdir(f"{path}/{name}") for name in arches):
+            return None
+    return f"{path} is absent or empty" if not names or module == "panthor" else None
+
+
+def _not_loaded(scene: Scene, module: str, evidence: str, *, is_known: bool) -> StepDoc:
+    modules = scene.modules
+    file = modules.on_disk(module)
+    if file is None and scene.container is None:
+        if place := modules.for_other_kernel(module):
+            text = f"{evidence}; {place} has {module}, and not for {modules.release}"
+            return broken(_STEP, "module-missing-for-kernel", text)
+        if modules.tells:
+            text = f"{evidence}; {modules.folder} has no {module}"
+            return broken(_STEP, "driver-not-installed", text)
+    if module in _DRM and "nomodeset" in modules.command_line:
+        return broken(_STEP, "nomodeset", f"{evidence}; /proc/cmdline: nomodeset")
+    if line := modules.forbidden(module):
+        return broken(_STEP, "module-blacklisted", f"{evidence}; {line}")
+    if file is None or not is_known:
+        return broken(_STEP, "no-driver", evidence)
+    if modules.secure_boot and _is_signed_by_owner(file):
+        return broken(_STEP, "secure-boot", f"{evidence}; {file} is not loaded, Secure Boot is on")
+    return broken(_STEP, "module-not-loaded", f"{evidence}; {file} is not loaded")
+
+
+def _is_signed_by_owner(file: str) -> bool:
+    """Return whether a module is one that the machine's owner signs, not the distribution.
+
+    DKMS, akmods and NVIDIA's installer (kernel/drivers/video) build on the machine itself.
+    """
+    return "/kernel/" not in file or "/kernel/drivers/video/nvidia" in file

@@ -1,0 +1,165 @@
+"""What a report says of a device over which a prober's process hung, died or raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_probers import Probers, gpu
+from reports import report_of
+from trees import Tree
+
+TROUBLE = {
+    "driver-hangs": "import time; time.sleep(60)",
+    "driver-crashes": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+    "prober-raises": "raise RuntimeError('GPU is lost')",
+}
+AVOIDED = "pci:0000:01:00.0"
+
+
+def two_gpus(tree: Tree, ids: str = "10de:2684", driver: str = "nvidia") -> None:
+    for number in (1, 2):
+        tree.pci(f"0000:{number:02x}:00.0", ids, driver=driver)
+
+
+def prober(trouble: str, passive: str = "continue", devices: tuple[int, ...] = (1, 2)) -> str:
+    sightings = {f"pci:0000:{number:02x}:00.0": gpu(number) for number in devices}
+    return f"""
+for name, sighting in {sightings!r}.items():
+    if name in request.avoid:
+        {passive}
+    request.touching(name)
+    if name == {AVOIDED!r}:
+        {trouble}
+    yield sighting
+"""
+
+
+def run(tree: Tree, probers: Probers, body: str, timeout: float = 2.0) -> dict[str, Any]:
+    probers.add("a", body, priority=500, when={"pci_vendor": ["10de", "1002", "8086"]})
+    return report_of(tree.machine(), timeout=timeout, **probers.arguments)
+
+
+def about(report: dict[str, Any], code: str) -> list[dict[str, Any]]:
+    return [finding for finding in report["findings"] if finding["code"] == code]
+
+
+def step(report: dict[str, Any], device: str, name: str) -> dict[str, Any] | None:
+    found = next(d for d in report["devices"] if d["id"] == device)
+    return next((s for s in found["readiness"]["steps"] if s["step"] == name), None)
+
+
+@pytest.mark.parametrize("code", TROUBLE)
+def test_the_other_device_is_complete(code: str, tree: Tree, probers: Probers) -> None:
+    two_gpus(tree)
+    report = run(tree, probers, prober(TROUBLE[code]))
+    living = next(d for d in report["devices"] if d["id"] == "pci:0000:02:00.0")
+    assert living["memory"]["total"] == 25757220864
+    assert report["primary"] == "pci:0000:02:00.0"
+    (outcome,) = [o for o in report["outcomes"] if o["prober"] == "a"]
+    assert (outcome["status"], outcome["partial"], outcome["devices"]) == ("ok", True, 1)
+    assert (outcome["code"], outcome["avoided"]) == (code, [AVOIDED])
+    assert about(report, "prober-failed") == []
+
+
+@pytest.mark.parametrize(("code", "verb"), [("driver-hangs", "hung"), ("driver-crashes", "died")])
+def test_the_finding_names_device_call_and_the_kernels_lines(
+    code: str, verb: str, tree: Tree, probers: Probers
+) -> None:
+    two_gpus(tree)
+    report = run(tree, probers, prober(TROUBLE[code]))
+    (finding,) = about(report, code)
+    assert finding["what"] == (
+        f"the process of prober 'a' {verb} while it asked {AVOIDED} (NVIDIA GeForce RTX 4090)"
+    )
+    assert (finding["severity"], finding["device"], finding["prober"], finding["step"]) == (
+        "error",
+        AVOIDED,
+        "a",
+        "responding",
+    )
+    assert "`NVRM: Xid`" in finding["fix"]
+    assert "AER" in finding["fix"]
+    evidence = "in probe_devices" if code == "driver-hangs" else "killed by SIGSEGV"
+    assert evidence in finding["evidence"]
+    fact = step(report, AVOIDED, "responding")
+    assert fact is not None
+    assert (fact["status"], fact["code"]) == ("broken", code)
+
+
+@pytest.mark.parametrize(
+    ("ids", "driver", "line"),
+    [
+        ("1002:744c", "amdgpu", "`amdgpu: ring … timeout`"),
+        ("8086:56a0", "xe", "`GPU HANG: ecode`"),
+    ],
+)
+def test_each_vendor_has_its_lines(
+    ids: str, driver: str, line: str, tree: Tree, probers: Probers
+) -> None:
+    two_gpus(tree, ids, driver)
+    body = prober(TROUBLE["driver-crashes"]).replace("'pci': {'id': '10de:2684'}, ", "")
+    (finding,) = about(run(tree, probers, body.replace("'nvidia'", "None")), "driver-crashes")
+    assert line in finding["fix"]
+
+
+def test_a_passive_sighting_of_it_has_the_fact(tree: Tree, probers: Probers) -> None:
+    two_gpus(tree)
+    passive = "yield {'ids': [name], 'kind': 'gpu', 'name': 'NVIDIA GeForce RTX 4090'}; continue"
+    report = run(tree, probers, prober(TROUBLE["driver-crashes"], passive))
+    fact = step(report, AVOIDED, "responding")
+    assert fact is not None
+    assert fact["prober"] == "a"
+    (finding,) = about(report, "driver-crashes")
+    assert finding["what"].endswith(f"{AVOIDED} (NVIDIA GeForce RTX 4090)")
+    assert report["primary"] == "pci:0000:02:00.0"
+
+
+def test_a_prober_that_knows_better_is_believed(tree: Tree, probers: Probers) -> None:
+    two_gpus(tree)
+    fact = {"step": "responding", "status": "broken", "evidence": "Xid 79", "code": "gpu-lost"}
+    passive = f"yield {{'ids': [name], 'kind': 'gpu', 'step_facts': [{fact!r}]}}; continue"
+    report = run(tree, probers, prober(TROUBLE["driver-crashes"], passive))
+    found = step(report, AVOIDED, "responding")
+    assert found is not None
+    assert (found["code"], found["evidence"]) == ("gpu-lost", "Xid 79")
+
+
+def test_a_node_whose_only_gpu_is_dead_is_degraded(tree: Tree, probers: Probers) -> None:
+    tree.pci("0000:01:00.0", "10de:2684", driver="nvidia")
+    report = run(tree, probers, prober(TROUBLE["driver-hangs"], devices=(1,)), timeout=1.0)
+    assert report["fallback"] == "degraded"
+    assert AVOIDED in [device["id"] for device in report["devices"]]
+    (outcome,) = [o for o in report["outcomes"] if o["prober"] == "a"]
+    assert (outcome["status"], outcome["avoided"]) == ("timeout", [AVOIDED])
+    assert len(about(report, "driver-hangs")) == len(about(report, "prober-failed")) == 1
+
+
+def test_a_device_that_nobody_saw_is_not_made_up(tree: Tree, probers: Probers) -> None:
+    tree.pci("0000:02:00.0", "10de:2684", driver="nvidia")
+    report = run(tree, probers, prober(TROUBLE["driver-crashes"]))
+    assert [d["id"] for d in report["devices"]] == ["pci:0000:02:00.0", "cpu:0"]
+    (finding,) = about(report, "driver-crashes")
+    assert finding["device"] == AVOIDED
+
+
+@pytest.mark.parametrize(
+    ("action", "code"), [("time.sleep(60)", "shutdown-hangs"), ("1 / 0", "shutdown-fails")]
+)
+def test_a_failed_cleanup_is_a_notice(action: str, code: str, tree: Tree, probers: Probers) -> None:
+    body = f"""
+    import time
+    try:
+        yield {gpu()!r}
+        request.done()
+    finally:
+        {action}
+    """
+    two_gpus(tree)
+    report = run(tree, probers, body, timeout=10.0)
+    (outcome,) = [o for o in report["outcomes"] if o["prober"] == "a"]
+    assert (outcome["status"], outcome["partial"], outcome["code"]) == ("ok", False, code)
+    assert outcome["elapsed_ms"] < 5000
+    (finding,) = about(report, code)
+    assert (finding["severity"], finding["prober"]) == ("info", "a")
+    assert report["primary"] == AVOIDED

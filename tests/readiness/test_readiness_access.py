@@ -1,0 +1,133 @@
+"""What access(2) answers of real nodes, and what a recording says instead."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from readiness_nodes import DEVICE, amd, nvidia, verdict
+
+from probe_core.machine import Machine
+from probe_core.machine.access import access, mode_allows, number, status
+
+LIVE = Machine(environ={})
+
+
+def test_a_node_that_opens_is_ok_and_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(os, "open", lambda *arguments: opened.append(arguments))
+    assert access(LIVE, "/dev/null") == "ok"
+    assert access(LIVE, "/dev/nvidia-of-no-machine") == "missing"
+    assert opened == []
+
+
+def test_what_is_no_character_device_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "nvidia0").write_text("")
+    for path in (tmp_path / "nvidia0", tmp_path):
+        assert access(LIVE, str(path)) == "unknown"
+    assert access(LIVE, "/dev/\0") == "unknown"
+
+
+def test_numbers_and_modes() -> None:
+    node = status(LIVE, "/dev/null")
+    assert node is not None
+    assert stat.S_ISCHR(node.st_mode)
+    assert number(node) == (1, 3)
+    assert status(LIVE, "/etc/passwd") is None
+    assert mode_allows(node, 1000, {1000})
+
+
+def closed_node(folder: Path, mode: int, group: int) -> str:
+    """Return a character device without rights for others: only root can make one."""
+    path = str(folder / "node")
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        os.chmod(path, mode)
+        os.chown(path, 0, group)
+    except PermissionError:
+        pytest.skip("making a device node needs root")
+    return path
+
+
+def answer_of_a_user(path: str, groups: list[int]) -> str:
+    """Return what a process without rights is answered, and whether it imported ctypes."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgroups(groups)
+        os.setgid(54321)
+        os.setuid(54321)
+        loaded = "ctypes" in sys.modules
+        sys.modules.pop("ctypes", None)
+        text = access(LIVE, path)
+        imported = "ctypes" in sys.modules
+        os.write(writer, f"{text} {imported} {loaded}".encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    text = os.read(reader, 100).decode()
+    os.close(reader)
+    return text
+
+
+@pytest.mark.parametrize(("groups", "expected"), [([], "EACCES False"), ([105], "ok False")])
+def test_mode_and_groups_decide_for_a_user(
+    groups: list[int], expected: str, tmp_path: Path
+) -> None:
+    path = closed_node(tmp_path, 0o660, 105)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and str(folder) != "/" and not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o711)
+    assert answer_of_a_user(path, groups).rsplit(" ", 1)[0] == expected
+
+
+def test_what_a_recording_says_counts(tmp_path: Path) -> None:
+    answers = {"/dev/kfd": "EPERM", "/dev/x": "ok"}
+    machine = Machine(str(tmp_path), access=answers)
+    assert [access(machine, path) for path in ("/dev/kfd", "/dev/x")] == ["EPERM", "ok"]
+    assert access(machine, "/dev/y") == "unknown"  # nobody recorded /dev
+    (tmp_path / "dev").mkdir()
+    assert access(machine, "/dev/y") == "missing"
+    (tmp_path / "dev" / "y").write_text("")
+    assert access(machine, "/dev/y") == "unknown"
+    answers["/dev/kfd"] = "ok"
+    assert machine.access["/dev/kfd"] == "EPERM"
+
+
+def test_it_is_part_of_the_machines_value(tmp_path: Path) -> None:
+    machine = Machine(str(tmp_path), access={"/dev/kfd": "EPERM"})
+    assert machine == Machine(str(tmp_path), access={"/dev/kfd": "EPERM"})
+    assert hash(machine) == hash(Machine(str(tmp_path), access={"/dev/kfd": "EPERM"}))
+    assert machine != Machine(str(tmp_path))
+    for other in (copy.deepcopy(machine), pickle.loads(pickle.dumps(machine))):
+        assert (other, other.access) == (machine, {"/dev/kfd": "EPERM"})
+
+
+def test_a_node_of_another_driver(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    node.file("/proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n")
+    place = tmp_path / "dev" / "nvidia-uvm"
+    place.unlink()
+    try:
+        os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(511, 0))
+    except PermissionError:
+        pytest.skip("making a device node needs root")
+    assert verdict(node.device()) == ("blocked", "node", "node-number-stale")
+    place.unlink()
+    os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(507, 0))
+    assert verdict(node.device()) == ("ready", None, None)
+
+
+def test_a_recording_of_existing_nodes_says_nothing_of_permission(tmp_path: Path) -> None:
+    node = amd(tmp_path)
+    node.access.clear()
+    device = node.device()
+    assert verdict(device) == ("ready", None, None)
+    steps = {step["step"]: step["status"] for step in device["readiness"]["steps"]}
+    assert (steps["node"], steps["permission"], steps["granted"]) == ("ok", "unknown", "unknown")
+    assert device["id"] == DEVICE

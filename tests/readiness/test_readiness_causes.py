@@ -1,0 +1,884 @@
+"""For each step and each cause a machine that breaks it, and a look-alike that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import readiness_nodes as nodes
+from readiness_nodes import DEVICE, FOLDER, LIBRARIES, RELEASE, Node, amd, intel, nvidia, verdict
+
+from probe_core.model.causes import CAUSES
+
+READY = ("ready", None, None)
+MODULES = f"/lib/modules/{RELEASE}"
+DKMS = f"{MODULES}/updates/dkms"
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+INFORMATION = f"/proc/driver/nvidia/gpus/{nodes.PCI}/information"
+
+Machine = Callable[[Path], Node]
+BROKEN: dict[str, tuple[str, Machine]] = {}
+"""Name of a machine to the code of its cause, and what makes it."""
+HEALTHY: dict[str, Machine] = {}
+
+
+def breaks(code: str) -> Callable[[Machine], Machine]:
+    def add(make: Machine) -> Machine:
+        BROKEN[make.__name__] = (code, make)
+        return make
+
+    return add
+
+
+def healthy(make: Machine) -> Machine:
+    HEALTHY[make.__name__] = make
+    return make
+
+
+def unbound(root: Path, *loaded: str, **pci: object) -> Node:
+    """Return a machine whose NVIDIA GPU has no driver, with none of its nodes and libraries."""
+    node = Node(root)
+    node.tree.pci(nodes.PCI, "10de:2684", driver=None, **pci)  # type: ignore[arg-type]
+    node.modules("ext4", *loaded)
+    return node
+
+
+# --- hardware
+
+
+@breaks("off-the-bus")
+def fell_off(root: Path) -> Node:
+    node = nvidia(root, current_link_width=63, max_link_width=63, current_link_speed="Unknown")
+    node.file(f"{FOLDER}/config", b"\xff" * 64)
+    return node
+
+
+@healthy
+def width_of_a_sleeper(root: Path) -> Node:
+    return nvidia(root, power="suspended", current_link_width=63)
+
+
+@healthy
+def odd_width_of_a_function_that_answers(root: Path) -> Node:
+    node = nvidia(root, current_link_width=63)
+    node.file(f"{FOLDER}/config", b"\xde\x10\x84\x26" + b"\0" * 60)
+    return node
+
+
+def regions(*starts: int) -> str:
+    lines = [(start, start + 0xFFFFFF if start else 0) for start in starts]
+    return "".join(f"0x{start:016x} 0x{end:016x} 0x0000000000140204\n" for start, end in lines)
+
+
+@breaks("bar-unassigned")
+def no_address_for_bar_1(root: Path) -> Node:
+    node = unbound(root, "nvidia")
+    node.file(f"{FOLDER}/resource", regions(0xFA000000, 0, 0, 0, 0, 0))
+    return node
+
+
+@breaks("link-narrow")
+def four_of_sixteen_lanes(root: Path) -> Node:
+    return nvidia(root, link=(4, 16.0), max_link=(16, 16.0))
+
+
+@healthy
+def idle_link(root: Path) -> Node:
+    return nvidia(root, link=(16, 2.5), max_link=(16, 16.0))
+
+
+@healthy
+def lanes_beside_nvlink(root: Path) -> Node:
+    node = nvidia(root, ids="10de:1db5", link=(2, 8.0), max_link=(16, 8.0))
+    node.tree.arch = "ppc64le"
+    return node
+
+
+@breaks("aer-errors")
+def fatal_errors(root: Path) -> Node:
+    return nvidia(root, link=(16, 16.0), aer_dev_fatal="DLP 1\nTOTAL_ERR_FATAL 1")
+
+
+@healthy
+def no_fatal_errors(root: Path) -> Node:
+    return nvidia(root, link=(16, 16.0), aer_dev_fatal="DLP 0\nTOTAL_ERR_FATAL 0")
+
+
+def window(root: Path, sizes: str | None) -> Node:
+    node = nvidia(root, link=(16, 16.0))
+    node.file(f"{FOLDER}/resource", "0xfa000000 0xfaffffff 0x40200\n0xe0000000 0xefffffff 0x1\n")
+    if sizes:
+        node.file(f"{FOLDER}/resource1_resize", sizes)
+    return node
+
+
+@breaks("rebar-off")
+def small_window_that_could_be_large(root: Path) -> Node:
+    return window(root, "0000000000007fc0\n")
+
+
+@healthy
+def small_window_by_design(root: Path) -> Node:
+    return window(root, None)
+
+
+# --- driver
+
+
+@breaks("no-driver")
+def nothing_known_of_modules(root: Path) -> Node:
+    node = unbound(root)
+    node.remove("/proc/modules")
+    return node
+
+
+@breaks("driver-not-installed")
+def no_module_on_disk(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{MODULES}/modules.dep", "kernel/fs/ext4/ext4.ko.zst:\n")
+    return node
+
+
+@breaks("module-missing-for-kernel")
+def module_of_another_kernel(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{MODULES}/modules.dep", "kernel/fs/ext4/ext4.ko.zst:\n")
+    node.file("/lib/modules/6.8.0-45-generic/updates/dkms/nvidia.ko.zst")
+    return node
+
+
+@breaks("module-missing-for-kernel")
+def dkms_did_not_build(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{MODULES}/modules.dep", "kernel/fs/ext4/ext4.ko.zst:\n")
+    node.file("/var/lib/dkms/nvidia/580.95.05/source/dkms.conf")
+    return node
+
+
+@breaks("secure-boot")
+def key_was_rejected(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia.ko.zst")
+    node.file(SECURE_BOOT, b"\x06\0\0\0\1")
+    return node
+
+
+@healthy
+def secure_boot_with_a_loaded_module(root: Path) -> Node:
+    node = nvidia(root)
+    node.file(SECURE_BOOT, b"\x06\0\0\0\1")
+    node.file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n")
+    return node
+
+
+@breaks("module-blacklisted")
+def blacklisted_by_prime_select(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia.ko.zst")
+    node.file("/lib/modprobe.d/blacklist-nvidia.conf", "# prime\nblacklist nvidia\n")
+    return node
+
+
+@breaks("module-blacklisted")
+def blacklisted_by_the_command_line(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia.ko")
+    node.file("/proc/cmdline", "ro quiet modprobe.blacklist=nouveau,nvidia\n")
+    return node
+
+
+@breaks("module-not-loaded")
+def blacklist_in_a_file_that_modprobe_does_not_read(root: Path) -> Node:
+    node = unbound(root)
+    node.file(f"{DKMS}/nvidia.ko")
+    node.file("/etc/modprobe.d/nvidia.conf.disabled", "blacklist nvidia\n")
+    node.file("/etc/modprobe.d/nouveau.conf", "blacklist nouveau\noptions nvidia x=1\n")
+    return node
+
+
+@healthy
+def nouveau_blacklisted(root: Path) -> Node:
+    node = nvidia(root)
+    node.file("/etc/modprobe.d/nouveau.conf", "blacklist nouveau\n")
+    node.file("/proc/sys/kernel/tainted", "12289\n")
+    return node
+
+
+@breaks("nouveau-bound")
+def nouveau(root: Path) -> Node:
+    return nvidia(root, driver="nouveau")
+
+
+@breaks("nova-bound")
+def nova(root: Path) -> Node:
+    return nvidia(root, driver="nova_core")
+
+
+@breaks("reserved-for-vm")
+def passthrough(root: Path) -> Node:
+    return nvidia(root, driver="vfio-pci")
+
+
+@breaks("vgpu-host-driver")
+def host_of_virtual_gpus(root: Path) -> Node:
+    node = nvidia(root)
+    node.modules("nvidia", "nvidia_uvm", "nvidia_vgpu_vfio")
+    return node
+
+
+@breaks("open-module-unsupported")
+def open_module_and_a_volta(root: Path) -> Node:
+    node = unbound(root, "nvidia")
+    node.file(f"{FOLDER}/device", "0x1db5\n")  # Tesla V100
+    node.file("/proc/driver/nvidia/version", nodes.OPEN_TEXT)
+    return node
+
+
+@breaks("legacy-branch")
+def kepler_and_a_new_driver(root: Path) -> Node:
+    node = unbound(root, "nvidia")
+    node.file(f"{FOLDER}/device", "0x102d\n")  # Tesla K80
+    node.file("/proc/driver/nvidia/version", nodes.VERSION_TEXT)
+    return node
+
+
+@breaks("driver-too-old-for-gpu")
+def blackwell_and_an_old_driver(root: Path) -> Node:
+    node = unbound(root, "nvidia")
+    node.file(f"{FOLDER}/device", "0x2b85\n")  # GeForce RTX 5090
+    text = nodes.OPEN_TEXT.replace(nodes.VERSION, "550.54.14")
+    node.file("/proc/driver/nvidia/version", text)
+    return node
+
+
+@breaks("gsp-firmware-missing")
+def no_gsp_firmware(root: Path) -> Node:
+    node = nvidia(root)
+    node.file("/proc/driver/nvidia/version", nodes.OPEN_TEXT)
+    node.file("/lib/firmware/regulatory.db")
+    return node
+
+
+@healthy
+def gsp_firmware(root: Path) -> Node:
+    node = no_gsp_firmware(root)
+    node.file(f"/lib/firmware/nvidia/{nodes.VERSION}/gsp_ga10x.bin")
+    return node
+
+
+@healthy
+def container_without_firmware(root: Path) -> Node:
+    node = no_gsp_firmware(root)
+    node.container()
+    return node
+
+
+@breaks("radeon-bound")
+def radeon(root: Path) -> Node:
+    return amd(root, driver="radeon", ids="1002:6798")
+
+
+@breaks("amdgpu-refused")
+def amdgpu_refused(root: Path) -> Node:
+    return amd(root, driver=None)
+
+
+@breaks("firmware-missing")
+def amdgpu_without_firmware(root: Path) -> Node:
+    node = amd(root, driver=None)
+    node.file("/lib/firmware/regulatory.db")
+    return node
+
+
+@breaks("nomodeset")
+def nomodeset(root: Path) -> Node:
+    node = amd(root, driver=None)
+    node.file("/proc/cmdline", "BOOT_IMAGE=/vmlinuz nomodeset\n")
+    return node
+
+
+@healthy
+def nomodeset_does_not_concern_nvidia(root: Path) -> Node:
+    node = nvidia(root)
+    node.file("/proc/cmdline", "BOOT_IMAGE=/vmlinuz nomodeset\n")
+    return node
+
+
+@breaks("kernel-too-old")
+def xe_does_not_know_it(root: Path) -> Node:
+    return intel(root, driver=None)
+
+
+@breaks("npu-no-module")
+def hailo_without_module(root: Path) -> Node:
+    node = Node(root)
+    node.tree.pci(nodes.PCI, "1e60:2864", pci_class="120000")
+    node.modules("ext4")
+    return node
+
+
+@healthy
+def hailo(root: Path) -> Node:
+    node = Node(root)
+    folder = node.tree.pci(nodes.PCI, "1e60:2864", pci_class="120000", driver="hailo")
+    node.file(f"{folder}/hailo_chardev/hailo0/dev", "510:0\n")
+    node.nodes("/dev/hailo0")
+    return node
+
+
+@breaks("jetson-no-nvgpu")
+def jetson_without_nvgpu(root: Path) -> Node:
+    node = Node(root)
+    node.tree.arch = "aarch64"
+    node.tree.node("/bus@0/gpu@17000000", "nvidia,ga10b")
+    node.tree.platform("17000000.gpu", "/bus@0/gpu@17000000")
+    return node
+
+
+@healthy
+def jetson(root: Path) -> Node:
+    node = jetson_without_nvgpu(root)
+    node.tree.platform("17000000.gpu", "/bus@0/gpu@17000000", driver="gk20a")
+    return node
+
+
+@healthy
+def tpu_through_vfio(root: Path) -> Node:
+    node = Node(root)
+    node.tree.pci(nodes.PCI, "1ae0:0063", pci_class="120000", driver="vfio-pci")
+    return node
+
+
+# --- node
+
+
+def without_nodes(node: Node) -> Node:
+    node.nodes(*node.access, answer="missing")
+    node.container()
+    return node
+
+
+@breaks("container-without-gpus")
+def docker_without_gpus(root: Path) -> Node:
+    return without_nodes(nvidia(root))
+
+
+@breaks("container-without-gpus")
+def docker_without_gpus_as_files_show_it(root: Path) -> Node:
+    node = docker_without_gpus(root)
+    node.access.clear()
+    return node
+
+
+@breaks("container-without-gpus")
+def docker_without_amd_nodes(root: Path) -> Node:
+    return without_nodes(amd(root))
+
+
+@breaks("hidden-by-container")
+def void_and_no_nodes(root: Path) -> Node:
+    node = without_nodes(nvidia(root))
+    node.environ["NVIDIA_VISIBLE_DEVICES"] = "void"
+    return node
+
+
+@healthy
+def void_of_cdi_with_nodes(root: Path) -> Node:
+    node = nvidia(root)
+    node.container()
+    node.environ["NVIDIA_VISIBLE_DEVICES"] = "void"
+    return node
+
+
+@breaks("pod-without-gpu")
+def pod(root: Path) -> Node:
+    node = without_nodes(nvidia(root))
+    node.environ["KUBERNETES_SERVICE_HOST"] = "10.0.0.1"
+    return node
+
+
+@breaks("flatpak")
+def flatpak(root: Path) -> Node:
+    node = intel(root)
+    node.nodes(*node.access, answer="missing")
+    node.container("/.flatpak-info")
+    return node
+
+
+@breaks("snap")
+def snap(root: Path) -> Node:
+    node = intel(root)
+    node.nodes(*node.access, answer="missing")
+    node.environ["SNAP"] = "/snap/app/12"
+    return node
+
+
+@healthy
+def child_of_a_snap(root: Path) -> Node:
+    node = intel(root)
+    node.environ["SNAP"] = "/snap/code/12"
+    return node
+
+
+@breaks("lxc-device-missing")
+def lxc_without_uvm(root: Path) -> Node:
+    node = nvidia(root)
+    node.nodes("/dev/nvidia-uvm", answer="missing")
+    node.environ["container"] = "lxc"
+    return node
+
+
+@breaks("uvm-missing")
+def docker_without_uvm(root: Path) -> Node:
+    node = nvidia(root)
+    node.container()
+    node.nodes("/dev/nvidia-uvm", answer="missing")
+    return node
+
+
+@breaks("uvm-missing")
+def uvm_without_module(root: Path) -> Node:
+    node = nvidia(root)
+    node.modules("nvidia", "nvidia_modeset")
+    return node
+
+
+@healthy
+def uvm_comes_with_the_first_use(root: Path) -> Node:
+    node = nvidia(root)
+    node.nodes("/dev/nvidia-uvm", answer="missing")
+    node.modules("nvidia", "nvidia_modeset")
+    node.file("/usr/bin/nvidia-modprobe")
+    return node
+
+
+@healthy
+def no_drm_node_of_nvidia(root: Path) -> Node:
+    node = nvidia(root)
+    node.nodes("/dev/dri/renderD128", "/dev/dri/card0", answer="EACCES")
+    return node
+
+
+@breaks("node-missing")
+def no_nodes_on_a_host(root: Path) -> Node:
+    node = intel(root)
+    node.nodes(*nodes.INTEL_NODES, answer="missing")
+    return node
+
+
+@breaks("kfd-missing")
+def kernel_without_kfd(root: Path) -> Node:
+    node = Node(root)
+    node.tree.pci(nodes.PCI, "1002:744c", driver="amdgpu", drm=(0, 128))
+    node.nodes("/dev/dri/renderD128")
+    node.nodes("/dev/kfd", answer="missing")
+    return node
+
+
+@healthy
+def recording_without_dev(root: Path) -> Node:
+    node = nvidia(root)
+    for path in nodes.NVIDIA_NODES:
+        node.remove(path)
+    node.remove("/dev")
+    node.access.clear()
+    return node
+
+
+# --- permission
+
+
+@breaks("no-permission")
+def nvidia_nodes_of_a_group(root: Path) -> Node:
+    node = nvidia(root)
+    node.nodes(*nodes.NVIDIA_NODES, answer="EACCES")
+    node.file("/proc/driver/nvidia/params", "DeviceFileUID: 0\nDeviceFileGID: 44\n")
+    return node
+
+
+def people(node: Node, members: str = "", groups: str = "1000") -> Node:
+    node.file("/etc/passwd", "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n")
+    node.file("/etc/group", f"root:x:0:\nvideo:x:44:\nrender:x:105:{members}\nada:x:1000:\n")
+    text = f"Uid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t{groups} \n"
+    node.file("/proc/self/status", text)
+    node.file("/proc/self/uid_map", "         0          0 4294967295\n")
+    return node
+
+
+@breaks("not-in-group")
+def not_in_render(root: Path) -> Node:
+    node = people(amd(root))
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    return node
+
+
+@breaks("group-not-active")
+def usermod_without_a_new_login(root: Path) -> Node:
+    node = people(amd(root), members="ada")
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    return node
+
+
+@healthy
+def in_no_group_and_allowed_by_a_list(root: Path) -> Node:
+    return people(amd(root))
+
+
+@breaks("userns-group-lost")
+def rootless_podman(root: Path) -> Node:
+    node = people(amd(root), groups="0 65534")
+    node.file("/proc/self/uid_map", "0 1000 1\n1 100000 65536\n")
+    node.container("/run/.containerenv")
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    return node
+
+
+@healthy
+def rootless_podman_that_keeps_groups(root: Path) -> Node:
+    node = people(amd(root), groups="0 65534")
+    node.file("/proc/self/uid_map", "0 1000 1\n1 100000 65536\n")
+    node.container("/run/.containerenv")
+    return node
+
+
+@breaks("selinux-denies")
+def selinux(root: Path) -> Node:
+    node = amd(root)
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    node.container("/run/.containerenv")
+    node.file("/sys/fs/selinux/enforce", "1")
+    node.file("/proc/self/attr/current", "system_u:system_r:container_t:s0:c1,c2\0")
+    return node
+
+
+@healthy
+def selinux_that_allows(root: Path) -> Node:
+    node = amd(root)
+    node.file("/sys/fs/selinux/enforce", "1")
+    return node
+
+
+# --- library
+
+
+@breaks("library-missing")
+def container_without_libraries(root: Path) -> Node:
+    node = nvidia(root)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        node.remove(f"{LIBRARIES}/{name}.1")
+        node.remove(f"{LIBRARIES}/{name}.{nodes.VERSION}")
+    node.file(f"{LIBRARIES}/libc.so.6")
+    return node
+
+
+@breaks("nvml-missing")
+def cuda_without_nvml(root: Path) -> Node:
+    node = nvidia(root)
+    node.remove(f"{LIBRARIES}/libnvidia-ml.so.1")
+    return node
+
+
+@healthy
+def recording_without_libraries(root: Path) -> Node:
+    node = container_without_libraries(root)
+    node.remove(f"{LIBRARIES}/libc.so.6")
+    return node
+
+
+@healthy
+def libraries_in_a_configured_folder(root: Path) -> Node:
+    node = container_without_libraries(root)
+    node.file("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
+    node.file("/etc/ld.so.conf.d/nvidia.conf", "# driver\n/opt/nvidia/lib\n")
+    node.file("/opt/nvidia/lib/libcuda.so.1")
+    node.file("/opt/nvidia/lib/libnvidia-ml.so.1")
+    return node
+
+
+@breaks("version-mismatch")
+def upgraded_without_a_restart(root: Path) -> Node:
+    node = nvidia(root)
+    text = nodes.VERSION_TEXT.replace(nodes.VERSION, "570.86.10")
+    node.file("/proc/driver/nvidia/version", text)
+    return node
+
+
+@breaks("library-broken")
+def empty_library(root: Path) -> Node:
+    node = nvidia(root)
+    node.file(f"{LIBRARIES}/libnvidia-ml.so.{nodes.VERSION}", b"")
+    return node
+
+
+@breaks("library-broken")
+def library_of_32_bits(root: Path) -> Node:
+    node = nvidia(root)
+    node.file(f"{LIBRARIES}/libnvidia-ml.so.{nodes.VERSION}", b"\x7fELF\x01\x01")
+    return node
+
+
+@breaks("library-broken")
+def stubs_of_the_toolkit(root: Path) -> Node:
+    node = nvidia(root)
+    node.environ["LD_LIBRARY_PATH"] = "/usr/local/cuda/lib64/stubs"
+    node.file("/usr/local/cuda/lib64/stubs/libnvidia-ml.so.1", b"\x7fELF\x02")
+    return node
+
+
+# --- granted
+
+
+@breaks("cgroup-denied")
+def after_daemon_reload(root: Path) -> Node:
+    node = nvidia(root)
+    node.container()
+    node.nodes(*nodes.NVIDIA_NODES, answer="EPERM")
+    return node
+
+
+@breaks("slurm-slice")
+def outside_the_job(root: Path) -> Node:
+    node = nvidia(root)
+    node.nodes("/dev/nvidia0", answer="EPERM")
+    node.environ["SLURM_JOB_ID"] = "4711"
+    return node
+
+
+def version_1(root: Path, rules: str) -> Node:
+    node = nvidia(root)
+    node.access.clear()
+    node.file("/proc/self/cgroup", "9:devices:/docker/abc\n8:memory:/docker/abc\n")
+    node.file("/proc/devices", "Character devices:\n195 nvidia\n507 nvidia-uvm\n\nBlock devices:\n")
+    node.file("/sys/fs/cgroup/devices/devices.list", rules)
+    return node
+
+
+@breaks("cgroup-denied")
+def rules_of_version_1(root: Path) -> Node:
+    return version_1(root, "c 1:3 rwm\nc 195:255 rwm\nc 507:0 rwm\n")
+
+
+@healthy
+def rules_of_version_1_that_allow(root: Path) -> Node:
+    return version_1(root, "c 1:3 rwm\nc 195:* rwm\nc 507:* rwm\n")
+
+
+@healthy
+def rules_of_version_1_with_exceptions(root: Path) -> Node:
+    return version_1(root, "a *:* rwm\n")
+
+
+@breaks("gpu-excluded")
+def excluded(root: Path) -> Node:
+    node = nvidia(root)
+    node.file(INFORMATION, "Device Minor: \t 0\nGPU Excluded:\t Yes\n")
+    return node
+
+
+@breaks("mps-daemon-gone")
+def dead_mps_daemon(root: Path) -> Node:
+    node = nvidia(root)
+    node.environ["CUDA_MPS_PIPE_DIRECTORY"] = "/tmp/mps"
+    node.file("/tmp/mps/control")
+    node.file("/tmp/mps/nvidia-cuda-mps-control.pid", "4242\n")
+    node.file("/proc/self/status")
+    return node
+
+
+@healthy
+def mps_daemon(root: Path) -> Node:
+    node = dead_mps_daemon(root)
+    node.file("/proc/4242/stat")
+    return node
+
+
+@healthy
+def mps_folder_without_daemon(root: Path) -> Node:
+    """Return what nvidia-cuda-mps-control(1) says of: a program then runs without MPS."""
+    node = nvidia(root)
+    node.environ["CUDA_MPS_PIPE_DIRECTORY"] = "/tmp/mps"
+    node.file("/tmp/mps/log")
+    return node
+
+
+# --- runtime
+
+
+@breaks("libcuda-missing")
+def utility_without_compute(root: Path) -> Node:
+    node = nvidia(root)
+    node.container()
+    node.remove(f"{LIBRARIES}/libcuda.so.1")
+    return node
+
+
+@healthy
+def a_copy_of_nvml_alone(root: Path) -> Node:
+    """The variable leads to a copy of one library, which says nothing of where CUDA's is."""
+    node = nvidia(root)
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        node.remove(f"{LIBRARIES}/{name}")
+    node.file("/home/user/lib/libnvidia-ml.so.1", b"\x7fELF\x02")
+    node.environ["LD_LIBRARY_PATH"] = "/home/user/lib"
+    return node
+
+
+@breaks("driver-older-than-cuda")
+def image_of_a_newer_cuda(root: Path) -> Node:
+    node = nvidia(root)
+    node.container()
+    node.environ["CUDA_VERSION"] = "13.0.1"
+    text = nodes.VERSION_TEXT.replace(nodes.VERSION, "550.54.14")
+    node.file("/proc/driver/nvidia/version", text)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        node.remove(f"{LIBRARIES}/{name}.1")
+        node.file(f"{LIBRARIES}/{name}.550.54.14", b"\x7fELF\x02")
+        node.tree.link(f"{LIBRARIES}/{name}.1", f"{LIBRARIES}/{name}.550.54.14")
+    return node
+
+
+@healthy
+def image_of_a_newer_cuda_with_compat(root: Path) -> Node:
+    node = image_of_a_newer_cuda(root)
+    node.file("/usr/local/cuda/compat/libcuda.so.1")
+    return node
+
+
+@breaks("kfd-no-gpu")
+def kfd_left_it_out(root: Path) -> Node:
+    node = amd(root)
+    node.file("/sys/class/kfd/kfd/topology/nodes/1/properties", "location_id 768\ndomain 0\n")
+    return node
+
+
+@healthy
+def kfd_nodes_that_cannot_be_read(root: Path) -> Node:
+    node = amd(root)
+    node.remove("/sys/class/kfd/kfd/topology/nodes/1/properties")
+    node.file("/sys/class/kfd/kfd/topology/nodes/1/caches/x")
+    return node
+
+
+@breaks("hsa-override-bad")
+def bad_override(root: Path) -> Node:
+    node = amd(root)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "gfx1030"
+    return node
+
+
+@healthy
+def good_override(root: Path) -> Node:
+    node = amd(root)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "10.3.0"
+    return node
+
+
+@breaks("rocm-missing")
+def no_rocm(root: Path) -> Node:
+    node = amd(root)
+    node.remove("/opt/rocm/lib/libhsa-runtime64.so.1")
+    return node
+
+
+@healthy
+def rocm_of_a_wheel(root: Path) -> Node:
+    node = no_rocm(root)
+    node.environ["VIRTUAL_ENV"] = "/srv/env"
+    node.file("/srv/env/lib/python3.12/site-packages/torch/lib/libamdhip64.so")
+    return node
+
+
+@breaks("level-zero-missing")
+def no_level_zero(root: Path) -> Node:
+    node = intel(root)
+    node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")
+    node.file(f"{LIBRARIES}/libze_loader.so.1")
+    return node
+
+
+# --- healthy machines with nothing special about them
+
+
+@healthy
+def plain_nvidia(root: Path) -> Node:
+    return nvidia(root)
+
+
+@healthy
+def plain_amd(root: Path) -> Node:
+    return amd(root)
+
+
+@healthy
+def plain_intel(root: Path) -> Node:
+    return intel(root)
+
+
+@healthy
+def sleeping(root: Path) -> Node:
+    return nvidia(root, power="suspended")
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_cause_is_told_with_its_step(name: str, tmp_path: Path) -> None:
+    code, make = BROKEN[name]
+    report = make(tmp_path).report()
+    device = report["devices"][0]
+    cause = CAUSES[code]
+    assert verdict(device) == (cause.state, cause.step, code)
+    primary = DEVICE if cause.limits else "cpu:0"
+    assert device["id"].startswith("dt:") or report["primary"] == primary
+    degraded = None if cause.limits else "no-accelerator" if cause.intended else "degraded"
+    assert report["fallback"] == degraded
+    found = next(f for f in report["findings"] if f["step"] == cause.step)
+    assert found["code"] == ("no-driver" if code == "reserved-for-vm" else code)
+    assert found["severity"] == cause.severity
+    assert found["device"] == device["id"]
+    assert found["evidence"] == next(
+        s["evidence"] for s in device["readiness"]["steps"] if s["step"] == cause.step
+    )
+    assert "{" not in found["fix"].replace("{nvidia.com", "")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_no_look_alike_is_broken(name: str, tmp_path: Path) -> None:
+    report = HEALTHY[name](tmp_path).report()
+    device = report["devices"][0]
+    assert verdict(device) == READY
+    assert report["primary"] == device["id"]
+    assert report["fallback"] is None
+    told = {f["code"] for f in report["findings"]} & set(CAUSES)
+    assert told == set()
+
+
+def test_every_step_is_judged_in_its_order_and_has_a_reason(tmp_path: Path) -> None:
+    steps = nvidia(tmp_path).device()["readiness"]["steps"]
+    assert [step["step"] for step in steps] == [
+        "hardware",
+        "driver",
+        "node",
+        "permission",
+        "library",
+        "responding",
+        "granted",
+        "visible",
+        "runtime",
+    ]
+    assert [step["step"] for step in steps if step["status"] == "ok"] == [
+        "hardware",
+        "driver",
+        "node",
+        "permission",
+        "library",
+        "granted",
+        "visible",
+        "runtime",
+    ]
+    assert all(step["evidence"] for step in steps)
+
+
+def test_what_is_behind_a_break_is_not_judged(tmp_path: Path) -> None:
+    steps = not_in_render(tmp_path).device()["readiness"]["steps"]
+    behind = {s["step"]: (s["status"], s["evidence"]) for s in steps[4:] if s["step"] != "visible"}
+    assert set(behind.values()) == {("unknown", "not judged: permission is broken")}
