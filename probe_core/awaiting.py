@@ -67,22 +67,59 @@ async def _in_asyncio(function: Callable[[int], Result]) -> Result:
 
 
 class _Call:
-    """A blocking call in a thread of its own, and the pipe that has it give up."""
+    """A blocking call in a thread of its own, and the pipe that has it give up.
+
+    The thread makes and closes the pipe: a signal handler that raises in the caller's thread, at
+    any moment, leaves no descriptor. Where the system has no room for a thread the call is made at
+    once, and the event loop waits for it: a late report is better than none.
+    """
 
     def __init__(self, function: Callable[[int], Any], notify: Callable[[], object]) -> None:
         self._function = function
         self._notify = notify
         self._result: Any = None
         self._error: BaseException | None = None
-        self._read_fd, self._write_fd = os.pipe()
+        self._write_fd = -1
+        self._stopping = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="probe-core", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._stopping = True
+            self._call(-1)
+        except BaseException:  # a signal handler's; the thread may have been started just before
+            self.stop()
+            raise
 
     def _run(self) -> None:
+        read_fd = -1
         try:
-            self._result = self._function(self._read_fd)
+            with self._lock:
+                read_fd, self._write_fd = os.pipe()
+            if not self._stopping:
+                self._call(read_fd)
+        except OSError as error:  # no descriptor is free: the caller's call would fail, too
+            self._error = error
+            self._tell()
+        finally:
+            self._close(read_fd)
+
+    def _close(self, read_fd: int) -> None:
+        with self._lock:  # `stop` would write to another file's descriptor
+            for fd in (read_fd, self._write_fd):
+                if fd >= 0:
+                    os.close(fd)
+            self._write_fd = -1
+
+    def _call(self, wake_fd: int) -> None:
+        try:
+            self._result = self._function(wake_fd)
         except BaseException as error:
             self._error = error
+        self._tell()
+
+    def _tell(self) -> None:
         try:
             self._notify()
         except RuntimeError:  # the loop was closed meanwhile: nobody waits
@@ -90,11 +127,12 @@ class _Call:
 
     def stop(self) -> None:
         """Have the call give up if it still runs, and wait: ending the children is bounded."""
-        os.write(self._write_fd, b"x")
-        self._thread.join(PATIENCE_S)
-        os.close(self._write_fd)
-        if not self._thread.is_alive():  # else it would look at another file's descriptor
-            os.close(self._read_fd)
+        self._stopping = True
+        with self._lock:
+            if self._write_fd >= 0:
+                os.write(self._write_fd, b"x")
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE_S)
 
     def result(self) -> Any:
         """Return what the call returned, or raise what it raised."""

@@ -33,6 +33,10 @@ __all__ = [
 _registered: dict[str, Registered] = {}
 _cache: dict[object, tuple[Mapping[str, str], Report]] = {}
 
+MAX_CACHED = 16
+"""Reports that are kept. A host asks with one or two sets of settings; each report takes 10 to
+500 kB, so a host that varies them for ever would grow for ever."""
+
 
 def register(name: str, target: Target) -> None:
     """Add a prober for this process, as an entry point would; it wins over one of that name.
@@ -177,8 +181,9 @@ class _Call:
         key: object = None
         if not (self._machine or self._probers or self._hooks):
             key = (os.getpid(), config.key(), tuple(setting.reason for setting in ignored))
-        if key is not None and not self._refresh and key in _cache and _cache[key][0] == environ:
-            return _cache[key][1]
+        cached = _cache.get(key) if key is not None and not self._refresh else None
+        if cached is not None and cached[0] == environ:
+            return cached[1]
         plain = document(
             config,
             ignored,
@@ -189,8 +194,18 @@ class _Call:
         )
         report = Report.of(plain)
         if key is not None:
-            _cache[key] = (environ, report)
+            _keep(key, environ, report)
         return report
+
+
+def _keep(key: object, environ: Mapping[str, str], report: Report) -> None:
+    """Cache a report, and drop the oldest beyond `MAX_CACHED`."""
+    _cache[key] = (environ, report)
+    while len(_cache) > MAX_CACHED:
+        try:
+            _cache.pop(next(iter(_cache)), None)
+        except (RuntimeError, StopIteration):  # another thread changes it at this moment
+            return
 
 
 def _wrong(argument: str, value: object, expected: str) -> str:

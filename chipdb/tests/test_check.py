@@ -150,7 +150,7 @@ def test_a_huge_file(data: Path) -> None:
     with open(data / "chips/acme/huge.toml", "wb") as file:
         file.truncate(2**30)
     assert errors(data) == [
-        "chips/acme/huge.toml: is larger than 4194304 bytes; split it into families"
+        "chips/acme/huge.toml: is larger than 524288 bytes; split it into families"
     ]
 
 
@@ -163,3 +163,51 @@ def test_a_vendors_file_is_judged_against_the_built_table(tmp_path: Path) -> Non
     assert any(
         "the namespace 'nvidia' belongs to the built table" in text for text in warnings(path)
     )
+
+
+def test_a_file_of_a_folder_is_judged_with_the_folder(data: Path) -> None:
+    change(data, "units = 100", "units = -1")
+    (data / "arch/b.toml").write_text("[four]\nname = 4\n")
+    assert [problem.file for problem in check(str(data / FAST)).problems] == [FAST] * 2
+    assert {problem.file for problem in check(str(data / "arch/b.toml")).problems} == {
+        "arch/b.toml"
+    }
+    folder = {problem.file for problem in check(str(data / "arch")).problems}
+    assert folder == {"arch/a.toml", "arch/b.toml"}  # the first is not laid out canonically
+
+
+def test_a_name_that_another_chip_hides_is_an_error(data: Path) -> None:
+    change(data, 'name = "Acme NPU"', 'name = "Acme NPU"\naliases = ["Beta B Max"]')
+    assert any("'Beta B Max' does not find this chip" in text for text in errors(data)) is False
+    change(data, '"Beta B Max"]', '"GRID X-8Q"]')
+    assert any("'GRID X-8Q' can never match" in text for text in errors(data))
+
+
+@pytest.fixture
+def repository(data: Path) -> Path:
+    """A tree like this one: schemas beside the data, and a committed table."""
+    from probe_chipdb.tools import layout, schema
+    from probe_chipdb.tools.build import build
+
+    schema.write(str(data.parent / "schema"))
+    layout.fix(str(data))
+    build(str(data), str(data.parent / "src/probe_chipdb/table"))
+    return data
+
+
+def test_the_repositorys_own_rules(repository: Path) -> None:
+    assert [str(problem) for problem in check(str(repository)).problems] == []
+    change(repository, "#:schema ../../../schema/chips.schema.json\n", "")
+    assert any("the first line does not name the schema" in text for text in errors(repository))
+    change(repository, "units = 90", "units = 91")
+    assert any("the built table is older than the data" in text for text in errors(repository))
+
+
+def test_fix_writes_the_schemas_line(repository: Path) -> None:
+    from probe_chipdb.tools import layout
+
+    path = repository / "sources/s.toml"
+    text = path.read_text()
+    path.write_text("#:schema elsewhere.json\n" + text.partition("\n")[2])
+    assert layout.fix(str(repository)) == [str(path)]
+    assert path.read_text() == text

@@ -23,7 +23,22 @@ def test_the_readmes_session() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["brand", "dt_text", "logline", "pci_text", "peaks", "spelling", "name_facts", "exclusions"],
+    [
+        "brand",
+        "cloud",
+        "driver_facts",
+        "dt_text",
+        "exclusions",
+        "forms",
+        "logline",
+        "name_facts",
+        "one_call",
+        "pci_text",
+        "peaks",
+        "platforms",
+        "shares",
+        "spelling",
+    ],
 )
 def test_docstrings(module: str) -> None:
     from importlib import import_module

@@ -196,7 +196,7 @@ def test_a_huge_file_is_left_out(make: Make, data: Path, pack: Pack) -> None:
     db = opened(make, data, site)
     assert db.match(pci="cccc:0001").chip is not None
     assert db.problems == (
-        "probe_gamma 1.2: huge.toml: is larger than 4194304 bytes; split it into families",
+        "probe_gamma 1.2: huge.toml: is larger than 524288 bytes; split it into families",
     )
 
 
@@ -256,3 +256,66 @@ def test_a_site_file_hides_no_chip_with_the_same_units(
 def test_without_extras_no_parser_is_loaded(db: Database) -> None:
     assert db.problems == ()
     assert db.tables()[0].origin == "built"
+
+
+PUBLISHER = VENDOR.replace('"gamma"', '"acme"').replace("gamma/g1", "acme/g1")
+CONSENT = '[publishers]\nProbe_Gamma = ["acme"]\n'
+
+
+def test_a_publisher_adds_to_its_own_vendors_namespace(
+    make: Make, data: Path, pack: Pack, tmp_path: Path
+) -> None:
+    """Declared in chipdb's list, by the distribution's name in any spelling."""
+    (data / "publishers").mkdir()
+    (data / "publishers/publishers.toml").write_text('"probe.gamma" = ["acme"]\n')
+    db = opened(make, data, pack(PUBLISHER.replace("cccc:0001", "aaaa:0042")))
+    match = db.match(pci="aaaa:0042")
+    assert match.chip is not None
+    assert (match.chip.id, match.chip.vendor) == ("acme/g1", "acme")
+    assert db.problems == ()
+
+
+def test_a_users_own_file_is_consent(make: Make, data: Path, pack: Pack, tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(CONSENT)
+    package = pack(PUBLISHER)
+    db = opened(make, data, package, extra=(str(site),))
+    assert db.chip("acme/g1") is not None
+    assert db.problems == ()
+    site.write_text(CONSENT.replace("acme", "beta"))
+    db = opened(make, data, package, extra=(str(site),))
+    assert db.chip("acme/g1") is None
+    assert "the namespace 'acme' belongs to built" in db.problems[0]
+
+
+def test_a_publisher_redefines_nothing_and_takes_nothing(
+    make: Make, data: Path, pack: Pack, tmp_path: Path
+) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(CONSENT)
+    text = PUBLISHER.replace("acme/g1", "acme/fast-1") + PUBLISHER[
+        PUBLISHER.index("[[chip]]") :
+    ].replace("cccc:0001", "aaaa:0002")
+    db = opened(make, data, pack(text), extra=(str(site),))
+    assert db.match(pci="aaaa:0001").chip.units == 100
+    assert db.match(pci="aaaa:0002").chip.id == "acme/fast-1-8gb"
+    problems = "\n".join(db.problems)
+    assert "chip 'acme/fast-1': id: the chip is defined already" in problems
+    assert "chip 'acme/g1': p:aaaa:0002: it already means acme/fast-1-8gb" in problems
+
+
+def test_a_package_lists_no_publishers(make: Make, data: Path, pack: Pack) -> None:
+    db = opened(make, data, pack(CONSENT + PUBLISHER))
+    assert db.chip("acme/g1") is None
+    assert any("only a site's own file may list publishers" in problem for problem in db.problems)
+
+
+def test_a_package_claims_no_pci_id_of_another_vendor(make: Make, data: Path, pack: Pack) -> None:
+    db = opened(make, data, pack(VENDOR.replace('"cccc:0001"', '"cccc:0001", "aaaa:7777"')))
+    assert db.match(pci="cccc:0001").chip.id == "gamma/g1"
+    assert db.match(pci="aaaa:7777").chip is None
+    (problem,) = db.problems
+    assert problem == (
+        "probe_gamma 1.2: chips.toml: chip 'gamma/g1': p:aaaa:7777: the PCI vendor id aaaa is that "
+        "of acme; list PCI ids of your own vendor id alone"
+    )

@@ -237,3 +237,85 @@ def test_a_name_that_even_the_driver_lacks_is_no_known_product(real: Database) -
     chip = real.match(name="NVIDIA Graphics Device", name_kind="nvml", pci="10de:2684").chip
     assert chip is not None
     assert chip.id == "nvidia/geforce-rtx-4090"
+
+
+GIB = 2**30
+
+
+def test_the_drivers_capability_name_and_memory_refute_a_pci_id(real: Database) -> None:
+    """NVIDIA's mock of NVML gives a GB200 the id of an H100."""
+    match = real.match(
+        pci="10de:2330",
+        compute_capability="10.0",
+        name="NVIDIA GB200",
+        name_kind="nvml",
+        memory=184 * GIB,
+    )
+    assert match.chip is not None
+    assert (match.chip.id, match.by, match.confidence) == ("nvidia/gb200", "name", "medium")
+    (conflict,) = match.conflicts
+    assert conflict == (
+        "the PCI id 10de:2330 means nvidia/h100-sxm5-80gb (hopper), but the driver reports "
+        "compute capability 10.0"
+    )
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"compute_capability": "10.0", "memory": 80 * GIB},  # the memory is the H100's
+        {"compute_capability": "9.0", "memory": 184 * GIB},  # the capability is the H100's
+        {"memory": 184 * GIB},
+    ],
+)
+def test_a_pci_id_holds_where_not_all_speak_against_it(
+    real: Database, facts: dict[str, object]
+) -> None:
+    match = real.match(pci="10de:2330", name="NVIDIA GB200", **facts)  # type: ignore[arg-type]
+    assert match.chip is None or match.chip.id == "nvidia/h100-sxm5-80gb"
+    assert match.conflicts
+
+
+def test_an_id_lists_name_does_not_choose_among_the_products_of_an_id(real: Database) -> None:
+    """lspci prints one name for every card of a device id: that is the list speaking."""
+    line = "Navi 44 [Radeon RX 9060 XT] [1002:7590]"
+    match = real.match(name=line, name_kind="lspci")
+    assert match.chip is None
+    assert len(match.candidates) > 1
+
+
+def test_no_chip_by_elimination_alone(real: Database) -> None:
+    """4 GiB speak against an R9 270 with 2, and not for an R9 370 of unknown size."""
+    name = "AMD Radeon R9 200 Series"
+    match = real.match(pci="1002:6811", name=name, memory=4 * GIB)
+    assert match.chip is None
+    assert {chip.id for chip in match.candidates} == {"amd/radeon-r9-270", "amd/radeon-r9-370-oem"}
+
+
+def test_the_registrys_memory_and_name_find_a_card_of_a_series(real: Database) -> None:
+    match = real.match(
+        pci="1002:6798", name="AMD Radeon R9 200 Series", name_kind="wmi", memory=3 * GIB
+    )
+    assert match.chip is not None
+    assert match.chip.id == "amd/radeon-r9-280x"
+
+
+@pytest.mark.parametrize(
+    ("compatibles", "chip"),
+    [
+        (("arm,mali-bifrost", "rockchip,px30-evb", "rockchip,px30"), "arm/rk3326-mali-g31mp2"),
+        (("arm,mali-valhall-csf", "rockchip,rk3588"), "arm/rk3588-mali-g610mp4"),
+        (("hardkernel,rk3326-odroid-go2", "rockchip,rk3326", "arm,mali-bifrost"),
+         "arm/rk3326-mali-g31mp2"),
+        (("nvidia,p3509-0000+p3767-0000-super", "nvidia,p3767-0000"), "nvidia/jetson-orin-nx-16gb"),
+        (("nvidia,p3768-0000+p3767-0005-super", "nvidia,p3767-0005", "nvidia,tegra234"),
+         "nvidia/jetson-orin-nano-developer-kit-super"),
+        (("arm,mali-bifrost", "foo,bar"), None),
+        (("rockchip,rk3588",), None),
+    ],
+)  # fmt: skip
+def test_a_generic_gpu_node_on_a_known_soc(
+    real: Database, compatibles: tuple[str, ...], chip: str | None
+) -> None:
+    match = real.match(dt=compatibles)
+    assert (match.chip.id if match.chip else None) == chip

@@ -149,7 +149,7 @@ def test_unknown_kind() -> None:
 
 
 def test_version_is_a_number() -> None:
-    assert NORMALISE_VERSION == 1
+    assert NORMALISE_VERSION == 2
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def meaning(db: Database, text: str, kind: str) -> str:
     return "one of" if match.candidates else "unknown"
 
 
-@pytest.mark.parametrize("table", ["names", "logs", "ids", "dt"])
+@pytest.mark.parametrize("table", ["names", "logs", "ids", "dt", "spelled"])
 def test_every_string_means_what_the_table_says(real: Database, table: str) -> None:
     wrong = [
         (text, kind, expected, got)
@@ -70,9 +70,31 @@ def test_brand_strings_are_no_gpus(real: Database) -> None:
     assert confused == []
 
 
+@pytest.mark.parametrize("suffix", ["q7", " q7", "7q", " zz"])
+def test_a_name_with_more_letters_is_never_the_product(real: Database, suffix: str) -> None:
+    """No spelling rule goes by likeness: a letter more is another product, which is unknown."""
+    mistaken = [
+        (name, match.chip or match.candidates)
+        for chip in real.chips()
+        for name in (chip.name, *chip.aliases[:1])
+        if "[" not in name and ")" not in name
+        if (match := real.match(name=name + suffix)).chip or match.candidates
+    ]
+    assert mistaken == []
+
+
+def test_a_name_with_a_memory_that_nobody_sold_is_never_the_product(real: Database) -> None:
+    mistaken = [
+        chip.id for chip in real.chips() if real.match(name=f"{chip.name} 7777GB").chip is not None
+    ]
+    assert mistaken == []
+
+
 def test_the_tables_are_large_and_without_duplicates() -> None:
     strings = rows("names", "logs", "ids", "dt", "cpuinfo")
     assert len(strings) >= 1000
+    spelled = rows("spelled")
+    assert len({text for text, _, _ in spelled}) == len(spelled) >= 300
     assert len({(text, kind) for text, kind, _ in strings}) == len(strings)
     unknown = sum(expected == "unknown" for _, _, expected in strings)
     assert unknown >= 150

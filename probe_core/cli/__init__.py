@@ -136,7 +136,8 @@ def _plain(module: ModuleType, arguments: list[str]) -> argparse.Namespace | Non
         return None
     from probe_core.cli.plain import plain
 
-    return plain(arguments, options)  # type: ignore[return-value]  # read as a namespace is
+    remainder = getattr(module, "REMAINDER", None)
+    return plain(arguments, options, remainder)  # type: ignore[return-value]  # read as one is
 
 
 def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:

@@ -71,7 +71,10 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
     match = answer["match"]
     if match is None:
         yield f"{clean_text(answer['query'])}: {answer['reason']}"
-        if answer["candidates"]:
+        if answer["parents"]:
+            profile = f", profile {answer['profile']}" if answer["profile"] else ""
+            yield "  a share of: " + " or ".join(answer["parents"]) + profile
+        elif answer["candidates"]:
             yield "  ambiguous: " + " or ".join(answer["candidates"])
             if answer["shared_peaks"]:
                 yield "  whichever it is:"
@@ -82,6 +85,8 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
         return
     yield text.paint(match["name"], "bold", context.colour) + f"  {match['id']}"
     yield f"  matched by {answer['by']} ({answer['confidence']} confidence)"
+    if answer["virtual"]:
+        yield "  virtual: the host's chip, as a virtual machine sees it"
     for sentence in answer["conflicts"]:
         yield f"  conflict: {sentence}"
     for line in _facts(match):

@@ -2,81 +2,115 @@
 
 from __future__ import annotations
 
+from probe_core.commands.options import SHARED_OPTIONS, Option, add_options, add_probe_options
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from probe_core.commands import Context
     from probe_core.leasing import Lease
-    from probe_core.model.document import ReportDoc
+    from probe_core.model.document import FindingDoc, ReportDoc
 
 HELP = (
-    "Run a command on devices that are free: visible here, and not leased by another process. The"
-    " lease ends with the command. Exit status: the command's; 3 when no such devices are free;"
-    " 126 or 127 when the command cannot be run."
+    "Run a command on devices that are free: visible here, not leased by another process, and not"
+    " in use outside any lease. The lease ends with the last process that the command started."
+    " Exit status: the command's; 3 when no such devices are free; 126 or 127 when the command"
+    " cannot be run."
 )
 UNMET, USAGE = 3, 2
 """Exit statuses: no such devices are free; a wrong command line. No shell gives 3 by itself."""
 
+NEXT = "next"
+"""The index of the first group that is free."""
+
+
+def _index(text: str) -> int | str:
+    number = NEXT if text == NEXT else int(text)
+    if isinstance(number, int) and number < 0:
+        raise ValueError("an index is 0 or more")
+    return number
+
+
+_OWN = (
+    Option("gpus", "N", "how many devices (default: 1)", short="-n", read=int),
+    Option(
+        "device",
+        "LIST",
+        "these devices: indices as the runtime counts, UUIDs or ids (0,2 or 0-3 or GPU-1a2b)",
+    ),
+    Option("memory", "SIZE", "free memory that each device must have (20GiB)"),
+    Option("reserve", "SIZE", "lease this much memory of each device, and leave others the rest"),
+    Option("layout", "NxM", "divide the devices into N groups of M"),
+    Option("index", "K", "take group K of the layout, from 0; or the `next` free one", read=_index),
+    Option("all", "", "run the command once in each group of the layout"),
+    Option("for", "RUNTIME", "which runtime's indices are meant (cuda, hip …)", dest="runtime"),
+    Option(
+        "style",
+        "STYLE",
+        "name devices by uuid or index; auto (default): by what the command can read",
+        absent="auto",
+        choices=("auto", "uuid", "index"),
+    ),
+    Option(
+        "share",
+        "",
+        "shared mode: other `--share` commands, and processes without a lease, use them too",
+        alias="--shared",
+    ),
+    Option(
+        "wait",
+        "SECONDS",
+        "queue until devices are free (without SECONDS: for ever)",
+        absent=0.0,
+        read=float,
+        bare=float("inf"),
+    ),
+    Option(
+        "require-working",
+        "",
+        "first open the devices as the command would; exit with 3 where that fails",
+    ),
+    Option("dry-run", "", "print what would be set, as shell lines"),
+)
+OPTIONS = (*_OWN, *SHARED_OPTIONS)
+"""All options: with these alone argparse is not imported."""
+
+REMAINDER = "command"
+"""What takes all arguments from the first that is no option on."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe exec`."""
-    from probe_core.commands.options import add_probe_options
-
-    parser.add_argument("--gpus", "-n", type=int, metavar="N", help="how many devices (default: 1)")
+    add_options(parser, _OWN)
     parser.add_argument(
-        "--device",
-        metavar="LIST",
-        help="these devices: indices as the runtime counts, UUIDs or ids (0,2 or GPU-1a2b)",
-    )
-    parser.add_argument(
-        "--memory", metavar="SIZE", help="free memory that each device must have (20GiB)"
-    )
-    parser.add_argument("--layout", metavar="NxM", help="divide the devices into N groups of M")
-    parser.add_argument("--index", type=int, metavar="K", help="take group K of the layout, from 0")
-    parser.add_argument(
-        "--for",
-        dest="runtime",
-        metavar="RUNTIME",
-        help="which runtime's indices are meant (cuda, hip …)",
-    )
-    parser.add_argument(
-        "--share", action="store_true", help="shared mode: other `--share` commands use them too"
-    )
-    parser.add_argument(
-        "--wait",
-        nargs="?",
-        type=float,
-        const=float("inf"),
-        default=0.0,
-        metavar="SECONDS",
-        help="queue until devices are free (without SECONDS: for ever)",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be set, as shell lines"
-    )
-    parser.add_argument(
-        "command", nargs="...", metavar="-- COMMAND", help="the command and its arguments"
+        REMAINDER, nargs="...", metavar="-- COMMAND", help="the command and its arguments"
     )
     add_probe_options(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
-    """Lease, set the environment, and become the command."""
+    """Lease, set the environment, and run the command until it ends."""
     from probe_core.commands import CommandError
     from probe_core.leasing.execute import CannotRun, replace, resolve
+    from probe_core.leasing.keeper import Program, can_keep
+    from probe_core.leasing.keeper import run as keep
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     _check(args, command)
     if args.dry_run:
-        return _dry_run(args, context)
+        return _dry_run(args, context, command)
     try:
         # The path first: a command that does not exist must not queue for devices.
         path = resolve(command[0], context.environ)
         lease = _leased(args, context, command)
-        for line in _exclusions(lease.excluded):
-            context.err(f"probe: exec {line}")
+        _require_working(args, lease, path, command)
+        programs = [Program(path, command, environ) for environ in _environments(args, lease)]
+        if can_keep():
+            keep(lease.kept(), programs)
+        if len(programs) > 1:
+            raise CannotRun("--all needs Linux", USAGE)
         lease.keep_on_exec()
         replace(path, command, lease.environ)
     except CannotRun as error:
@@ -88,11 +122,22 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
 
     if not command and not args.dry_run:
         raise CommandError("exec: no command; write `probe exec --gpus 1 -- COMMAND`", USAGE)
-    flags = [flag for flag in ("gpus", "device", "layout") if getattr(args, flag) is not None]
-    if len(flags) > 1:
-        raise CommandError(f"exec: --{flags[0]} and --{flags[1]} exclude each other", USAGE)
-    if (args.layout is None) != (args.index is None):
-        raise CommandError("exec: --layout and --index belong together", USAGE)
+    for group in (("gpus", "device", "layout"), ("index", "all"), ("share", "reserve")):
+        values = {flag: getattr(args, flag) for flag in group}
+        flags = [flag for flag, value in values.items() if value is not None and value is not False]
+        if len(flags) > 1:
+            raise CommandError(f"exec: --{flags[0]} and --{flags[1]} exclude each other", USAGE)
+    if args.layout is None and (args.index is not None or args.all):
+        flag = "all" if args.all else "index"
+        raise CommandError(f"exec: --layout and --{flag} belong together", USAGE)
+    if args.layout is not None:
+        groups, _, size = args.layout.lower().partition("x")
+        if not (groups.isdecimal() and size.isdecimal()):
+            raise CommandError(f"exec: {args.layout!a} is no layout; write it as 4x2", USAGE)
+    if args.layout is not None and args.index is None and not args.all:
+        raise CommandError(
+            "exec: --layout needs --index K, --index next for the first free group, or --all", USAGE
+        )
     if not args.wait >= 0:  # written so that NaN is refused
         raise CommandError("exec: --wait takes seconds, 0 or more", USAGE)
 
@@ -110,37 +155,89 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
     from probe_core.commands import CommandError
     from probe_core.leasing import LeaseError, SelectionError, lease
-    from probe_core.selection.for_tinygrad import versions
+    from probe_core.selection.interpreter import versions
 
+    report = _report(args, context)
     try:
-        return lease(
+        leased = lease(
             args.gpus,
             args.device if args.layout is None else args.layout,
             index=args.index,
             memory=args.memory,
-            share=args.share,
+            share=bool(args.share),
+            reserve=args.reserve,
+            avoid_occupied=not args.share,
             wait=True if args.wait == float("inf") else args.wait,
             runtime=args.runtime,
-            report=_report(args, context),
+            style=args.style,
+            report=report,
             environ=context.environ,
             command=command,
             measure=lambda: _report(args, context),
-            versions=versions(),
+            versions=versions(command, context.environ),
         )
     except SelectionError as error:
+        _show(report["findings"], (), context)
         raise CommandError(f"exec: {error}", USAGE if error.code == "syntax" else UNMET) from None
     except LeaseError as error:
         raise CommandError(f"exec: {error}", UNMET) from None
+    if not args.dry_run:
+        _show(report["findings"], leased.ids, context)
+        for line in _exclusions(leased.excluded):
+            context.err(f"probe: exec {line}")
+    return leased
 
 
-def _dry_run(args: argparse.Namespace, context: Context) -> int:
+def _show(findings: Iterable[FindingDoc], devices: Iterable[str], context: Context) -> None:
+    """Tell what failed before the command runs: about the probe itself, and about its devices."""
+    ids = {None, *devices}
+    shown = [f for f in findings if f["severity"] != "info" and f.get("device") in ids]
+    if not shown:
+        return
+    from probe_core.cli.findings import finding_lines
+    from probe_core.commands import Context
+
+    plain = Context(environ={**context.environ, "NO_COLOR": "1"})
+    for line in finding_lines(shown, plain):
+        if line:
+            context.err(line)
+
+
+def _require_working(args: argparse.Namespace, lease: Lease, path: str, command: list[str]) -> None:
+    if not args.require_working:
+        return
+    from probe_core.commands import CommandError
+    from probe_core.leasing.trial import try_devices
+
+    problem = try_devices(lease, path, command)
+    if problem is not None:
+        lease.release()
+        raise CommandError(f"exec: {problem}", UNMET)
+
+
+def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, str]]:
+    """Return the environment of each process to start: of every group of a layout, or of one."""
+    if not args.all:
+        return [lease.environ]
+    size = int(args.layout.lower().rpartition("x")[2])
+    groups = [lease.devices[at : at + size] for at in range(0, len(lease.devices), size)]
+    numbered = {"PROBE_INSTANCES": str(len(groups))}
+    return [
+        {**lease.environ_of(group), **numbered, "PROBE_INSTANCE": str(number)}
+        for number, group in enumerate(groups)
+    ]
+
+
+def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> int:
     """Print the environment that the command would get; the lease is released at once."""
     from probe_core.leasing.keys import OUTER_LEASE
+    from probe_core.leasing.owners import MARK
     from probe_core.leasing.shell import lines
 
-    with _leased(args, context, args.command) as lease:
-        # The variable that names the lease would be about one that has ended.
-        changes = {name: value for name, value in lease.changes.items() if name != OUTER_LEASE}
+    with _leased(args, context, command) as lease:
+        # The variables that name the lease would be about one that has ended.
+        own = (OUTER_LEASE, MARK)
+        changes = {name: value for name, value in lease.changes.items() if name not in own}
         for line in _exclusions(lease.excluded):
             context.out(f"# {line}")
         for line in lines(changes):

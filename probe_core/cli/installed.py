@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.cli import COMMANDS, OTHER
 from probe_core.cli.manifest import manifest_path, read_entry, read_manifest
-from probe_core.machine.trust import Trust, allowed
+from probe_core.machine.trust import Trust, allowed, applies
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.wording import clean_text
@@ -134,7 +134,7 @@ def _located(command: InstalledCommand) -> str | None:
     place = locate(command.module) or locate_by_hooks(command.module)[0]
     if place is None:
         return f"its module {command.module!r} does not exist; reinstall {command.distribution}"
-    command.files += place.code(command.module)
+    command.files += place.code(command.module) if applies() else [place.file or place.folder]
     command.manifest = manifest_path(place, command.module)
     if command.manifest is not None:
         command.files.append(command.manifest)

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _check_layout(layout: str) -> None:
     from probe_core.commands import CommandError
 
-    groups, _, size = layout.partition("x")
+    groups, _, size = layout.lower().partition("x")
     if not (groups + size).isdecimal() or not groups or not size:
         raise CommandError(f"layout: {layout!a} is no layout; write it as 4x2", 2)
 

@@ -9,13 +9,24 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
     from probe_core.model.document import LeaseDoc
 
-HELP = "Show the devices in use, their owners and since when. Queries no device."
+HELP = (
+    "Show the devices in use, their owners and since when; --kill ends what keeps them. Queries"
+    " no device."
+)
 _HEAD = ("DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe leases`."""
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--kill",
+        nargs="?",
+        const="",
+        metavar="LIST",
+        help="end all processes under the leases of these devices or process numbers, or `all`;"
+        " without LIST: what commands that have ended left running",
+    )
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -24,6 +35,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.leasing.errors import LeaseError
 
     try:
+        if args.kill is not None:
+            return _kill(args.kill, context)
         path, entries = _read(context)
     except LeaseError as error:
         raise CommandError(f"leases: {error}", 3) from None
@@ -51,6 +64,32 @@ def _read(context: Context) -> tuple[str, list[LeaseDoc]]:
         return folder.path, leases(folder)
     finally:
         folder.close()
+
+
+def _kill(which: str, context: Context) -> int:
+    """End leases; 3 where some are left, or where there is none such."""
+    from probe_core.leasing.folder import lease_folder
+    from probe_core.leasing.kill import end, of
+    from probe_core.leasing.listing import leases
+
+    folder = lease_folder(context.environ)
+    try:
+        entries = of(leases(folder), which)
+        if not entries:
+            context.err(f"probe: leases: no such lease ({folder.path})")
+            return 0 if which in ("", "all") else 3
+        remaining = end(folder, entries)
+    finally:
+        folder.close()
+    ids = [(entry["device"], entry["pid"]) for entry in remaining]
+    for entry in entries:
+        words = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
+        if (entry["device"], entry["pid"]) in ids:
+            context.err(f"probe: leases: {words} is not ended: its processes are another user's,"
+                        " or stuck in the kernel")  # fmt: skip
+        else:
+            context.out(f"ended the {words}")
+    return 3 if remaining else 0
 
 
 def _row(entry: LeaseDoc) -> tuple[str, ...]:

@@ -18,23 +18,54 @@ class Arguments:
         self.__dict__.update(values)
 
 
-def plain(arguments: Sequence[str], options: Iterable[Option]) -> Arguments | None:
+def plain(
+    arguments: Sequence[str], options: Iterable[Option], remainder: str | None = None
+) -> Arguments | None:
     """Return what argparse would make of `arguments`; None where it would do anything else.
 
-    That is where an argument is no option of the table, a value is missing or begins with a dash,
-    or a flag has a value.
+    That is where an argument is no option of the table, a value is missing, cannot be read or
+    begins with a dash, or a flag has a value. `remainder` names what takes all arguments from the
+    first that is no option on; without it there is none such.
     """
-    known = {f"--{option.name}": option for option in options}
-    values: dict[str, object] = {option.name: option.absent for option in known.values()}
-    remaining = iter(arguments)
-    for argument in remaining:
-        name, equals, value = argument.partition("=")
+    options = list(options)
+    known = {name: option for option in options for name in option.names}
+    values: dict[str, object] = {option.dest: option.absent for option in options}
+    if remainder is not None:
+        values[remainder] = []
+    at = 0
+    while at < len(arguments):
+        argument = arguments[at]
+        if remainder is not None and (argument == "--" or not argument.startswith("-")):
+            values[remainder] = list(arguments[at + (argument == "--") :])
+            break
+        name, equals, text = argument.partition("=")
         option = known.get(name)
         if option is None or (equals and not option.metavar):
             return None
-        if option.metavar and not equals:
-            value = next(remaining, "-")
-            if value.startswith("-"):
+        if not option.metavar:
+            values[option.dest] = True
+        else:
+            if not equals:
+                at += 1
+                text = arguments[at] if at < len(arguments) else "--"
+            if not _read(option, text, typed=bool(equals), values=values):
                 return None
-        values[option.name] = value if option.metavar else True
+            at -= not equals and text == "--" and option.bare is not None
+        at += 1
     return Arguments(**values)
+
+
+def _read(option: Option, text: str, *, typed: bool, values: dict[str, object]) -> bool:
+    """Read the text of a value; return whether it is one. A ``--`` is none, and may be left out."""
+    if text.startswith("-") and not typed:
+        if text != "--" or option.bare is None:
+            return False
+        values[option.dest] = option.bare
+        return True
+    if option.choices and text not in option.choices:
+        return False
+    try:
+        values[option.dest] = text if option.read is None else option.read(text)
+    except ValueError:
+        return False
+    return True

@@ -35,12 +35,14 @@ def ask(
 ) -> dict[str, Any]:
     """Return ``{query, match, by, confidence, candidates, conflicts, near, reason}``.
 
-    Where it is one of several, ``shared_peaks`` are the figures that hold for each of them.
+    Where it is one of several, ``shared_peaks`` are the figures that hold for each of them. A share
+    of a card (MIG, vGPU) has its ``profile``, and the ``parents`` that it may be of; ``virtual`` is
+    true for a virtual machine's view of the host's chip.
     """
     query = query.strip()
     answer: dict[str, Any] = {"query": query, "match": None, "by": None, "confidence": None}
     answer |= {"candidates": [], "conflicts": [], "near": [], "reason": None}
-    answer["shared_peaks"] = []
+    answer |= {"shared_peaks": [], "parents": [], "profile": None, "virtual": False}
     if not query:
         return answer | {"reason": "the query is empty"}
     name_kind = kind or _kind_of(query)
@@ -50,9 +52,15 @@ def ask(
     answer["by"], answer["confidence"] = match.by, match.confidence
     answer["candidates"] = [chip.id for chip in match.candidates]
     answer["conflicts"] = list(match.conflicts)
+    # An older chipdb does not name the card of a share.
+    answer["parents"] = [chip.id for chip in getattr(match, "parents", ())]
+    answer["profile"] = getattr(match, "profile", None)
+    answer["virtual"] = getattr(match, "virtual", False)
     if match.chip is not None:
         return answer | {"match": _chip(match.chip, match.units)}
     answer["reason"] = match.reason or "chipdb does not have it"
+    if answer["parents"] or answer["profile"]:
+        return answer
     if match.candidates:
         return answer | {"shared_peaks": [peak.as_json() for peak in match.shared_peaks()]}
     if kind is None and (core := _cpu(database, query))["match"]:

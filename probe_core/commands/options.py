@@ -7,7 +7,7 @@ from probe_core.config import SETTINGS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 __all__ = [
@@ -26,17 +26,55 @@ RECORDING_HELP = "a folder that stands for /, a file of `probe record`, or a tar
 class Option:
     """One long option of a command: a flag, or one that takes a value.
 
-    `metavar` is what the help writes for the value, "" for a flag. `absent` is what stands for a
-    flag that was not given: None where a setting then decides.
+    `metavar` is what the help writes for the value, "" for a flag. `absent` is what stands for an
+    option that was not given: None where a setting then decides. `read` turns the text of a value
+    into it, and raises `ValueError`. With `bare` the value may be left out and is then that.
+    `short` and `alias` are further names, with their dashes; `dest` is the attribute, unless it
+    is the name; `choices` are the only values.
     """
 
-    __slots__ = ("absent", "help", "metavar", "name")
+    __slots__ = (
+        "absent",
+        "alias",
+        "bare",
+        "choices",
+        "dest",
+        "help",
+        "metavar",
+        "name",
+        "read",
+        "short",
+    )
 
-    def __init__(self, name: str, metavar: str, help: str, *, absent: bool | None = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        metavar: str,
+        help: str,
+        *,
+        absent: bool | float | str | None = False,
+        read: Callable[[str], object] | None = None,
+        bare: float | None = None,
+        short: str = "",
+        alias: str = "",
+        dest: str = "",
+        choices: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.metavar = metavar
         self.help = help
-        self.absent = None if metavar else absent
+        self.absent = None if metavar and absent is False else absent
+        self.read = read
+        self.bare = bare
+        self.short = short
+        self.alias = alias
+        self.dest = dest or name.replace("-", "_")
+        self.choices = choices
+
+    @property
+    def names(self) -> list[str]:
+        """All names, with their dashes."""
+        return [name for name in (f"--{self.name}", self.short, self.alias) if name]
 
 
 def _setting(name: str, metavar: str) -> Option:
@@ -69,13 +107,18 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
 def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -> None:
     """Add options of a table to a parser, or to a group of one."""
     for option in options:
-        if option.metavar:
-            parser.add_argument(f"--{option.name}", metavar=option.metavar, help=option.help)
+        more: dict[str, Any] = {"dest": option.dest, "default": option.absent, "help": option.help}
+        if not option.metavar:
+            more |= {"action": "store_const", "const": True}
         else:
-            flag = f"--{option.name}"
-            parser.add_argument(
-                flag, action="store_const", const=True, default=option.absent, help=option.help
-            )
+            more["metavar"] = option.metavar
+            if option.read is not None:
+                more["type"] = option.read
+            if option.choices:
+                more["choices"] = option.choices
+            if option.bare is not None:
+                more |= {"nargs": "?", "const": option.bare}
+        parser.add_argument(*option.names, **more)
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:

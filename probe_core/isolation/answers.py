@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.api import NotApplicable
-from probe_core.isolation.wire import type_name
+from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS, type_name
 from probe_core.unencodable import INVALID
 
 TYPE_CHECKING = False
@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
     End = tuple[str, str | None, dict[str, object]]
 
-__all__ = ["MAX_DEVICES", "Answers"]
-
-MAX_DEVICES = 256
-"""Devices of one prober: twice what 16 GPUs are with seven partitions each."""
-
-MAX_FINDINGS = 64
-"""Findings of one prober. Those beyond are dropped, since a prober that repeats one works still."""
+__all__ = ["Answers"]
 
 _HINT = "return a list, yield devices, or return not_applicable(reason)"
 

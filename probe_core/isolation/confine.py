@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.isolation.start import ORPHANED, read_exactly
+from probe_core.isolation.start import ORPHANED, discard, read_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def take_pipes() -> tuple[int, int]:
     """Move the request and result pipes off the standard descriptors, which plugins write to."""
     result = _move(1, _RESULT_FD)
     request = _move(0, _REQUEST_FD)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
+    discard((0,), os.O_RDONLY)
     os.dup2(2, 1)
     return request, result
 

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Sequence
+else:
+    import _signal  # the same constants, without the enums that signal builds
 
-__all__ = ["crash_headline", "has_timeout_dump", "location", "stuck_frame"]
+__all__ = ["crash_headline", "has_timeout_dump", "location", "signal_name", "stuck_frame"]
 
 
 def has_timeout_dump(tail: bytes) -> bool:
@@ -43,3 +46,9 @@ def crash_headline(lines: Sequence[str]) -> str | None:
     """Return the last ``Fatal Python error: …``."""
     headlines = (line for line in reversed(lines) if line.startswith("Fatal Python error"))
     return next(headlines, None)
+
+
+def signal_name(number: int) -> str:
+    """Return ``SIGSEGV`` for 11, ``signal 40`` for 40: without the enums that signal builds."""
+    names = (n for n in dir(_signal) if n.startswith("SIG") and n[3] != "_")
+    return next((n for n in names if getattr(_signal, n) == number), f"signal {number}")

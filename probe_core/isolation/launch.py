@@ -138,7 +138,7 @@ class _Launcher:
             environ = {**_environ(), MARK_VARIABLE: run.mark}
             request = _request(run, self._machine, self._bus, self._active)
             self.driver.start(run, _command(), environ, request)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # no room, or an audit hook of the host forbids it
             run.finish("resource", f"no process could be started: {error}", monotonic())
 
     def united(self) -> list[Run]:

@@ -13,6 +13,7 @@ import threading
 
 from probe_core.isolation import sessions
 from probe_core.isolation.limits import stay_small
+from probe_core.isolation.tree import Watch
 from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
@@ -135,6 +136,7 @@ def _watch(
     cancelled: Callable[[], bool],
     attend: Callable[[float], None],
 ) -> None:
+    watch, next_tick = Watch(), clock() + TICK_S
     while not cancelled():
         attend(clock())
         waiting = [child for child in children if not child.run.over]
@@ -148,6 +150,9 @@ def _watch(
         for child in waiting:
             if clock() >= child.run.due:
                 child.run.pass_time(clock())
+        if clock() >= next_tick:
+            next_tick = clock() + TICK_S
+            watch.look(waiting, clock)
 
 
 def _handle(child: Child, event: str, data: bytes, now: float) -> None:
@@ -173,7 +178,8 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
             child.run.abandoned = True
     if children and sys.platform == "linux":
         started = {child.pid: child.run.mark for child in children if not child.run.abandoned}
-        sessions.end_leftovers(started, limit, clock)
+        for pid in sessions.end_leftovers(started, limit, clock):
+            next(child for child in children if child.pid == pid).run.abandoned = True
     for child in children:
         if not child.run.abandoned:
             _close(child, max(0.0, limit - clock()))

@@ -10,7 +10,6 @@ import os
 import select
 from _thread import start_new_thread
 
-from probe_core.isolation import sessions
 from probe_core.isolation.ending import end_all
 from probe_core.isolation.spawn import NEVER, Child, send, start
 from probe_core.isolation.worker import TICK_S
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_core.isolation.run import Run
+    from probe_core.isolation.tree import Watch
 
     Clock = Callable[[], float]
 else:
@@ -62,7 +62,7 @@ class Driver:
         self._children.append(child)
         try:
             start(child, argv, environ, request)
-        except OSError:
+        except BaseException:
             child.close()
             raise
 
@@ -91,6 +91,7 @@ def _watch(
 ) -> None:
     now = clock()
     next_tick = now + TICK_S
+    watch = None
     while not cancelled():
         attend(now)
         waiting = [child for child in children if child.pid is not None and not child.run.over]
@@ -105,7 +106,9 @@ def _watch(
             _expire(child, now)
         if now >= next_tick:
             next_tick = now + TICK_S
+            watch = watch or _watch_of_trees()
             _tick(waiting, now)
+            watch.look(waiting, clock)
 
 
 def _due(child: Child) -> float:
@@ -233,17 +236,14 @@ def _has_ended_reaping(child: Child, pid: int) -> bool:
     return True
 
 
-def _tick(waiting: Sequence[Child], now: float) -> None:
-    """Watch memory, and exits where the kernel has no pidfd.
+def _watch_of_trees() -> Watch:
+    from probe_core.isolation.tree import Watch  # a prober that answers at once needs none
 
-    Resident memory, not RLIMIT_AS: GPU runtimes reserve address space beyond any sane limit.
-    """
+    return Watch()
+
+
+def _tick(waiting: Sequence[Child], now: float) -> None:
+    """Look for exits where the kernel has no descriptor for them."""
     for child in waiting:
         if child.pidfd < 0:
             _check_exit(child, now)
-        prober = child.run.pid or child.pid
-        if prober is None or child.run.over:
-            continue
-        if sessions.resident_bytes(prober) > sessions.MEMORY_LIMIT:
-            gib = sessions.MEMORY_LIMIT / (1 << 30)
-            child.run.finish("resource", f"it used more than {gib:.3g} GiB of memory", now)

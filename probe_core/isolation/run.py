@@ -8,14 +8,13 @@ them, which no code reads.
 from __future__ import annotations
 
 from probe_core.isolation.patience import CLEANUP_S, Patience
-from probe_core.isolation.wire import FRAME_LIMIT
+from probe_core.isolation.wire import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
 from probe_core.jsontext import parse
 from probe_core.model.statuses import FAILURES, STATUSES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from typing import Any, Literal
 
     from probe_core.isolation.attempts import Unresponsive
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Prober
 
     Phase = Literal["start", "import", "call", "cleanup"]
-else:
-    import _signal  # the same constants, without the enums that signal builds
 
-__all__ = ["Run", "signal_name"]
+__all__ = ["Run"]
 
 _WHEN = {
     "start": "before it could start",
@@ -99,6 +96,7 @@ class Run:
         self.abandoned = False
         self._buffer = b""
         self._received = 0
+        self._frames = 0
         self._strays = 0
 
     @property
@@ -208,6 +206,8 @@ class Run:
         if exit_code is None:
             return "it ended (the host reaped it, so its status is unknown)"
         if exit_code < 0:
+            from probe_core.isolation.crash_dump import signal_name
+
             self.details["signal"] = name = signal_name(-exit_code)
             return f"it was killed by {name}"
         self.details["exit_status"] = exit_code
@@ -240,6 +240,10 @@ class Run:
                 self.finish("protocol", "it flooded the result pipe with other data", now)
             return
         try:
+            self._frames += 1
+            if self._frames > MAX_FRAMES:
+                self.finish("protocol", f"it sent more than {MAX_FRAMES:,} frames", now)
+                return
             frame = parse(text)
             self._take_frame(frame["kind"], frame, now)
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -253,7 +257,8 @@ class Run:
         elif kind == "loaded":
             self.phase = "call"
         elif kind == "finding":
-            self.findings.append(frame["finding"])
+            if len(self.findings) < MAX_FINDINGS:
+                self.findings.append(frame["finding"])
             self.patience.touch(self.patience.device, now)
         elif kind == "touching":
             self.patience.touch(frame["device"], now)
@@ -262,6 +267,8 @@ class Run:
             self.patience.clean_up(now)
         elif kind == "end":
             self._take_end(frame, now)
+        elif len(self.sightings) >= MAX_DEVICES:
+            self.finish("resource", f"more than {MAX_DEVICES} devices", now)
         else:
             self._take_device(kind, frame)
 
@@ -289,9 +296,3 @@ class Run:
         if isinstance(fix, str) and fix:
             self.details["fix"] = clean_text(fix, _FACT_LIMIT)
         self.finish(status, reason, now)
-
-
-def signal_name(number: int) -> str:
-    """Return ``SIGSEGV`` for 11, ``signal 40`` for 40: without the enums that signal builds."""
-    names = (n for n in dir(_signal) if n.startswith("SIG") and n[3] != "_")
-    return next((n for n in names if getattr(_signal, n) == number), f"signal {number}")

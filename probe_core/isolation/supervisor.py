@@ -12,6 +12,7 @@ import os
 from time import sleep
 
 from probe_core.isolation.limits import go_first
+from probe_core.isolation.start import discard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ __all__ = ["supervise"]
 
 _REQUEST = 0
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
+
+_GROUPS = "/sys/fs/cgroup/cgroup.controllers"
+"""A file that is there where control groups are of version 2."""
 
 _TICK_MS = 20
 """Time between two looks where the kernel has no descriptor that tells the end of a process.
@@ -48,19 +52,37 @@ def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
     `stop` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits, so what it
     need not wait for comes after it, also the import of what is needed then.
     """
+    own_group = None
     try:
         os.setpgid(prober, prober)
         _become_subreaper()
         go_first(prober)
         _release(prober, ready_r, ready_w)
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)  # the prober's alone: their end tells the host that it closed them
-        os.dup2(null, 2)
+        # The prober's alone: their end tells the host that it closed them.
+        discard((1, 2), os.O_WRONLY)
+        own_group = _group_of(prober)
         _watch(prober, stop)
     except OSError:  # the prober has ended already
         pass
     finally:
-        _exit_as(_end_all(prober))
+        status = _end_all(prober, own_group)
+        if own_group:
+            from probe_core.isolation import group
+
+            group.remove(own_group)
+        _exit_as(status)
+
+
+def _group_of(prober: int) -> str | None:
+    """Return the control group made for the prober; None where it stays in the host's."""
+    if not os.path.exists(_GROUPS):
+        return None
+    try:
+        from probe_core.isolation import group  # now, while the prober works
+
+        return group.make(prober)
+    except Exception:  # what is only a second bound must not end the prober
+        return None
 
 
 def _become_subreaper() -> None:
@@ -120,9 +142,13 @@ def _poll_end_of(pid: int) -> select.poll | None:
     return poller
 
 
-def _end_all(prober: int) -> int:
+def _end_all(prober: int, own_group: str | None) -> int:
     """Kill and reap all descendants, however long the kernel takes; return the prober's status."""
     status = 0
+    if own_group:
+        from probe_core.isolation import group
+
+        group.end(own_group)
     for kill in (os.killpg, os.kill):
         try:
             kill(prober, _signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Hands devices out: exclusive or shared leases that the kernel ends with their owner.
+"""Hands devices out: exclusive or shared leases, held as long as anything runs under them.
 
 ::
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from probe_core.leasing.acquire import Leased
+    from probe_core.leasing.leased import Leased
     from probe_core.model import Report
+    from probe_core.model.document import DeviceDoc
 
 __all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
 
@@ -32,22 +33,28 @@ class Lease:
 
     `devices`: the devices, as in the report, in the runtime's order. `changes`: what confines a
     process to them (None: to be unset); `environ`: a whole environment with the changes applied.
-    `excluded`: ids of devices that this process cannot use, whatever the variables are, with why.
+    `excluded`: ids of devices that this process cannot use, whatever the variables are, or that
+    processes outside any lease occupy, with why.
+
+    Processes that run with `environ` keep the devices also when this process is killed. `release`
+    gives them back all the same, and in a forked child it ends nothing of its parent's.
     """
 
-    __slots__ = ("_leased", "changes", "devices", "environ", "excluded")
+    __slots__ = ("_confine", "_leased", "_own", "changes", "devices", "environ", "excluded")
 
     def __init__(
         self,
         leased: Leased,
-        changes: Mapping[str, str | None],
+        confine: Callable[[Sequence[DeviceDoc]], Mapping[str, str | None]],
         environ: Mapping[str, str],
         excluded: Mapping[str, str] | None = None,
     ) -> None:
         self._leased = leased
+        self._confine = confine
+        self._own = environ
         self.devices = list(leased.devices)
-        self.changes = dict(changes)
-        self.environ = changed(environ, changes)
+        self.changes = dict(confine(leased.devices))
+        self.environ = changed(environ, self.changes)
         self.excluded = dict(excluded or {})
 
     @property
@@ -55,9 +62,17 @@ class Lease:
         """Ids of the devices."""
         return [device["id"] for device in self.devices]
 
+    def environ_of(self, devices: Sequence[DeviceDoc]) -> dict[str, str]:
+        """Return a whole environment for a process that uses only these of the devices."""
+        return changed(self._own, self._confine(devices))
+
     def release(self) -> None:
         """Give the devices back. Can be called again."""
         self._leased.release()
+
+    def kept(self) -> Leased:
+        """Return what holds the locks, for a process that keeps them in this one's place."""
+        return self._leased
 
     def keep_on_exec(self) -> None:
         """Let the lease outlive ``os.execve`` in this process; it then ends with the command."""
@@ -88,11 +103,14 @@ def lease(
     count: int | None = None,
     wanted: str | None = None,
     *,
-    index: int | None = None,
+    index: int | str | None = None,
     memory: str | int | None = None,
     share: bool = False,
+    reserve: str | int | None = None,
+    avoid_occupied: bool = False,
     wait: float | bool = False,
     runtime: str | None = None,
+    style: str = "uuid",
     report: Report | Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     command: Sequence[str] = (),
@@ -102,14 +120,19 @@ def lease(
     """Lease devices that nobody else leases, and say how to confine a process to them.
 
     `count` devices (1 when nothing else is said), or those that `wanted` names: numbers, UUIDs,
-    ids as `select` reads them, or with `index` one group of a layout such as ``4x2``. Each must
-    have `memory` (bytes or ``20GiB``) free. With `share`, others that share may use them too.
+    ids as `select` reads them, or with `index` one group of a layout such as ``4x2``
+    (``next``: the first that is free). Each must have `memory` (bytes or ``20GiB``) free. With
+    `share`, others that share may use them too; with `reserve` (bytes or ``20GiB``) others may
+    lease what remains of each device's memory. `avoid_occupied` passes over devices on which
+    processes outside any lease hold memory, unless shared.
     `wait`: False to fail at once, True to wait for ever, or seconds. `runtime` is whose numbers
-    count (``cuda``). `report` and `environ` are those of this process unless given; what `environ`
-    hides is never handed out. `command` is shown to others. After a wait for devices with `memory`,
-    `measure` is called for a fresh report, once a second until they have it; unless given it
-    probes again where `report` was not given. `versions` are versions that change what to set
-    (``{"tinygrad": "0.12.0"}``). This process's own environment is not changed.
+    count (``cuda``); `style` how devices are named to it: ``uuid``, ``index``, or ``auto``, which
+    goes by what the program in `command` can read. `report` and `environ` are those of this
+    process unless given; what `environ` hides is never handed out. `command` is shown to others.
+    After a wait for devices with `memory`, `measure` is called for a fresh report, once a second
+    until they have it; unless given it probes again where `report` was not given. `versions` are
+    versions that change what to set (``{"tinygrad": "0.12.0"}``). This process's own environment is
+    not changed.
 
     Raises `SelectionError` (code ``busy`` when others lease the devices) and `LeaseError`;
     `TypeError` or `ValueError` for a `report` that is none.
@@ -117,6 +140,8 @@ def lease(
     if os.name != "posix":
         raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
     from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
+    from probe_core.leasing.outer import marks
+    from probe_core.leasing.owners import MARK
     from probe_core.leasing.plan import Request, obtain
     from probe_core.selection.candidates import candidates
     from probe_core.selection.document import report_document
@@ -129,9 +154,24 @@ def lease(
         measure = measure or (lambda: probe(refresh=True))
     own = dict(os.environ if environ is None else environ)
     document = report_document(report)
-    request = Request(count, wanted, index=index, memory=memory, share=share, runtime=runtime)
+    request = Request(
+        count, wanted, index=index, memory=memory, share=share, reserve=reserve,
+        avoids=avoid_occupied and not share, runtime=runtime,
+    )  # fmt: skip
     seconds = None if wait is True else float(wait)
-    leased = obtain(document, request, own, wait=seconds, command=command, measure=measure)
-    changes = confine(document, leased.devices, own, versions=versions)
-    changes[OUTER_LEASE] = outer_lease_value(own, leased.devices)
-    return Lease(leased, changes, own, candidates(document, runtime).excluded())
+    mark = os.urandom(8).hex()
+    leased, occupied, depths = obtain(
+        document, request, own, wait=seconds, command=command, measure=measure, mark=mark
+    )
+
+    def changes_for(devices: Sequence[DeviceDoc]) -> dict[str, str | None]:
+        changes = confine(document, devices, own, versions=versions, style=style, command=command)
+        changes[OUTER_LEASE] = outer_lease_value(own if depths else {}, devices)
+        changes[MARK] = marks(own, depths, mark)
+        return changes
+
+    try:
+        return Lease(leased, changes_for, own, candidates(document, runtime).excluded() | occupied)
+    except BaseException:
+        leased.release()
+        raise

@@ -1,137 +1,129 @@
 """Takes leases: all of the devices asked for or none, in turn with everybody else.
 
-One short lock, the *door*, is held while locks are tried, so that two requests never keep each
-other from a set that is free. Who waits queues in the kernel for a second lock, one for each set
-of devices that would do, so that nobody queues behind a request that waits for something else.
-The head of a queue alone looks whether devices come free. If it needs several it keeps those that
-it has, so that it is not passed over for ever; but only one head at a time (the *collector*), so
-that two never hold what the other one needs.
+Who waits holds no device's lock: a file that its last owner emptied shows that a device came
+free, and only devices that are about to be used are locked. So a request that is stopped at any
+moment keeps others from nothing but what it was just given. A file that is not empty though
+nobody locks it is of an owner that was killed: its device is free when nothing that ran under the
+lease is left.
 """
 
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 from time import monotonic, sleep, time
 
-from probe_core.leasing.folder import Folder
-from probe_core.leasing.keys import Key, key_of, outer_lease
-from probe_core.leasing.locks import POLL_S, drop, take, try_take
-from probe_core.leasing.owners import own_record, read_owners, write_record
+from probe_core.leasing.errors import LeaseError
+from probe_core.leasing.keys import Key, key_of
+from probe_core.leasing.leased import Leased
+from probe_core.leasing.locks import POLL_S, Door, try_take
+from probe_core.leasing.owners import Owner, own_record, read_owners, survivors, write_record
+from probe_core.leasing.shares import shares_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from probe_core.leasing.folder import Folder
     from probe_core.model.document import DeviceDoc
 
     Choose = Callable[[Sequence[DeviceDoc]], Sequence[DeviceDoc] | None]
 
-__all__ = ["COLLECTOR", "DOOR", "Acquisition", "Leased"]
+__all__ = ["Acquisition", "Terms"]
 
-DOOR, COLLECTOR = ".door", ".collector"
+_ENDING_S = 0.2
+"""Seconds for which a request that would be refused looks again while a lease is just ending: its
+owner is dead, and what watched over it has milliseconds of work (a judgement)."""
 
-_HIGH_DESCRIPTORS = (900, 200, 60)
-"""Numbers from which a command inherits the locks' files, the first that the limit on open files
-allows (1,024 by default on Linux, 256 on macOS). Scripts redirect descriptors up to 9 (POSIX sh,
-2.7 Redirection), and bash reads its script from 255."""
-
-
-class Leased:
-    """Leased devices: `devices` in the order chosen, and the open files that hold the locks."""
-
-    __slots__ = ("devices", "files", "folder")
-
-    def __init__(self, devices: Sequence[DeviceDoc], files: Sequence[int], folder: Folder) -> None:
-        self.devices = list(devices)
-        self.files = list(files)
-        self.folder = folder
-
-    def put_back(self) -> None:
-        """Give the devices back, also where a child inherited the files; the folder stays open."""
-        for handle in self.files:
-            drop(handle)
-            os.close(handle)
-        self.files = []
-
-    def release(self) -> None:
-        """Give the devices back, and close the folder. Can be called twice."""
-        self.put_back()
-        self.folder.close()
-
-    def keep_on_exec(self) -> None:
-        """Make the locks outlive ``execve``, under numbers that a script's own files do not use.
-
-        The folder's file goes with them: its shared lock keeps systemd-tmpfiles away.
-        """
-        self.files = [_inheritable(handle) for handle in (*self.files, self.folder.fd)]
-        self.folder.fd = -1
+_VERIFY_S = 0.05
+"""Seconds after which a device that only survivors of a killed owner keep is looked at again; on a
+node with thousands of processes a look takes longer, and the next one waits ten times as long."""
 
 
-def _inheritable(handle: int) -> int:
-    import fcntl
+class Terms:
+    """How devices are leased: `share` them, `reserve` bytes of each, for `command`, under `mark`.
 
-    for lowest in _HIGH_DESCRIPTORS:
-        try:
-            duplicate = fcntl.fcntl(handle, fcntl.F_DUPFD, lowest)  # inherited, unlike `handle`
-        except OSError:  # beyond the limit on open files
-            continue
-        os.close(handle)
-        return duplicate
-    os.set_inheritable(handle, True)
-    return handle
+    `depths` maps what an outer lease gave to its depth, proven; see `outer`.
+    """
+
+    __slots__ = ("command", "depths", "mark", "reserve", "share")
+
+    def __init__(
+        self,
+        *,
+        share: bool = False,
+        reserve: int | None = None,
+        command: Sequence[str] = (),
+        mark: str = "",
+        depths: Mapping[str, int] | None = None,
+    ) -> None:
+        self.share = share or reserve is not None
+        self.reserve = reserve
+        self.command = command
+        self.mark = mark
+        self.depths = depths or {}
 
 
 class Acquisition:
     """One request for devices of a node, until it is met or given up.
 
-    `installed` are the node's devices (partitions name their GPU among them), `command` what is
-    shown to others, `share` whether others may use the devices too.
+    `installed` are the node's devices (partitions name their GPU among them). `unusable` maps
+    lock files that cannot be used to why.
     """
 
-    __slots__ = ("_door", "_files", "command", "folder", "keys", "share")
+    __slots__ = ("_door", "_survived", "folder", "keys", "terms", "unusable")
 
     def __init__(
         self,
         folder: Folder,
         devices: Sequence[DeviceDoc],
         installed: Sequence[DeviceDoc],
-        environ: Mapping[str, str],
-        *,
-        share: bool = False,
-        command: Sequence[str] = (),
+        terms: Terms,
     ) -> None:
         self.folder = folder
-        self.share = share
-        self.command = command
-        outer = outer_lease(environ)
+        self.terms = terms
         self.keys: list[tuple[DeviceDoc, Key]] = [
-            (device, key_of(device, installed, outer)) for device in devices
+            (device, key_of(device, installed, terms.depths)) for device in devices
         ]
-        self._files: dict[str, int] = {}
-        self._door = folder.open(DOOR)
+        self.unusable: dict[str, LeaseError] = {}
+        self._survived: dict[str, float] = {}
+        self._door = Door(folder)
 
     def attempt(self, choose: Choose) -> Leased | None:
-        """Take what `choose` picks of the free devices, at once; None when it picks nothing."""
-        take(self._door, deadline=None)
-        try:
-            return self._take_chosen(choose, keep=False)
-        finally:
-            drop(self._door)
+        """Take what `choose` picks of the free devices, now; None when it picks nothing."""
+        until = monotonic() + _ENDING_S
+        while True:
+            leased = self._look(choose, None)
+            if leased is not None or monotonic() >= until or not self._ending():
+                return leased
+            sleep(POLL_S)
 
-    def wait(self, choose: Choose, deadline: float | None) -> Leased | None:
+    def wait(self, choose: Choose, deadline: float | None, needed: int) -> Leased | None:
         """Queue, then take what `choose` picks; None when the deadline passed.
 
-        `deadline` is of `time.monotonic`; None waits for ever.
+        `deadline` is of `time.monotonic`; None waits for ever. Who needs several devices claims
+        at the head of the queue what is free already.
         """
-        queue = self.folder.open(self.queue)
-        collector = self.folder.open(COLLECTOR)
+        from probe_core.leasing.queues import Place
+
+        place = Place(self.folder, self.queue)
         try:
-            if not take(queue, deadline=deadline):
-                return None
-            return self._watch(choose, deadline, collector)
+            while True:
+                first = place.first()
+                leased = self._look(choose, place.arrival, deadline) if first else None
+                if leased is not None:
+                    return leased
+                if first and needed > 1:
+                    place.claim(key.own for _, key in self._free(place.arrival))
+                remaining = None if deadline is None else deadline - monotonic()
+                if remaining is not None and remaining <= 0:
+                    return None
+                if first:
+                    sleep(POLL_S if remaining is None else min(POLL_S, remaining))
+                else:
+                    place.pause(remaining)
         finally:
-            os.close(collector)
-            os.close(queue)
+            place.leave()
 
     @property
     def queue(self) -> str:
@@ -140,87 +132,174 @@ class Acquisition:
 
         # Requests that compete get the same name; a collision of CRCs only makes two queues one.
         names = "\n".join(sorted(key.own for _, key in self.keys))
-        return f".queue-{crc32(names.encode('ascii', 'replace')):08x}"
+        return f"{crc32(names.encode('ascii', 'replace')):08x}"
 
-    def _watch(self, choose: Choose, deadline: float | None, collector: int) -> Leased | None:
-        keep = False
-        while True:
-            keep = keep or try_take(collector)
-            take(self._door, deadline=None)
-            try:
-                leased = self._take_chosen(choose, keep=keep)
-            finally:
-                drop(self._door)
-            if leased is not None:
-                return leased
-            if deadline is not None and monotonic() >= deadline:
-                return None
-            sleep(POLL_S)
-
-    def _take_chosen(self, choose: Choose, *, keep: bool) -> Leased | None:
-        free = [(device, key) for device, key in self.keys if self._lock(key)]
-        chosen = choose([device for device, _ in free])
-        if chosen is None:
-            if not keep:
-                self._unlock([key for _, key in free])
+    def _look(
+        self, choose: Choose, arrival: str | None, deadline: float | None = None
+    ) -> Leased | None:
+        """Take what `choose` picks of what is free and claimed by nobody who came before."""
+        free = self._free(arrival)
+        # Most looks of those who wait end here, without the door and without a lock.
+        if choose([device for device, _ in free]) is None:
             return None
-        self._unlock([key for device, key in free if device not in chosen])
-        keys = {id(device): key for device, key in free}
-        files = []
-        for device in chosen:
-            files += self._sign(keys[id(device)])
-        return Leased(chosen, files, self.folder)
+        opened = self._door.take(deadline)
+        # Shared records are written by several, so that only the door keeps them whole.
+        if self.terms.share and not opened:
+            return None
+        try:
+            return self._take_chosen(choose, free)
+        finally:
+            if opened:
+                self._door.drop()
 
-    def _lock(self, key: Key) -> bool:
-        """Lock a device and what it is a part of; both or none."""
-        if key.own in self._files:
+    def _take_chosen(self, choose: Choose, free: Sequence[tuple[DeviceDoc, Key]]) -> Leased | None:
+        while True:
+            chosen = choose([device for device, _ in free])
+            if chosen is None:
+                return None
+            keys = {id(device): key for device, key in free}
+            locks = _Locks(self)
+            refused = next((d for d in chosen if not locks.take(d, keys[id(d)])), None)
+            if refused is None:
+                return locks.sign(chosen)
+            locks.close()
+            free = [(device, key) for device, key in free if device is not refused]
+
+    def _free(self, arrival: str | None) -> list[tuple[DeviceDoc, Key]]:
+        """Return what may be free: surely not what others claimed, or seem to hold."""
+        from probe_core.leasing.queues import claimed
+
+        claims = claimed(self.folder, arrival)
+        return [
+            (device, key)
+            for device, key in self.keys
+            if key.own not in claims and key.whole not in claims and self._seems_free(key.own)
+        ]
+
+    def _seems_free(self, name: str) -> bool:
+        try:
+            status = os.stat(name, dir_fd=self.folder.fd, follow_symlinks=False)
+        except OSError:  # not made yet, or the folder was deleted: opening it tells
             return True
-        if key.whole is not None and key.whole not in self._files:
-            whole = self._open_locked(key.whole, share=True)
-            if whole < 0:
-                return False
-            self._files[key.whole] = whole
-        own = self._open_locked(key.own, share=self.share)
-        if own < 0:
+        if S_ISREG(status.st_mode) and status.st_size == 0:
+            return True
+        return monotonic() >= self._survived.get(name, 0.0) and self._is_abandoned(name)
+
+    def _is_abandoned(self, name: str) -> bool:
+        """Return whether a signed file can be locked as asked and nothing runs under its leases."""
+        locks = _Locks(self)
+        try:
+            return locks.open(name, share=self.terms.share) >= 0
+        finally:
+            locks.close()
+
+    def has_survivors(self, name: str, owners: Sequence[Owner]) -> bool:
+        """Return whether anything runs under the leases of owners that hold no lock."""
+        begin = monotonic()
+        if not survivors(owners):
             return False
-        self._files[key.own] = own
+        now = monotonic()
+        self._survived[name] = now + max(_VERIFY_S, 10 * (now - begin))
         return True
 
-    def _open_locked(self, name: str, *, share: bool) -> int:
-        """Return the open lock file of that name, locked; -1 while somebody else holds it."""
+    def shared(self) -> set[str]:
+        """Return the ids of the devices that somebody leases in share, or a part of."""
+        return {device["id"] for device, key in self.keys if self._has_sharers(key.own)}
+
+    def _has_sharers(self, name: str) -> bool:
+        try:
+            handle = self.folder.open(name, create=False)
+        except LeaseError:
+            return False
+        try:
+            return any(owner.share for owner in read_owners(handle))
+        finally:
+            os.close(handle)
+
+    def _ending(self) -> bool:
+        """Return whether a device that is not free may be so in a moment."""
+        return any(self._is_ending(name) for _, key in self.keys for name in (key.own, key.whole))
+
+    def _is_ending(self, name: str | None) -> bool:
+        if name is None or name in self.unusable:
+            return False
+        try:
+            handle = self.folder.open(name, create=False)
+        except LeaseError:
+            return False
+        try:
+            owners = read_owners(handle)
+            # No record yet, or no more: its owner is just signing, or just about to let go.
+            return not owners or any(owner.alive() is False for owner in owners)
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        """End the request. Can be called once."""
+        self._door.close()
+
+
+class _Locks:
+    """The locks that one look takes: kept when all were had, else closed."""
+
+    __slots__ = ("_asked", "_files", "_wholes")
+
+    def __init__(self, asked: Acquisition) -> None:
+        self._asked = asked
+        self._files: dict[str, int] = {}
+        self._wholes: dict[str, int] = {}
+
+    def take(self, device: DeviceDoc, key: Key) -> bool:
+        """Lock a device and what it is a part of; return whether both were had."""
+        if key.whole is not None and key.whole not in self._wholes:
+            handle = self.open(key.whole, share=True)
+            if handle < 0:
+                return False
+            self._wholes[key.whole] = self._files.pop(key.whole)
+        handle = self.open(key.own, share=self._asked.terms.share)
+        return handle >= 0 and shares_with(device, read_owners(handle), self._asked.terms)
+
+    def open(self, name: str, *, share: bool) -> int:
+        """Return the open lock file of that name, locked; -1 where it is used, or unusable."""
+        folder = self._asked.folder
         while True:
-            handle = self.folder.open(name)
+            try:
+                handle = folder.open(name)
+            except LeaseError as error:
+                self._asked.unusable[name] = error
+                return -1
             if not try_take(handle, share=share):
                 os.close(handle)
                 return -1
-            if self.folder.same(name, handle):
-                return handle
+            if folder.same(name, handle):
+                break
             os.close(handle)  # somebody tidied the folder between open and lock: again
+        self._files[name] = handle
+        obstacles = [owner for owner in read_owners(handle) if not (share and owner.share)]
+        if self._asked.has_survivors(name, obstacles):
+            return -1
+        if obstacles and not share:
+            write_record(handle)  # nothing is left of them: nobody need look again
+        return handle
 
-    def _unlock(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            handle = self._files.pop(key.own, None)
-            if handle is not None:
-                os.close(handle)
-
-    def _sign(self, key: Key) -> list[int]:
-        """Write who leases the device into its lock file; return the files that hold the locks."""
-        handle = self._files.pop(key.own)
-        sharers = [owner for owner in read_owners(handle) if owner.share]
-        sharers = [owner for owner in sharers if owner.alive() is not False]
-        record = own_record(self.command, share=self.share, now=time())
-        write_record(handle, record, sharers if self.share else ())
-        if key.whole is None or key.whole not in self._files:
-            return [handle]
-        return [handle, os.dup(self._files[key.whole])]
-
-    def give_up(self) -> None:
-        """Give back what was kept while waiting."""
+    def sign(self, devices: Sequence[DeviceDoc]) -> Leased:
+        """Write who leases the devices into their lock files."""
+        terms = self._asked.terms
+        record = own_record(
+            terms.command, share=terms.share, now=time(), mark=terms.mark, reserve=terms.reserve
+        )
         for handle in self._files.values():
-            os.close(handle)
-        self._files = {}
+            sharers = _living_sharers(handle) if terms.share else []
+            write_record(handle, *sharers, record)
+        signed, wholes = list(self._files.values()), list(self._wholes.values())
+        return Leased(devices, signed, wholes, self._asked.folder, terms.mark)
 
     def close(self) -> None:
-        """Give back what was not chosen, and end the request. Can be called once."""
-        self.give_up()
-        os.close(self._door)
+        """Give all of them back."""
+        for handle in (*self._files.values(), *self._wholes.values()):
+            os.close(handle)
+
+
+def _living_sharers(handle: int) -> list[Owner]:
+    sharers = [owner for owner in read_owners(handle) if owner.share]
+    return [owner for owner in sharers if owner.alive() is not False or survivors([owner])]

@@ -1,18 +1,20 @@
-"""Replaces this process by a command, as a shell would: same process, statuses 126 and 127."""
+"""Starts a command as a shell would: found on the path, statuses 126 and 127, its own signals."""
 
 from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
+else:
+    import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["CannotRun", "replace", "resolve"]
+__all__ = ["CannotRun", "begin", "end_as", "quiet", "replace", "resolve"]
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """Exit statuses of a shell (POSIX, 2.8.2 Exit Status for Commands)."""
@@ -66,18 +68,66 @@ def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
     that Python itself added (PEP 538) is taken out again.
     """
     for name in _IGNORED_BY_PYTHON:
-        number = getattr(signal, name, None)
+        number = getattr(_signal, name, None)
         if number is not None:
-            signal.signal(number, signal.SIG_DFL)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
+            _signal.signal(number, _signal.SIG_DFL)
+    quiet()
     own = _without_coercion(environ)
     try:
         os.execve(path, list(arguments), own)
     except OSError as error:
         problem = _run_by_shell(path, arguments, own) if error.errno == errno.ENOEXEC else error
         raise CannotRun(f"{arguments[0]}: {problem.strerror}", NOT_EXECUTABLE) from None
+
+
+def quiet() -> None:
+    """Write out what is buffered, once: after a fork it would be written twice."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def begin(
+    path: str,
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    mask: set[int],
+    ignores_children: bool,
+) -> NoReturn:
+    """Run the command in this forked process, under the signal mask that its caller had.
+
+    Where it cannot be run, one sentence says so and the process ends with a shell's status.
+    """
+    status = NOT_EXECUTABLE
+    try:
+        if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # not Python's, now that it may come
+        if ignores_children:
+            _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        replace(path, arguments, environ)
+    except CannotRun as error:
+        status = error.status
+        os.write(2, f"probe: exec: {error}\n".encode("ascii", "backslashreplace"))
+    finally:
+        os._exit(status)
+
+
+def end_as(status: int) -> NoReturn:
+    """End as a process with this wait status did, so that a caller sees what it would have seen."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        os._exit(code)
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core dump is enough
+        if -code != _signal.SIGKILL:
+            _signal.signal(-code, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        os.kill(os.getpid(), -code)
+    finally:
+        os._exit(128 - code)  # as a shell does, for a signal that did not end this process
 
 
 def _run_by_shell(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> OSError:

@@ -10,9 +10,10 @@ share the folder. Two processes that find different folders do not see each othe
 from __future__ import annotations
 
 import os
-from stat import S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
+from stat import S_IMODE, S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 
 from probe_core.leasing.errors import VARIABLE, LeaseError
+from probe_core.leasing.locks import try_take
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ _SHARED = ("/run/lock", "/tmp", "/private/tmp")  # the last is macOS's, where /t
 # Another user may have put anything into a shared folder: no link is followed, and a pipe without
 # a reader does not block.
 _OPEN = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_SUFFIX = ".lock"
+_RECORDS = 16384
+"""Bytes of a lock file's records, see `owners`."""
 _LONGEST = 200
 """Characters of a lock file's name, below the 255 bytes that Linux and macOS allow (NAME_MAX)."""
 _TRIES = 1000
@@ -56,8 +60,8 @@ class Folder:
             os.close(self.fd)
             self.fd = -1
 
-    def open(self, name: str) -> int:
-        """Open the lock file `name`, made if it is missing; raises `LeaseError`.
+    def open(self, name: str, *, create: bool = True) -> int:
+        """Open the file `name`, made if it is missing and may be; raises `LeaseError`.
 
         The file is everybody's to lock. It is created only where it is missing, since the kernel
         refuses O_CREAT on another user's file in a sticky folder (fs.protected_regular).
@@ -65,7 +69,9 @@ class Folder:
         for _ in range(_TRIES):
             try:
                 handle = os.open(name, _OPEN, dir_fd=self.fd)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if not create:
+                    raise self._refusal(name, error.strerror) from None
                 handle = self._create(name)
                 if handle < 0:
                     continue
@@ -81,10 +87,35 @@ class Folder:
             handle = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, _EVERYBODY, dir_fd=self.fd)
         except FileExistsError:
             return -1
+        except FileNotFoundError:  # the folder itself was deleted
+            self._make_again()
+            return -1
         except OSError as error:
             raise self._refusal(name, error.strerror) from None
         os.fchmod(handle, _EVERYBODY)  # whatever the umask says
+        if name.endswith(_SUFFIX):
+            self._copy_deleted(name, handle)
         return handle
+
+    def _make_again(self) -> None:
+        _make(self.path, S_IMODE(os.fstat(self.fd).st_mode))
+        fresh = Folder(self.path)
+        os.close(self.fd)
+        self.fd = fresh.fd
+
+    def _copy_deleted(self, name: str, handle: int) -> None:
+        """Sign a new lock file as the deleted one that a process still holds was signed.
+
+        Or the deletion of a file, or of the whole folder, would give a device to a second holder.
+        """
+        from probe_core.leasing.processes import openers
+
+        path = os.path.realpath(f"{self.path}/{name}") + " (deleted)"
+        for pid in openers(path):
+            text = _text_of(pid, path)
+            if text:
+                os.pwrite(handle, text, 0)
+                return
 
     def _read_only(self, name: str) -> int:
         """Open a file that may not be written: enough to lock it, not to sign it."""
@@ -122,8 +153,31 @@ class Folder:
     def names(self) -> Iterator[str]:
         """Yield the names of the devices' lock files, sorted."""
         for name in sorted(os.listdir(self.fd)):
-            if name.endswith(".lock") and not name.startswith("."):
+            if name.endswith(_SUFFIX) and not name.startswith("."):
                 yield name
+
+    def guard(self) -> None:
+        """Lock the folder in share: systemd-tmpfiles then leaves it alone (tmpfiles.d(5)).
+
+        Raises `LeaseError` on a file system without locks.
+        """
+        try_take(self.fd, share=True)
+
+
+def _text_of(pid: int, path: str) -> bytes:
+    """Return the text of a deleted file that a process has open."""
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        entry = f"/proc/{pid}/fd/{number}"
+        try:
+            if os.readlink(entry) == path:
+                handle = os.open(entry, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                try:
+                    return os.read(handle, _RECORDS)
+                finally:
+                    os.close(handle)
+        except OSError:  # just closed
+            continue
+    return b""
 
 
 def lease_folder(environ: Mapping[str, str]) -> Folder:
@@ -191,4 +245,4 @@ def file_name(key: str) -> str:
 
         digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         plain = f"{plain[:100]}-{digest[:40]}"
-    return ("%2E" + plain[1:] if plain.startswith(".") else plain) + ".lock"
+    return ("%2E" + plain[1:] if plain.startswith(".") else plain) + _SUFFIX

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["OUTER_LEASE", "Key", "key_of", "outer_lease", "outer_lease_value"]
+__all__ = ["OUTER_LEASE", "Key", "key_of", "level_file", "outer_lease", "outer_lease_value"]
 
 OUTER_LEASE = "PROBE_LEASE"
-"""Names what an outer lease gave to this process: ``<depth>;<id>,<id>``."""
+"""Names what an outer lease gave to this process: ``<depth>;<id>,<id>``. A claim, see `outer`."""
 
 _DEEPEST = 100
 """Depth of leases within leases at which the variable counts as nonsense (a judgement)."""
@@ -47,15 +47,16 @@ def key_of(device: DeviceDoc, installed: Sequence[DeviceDoc], outer: Mapping[str
     parent = device["parent"]
     if not parent:
         name = stable_name(device)
-        return Key(_lock_file(name, outer.get(name)), None)
+        return Key(level_file(name, outer.get(name)), None)
     gpus = [gpu for gpu in installed if parent == gpu["id"] or parent in gpu["ids"]]
     whole = stable_name(gpus[0]) if gpus else parent
     # A partition's own PCI address is its GPU's: only its own id tells it apart.
-    own = _lock_file(device["id"], outer.get(device["id"]))
+    own = level_file(device["id"], outer.get(device["id"]))
     return Key(own, None if whole in outer else file_name(whole))
 
 
-def _lock_file(name: str, depth: int | None) -> str:
+def level_file(name: str, depth: int | None) -> str:
+    """Return the lock file of a device for leases at a depth; 0 or None for the outermost."""
     return file_name(f"{name}+{depth}" if depth else name)
 
 
@@ -68,7 +69,10 @@ def outer_lease(environ: Mapping[str, str]) -> dict[str, int]:
 
 
 def outer_lease_value(environ: Mapping[str, str], devices: Iterable[DeviceDoc]) -> str:
-    """Return the value of `OUTER_LEASE` for a command that is given these devices."""
+    """Return the value of `OUTER_LEASE` for a command that is given these devices.
+
+    It names one depth for all of them, so only leases one level deeper than each can follow.
+    """
     depth = max(outer_lease(environ).values(), default=0) + 1
     names = [device["id"] if device["parent"] else stable_name(device) for device in devices]
     return f"{depth};{','.join(names)}"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from time import monotonic, sleep
 
-from probe_core.leasing.acquire import DOOR
-from probe_core.leasing.folder import Folder
-from probe_core.leasing.locks import drop, take, try_take
-from probe_core.leasing.owners import Owner, read_owners
+from probe_core.leasing.errors import LeaseError
+from probe_core.leasing.folder import Folder, file_name
+from probe_core.leasing.locks import POLL_S, Door, try_take
+from probe_core.leasing.owners import MARK, Owner, read_owners, survivors
+from probe_core.leasing.processes import descendants, marked, openers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import LeaseDoc
 
-__all__ = ["leases"]
+__all__ = ["leases", "members", "owner_of"]
+
+_ENDING_S = 0.2
+"""Seconds for which a lease that is just ending is looked at again, see `acquire`."""
 
 
 def leases(folder: Folder) -> list[LeaseDoc]:
@@ -21,65 +26,100 @@ def leases(folder: Folder) -> list[LeaseDoc]:
 
     ``state`` is ``running``; ``inherited`` where the owner ended and what it started keeps the
     lease (``kept_by`` then names the processes, as far as this user may see them); ``unknown``
-    where its process cannot be seen from here (another PID namespace).
+    where its process cannot be seen from here (another PID namespace). ``reserve`` is the part of
+    the device's memory that is leased, in bytes; None where it is all of it, or shared as it comes.
+    A lock file that cannot be used is passed over.
     """
-    door = folder.open(DOOR)
+    until = monotonic() + _ENDING_S
+    while True:
+        entries = _all_entries(folder)
+        # A command that was killed just now: its keeper still has to notice.
+        ending = [e for e in entries if e["state"] == "inherited" and not e["kept_by"]]
+        if not ending or monotonic() >= until:
+            return entries
+        sleep(POLL_S)
+
+
+def _all_entries(folder: Folder) -> list[LeaseDoc]:
+    # A look takes each lock for an instant: not while others try.
+    door = Door(folder)
+    opened = door.take()
+    entries: list[LeaseDoc] = []
     try:
-        take(door, deadline=None)  # a look takes the lock for an instant: not while others try
-        try:
-            entries = [entry for name in folder.names() for entry in _entries(folder, name)]
-        finally:
-            drop(door)
+        for name in folder.names():
+            try:
+                entries += _entries(folder, name)
+            except LeaseError:  # a link or a pipe that somebody put there
+                continue
     finally:
-        os.close(door)
+        if opened:
+            door.drop()
+        door.close()
     return entries
 
 
 def _entries(folder: Folder, name: str) -> list[LeaseDoc]:
-    handle = folder.open(name)
+    handle = folder.open(name, create=False)
     try:
-        if try_take(handle):
-            return []
         owners = read_owners(handle)
+        if try_take(handle) and not survivors(owners):
+            return []
     finally:
         os.close(handle)
     sharers = [owner for owner in owners if owner.share]
     if sharers:
-        # A sharer that ended does not erase its record; one lock is as good as the other's.
-        owners = [owner for owner in sharers if owner.alive() is not False] or sharers[-1:]
+        # A sharer that was killed does not erase its record; one lock is as good as the other's.
+        living = [owner for owner in sharers if owner.alive() is not False or survivors([owner])]
+        owners = living or sharers[-1:]
     device = _device_of(name)
-    entries = [_entry(device, owner) for owner in owners or [Owner()]]
-    for entry in entries:
-        if entry["state"] == "inherited":
-            entry["kept_by"] = _openers(f"{folder.path}/{name}")
-    return entries
+    path = os.path.realpath(f"{folder.path}/{name}")
+    return [_entry(device, owner, path) for owner in owners or [Owner()]]
 
 
-def _openers(path: str) -> list[int]:
-    """Return the processes that have the file open, as far as this user may look."""
-    pids = []
-    real = os.path.realpath(path)
-    for pid in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            files = os.listdir(f"/proc/{pid}/fd")
-            if any(os.readlink(f"/proc/{pid}/fd/{number}") == real for number in files):
-                pids.append(int(pid))
-        except OSError:  # another user's, or just gone
-            continue
-    return sorted(pids)
+def members(owner: Owner, path: str) -> list[int]:
+    """Return the processes under a lease, but for its owner and its keeper: as far as may be seen.
+
+    Those that descend from the keeper, that have the lease's mark, or the lock's file open.
+    """
+    roots = [pid for pid in (owner.pid if owner.alive() else None, _keeper(owner)) if pid]
+    pids = descendants(roots) if roots else set()
+    if owner.mark:
+        pids.update(marked(MARK, [owner.mark])[owner.mark])
+    if not owner.share:
+        pids.update(openers(path))
+    return sorted(pids.difference([*roots, os.getpid()]))
 
 
-def _entry(device: str, owner: Owner) -> LeaseDoc:
+def _keeper(owner: Owner) -> int | None:
+    return owner.keeper if owner.keeper_alive() else None
+
+
+def _entry(device: str, owner: Owner, path: str) -> LeaseDoc:
+    state = {True: "running", False: "inherited", None: "unknown"}[owner.alive()]
     return {
         "device": device,
-        "state": {True: "running", False: "inherited", None: "unknown"}[owner.alive()],
+        "state": state,
         "pid": owner.pid,
         "uid": owner.uid,
         "since": owner.since,
         "share": owner.share,
         "command": owner.command,
-        "kept_by": [],
+        "kept_by": members(owner, path) if state == "inherited" else [],
+        "reserve": owner.reserve,
     }
+
+
+def owner_of(entry: LeaseDoc, folder: Folder) -> Owner | None:
+    """Return the record of an entry, as it is now; None where the lease has ended."""
+    try:
+        handle = folder.open(file_name(entry["device"]), create=False)
+    except LeaseError:
+        return None
+    try:
+        owners = read_owners(handle)
+    finally:
+        os.close(handle)
+    return next((owner for owner in owners if owner.pid == entry["pid"]), None)
 
 
 def _device_of(name: str) -> str:

@@ -1,72 +1,121 @@
-"""Waits for devices whose memory is free too: a previous owner may have left something there.
+"""What a device must have besides being free: memory, and no process outside any lease.
 
-Memory is measured when a device was taken, outside the door, and the device is given back if it
-has too little: keeping it would keep others off who need less.
+After a wait both are measured when a device was taken, outside the door, and the device is given
+back if it lacks either: keeping it would keep others off who need less.
 """
 
 from __future__ import annotations
 
 from time import monotonic
 
+from probe_core.leasing.keys import stable_name
 from probe_core.selection.candidates import free_memory
 from probe_core.selection.document import report_document
 from probe_core.sizes import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from probe_core.leasing.acquire import Acquisition, Choose, Leased
+    from probe_core.leasing.acquire import Acquisition, Choose
+    from probe_core.leasing.leased import Leased
     from probe_core.model.document import DeviceDoc
 
     Measure = Callable[[], object]
 
-__all__ = ["LOOK_AGAIN_S", "wait_for_memory"]
+__all__ = ["LOOK_AGAIN_S", "Room", "wait_for_room"]
 
 LOOK_AGAIN_S = 1.0
-"""Seconds after which a device that had too little memory is measured again: a probe keeps
+"""Seconds after which a device that lacked something is measured again: a probe keeps
 a core busy for tens of milliseconds (a judgement)."""
 
 
-def wait_for_memory(
+class Room:
+    """The demands of a request on each device, and which of its devices fail them now.
+
+    `occupied` maps devices to who uses them without a lease; `exempt` are devices that processes
+    under a lease use: what an outer lease gave, and what others reserved parts of. `limited` is
+    whether a device that is free may still not do.
+    """
+
+    __slots__ = ("_exempt", "_least", "avoids", "limited", "occupied")
+
+    def __init__(
+        self,
+        memory: str | int | None,
+        devices: Sequence[DeviceDoc],
+        *,
+        avoids: bool,
+        exempt: Collection[str],
+    ) -> None:
+        self._least = None if memory is None else parse_size(memory)
+        self._exempt = exempt
+        self.avoids = avoids
+        self.occupied = self._occupied(devices)
+        self.limited = self._least is not None or bool(self.occupied)
+
+    def _occupied(self, devices: Sequence[DeviceDoc]) -> dict[str, str]:
+        if not self.avoids:
+            return {}
+        from probe_core.leasing.occupants import occupancy
+
+        return occupancy(
+            device
+            for device in devices
+            if device["id"] not in self._exempt and stable_name(device) not in self._exempt
+        )
+
+    def only(self, choose: Choose) -> Choose:
+        """Return `choose` without the devices that are occupied."""
+        return _without(self.occupied, choose)
+
+    def lacking(self, devices: Sequence[DeviceDoc], report: object) -> set[str]:
+        """Return the ids of the devices that a fresh report shows to fail.
+
+        A device that it does not name counts as it was.
+        """
+        measured = {device["id"]: device for device in report_document(report)["devices"]}
+        fresh = [measured.get(device["id"], device) for device in devices]
+        occupied = self._occupied(fresh)
+        self.occupied |= occupied
+        least = self._least
+        short = {d["id"] for d in fresh if least is not None and (free_memory(d) or 0) < least}
+        return short | set(occupied)
+
+
+def _without(names: Mapping[str, str] | set[str], choose: Choose) -> Choose:
+    return lambda free: choose([device for device in free if device["id"] not in names])
+
+
+def wait_for_room(
     acquisition: Acquisition,
     choose: Choose,
     deadline: float | None,
-    least: str | int,
+    room: Room,
     measure: Measure,
+    needed: int,
 ) -> Leased | None:
-    """Queue until `choose` picks devices that have `least` free; None after the deadline.
+    """Queue until `choose` picks devices with `room`, `needed` in number; None after the deadline.
 
-    `measure` returns a fresh report. A device that it does not name counts as it was.
+    `measure` returns a fresh report.
     """
-    amount = parse_size(least)
     lacking: set[str] = set()
-
-    def choose_other(free: Sequence[DeviceDoc]) -> Sequence[DeviceDoc] | None:
-        return choose([device for device in free if device["id"] not in lacking])
-
+    pick = _without(lacking, choose)
     while True:
-        leased = acquisition.wait(choose_other, _until(deadline) if lacking else deadline)
+        until = _until(deadline) if lacking else deadline
+        leased = acquisition.wait(pick, until, needed)
         if leased is not None:
-            short = _lacking(leased.devices, measure(), amount)
+            short = room.lacking(leased.devices, measure())
             if not short:
                 return leased
             leased.put_back()
-            acquisition.give_up()  # a GPU's lock, shared for its partition, went with it
             lacking |= short
         elif deadline is not None and monotonic() >= deadline:
             return None
         else:
-            acquisition.give_up()
             lacking.clear()
 
 
 def _until(deadline: float | None) -> float:
     soon = monotonic() + LOOK_AGAIN_S
     return soon if deadline is None else min(soon, deadline)
-
-
-def _lacking(devices: Sequence[DeviceDoc], report: object, amount: int) -> set[str]:
-    measured = {device["id"]: device for device in report_document(report)["devices"]}
-    fresh = [measured.get(device["id"], device) for device in devices]
-    return {device["id"] for device in fresh if (free_memory(device) or 0) < amount}

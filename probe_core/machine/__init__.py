@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EINVAL
+from io import FileIO
+from stat import S_ISDIR, S_ISREG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ READ_LIMIT = 1 << 20
 
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
+
+_KERNELS = ("/sys/", "/proc/")
 
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
@@ -84,13 +89,14 @@ class Machine:
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """Return at most `limit` bytes of a regular file; raises `OSError`.
 
-        The file is opened without blocking, so a FIFO in a recorded tree cannot hang the caller.
+        What is no regular file is not opened: a FIFO would hang the caller, and to open a device
+        can mean something.
         """
-        handle = os.open(self.path(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            return read_handle(handle, limit)
-        finally:
-            os.close(handle)
+        # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
+        is_kernels = self.live and path.startswith(_KERNELS)
+        place = self.path(path)
+        with FileIO(place) if is_kernels else open_regular(place) as file:
+            return read_file(file, limit)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
         """Return the stripped text of a file, or None when it cannot be read.
@@ -157,11 +163,23 @@ def decimal(text: str) -> int | None:
     return int(text) if len(text) <= 20 and text.isdecimal() else None
 
 
-def read_handle(handle: int, limit: int) -> bytes:
+def open_regular(path: str) -> FileIO:
+    """Open a regular file to read; raises `OSError` for anything else, which is not opened.
+
+    `FileIO` opens and remembers in one step of C: a signal handler that raises between `os.open`
+    and its assignment leaves the descriptor open for good.
+    """
+    mode = os.stat(path).st_mode
+    if not (S_ISREG(mode) or S_ISDIR(mode)):  # of a folder, `FileIO` has its own error
+        raise OSError(EINVAL, "not a regular file", path)
+    return FileIO(path)
+
+
+def read_file(file: FileIO, limit: int) -> bytes:
     """Read up to `limit` bytes: /proc and /sys files may come in several pieces."""
     pieces, size = [], 0
     while size < limit:
-        piece = os.read(handle, min(_PIECE, limit - size))
+        piece = file.read(min(_PIECE, limit - size))
         if not piece:
             break
         pieces.append(piece)

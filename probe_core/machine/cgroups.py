@@ -6,17 +6,27 @@ they liked, and cpusets as a file system of their own; their mounts are read onl
 
 from __future__ import annotations
 
+from probe_core.machine import decimal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_core.machine import Machine
 
-__all__ = ["MAX_GROUPS", "ROOT", "Hierarchy", "hierarchies", "upward"]
+__all__ = ["MAX_GROUPS", "ROOT", "Hierarchy", "cpu_quota", "hierarchies", "memory_limits", "upward"]
 
 ROOT = "/sys/fs/cgroup"
 MAX_GROUPS = 32
 """Groups above one another that are looked at. A judgement: systemd and Kubernetes nest eight."""
+
+
+_HUGE = 1 << 60
+"""Control groups write "no limit" as "max" (v2) or as a number beyond any machine (v1)."""
+
+# The files of a limit and of its use, and the reclaimable part of the use in memory.stat.
+_V2 = ("memory.max", "memory.current", "inactive_file")
+_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
 class Hierarchy:
@@ -46,6 +56,56 @@ def hierarchies(machine: Machine, controller: str) -> Iterator[Hierarchy]:
                 yield Hierarchy(1, upward(f"{ROOT}/{controller}", path))
     if controller == "cpuset" and not (text and machine.exists(ROOT)):
         yield from _mounted(machine)
+
+
+def cpu_quota(machine: Machine) -> tuple[float | None, str]:
+    """Return the smallest share of CPU time, in CPUs, from the group upward, and its file."""
+    least, place = None, ""
+    for tree in hierarchies(machine, "cpu"):
+        for folder in tree.folders:
+            path, quota = _quota_of(machine, folder, tree.version)
+            if quota is not None and (least is None or quota < least):
+                least, place = quota, path
+    return least, place
+
+
+def _quota_of(machine: Machine, folder: str, version: int) -> tuple[str, float | None]:
+    if version == 2:
+        path = f"{folder}/cpu.max"
+        quota, _, period = (machine.read(path, 64) or "").partition(" ")
+    else:
+        path = f"{folder}/cpu.cfs_quota_us"
+        quota = machine.read(path, 32) or ""  # -1 without a limit
+        period = machine.read(f"{folder}/cpu.cfs_period_us", 32) or "" if quota.isdecimal() else ""
+    used, whole = decimal(quota), decimal(period.strip())
+    return path, used / whole if used and whole else None
+
+
+def memory_limits(machine: Machine) -> tuple[int | None, int | None, str]:
+    """Return (smallest limit, least room, where that limit is written), from the group upward."""
+    limits, rooms = [], []
+    for tree in hierarchies(machine, "memory"):
+        names = _V2 if tree.version == 2 else _V1
+        for folder in tree.folders:
+            limit = machine.read_int(f"{folder}/{names[0]}")
+            if limit is not None and 0 <= limit < _HUGE:
+                limits.append((limit, f"{folder}/{names[0]}"))
+                rooms.append(max(0, limit - _used(machine, folder, names)))
+    limit, place = min(limits, default=(None, ""))
+    return limit, min(rooms, default=None), place
+
+
+def _used(machine: Machine, folder: str, names: tuple[str, str, str]) -> int:
+    """Return what a group holds and cannot give back at once, as kubelet's working set is.
+
+    Its use counts the page cache too: a process that has read a model's weights would seem full.
+    """
+    used = machine.read_int(f"{folder}/{names[1]}") or 0
+    for line in (machine.read(f"{folder}/memory.stat", 16 << 10) or "").splitlines():
+        name, _, number = line.partition(" ")
+        if name == names[2]:
+            used -= decimal(number) or 0
+    return max(0, used)
 
 
 def upward(root: str, path: str) -> list[str]:

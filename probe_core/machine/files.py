@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import stat
+from probe_core.machine import open_regular, read_file
 
-from probe_core.machine import read_handle
-
-__all__ = ["nonblocking", "read_regular", "text_of"]
-
-
-def nonblocking(path: str, flags: int) -> int:
-    """Open a file for `open(opener=…)`, which closes it again when it turns out to be a folder.
-
-    A FIFO named in a setting would otherwise hang the host until somebody writes into it.
-    """
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+__all__ = ["open_regular", "read_file", "read_regular", "text_of"]
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """Return the bytes of a regular file; raises `OSError`, or `ValueError` saying what it is.
+    """Return the bytes of a regular file; raises `OSError`, or `ValueError` when it is too long.
 
     Looked at before it is opened: to open a device can mean something (a watchdog, a tape).
     """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("not a regular file")
-    handle = nonblocking(path, os.O_RDONLY)
-    try:
-        # Not through `open`, which makes four more system calls a file, of fifty files a probe.
-        raw = read_handle(handle, limit + 1)
-    finally:
-        os.close(handle)
+    # Not through `open`, which makes four more system calls a file, of fifty files a probe.
+    with open_regular(path) as file:
+        raw = read_file(file, limit + 1)
     if len(raw) > limit:
         raise ValueError(f"longer than {limit} bytes")
     return raw

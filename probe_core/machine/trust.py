@@ -13,11 +13,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Trust", "allowed", "untrusted"]
+__all__ = ["Trust", "allowed", "applies", "untrusted"]
 
 MAX_ENTRIES = 20_000
 """Entries of one package. A judgement: torch, the largest that people install, has 15,000. What has
 more is refused, because nobody looked at the rest."""
+
+
+def applies() -> bool:
+    """Return whether the rule applies to this process: to root alone."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def untrusted(files: Iterable[str]) -> str | None:
@@ -41,7 +46,7 @@ class Trust:
 
     def reason(self, files: Iterable[str]) -> str | None:
         """Return why one of `files` must not be used; None when they may, or this is not root."""
-        if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        if not applies():
             return None
         for path in files:
             if problem := self._with_tree(os.path.abspath(path)):

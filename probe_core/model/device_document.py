@@ -173,6 +173,7 @@ class LeaseDoc(TypedDict):
     share: bool
     command: str
     kept_by: list[int]
+    reserve: int | None
 
 
 class StepDoc(TypedDict, total=False):

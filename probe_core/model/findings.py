@@ -14,6 +14,7 @@ NO_FIX = "nothing to do"
 """The fix of a finding that needs none: terminals leave its line out."""
 
 CODES: dict[str, str] = {
+    "budget-exceeded": "a distribution's data is more than a probe reads; the rest was left out",
     "chip-ambiguous": "the device's ids and name fit several chips, and nothing distinguishes them",
     "chip-conflict": "two keys of a device name different chips; the stronger key won",
     "chip-file-unusable": "nothing of the chip file that a setting names could be used",

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-__all__ = ["UUID_PREFIXES", "normalise_id", "pci_id", "single", "strength"]
+__all__ = ["UUID_PREFIXES", "fits_kind", "normalise_id", "pci_id", "single", "strength"]
 
 UUID_PREFIXES = ("GPU", "MIG", "CPU", "NPU")
 """What vendors' own UUIDs begin with (NVML, ROCr); those of Vulkan and others have no prefix."""
@@ -79,3 +79,15 @@ def single(identity: str) -> str | None:
     if kind == "uuid":
         return kind if value.startswith(_VENDORS_OWN) else None
     return kind if kind == "pci" else None
+
+
+def fits_kind(identity: str, kind: str) -> bool:
+    """Return whether a device of `kind` can have an id: ``cpu:0`` is a processor's, never a GPU's.
+
+    A processor has no PCI address and no GPU's UUID. Among GPUs, NPUs, other accelerators and
+    displays the ids do not tell: sources name one device differently (the bus a display, its
+    driver a GPU).
+    """
+    if identity.startswith(("cpu:", "uuid:CPU-")):
+        return kind == "cpu"
+    return kind != "cpu" or not (identity.startswith("pci:") or single(identity))

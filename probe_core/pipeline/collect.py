@@ -76,11 +76,16 @@ class Collected:
 
     def add_run(self, run: Run) -> None:
         """Take the run of a child."""
+        # Of several processes together, or recorded: `Run` bounds what one process sends.
+        from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS
+
         status = run.status or "protocol"
+        if len(run.sightings) > MAX_DEVICES:
+            run.rejected.append(f"more than {MAX_DEVICES} devices; the first were kept")
         self.add(
             run.prober,
-            run.sightings,
-            run.findings,
+            run.sightings[:MAX_DEVICES],
+            run.findings[:MAX_FINDINGS],
             status=status,
             reason=run.reason,
             elapsed_ms=(run.ended - run.started) * 1000,

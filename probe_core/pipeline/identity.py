@@ -35,17 +35,19 @@ class Group:
 
     `members` maps ranks (0 is the most believed) to observations. `unique_ids` maps what a device
     has but once (``pci``, ``uuid``) to its id. `stray` holds (prober, id) of ids that belong to
-    another device.
+    another device, `refused` those of processors that have no id of their own, and are left out.
     """
 
-    __slots__ = ("ids", "members", "stray", "unique_ids")
+    __slots__ = ("ids", "is_cpu", "members", "refused", "stray", "unique_ids")
 
-    def __init__(self) -> None:
+    def __init__(self, is_cpu: bool = False) -> None:
+        self.is_cpu = is_cpu
         self.members: dict[int, Observation] = {}
         self.ids: set[str] = set()
         self.unique_ids: dict[str, str] = {}
         # A dict as an ordered set: findings come in the order of the sightings.
         self.stray: dict[tuple[str, str], None] = {}
+        self.refused: dict[tuple[str, str], None] = {}
 
     @property
     def name(self) -> str:
@@ -74,28 +76,46 @@ class Group:
         self.ids |= other.ids
         self.unique_ids |= other.unique_ids
         self.stray |= other.stray
+        self.refused |= other.refused
 
 
 def group(ranked: Iterable[Observation]) -> list[Group]:
-    """Return one group for each device; `ranked` are the observations, the most believed first."""
+    """Return one group for each device; `ranked` are the observations, the most believed first.
+
+    No id joins a processor to anything else. Processors come last, so that none that a prober
+    invents takes the id of a GPU.
+    """
     owners: dict[str, Group] = {}
-    for rank, observation in enumerate(ranked):
-        own, stray = _split_ids(observation.sighting["ids"], owners)
-        target = _joined([owners[identity] for identity in own if identity in owners])
+    for rank, observation in sorted(enumerate(ranked), key=lambda pair: _is_cpu(pair[1])):
+        is_cpu = _is_cpu(observation)
+        own, stray = _split_ids(observation.sighting["ids"], owners, is_cpu)
+        if not own:
+            for identity in stray:
+                owners[identity].refused[observation.prober, identity] = None
+            continue
+        target = _joined([owners[identity] for identity in own if identity in owners], is_cpu)
         target.add(rank, observation, own, stray)
         for identity in target.ids:
             owners[identity] = target
     return sorted(dict.fromkeys(owners.values()), key=_best_rank)
 
 
-def _split_ids(ids: Collection[str], owners: Mapping[str, Group]) -> tuple[list[str], list[str]]:
+def _is_cpu(observation: Observation) -> bool:
+    return observation.sighting.get("kind") == "cpu"
+
+
+def _split_ids(
+    ids: Collection[str], owners: Mapping[str, Group], is_cpu: bool
+) -> tuple[list[str], list[str]]:
     """Split a sighting's ids, the strongest first, into those of one device and those of others."""
     unique_ids: dict[str, str] = {}
     own: list[str] = []
     stray: list[str] = []
     for identity in sorted(ids, key=strength):
-        implied = owners[identity].unique_ids if identity in owners else _unique(identity)
-        if any(unique_ids.get(kind, value) != value for kind, value in implied.items()):
+        owner = owners.get(identity)
+        implied = _unique(identity) if owner is None else owner.unique_ids
+        of_another_kind = owner is not None and owner.is_cpu is not is_cpu
+        if of_another_kind or any(unique_ids.get(k, v) != v for k, v in implied.items()):
             stray.append(identity)
         else:
             own.append(identity)
@@ -108,10 +128,10 @@ def _unique(identity: str) -> dict[str, str]:
     return {kind: identity} if kind else {}
 
 
-def _joined(groups: Sequence[Group]) -> Group:
+def _joined(groups: Sequence[Group], is_cpu: bool) -> Group:
     """Return the first of `groups` with all the others in it; a new one for none."""
     if not groups:
-        return Group()
+        return Group(is_cpu)
     first, *duplicates = sorted(dict.fromkeys(groups), key=_best_rank)
     for duplicate in duplicates:
         first.absorb(duplicate)
@@ -130,6 +150,8 @@ def conflicts(groups: Sequence[Group]) -> Iterator[FindingDoc]:
     for device in groups:
         for prober, identity in device.stray:
             yield _stray_id(device, prober, identity, owners.get(identity))
+        for prober, identity in device.refused:
+            yield _refused(device, prober, identity)
         # Vulkan and Level Zero make up UUIDs of their own: two of them prove nothing.
         vague = [i for i in device.ids if i.startswith("uuid:") and not single(i)]
         if len(vague) > 1:
@@ -142,6 +164,18 @@ def _stray_id(device: Group, prober: str, identity: str, owner: str | None) -> F
         "identity-conflict",
         f"{prober} gives the device {device.name} the id {identity}, which is not its own",
         f"that is {owner}" if owner else f"its own is {own}",
+        "disable the prober that is wrong (PROBE_DISABLE)",
+        device=device.name,
+        prober=prober,
+        evidence=identity,
+    )
+
+
+def _refused(device: Group, prober: str, identity: str) -> FindingDoc:
+    return finding(
+        "identity-conflict",
+        f"{prober} reports a processor under the id {identity}",
+        f"that is {device.name}, which is no processor; the report has no other id of it",
         "disable the prober that is wrong (PROBE_DISABLE)",
         device=device.name,
         prober=prober,

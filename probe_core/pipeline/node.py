@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
-from probe_core.machine.cgroups import hierarchies
+from probe_core.machine.cgroups import memory_limits
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import NodeDoc, NodeMemoryDoc
 
 __all__ = ["describe", "memory"]
-
-_HUGE = 1 << 60
-"""Control groups write "no limit" as "max" (v2) or as a number beyond any machine (v1)."""
-
-# The files of a limit and of its use, and the reclaimable part of the use in memory.stat.
-_V2 = ("memory.max", "memory.current", "inactive_file")
-_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 _NODES = "/sys/devices/system/node/online"
 
@@ -83,7 +76,7 @@ def memory(machine: Machine) -> NodeMemoryDoc:
         return _from_psutil(machine)
     info = _meminfo(machine)
     total, available = info.get("MemTotal"), info.get("MemAvailable")
-    limit, room, place = _cgroups(machine)
+    limit, room, place = memory_limits(machine)
     memory: NodeMemoryDoc = {"total": total, "available": available, "limit": None}
     if "," in (nodes := machine.read(_NODES, 4096) or "") or "-" in nodes:
         from probe_core.pipeline import numa
@@ -108,33 +101,6 @@ def _meminfo(machine: Machine) -> dict[str, int]:
         if name in ("MemTotal", "MemAvailable") and size is not None:
             sizes[name] = size * 1024  # the kernel writes "kB" and means KiB
     return sizes
-
-
-def _cgroups(machine: Machine) -> tuple[int | None, int | None, str]:
-    """Return (smallest limit, least room, where that limit is written), from the group upward."""
-    limits, rooms = [], []
-    for tree in hierarchies(machine, "memory"):
-        names = _V2 if tree.version == 2 else _V1
-        for folder in tree.folders:
-            limit = machine.read_int(f"{folder}/{names[0]}")
-            if limit is not None and 0 <= limit < _HUGE:
-                limits.append((limit, f"{folder}/{names[0]}"))
-                rooms.append(max(0, limit - _used(machine, folder, names)))
-    limit, place = min(limits, default=(None, ""))
-    return limit, min(rooms, default=None), place
-
-
-def _used(machine: Machine, folder: str, names: tuple[str, str, str]) -> int:
-    """Return what a group holds and cannot give back at once, as kubelet's working set is.
-
-    Its use counts the page cache too: a process that has read a model's weights would seem full.
-    """
-    used = machine.read_int(f"{folder}/{names[1]}") or 0
-    for line in (machine.read(f"{folder}/memory.stat", 16 << 10) or "").splitlines():
-        name, _, number = line.partition(" ")
-        if name == names[2]:
-            used -= decimal(number) or 0
-    return max(0, used)
 
 
 def _from_psutil(machine: Machine) -> NodeMemoryDoc:

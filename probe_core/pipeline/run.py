@@ -17,21 +17,20 @@ from probe_core.pipeline.assemble import (
     share_memory,
     with_cpu,
 )
+from probe_core.pipeline.chips import Chips
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.node import describe
 from probe_core.pipeline.node_identity import identify
 from probe_core.pipeline.ready import Readiness
 from probe_core.pipeline.run_probers import Cancelled, ProberRun
-from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.select import unknown_names
-from probe_core.resolve import open_chipdb, resolve
+from probe_core.resolve import resolve
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_chipdb import Database
     from probe_core.config import Config, IgnoredSetting
     from probe_core.machine import Machine
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
@@ -80,14 +79,14 @@ def run_pipeline(
     """
     watch = Stopwatch()
     run = ProberRun(machine, config, host)
-    chips = _Chips(config.chipdb, run.mentioned)
+    chips = Chips(config, run.mentioned, wake_fd)
     run.run_builtin(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, lambda: _rehearse(run, chips))
     return _conclude(run, chips, ignored, watch)
 
 
 def _conclude(
-    run: ProberRun, chips: _Chips, ignored: Sequence[IgnoredSetting], watch: Stopwatch
+    run: ProberRun, chips: Chips, ignored: Sequence[IgnoredSetting], watch: Stopwatch
 ) -> ReportDoc:
     """Merge, resolve, see, and put the report together."""
     machine, config, host, collected = run.machine, run.config, run.host, run.collected
@@ -132,26 +131,7 @@ def _conclude(
     return document
 
 
-class _Chips:
-    """The chip database, opened at most once."""
-
-    __slots__ = ("_database", "_file", "_mentioned", "findings")
-
-    def __init__(self, file: str | None, mentioned: Mapping[str, bool]) -> None:
-        self._file = file
-        self._mentioned = mentioned
-        self._database: Database | None = None
-        self.findings: list[FindingDoc] = []
-
-    def open(self) -> Database | None:
-        """Return the database, or None with the reason among `findings`."""
-        if self._database is None and not self.findings:
-            extra = [self._file] if self._file else ()
-            self._database, self.findings = open_chipdb(extra, self._mentioned[CHIPS])
-        return self._database
-
-
-def _rehearse(run: ProberRun, chips: _Chips) -> None:
+def _rehearse(run: ProberRun, chips: Chips) -> None:
     """Do the last steps on what the buses showed, while the children start.
 
     The result is thrown away. What stays are loaded modules and chipdb's memory of the chips it

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from time import monotonic
 
+from probe_core.machine.budget import Budget
 from probe_core.pipeline.collect import Collected
 from probe_core.probers import builtin_probers
-from probe_core.registry.discover import discover
+from probe_core.registry.discover import discover, over_budget
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.registry.prober import FALLBACK, Prober
 from probe_core.registry.select import Decision, select
@@ -53,6 +54,7 @@ class ProberRun:
         self.names = {"bus", "cpu", FALLBACK}
         self.mentioned = {CHIPS: False}
         self.runs: list[Run] = []
+        self.budget = Budget()
         self._bus: list[Sighting] | None = None
 
     def run_builtin(self, lap: Lap) -> None:
@@ -75,7 +77,7 @@ class ProberRun:
 
         Raises `Cancelled` when `wake_fd` became readable.
         """
-        probers, self.findings = discover(registered, mentioned=self.mentioned)
+        probers, self.findings = discover(registered, mentioned=self.mentioned, budget=self.budget)
         if self.machine.answers:
             from probe_core.pipeline.answers import recorded_probers
 
@@ -84,6 +86,7 @@ class ProberRun:
         self.names |= {prober.name for prober in probers}
         lap("discover")
         self._select(probers)
+        self.findings += over_budget(self.budget)
         lap("select")
         self._run_selected(wake_fd, while_running)
         lap("run")
@@ -91,7 +94,9 @@ class ProberRun:
     def _select(self, probers: Sequence[Prober]) -> None:
         vendors = None if self._bus is None else set(_pci_vendors(self._bus))
         veto = self.host.veto if self.host is not None else None
-        self.decisions = select(probers, self.config, self.machine, vendors, veto, _stuck)
+        self.decisions = select(
+            probers, self.config, self.machine, vendors, veto, _stuck, self.budget
+        )
         if self.machine.answers:
             from probe_core.pipeline.answers import name_vendors
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.machine.files import nonblocking
+from probe_core.machine.files import open_regular, read_file
 from probe_core.model.complete import complete
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import KINDS
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["complete_report", "load_static", "read_document"]
 
-FILE_LIMIT = 16 << 20
-"""Bytes of a report file: for 64 GPUs of 8 kB each, as the recorded H100s take, thirty times."""
+FILE_LIMIT = 4 << 20
+"""Bytes of a report file: for 64 GPUs of 8 kB each, as the recorded H100s take, eight times.
+
+The worst takes half a second."""
 
 TEXT_LIMIT = 4096
 """Characters of one text: a finding's longest sentence is 600, a chip's sources a few hundred."""
@@ -56,8 +58,8 @@ def read_document(path: str) -> ReportDoc:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
     import json
 
-    with open(path, "rb", opener=nonblocking) as file:
-        raw = file.read(FILE_LIMIT + 1)
+    with open_regular(path) as file:
+        raw = read_file(file, FILE_LIMIT + 1)
     if len(raw) > FILE_LIMIT:
         raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
     document = _safe(json.loads(raw, parse_constant=_no_number))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from probe_core.model.field import TABLE
 from probe_core.model.fields import FIELDS
+from probe_core.model.ids import fits_kind
 from probe_core.model.values import MAX_ITEMS, Rejected, TableOf, show
 from probe_core.unencodable import INVALID
 from probe_core.wording import clean_text
@@ -41,6 +42,7 @@ def check_sighting(raw: object) -> tuple[Sighting | None, list[str]]:
         if value is not None and name != "unknown":
             checker.take(name, value)
     checker.unknown.update(_reasons(raw.get("unknown")))
+    checker.take_fitting_ids()
     missing = next((name for name in _REQUIRED if not checker.fields.get(name)), None)
     if missing is not None:
         checker.problems.append(f"a device has no usable {missing!r}, so it was left out")
@@ -103,6 +105,14 @@ class _Checker:
                 self._reject(f"{field.name}.{name}", str(error))
         if table:
             self.fields[field.name] = table
+
+    def take_fitting_ids(self) -> None:
+        """Leave out ids that no device of this kind has: they would join it to another's."""
+        ids, kind = self.fields.get("ids"), self.fields.get("kind")
+        if isinstance(ids, list) and isinstance(kind, str):
+            foreign = [i for i in ids if isinstance(i, str) and not fits_kind(i, kind)]
+            self.problems += [f"ids: {identity} is no id of a {kind}" for identity in foreign]
+            self.fields["ids"] = [identity for identity in ids if identity not in foreign]
 
     def _reject(self, path: str, reason: str) -> None:
         self.unknown[path] = reason

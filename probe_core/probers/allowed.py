@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
-from probe_core.machine import decimal
-from probe_core.machine.cgroups import hierarchies
-from probe_core.probers.topology import cpu_list
+from probe_core.machine.cgroups import cpu_quota, hierarchies
+from probe_core.probers.topology import cpu_list, own_cpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ class Limits:
 def limits(machine: Machine, online: Collection[int]) -> Limits:
     """Return the limits that are narrower than the CPUs that are online."""
     found = Limits()
-    affinity = _affinity(machine)
+    affinity = own_cpus(machine)
     # A cpuset that narrows shows in the affinity, too: on a live machine the groups are read
     # only to say where the limit is written.
     if affinity is None or not affinity.issuperset(online):
@@ -48,20 +45,10 @@ def limits(machine: Machine, online: Collection[int]) -> Limits:
             found.cpus, found.cpus_by = cpuset, place
         if affinity is not None and (found.cpus is None or affinity < found.cpus):
             found.cpus, found.cpus_by = affinity, AFFINITY
-    quota, place = _quota(machine)
+    quota, place = cpu_quota(machine)
     if quota is not None and quota < len(online):
         found.quota, found.quota_by = quota, place
     return found
-
-
-def _affinity(machine: Machine) -> frozenset[int] | None:
-    """Return this process's own CPUs; None on a recorded machine, whose process is not this."""
-    if not (machine.live and hasattr(os, "sched_getaffinity")):
-        return None
-    try:
-        return frozenset(os.sched_getaffinity(0))
-    except OSError:
-        return None
 
 
 def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
@@ -72,29 +59,6 @@ def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
             if cpus:
                 return frozenset(cpus), path
     return None, ""
-
-
-def _quota(machine: Machine) -> tuple[float | None, str]:
-    """Return the smallest share of CPU time on the way from this process's group upward."""
-    least, place = None, ""
-    for tree in hierarchies(machine, "cpu"):
-        for folder in tree.folders:
-            path, quota = _quota_of(machine, folder, tree.version)
-            if quota is not None and (least is None or quota < least):
-                least, place = quota, path
-    return least, place
-
-
-def _quota_of(machine: Machine, folder: str, version: int) -> tuple[str, float | None]:
-    if version == 2:
-        path = f"{folder}/cpu.max"
-        quota, _, period = (machine.read(path, 64) or "").partition(" ")
-    else:
-        path = f"{folder}/cpu.cfs_quota_us"
-        quota = machine.read(path, 32) or ""  # -1 without a limit
-        period = machine.read(f"{folder}/cpu.cfs_period_us", 32) or "" if quota.isdecimal() else ""
-    used, whole = decimal(quota), decimal(period.strip())
-    return path, used / whole if used and whole else None
 
 
 def share(

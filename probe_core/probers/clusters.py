@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine import Machine
+    from probe_core.probers.topology import Nodes
 
     Core = Sequence[int]
     Midr = Mapping[str, int]
@@ -44,7 +45,9 @@ Favoured performance cores differ by at most 6 % (i9-14900K: 6.0 and 5.7 GHz), e
 """
 
 
-def whole_chips(machine: Machine, packages: list[list[int]]) -> list[list[list[int]]]:
+def whole_chips(
+    machine: Machine, packages: list[list[int]], listed: Nodes | None
+) -> list[list[list[int]]]:
     """Return the packages of each chip: sockets stay apart, clusters are put together.
 
     Sockets have NUMA nodes of their own, and firmware that describes them by ACPI numbers packages
@@ -52,7 +55,7 @@ def whole_chips(machine: Machine, packages: list[list[int]]) -> list[list[list[i
     """
     if len(packages) < 2:
         return [[members] for members in packages]
-    nodes = [set(nodes_of(machine, members)) for members in packages]
+    nodes = [set(nodes_of(machine, members, listed)) for members in packages]
     apart = all(nodes) and sum(map(len, nodes)) == len(set().union(*nodes))
     if apart or machine.exists("/sys/firmware/acpi/tables/PPTT"):
         return [[members] for members in packages]

@@ -6,6 +6,7 @@ On Linux everything comes from /proc and /sys. Elsewhere psutil and the system's
 from __future__ import annotations
 
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
+from probe_core.machine.cgroups import cpu_quota
 from probe_core.probers import cpuinfo, topology
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
     from probe_core.probers.allowed import Limits
+    from probe_core.probers.topology import Nodes
 
     Cores = list[list[int]]
 
@@ -44,12 +46,12 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
     running = topology.online(machine)
     if not (facts or running):
         return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
-    chips = _chips(machine, running or facts.get("numbers", []), facts)
-    from probe_core.probers.allowed import limits
-
-    limited = limits(machine, running)
+    nodes = topology.nodes(machine)
+    chips = _chips(machine, running or facts.get("numbers", []), facts, nodes)
+    limited = _limits(machine, running)
     devices = [
-        _sighting(machine, facts, index, chip, limited) for index, chip in enumerate(chips or [[]])
+        _sighting(machine, facts, index, chip, limited, nodes)
+        for index, chip in enumerate(chips or [[]])
     ]
     missing = topology.offline(machine, running) if running else 0
     if missing:
@@ -57,14 +59,26 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
     return devices
 
 
-def _chips(machine: Machine, running: list[int], facts: dict[str, Any]) -> list[Cores]:
+def _limits(machine: Machine, running: list[int]) -> Limits | None:
+    """Return what limits this process; None where nothing does, which costs three reads."""
+    own = topology.own_cpus(machine)
+    if own is not None and own.issuperset(running) and cpu_quota(machine)[0] is None:
+        return None
+    from probe_core.probers.allowed import limits
+
+    return limits(machine, running)
+
+
+def _chips(
+    machine: Machine, running: list[int], facts: dict[str, Any], nodes: Nodes | None
+) -> list[Cores]:
     """Return the packages of each chip: one, but for clusters of a system-on-chip."""
     groups = topology.sockets(machine, running)
     if not facts.get("by_cluster"):
         return [[members] for members in groups]
     from probe_core.probers import clusters
 
-    return clusters.whole_chips(machine, groups)
+    return clusters.whole_chips(machine, groups, nodes)
 
 
 def _sighting(
@@ -72,9 +86,10 @@ def _sighting(
     facts: dict[str, Any],
     index: int,
     chip: Cores,
-    limited: Limits,
+    limited: Limits | None,
+    nodes: Nodes | None,
 ) -> dict[str, Any]:
-    package, cores = _package(machine, facts, chip)
+    package, cores = _package(machine, facts, chip, nodes)
     clusters = _clusters(machine, facts, chip, cores) or package.get("clusters") or []
     allowed = _allowed(machine, limited, chip, cores, clusters)
     cpu = _identity(facts, clusters)
@@ -122,7 +137,7 @@ def _identity(facts: dict[str, Any], clusters: list[dict[str, Any]]) -> dict[str
 
 
 def _package(
-    machine: Machine, facts: dict[str, Any], chip: Cores
+    machine: Machine, facts: dict[str, Any], chip: Cores, nodes: Nodes | None
 ) -> tuple[dict[str, Any], Cores | None]:
     """Return the counts of a chip, and the CPUs of its cores; nothing where no CPU is listed."""
     members = [cpu for group in chip for cpu in group]
@@ -134,7 +149,8 @@ def _package(
 
         single = clusters.one_threaded(facts["cpus"])
     cores = topology.cores_of(machine, members, single=single)
-    return topology.package(machine, members, cores), cores
+    hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
+    return topology.package(machine, members, cores, nodes, hybrid=hybrid), cores
 
 
 def _units(facts: dict[str, Any], package: dict[str, Any]) -> int | None:
@@ -173,13 +189,13 @@ def _may_be_hybrid(machine: Machine, facts: dict[str, Any], cores: Sequence[list
 
 def _allowed(
     machine: Machine,
-    limited: Limits,
+    limited: Limits | None,
     chip: Cores,
     cores: Cores | None,
     clusters: list[dict[str, Any]],
 ) -> dict[str, Any] | None:
     """Return what of the chip this process may use, and mark it on each cluster."""
-    if limited.cpus is None and limited.quota is None:
+    if limited is None or (limited.cpus is None and limited.quota is None):
         return None
     from probe_core.probers.allowed import mark, share
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import os
+
 from probe_core.machine import decimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from probe_core.machine import Machine
+
+    Nodes = Mapping[int, frozenset[int] | None]
+    """NUMA node to its CPUs; None stands for all of a machine of one node."""
 
 __all__ = [
     "CPUS",
     "clocks",
     "cores_of",
     "cpu_list",
+    "nodes",
     "nodes_of",
     "offline",
     "online",
+    "own_cpus",
     "package",
     "packages",
     "siblings",
@@ -75,6 +82,16 @@ def online(machine: Machine) -> list[int]:
     return (described or shown)[:MAX_CPUS]
 
 
+def own_cpus(machine: Machine) -> frozenset[int] | None:
+    """Return the CPUs this process may run on; None on a recorded machine: its process is gone."""
+    if not (machine.live and hasattr(os, "sched_getaffinity")):
+        return None
+    try:
+        return frozenset(os.sched_getaffinity(0))
+    except OSError:
+        return None
+
+
 def offline(machine: Machine, running: Collection[int]) -> int:
     """Return how many CPUs are there and do not run."""
     return len(set(cpu_list(machine.read(f"{CPUS}/present"))).difference(running))
@@ -111,18 +128,27 @@ def packages(machine: Machine) -> list[dict[str, Any]]:
 
 
 def package(
-    machine: Machine, members: Sequence[int], cores: Sequence[Sequence[int]] | None
+    machine: Machine,
+    members: Sequence[int],
+    cores: Sequence[Sequence[int]] | None,
+    nodes: Nodes | None = None,
+    *,
+    hybrid: bool = True,
 ) -> dict[str, Any]:
-    """Return the counts of one package: of its `cores` where the kernel shows them."""
+    """Return the counts of one package: of its `cores` where the kernel shows them.
+
+    `nodes` are those of the machine, where they are read already. `hybrid` says whether to look
+    for the kernel's list of efficiency cores.
+    """
     counts: dict[str, Any] = {"first": members[0], "threads": len(members)}
     if cores:
         counts["cores"] = len(cores)
-    nodes = nodes_of(machine, members)
-    if nodes:
-        counts["numa_node"] = nodes[0]
-    if len(nodes) > 1:
-        counts["numa_nodes"] = nodes
-    clusters = _hybrid(machine, cores or ())
+    own = nodes_of(machine, members, nodes)
+    if own:
+        counts["numa_node"] = own[0]
+    if len(own) > 1:
+        counts["numa_nodes"] = own
+    clusters = _hybrid(machine, cores or ()) if hybrid else []
     if clusters:
         counts["clusters"] = clusters
     return counts
@@ -151,19 +177,27 @@ def cores_of(
     return cores
 
 
-def nodes_of(machine: Machine, members: Sequence[int]) -> list[int]:
+def nodes(machine: Machine) -> Nodes | None:
+    """Return the CPUs of each NUMA node; None where the kernel lists no nodes.
+
+    Read once for all packages: a machine of 128 packages has 64 nodes.
+    """
+    listed = cpu_list(machine.read(f"{NODES}/online"))
+    if not listed:
+        return None
+    if len(listed) == 1:
+        return {listed[0]: None}
+    return {n: frozenset(cpu_list(machine.read(f"{NODES}/node{n}/cpulist"))) for n in listed}
+
+
+def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = None) -> list[int]:
     """Return the NUMA nodes of these CPUs; several where a package has several (Opteron, Kunpeng).
 
     Nodes without CPUs, such as the memory of a GPU or of CXL, are not among them.
     """
-    nodes = cpu_list(machine.read(f"{NODES}/online"))
-    if len(nodes) > 1:
-        held = set(members)
-        return [
-            node
-            for node in nodes
-            if not held.isdisjoint(cpu_list(machine.read(f"{NODES}/node{node}/cpulist")))
-        ]
+    listed = nodes(machine) if listed is None else listed
+    if listed is not None:
+        return [n for n, cpus in listed.items() if cpus is None or not cpus.isdisjoint(members)]
     names = [n[4:] for n in machine.listdir(f"{CPUS}/cpu{members[0]}") if n[:4] == "node"]
     return [int(names[0])] if names and names[0].isdecimal() else []
 

@@ -61,6 +61,15 @@ class Libraries:
             self._found[name] = [path for path in paths if self._machine.exists(path)]
         return self._found[name]
 
+    def installed(self, name: str) -> bool:
+        """Return whether a library lies where the loader looks without `LD_LIBRARY_PATH`.
+
+        That variable leads to a copy: it says nothing of where the rest of its package is.
+        """
+        variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
+        folders = {path.rstrip("/") for path in variable} - {*self._configured, *self._own}
+        return any(path.rpartition("/")[0] not in folders for path in self.find(name))
+
     def find_any(self, *names: str) -> str | None:
         """Return the path of the first of several libraries, wheels and /opt included."""
         key = " ".join(names)
@@ -102,13 +111,18 @@ class Libraries:
     def folders(self) -> list[str]:
         """The folders that the loader searches: the variable's, the configured, its own."""
         variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
+        listed = [*variable, *self._configured, *self._own, *_OF_DRIVERS]
+        folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
+        return list(folders)[:_MAX_FOLDERS]
+
+    @lazy
+    def _own(self) -> list[str]:
+        """The folders that the loader knows by itself."""
         triplet = _TRIPLETS.get(self._machine.arch, "")
         own = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"]
         if triplet:
             own = [f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/usr/local/lib/{triplet}", *own]
-        listed = [*variable, *self._configured, *own, *_OF_DRIVERS]
-        folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
-        return list(folders)[:_MAX_FOLDERS]
+        return own
 
     @lazy
     def _configured(self) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["runtime"]
 
 _STEP = "runtime"
-CUDA, ZE = "libcuda.so.1", "libze_intel_gpu.so.1"
+CUDA, NVML, ZE = "libcuda.so.1", "libnvidia-ml.so.1", "libze_intel_gpu.so.1"
 
 
 def runtime(device: DeviceDoc, scene: Scene) -> StepDoc:
@@ -28,8 +28,9 @@ def _cuda(device: DeviceDoc, scene: Scene) -> StepDoc:
     paths = scene.libraries.find(CUDA)
     if not paths:
         evidence = f"{CUDA} is in no folder of the loader"
-        # Only the driver brings it, of its own version, so nothing else can stand in.
-        if scene.libraries.surely_absent(CUDA):
+        # Only the driver brings it, of its own version, so nothing else can stand in. The driver
+        # puts both of its libraries into one folder: where NVML is not, nothing is known of CUDA's.
+        if scene.libraries.surely_absent(CUDA) and scene.libraries.installed(NVML):
             return broken(_STEP, "libcuda-missing", evidence)
         return unknown(_STEP, f"{evidence}; other folders may have it")
     if "/stubs/" in paths[0]:

@@ -51,6 +51,9 @@ class Devices:
             if machine.exists(f"{PLATFORM}/{name}/of_node/compatible")
         ]
         self._by_real = {device.real: device for device in self.pci}
+        # A recording's own files wake nobody.
+        asleep = (device for device in self.pci if device.asleep and machine.live)
+        self._asleep = {device.name: device for device in asleep}
 
     def sleeper(self, real: str) -> Device | None:
         """Return the sleeping PCI device that reading the file at `real` could wake, if any.
@@ -58,6 +61,10 @@ class Devices:
         A class folder leads to a device's own: /sys/class/hwmon/hwmon0 is below the GPU's. The
         device number is no driver's file, and is how DRM and accel nodes are found.
         """
+        if not real.startswith("/sys/"):
+            # A driver's own files: from 515 up to 590, NVIDIA's resumes a GPU to answer for
+            # /proc/driver/nvidia/gpus/ADDRESS/information (open-gpu-kernel-modules, nv-procfs.c).
+            return next(filter(None, map(self._asleep.get, real.split("/"))), None)
         # The innermost device counts: a GPU's folder lies below those of its bridges.
         folders = reversed([*above(real)])
         device = next(filter(None, map(self._by_real.get, folders)), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 
-from probe_core.machine.files import nonblocking
 from probe_core.recording.errors import BadRecording
 from probe_core.recording.limits import MAX_PACKED, MAX_XZ_MEMORY
 
@@ -44,12 +43,13 @@ class Stream:
     """
 
     def __init__(self, path: str) -> None:
-        # Closed by `__exit__`; opened without blocking, so that a FIFO hangs nobody.
-        self._file: BinaryIO = open(path, "rb", opener=nonblocking)  # noqa: SIM115
+        mode = os.stat(path).st_mode
+        # Not opened: a FIFO would wait for a writer. Of a folder, `open` has its own error.
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise BadRecording("it is no regular file")
+        self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by `__exit__`
         self._ahead = b""
         try:
-            if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-                raise BadRecording("it is no regular file")
             start = self._file.read(len(_XZ))
             self._source = _unpacked(_Bounded(self._file, start), start)
         except BaseException:

@@ -1,10 +1,13 @@
 """Whether a prober's preconditions hold: a skipped prober costs microseconds, starts nothing.
 
-Preconditions are necessary, not sufficient, and fail open: what cannot be checked holds.
+Preconditions are necessary, not sufficient, and fail open: what cannot be checked holds. So nobody
+looks where a dead server would hang the host, nor on beyond the budget: a child starts in vain.
 """
 
 from __future__ import annotations
 
+from probe_core.machine.budget import Budget
+from probe_core.machine.mounts import Mounts
 from probe_core.registry.locate import top_level_exists
 from probe_core.wording import joined
 
@@ -15,24 +18,95 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.registry.document import When
 
-__all__ = ["unmet"]
+__all__ = ["Look", "unmet"]
 
 MAX_NAMES = 4096
 """Names a pattern may be compared with: `/*/*/*/*` must not walk a whole disk."""
 
 
-def unmet(when: list[When], machine: Machine, pci_vendors: Collection[str] | None) -> str | None:
-    """Return why none of the alternatives in `when` holds, or None when one does."""
+class Look:
+    """Looks whether paths exist, for the preconditions of one owner's probers.
+
+    `mounts` tell where that could hang; None of a recorded machine, whose files somebody named.
+    """
+
+    __slots__ = ("_budget", "_machine", "_mounts", "_owner")
+
+    def __init__(
+        self, machine: Machine, budget: Budget, mounts: Mounts | None, owner: str = ""
+    ) -> None:
+        self._machine = machine
+        self._budget = budget
+        self._mounts = mounts
+        self._owner = owner
+
+    def exists(self, pattern: str) -> bool:
+        """Return whether anything fits; True where that cannot be checked."""
+        if self._budget.refusal(self._owner):
+            return True
+        since = self._budget.clock()
+        try:
+            return self._fits(pattern) if "*" in pattern else self._is_there(pattern)
+        finally:
+            self._budget.charge(self._owner, names=1, since=since)
+
+    def _fits(self, pattern: str) -> bool:
+        folders, names = ["/"], MAX_NAMES
+        for part in pattern.strip("/").split("/"):
+            if len(folders) > names:
+                return True  # a precondition that cannot be checked holds
+            names -= len(folders)
+            if any(map(self._may_hang, folders)):
+                return True
+            folders = self._step(folders, part)
+        return bool(folders)
+
+    def _step(self, folders: list[str], part: str) -> list[str]:
+        """Return what `part`, one name of a pattern, names in these folders."""
+        if "*" in part:
+            pairs = ((folder, self._matching(folder, part)) for folder in folders)
+            return [f"{folder.rstrip('/')}/{name}" for folder, names in pairs for name in names]
+        paths = (f"{folder.rstrip('/')}/{part}" for folder in folders)
+        return [path for path in paths if self._is_there(path)]
+
+    def _matching(self, folder: str, pattern: str) -> list[str]:
+        from fnmatch import fnmatchcase  # loads re, for the few manifests that have a pattern
+
+        listed = self._machine.listdir(folder)
+        self._budget.charge(self._owner, names=len(listed))
+        return [name for name in listed if fnmatchcase(name, pattern)]
+
+    def _is_there(self, path: str) -> bool:
+        return self._may_hang(path) or self._machine.exists(path)
+
+    def _may_hang(self, path: str) -> bool:
+        return self._mounts is not None and self._mounts.may_hang(path)
+
+
+def unmet(
+    when: list[When],
+    machine: Machine,
+    pci_vendors: Collection[str] | None,
+    look: Look | None = None,
+) -> str | None:
+    """Return why none of the alternatives in `when` holds, or None when one does.
+
+    `look` counts for whose probers the paths are looked at.
+    """
+    if look is None:
+        look = Look(machine, Budget(), Mounts() if machine.live else None)
     reasons = []
     for alternative in when:
-        reason = _unmet(alternative, machine, pci_vendors)
+        reason = _unmet(alternative, machine, pci_vendors, look)
         if reason is None:
             return None
         reasons.append(reason)
     return "; and ".join(dict.fromkeys(reasons)) if reasons else None
 
 
-def _unmet(when: When, machine: Machine, pci_vendors: Collection[str] | None) -> str | None:
+def _unmet(
+    when: When, machine: Machine, pci_vendors: Collection[str] | None, look: Look
+) -> str | None:
     for needed, own in ((when.get("os"), machine.os), (when.get("machine"), machine.arch)):
         if needed and own not in needed:
             return f"needs {joined(needed)}, this is {own}"
@@ -43,20 +117,20 @@ def _unmet(when: When, machine: Machine, pci_vendors: Collection[str] | None) ->
     variables = when.get("any_environ")
     if variables and not any(machine.environ.get(name) for name in variables):
         return f"no environment variable {joined(variables)} is set"
-    return _unmet_path(when, machine) or _unmet_module(when.get("any_module"))
+    return _unmet_path(when, look) or _unmet_module(when.get("any_module"))
 
 
 def _listed(vendors: list[str], present: Collection[str]) -> bool:
     return any(vendor.lower().removeprefix("0x") in present for vendor in vendors)
 
 
-def _unmet_path(when: When, machine: Machine) -> str | None:
+def _unmet_path(when: When, look: Look) -> str | None:
     any_path, all_path = when.get("any_path"), when.get("all_path")
-    if any_path and not any(_exists(machine, path) for path in any_path):
+    if any_path and not any(map(look.exists, any_path)):
         others = f" (and {len(any_path) - 3} more)" if len(any_path) > 3 else ""
         return f"no path of {', '.join(any_path[:3])}{others} exists"
     for path in all_path or ():
-        if not _exists(machine, path):
+        if not look.exists(path):
             return f"the path {path} does not exist"
     return None
 
@@ -65,31 +139,3 @@ def _unmet_module(modules: list[str] | None) -> str | None:
     if modules and not any(top_level_exists(module) for module in modules):
         return f"no module {joined(modules)} is installed"
     return None
-
-
-def _exists(machine: Machine, path: str) -> bool:
-    """Return whether anything fits the pattern; True for one that has too much to look through."""
-    if "*" not in path:
-        return machine.exists(path)
-    folders, names = ["/"], MAX_NAMES
-    for part in path.strip("/").split("/"):
-        if len(folders) > names:
-            return True  # a precondition that cannot be checked holds
-        names -= len(folders)
-        folders = _step(machine, folders, part)
-    return bool(folders)
-
-
-def _step(machine: Machine, folders: list[str], part: str) -> list[str]:
-    """Return what `part`, one name of a pattern, names in these folders."""
-    if "*" in part:
-        pairs = ((folder, _matching(machine, folder, part)) for folder in folders)
-        return [f"{folder.rstrip('/')}/{name}" for folder, names in pairs for name in names]
-    paths = (f"{folder.rstrip('/')}/{part}" for folder in folders)
-    return [path for path in paths if machine.exists(path)]
-
-
-def _matching(machine: Machine, folder: str, pattern: str) -> list[str]:
-    from fnmatch import fnmatchcase  # loads re, for the few manifests that have a pattern
-
-    return [name for name in machine.listdir(folder) if fnmatchcase(name, pattern)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.machine.budget import Budget
 from probe_core.machine.trust import Trust
 from probe_core.model.findings import finding
 from probe_core.registry.entrypoints import GROUP, EntryPoint, scan
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from probe_core.registry.entrypoints import Problem
     from probe_core.registry.prober import Mistake
 
-__all__ = ["RESERVED", "discover", "manifest_problem"]
+__all__ = ["RESERVED", "discover", "manifest_problem", "over_budget"]
 
 RESERVED = frozenset({"bus", "cpu", FALLBACK, "core", "probe", "all", "none"})
 """Names no plugin may take: the built-in probers, and words that settings give a meaning."""
@@ -31,17 +32,19 @@ def discover(
     registered: Mapping[str, Registered],
     paths: Iterable[str] | None = None,
     mentioned: dict[str, bool] | None = None,
+    budget: Budget | None = None,
 ) -> tuple[list[Prober], list[FindingDoc]]:
     """Return every prober that is not built in, best priority first, and what is broken.
 
     `registered` are the host's own: name to ``target`` and what a manifest may say. `mentioned` is
-    as `scan` has it.
+    as `scan` has it. `budget` bounds what the manifests may hold together.
     """
+    budget = budget or Budget()
     entries, problems = scan(paths, mentioned=mentioned)
     findings = [_distribution_broken(problem) for problem in problems]
     trust = Trust()
-    probers = [_from_host(name, fields, trust) for name, fields in registered.items()]
-    probers += [_from_entry(entry, trust) for entry in entries]
+    probers = [_from_host(name, fields, trust, budget) for name, fields in registered.items()]
+    probers += [_from_entry(entry, trust, budget) for entry in entries]
     for prober in probers:
         findings += [manifest_problem(prober, mistake) for mistake in prober.problems]
     return sorted(probers, key=Prober.rank), findings
@@ -70,18 +73,32 @@ def manifest_problem(prober: Prober, mistake: Mistake, fix: str = _LATER) -> Fin
     )
 
 
-def _from_host(name: str, fields: Registered, trust: Trust) -> Prober:
+def over_budget(budget: Budget) -> list[FindingDoc]:
+    """Return a finding for each owner whose data was not all read, or not all looked at."""
+    return [
+        finding(
+            "budget-exceeded",
+            f"not all data of {clean_text(owner)} was read",
+            f"{reason}; what came later was left out, and preconditions count as met",
+            "shorten its manifests, or remove it",
+            evidence=reason,
+        )
+        for owner, reason in budget.exceeded.items()
+    ]
+
+
+def _from_host(name: str, fields: Registered, trust: Trust, budget: Budget) -> Prober:
     prober = Prober(name, fields["target"], HOST)
     prober.rejection = _name_problem(name) or _target_problem(prober.target)
     if prober.rejection is None:
-        apply_manifest(prober, None, trust)
+        apply_manifest(prober, None, trust, budget)
         for key, value in fields.items():
             if key != "target":
                 take_field(prober, str(key), value)
     return prober
 
 
-def _from_entry(entry: EntryPoint, trust: Trust) -> Prober:
+def _from_entry(entry: EntryPoint, trust: Trust, budget: Budget) -> Prober:
     name = clean_text(entry.name, 80)
     prober = Prober(name, entry.target, clean_text(entry.distribution), clean_text(entry.version))
     prober.files = [entry.metadata + "/entry_points.txt"]
@@ -93,7 +110,7 @@ def _from_entry(entry: EntryPoint, trust: Trust) -> Prober:
     if entry.distribution == HOST:
         prober.rejection = f"no distribution may be named {HOST}"
     if prober.rejection is None:
-        apply_manifest(prober, entry.site, trust)
+        apply_manifest(prober, entry.site, trust, budget)
     return prober
 
 

@@ -29,7 +29,7 @@ class Place:
         self.is_package = is_package
 
     def code(self, module: str) -> list[str]:
-        """Return all that an import of `module` may run of its own distribution.
+        """Return what root must look at: all that an import of `module` may run of its own.
 
         That is the folder of its top-level package, or of a single file the file itself, others of
         its name that an import prefers, and its bytecode.

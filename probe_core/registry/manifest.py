@@ -10,7 +10,9 @@ import sys
 from itertools import islice
 
 from probe_core.jsontext import parse
+from probe_core.machine.budget import Budget
 from probe_core.machine.files import read_regular, text_of
+from probe_core.machine.trust import applies
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.registry.prober import Mistake
 from probe_core.wording import did_you_mean
@@ -54,10 +56,13 @@ WHEN_KEYS = (
 )
 
 
-def apply_manifest(prober: Prober, site: str | None, trust: Trust) -> None:
+def apply_manifest(
+    prober: Prober, site: str | None, trust: Trust, budget: Budget | None = None
+) -> None:
     """Find the manifest of `prober` and take what it says; note every mistake.
 
-    Of code that root must not use, not even the manifest is read: its texts would be shown.
+    Of code that root must not use, not even the manifest is read: its texts would be shown. A
+    prober whose distribution has exceeded the budget is rejected.
     """
     module = prober.target.partition(":")[0]
     if not is_module_name(module):
@@ -67,24 +72,42 @@ def apply_manifest(prober: Prober, site: str | None, trust: Trust) -> None:
         return  # its import in the child fails, and the outcome says how
     # A frozen program holds its modules itself.
     frozen = getattr(sys, "frozen", False)
-    prober.files += [sys.executable] if frozen else place.code(module)
+    if frozen:
+        prober.files.append(sys.executable)
+    else:
+        prober.files += place.code(module) if applies() else [place.file or place.folder]
     path = _manifest_path(place, module)
     if path is not None:
         prober.files.append(path)
     prober.distrust = trust.reason(prober.files)
-    if path is None or prober.distrust:
+    if path is not None and not prober.distrust:
+        prober.manifest = path
+        _take_manifest(prober, path, budget or Budget())
+
+
+def _take_manifest(prober: Prober, path: str, budget: Budget) -> None:
+    prober.rejection = budget.refusal(prober.owner)
+    if prober.rejection:
         return
-    prober.manifest = path
+    since = budget.clock()
     try:
         fields = read_manifest(path, prober.name)
     except (OSError, ValueError, RecursionError) as error:
         reason = _reason(error)
         name = os.path.basename(path)
         prober.problems.append(Mistake(f"{name}: {reason}", f"{path}: {reason}"))
-        return
+        fields = {}
     for key, value in fields.items():
         if len(prober.problems) < MAX_PROBLEMS:
             take_field(prober, key, value)
+    budget.charge(prober.owner, files=1, size=_size(path), since=since)
+
+
+def _size(path: str) -> int:
+    try:
+        return min(os.stat(path).st_size, FILE_LIMIT)
+    except OSError:
+        return 0
 
 
 def _hooked(prober: Prober, module: str) -> Place | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from probe_core.api import API_VERSION
+from probe_core.machine.budget import Budget
+from probe_core.machine.mounts import Mounts
 from probe_core.machine.trust import allowed
 from probe_core.model.findings import finding
-from probe_core.registry.conditions import unmet
+from probe_core.registry.conditions import Look, unmet
 from probe_core.registry.prober import HOST, Prober
 from probe_core.wording import did_you_mean
 
@@ -53,8 +55,14 @@ def select(
     pci_vendors: Collection[str] | None,
     veto: Veto | None = None,
     stuck: Collection[str] = (),
+    budget: Budget | None = None,
 ) -> list[Decision]:
-    """Return one decision per prober, in the order of priority."""
+    """Return one decision per prober, in the order of priority.
+
+    `budget` bounds what the preconditions look at, of one distribution and of all.
+    """
+    budget = budget or Budget()
+    mounts = Mounts() if machine.live else None
     for prober in probers:
         prober.priority = config.priority.get(prober.name, prober.priority)
         if config.timeout is not None:
@@ -63,7 +71,11 @@ def select(
     # The host's own probers own their names whatever their priority.
     owners = {p.name: p for p in probers if p.distribution == HOST and not p.rejection}
     for prober in sorted(probers, key=Prober.rank):
-        cause, reason, setting = _refusal(prober, config, machine, pci_vendors, owners, stuck)
+        cause, reason, setting = _refusal(prober, config, owners)
+        if cause is None:
+            look = Look(machine, budget, mounts, prober.owner)
+            problem = unmet(prober.when, machine, pci_vendors, look)
+            cause, reason, setting = _unsuited(prober, config, problem, stuck)
         if cause is None and veto is not None and (denial := veto(prober)):
             cause, reason = "veto", f"vetoed by the host: {denial}"
         # A prober that its own preconditions rule out still owns its name.
@@ -75,12 +87,7 @@ def select(
 
 
 def _refusal(
-    prober: Prober,
-    config: Config,
-    machine: Machine,
-    pci_vendors: Collection[str] | None,
-    owners: dict[str, Prober],
-    stuck: Collection[str],
+    prober: Prober, config: Config, owners: dict[str, Prober]
 ) -> tuple[str | None, str | None, str | None]:
     """Return (cause, reason, setting) of the first rule that refuses `prober`; cheap rules first.
 
@@ -101,7 +108,14 @@ def _refusal(
         return "trust", problem, "allow"
     if prober.distrust:
         return "trust", prober.distrust, None
-    if problem := unmet(prober.when, machine, pci_vendors):
+    return None, None, None
+
+
+def _unsuited(
+    prober: Prober, config: Config, problem: str | None, stuck: Collection[str]
+) -> tuple[str | None, str | None, str | None]:
+    """Return the same of the rules that come last; `problem` is an unmet precondition."""
+    if problem:
         return "when", problem, None
     if prober.active and not config.active:
         return "active", "it opens devices, which needs --active (PROBE_ACTIVE=1)", "active"

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from probe_chipdb import Database
+    from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
     from probe_core.model.document import DeviceDoc, FindingDoc
 
     ResolveHook = Callable[[DeviceDoc], str | None]
 
-__all__ = ["open_chipdb", "resolve"]
+__all__ = ["Accept", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -29,24 +30,28 @@ _NO_CHIPS = "it is missing, unreadable or holds no sound chip"
 
 
 def open_chipdb(
-    extra: Iterable[str], packages: bool = True
+    extra: Iterable[str], packages: bool = True, added: Added | None = None
 ) -> tuple[Database | None, list[FindingDoc]]:
     """Return the chip database with the site's files, or None and the finding that says why.
 
-    `packages` is whether a vendor's package may be installed, for which chipdb then looks.
+    `packages` is whether a vendor's package may be installed, for which chipdb then looks. `added`
+    is what another process has read of both, so that nothing is read here.
     The core works without chipdb, with an older one and with a newer minor: whatever it raises
     becomes a finding.
     """
     try:
         import probe_chipdb
 
-        findings, files, accept = [], [], _Accept()
+        findings, files, accept = [], [], Accept()
         for file in extra:
             if os.path.exists(file) and (reason := accept(file)):
                 findings.append(_unusable(file, reason))
             else:
                 files.append(file)
-        database = probe_chipdb.load(extra=files, packages=packages, accept=accept)
+        if added is None:
+            database = probe_chipdb.load(extra=files, packages=packages, accept=accept)
+        else:
+            database = probe_chipdb.load(added=added)
         findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
         return database, findings
     except Exception as error:
@@ -77,7 +82,7 @@ def _unusable(file: str, reason: str) -> FindingDoc:
     )
 
 
-class _Accept:
+class Accept:
     """Says why root must not read a chip file; makes its memory of paths when it is first asked."""
 
     __slots__ = ("_trust",)
@@ -109,9 +114,26 @@ def resolve(
             findings.append(_failure(device, error))
         add_shorthands(device)
         explain_nulls(device)
+    findings = _once_per_node(findings)
     if database is not None:
         findings += _problems(database)
     return findings
+
+
+def _once_per_node(findings: list[FindingDoc]) -> list[FindingDoc]:
+    """Report one conflict of eight equal GPUs once: the first device's, with the number of them."""
+    kept: list[FindingDoc] = []
+    conflicts: dict[str, list[FindingDoc]] = {}
+    for found in findings:
+        if found["code"] == "chip-conflict":
+            conflicts.setdefault(found["why"], []).append(found)
+            if len(conflicts[found["why"]]) > 1:
+                continue
+        kept.append(found)
+    for first, *others in conflicts.values():
+        if others:
+            first["what"] += f" ({len(others) + 1} devices, the same for each)"
+    return kept
 
 
 def _resolve_device(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.selection.candidates import candidates, free_memory
+from probe_core.selection.entries import entries, named_model
 from probe_core.selection.refusals import Refusals
 
 TYPE_CHECKING = False
@@ -80,7 +81,7 @@ def _bytes(memory: str | int | None, refusals: Refusals) -> int | None:
 
 
 def _layout(selector: str) -> tuple[int, int] | None:
-    groups, cross, size = selector.strip().partition("x")
+    groups, cross, size = selector.strip().lower().partition("x")
     digits = groups + size
     if not cross or not groups or not size or not (digits.isascii() and digits.isdigit()):
         return None
@@ -100,9 +101,9 @@ def _counted(
         raise refusals.error("a count is at least 1", "syntax")
     if count > len(usable):
         raise refusals.too_few(usable, count, least)
-    from probe_core.selection.layout import best_group
+    from probe_core.selection.roomy import roomiest_group
 
-    return best_group(usable, count)
+    return roomiest_group(usable, count)
 
 
 def _grouped(
@@ -128,10 +129,10 @@ def _listed(choice: Candidates, selector: str, refusals: Refusals) -> list[Devic
     if not selector.strip():
         raise refusals.syntax("the list names no device")
     devices: list[DeviceDoc] = []
-    for entry in selector.split(","):
-        device = _device(choice, entry.strip(), refusals)
+    for entry in entries(selector, choice, refusals):
+        device = _device(choice, entry, refusals)
         if device in devices:
-            unmet = f"{entry.strip()!a} names a device a second time"
+            unmet = f"{entry!a} names a device a second time"
             raise refusals.error(unmet, "repeated", "name each once", device=device["id"])
         devices.append(device)
     return devices
@@ -145,6 +146,9 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
         raise refusals.syntax(f"{entry!a} is no device")
     fits = [device for device in choice.accelerators if _answers_to(device, entry)]
     if not fits:
+        model = named_model(entry, choice)
+        if model is not None:
+            raise refusals.error(f"no device is called {entry!a}", "unknown", model)
         raise refusals.unknown(f"no device is called {entry!a}")
     if len(fits) > 1:
         names = ", ".join(device["id"] for device in fits)

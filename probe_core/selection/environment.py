@@ -1,13 +1,14 @@
 """The variables that confine a process to some devices, for every runtime, never widening.
 
-UUIDs are used where a runtime knows them, since they mean the same whatever else is set; else
-numbers in an order that does not depend on speed. What was set before is replaced, because the
-devices given were chosen among those that it left.
+UUIDs are used where a runtime knows them, since they mean the same whatever else is set; else,
+and for programs that cannot read them, numbers in an order that does not depend on speed. What
+was set before is replaced, because the devices given were chosen among those that it left.
 """
 
 from __future__ import annotations
 
 from probe_core.selection.for_tinygrad import tinygrad_changes
+from probe_core.selection.styles import INDEX, UUID, style_for
 from probe_core.visibility import see
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.level_zero import VARIABLE as ZE_MASK
@@ -34,6 +35,8 @@ def confine(
     environ: Mapping[str, str],
     *,
     versions: Mapping[str, str] | None = None,
+    style: str = UUID,
+    command: Sequence[str] = (),
 ) -> Changes:
     """Return what to set (or, for None, to unset) so that a process sees `devices` alone.
 
@@ -41,17 +44,20 @@ def confine(
     before any mask. Every vendor's other devices are hidden, and a device that `environ` hides
     from one runtime stays hidden from it, whichever runtime's numbers it was chosen by. The
     order of `devices` is kept where the runtime keeps orders. Variables of vendors that are not
-    on the node are left alone. `versions` is as for `probe_core.visibility.see`.
+    on the node are left alone. `versions` is as for `probe_core.visibility.see`. `style` is
+    ``uuid``, ``index``, or ``auto``: what the program in `command` can read.
     """
     installed = [device for device in document["devices"] if device["kind"] != "cpu"]
     vendors = {device["vendor"] for device in installed if device["kind"] == "gpu"}
     system = document["node"]["os"] or "linux"
     views = see(installed, environ, os=system, versions=versions)
     changes: Changes = {}
+    by_number = style_for(style, command) == INDEX
     if "nvidia" in vendors:
-        changes |= _nvidia(installed, _shown(devices, views, "cuda"))
+        changes |= _nvidia(installed, _shown(devices, views, "cuda"), by_number)
     if "amd" in vendors:
-        changes |= _amd(installed, devices, views)
+        above = by_number and "ROCR_VISIBLE_DEVICES" not in environ
+        changes |= (_amd_by_hip if above else _amd)(installed, devices, views)
         if "nvidia" not in vendors and "CUDA_VISIBLE_DEVICES" in environ:
             # HIP reads it where its own variable is unset (clr, rocdevice.cpp): a command that
             # unsets HIP_VISIBLE_DEVICES would count by the old numbers.
@@ -97,19 +103,29 @@ def _numbers(devices: Sequence[DeviceDoc], ranked: Sequence[str]) -> str:
     return ",".join(str(ranked.index(device["id"])) for device in devices if device["id"] in ranked)
 
 
-def _nvidia(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc]) -> Changes:
+def _nvidia(
+    installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], by_number: bool
+) -> Changes:
     own = _of("nvidia", devices)
     names = [name for name in map(_cuda_name, own) if name is not None]
-    listed = ",".join(names)
-    if len(names) < len(own):
-        listed = _numbers(own, ids_of(in_order(gpus_of(_numbered(installed, "cuda"), "nvidia"))))
+    numbers = _numbers(own, ids_of(in_order(gpus_of(_numbered(installed, "cuda"), "nvidia"))))
+    by_uuid = ",".join(names) if len(names) == len(own) else numbers
     return {
         # The default, by speed, would make numbers depend on what else is visible.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": listed,
+        "CUDA_VISIBLE_DEVICES": numbers if by_number and _countable(installed, own) else by_uuid,
         # Empty would leave a container as runc makes it; "none" gives it the driver and no GPU.
-        "NVIDIA_VISIBLE_DEVICES": listed or "none",
+        "NVIDIA_VISIBLE_DEVICES": by_uuid or "none",
     }
+
+
+def _countable(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc]) -> bool:
+    """Return whether CUDA's numbers surely mean these devices: never MIG instances.
+
+    A number of a GPU in MIG mode stands for its first instance, whichever was meant.
+    """
+    sure = len(available_to(installed, "cuda").alternatives()) == 1
+    return sure and not any(device["parent"] for device in devices)
 
 
 def _numbered(installed: Sequence[DeviceDoc], runtime: str) -> Sequence[DeviceDoc]:
@@ -136,6 +152,24 @@ def _amd(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Vi
         # These count what ROCr leaves.
         "HIP_VISIBLE_DEVICES": _places(ids_of(_shown(own, views, "hip")), own),
         "GPU_DEVICE_ORDINAL": _places(ids_of(_shown(own, views, "opencl")), own),
+    }
+
+
+def _amd_by_hip(
+    installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Views
+) -> Changes:
+    """Return what confines HIP alone, by numbers, with ROCr left open.
+
+    Ray refuses to start where ROCR_VISIBLE_DEVICES is set (ray-project/ray pull 51104), and takes
+    the numbers of HIP_VISIBLE_DEVICES for those of all devices.
+    """
+    from probe_core.visibility.rocr import agents
+
+    own = _of("amd", _shown(devices, views, "rocr"))
+    ranked = ids_of(agents(_numbered(installed, "rocr"), installed))
+    return {
+        "HIP_VISIBLE_DEVICES": _numbers(_shown(own, views, "hip"), ranked),
+        "GPU_DEVICE_ORDINAL": _numbers(_shown(own, views, "opencl"), ranked),
     }
 
 

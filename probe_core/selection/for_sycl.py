@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["selector_changes"]
 
 _BACKENDS = {"level_zero": "level-zero", "cuda": "cuda", "hip": "hip"}
+_BY_KIND = ("opencl", "native_cpu", "offload")
 _NO_DEVICE = "99"
 """A number that no device has. An empty list of devices does not parse (device_filter.cpp)."""
 
@@ -39,9 +40,33 @@ def selector_changes(
             accepted = _accepted(own, backend, shown_before[runtime][0].visible)
             listed = [f"{ranked.index(name)}{sub}" for name, sub in accepted if name in ranked]
             terms.append(f"{backend}:{','.join(listed) or _NO_DEVICE}")
-    accepting = {selector.backend for selector in selectors if not selector.discards}
-    remaining = sorted(accepting - {"*", *_BACKENDS})
-    return {VARIABLE: ";".join([*terms, *(f"{backend}:gpu" for backend in remaining)])}
+    terms += _through_opencl(selectors)
+    return {VARIABLE: ";".join(terms or [f"level_zero:{_NO_DEVICE}"])}
+
+
+def _through_opencl(selectors: Sequence[Selector]) -> list[str]:
+    """Return the terms of the backends that no list of ours numbers, as kinds of devices alone.
+
+    Intel's OpenCL driver obeys ZE_AFFINITY_MASK as Level Zero does (compute-runtime, shared
+    `DeviceFactory::prepareDeviceEnvironments`), so that a kind shows what the masks leave. A number
+    counts the devices of all platforms, which the masks shift: it would mean another device, and
+    is left out. The devices of a filter that discards by number are not known either.
+    """
+    terms: list[str] = []
+    discarding: list[str] = []
+    for backend in _BY_KIND:
+        own = [selector for selector in selectors if _concerns(selector, backend)]
+        kinds = [s.kind for s in own if not s.discards and s.kind is not None]
+        if kinds and not any(s.discards and s.number is not None for s in own):
+            terms.append(f"{backend}:{','.join(dict.fromkeys(kinds))}")
+            discards = [s.kind for s in own if s.discards and s.kind is not None]
+            discarding += [f"!{backend}:{kind}" for kind in dict.fromkeys(discards)]
+    return terms + discarding
+
+
+def _concerns(selector: Selector, backend: str) -> bool:
+    # Only a filter that names them reaches the rarer backends: "*" is for what is installed.
+    return selector.backend == backend or (selector.backend == "*" and backend == "opencl")
 
 
 def _accepted(

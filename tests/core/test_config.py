@@ -170,8 +170,8 @@ def test_root_takes_no_file_that_others_could_have_written(tmp_path: Path) -> No
         ("a = " + "9" * 5000, "is not valid TOML"),
         ("timeout = 0x" + "f" * 5000, "to a value of type int: expected seconds, such as 2.5"),
         ("active = 0x" + "f" * 5000, "to a value of type int: Exceeds the limit"),
-        ("timeout = 3\n" + "#" * (1 << 20), "not valid TOML: it is larger than 1 MiB"),
-        ("a" + ".a" * 100_000 + " = 1", "not valid TOML: it has a line with more than 100 dots"),
+        ("timeout = 3\n" + "#" * (64 << 10), "not valid TOML: it is larger than 64 KiB"),
+        ("a" + ".a" * 30_000 + " = 1", "not valid TOML: it has a line with more than 100 dots"),
     ],
 )
 def test_bad_file_is_told_and_the_rest_holds(text: str, message: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from probe_core.model.ids import single, strength
 from probe_core.pipeline.identity import Observation
 from probe_core.pipeline.merge import merge
 from probe_core.pipeline.run import _merge
+from probe_core.pipeline.validate import check_sighting
 
 A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"
 UA, UB = "uuid:GPU-aa", "uuid:GPU-bb"
@@ -69,6 +70,60 @@ CASES: dict[str, tuple[list[Ids], list[Ids], list[tuple[str, str]]]] = {
 def test_conflicts(case: str) -> None:
     sightings, ids, findings = CASES[case]
     assert say(*sightings) == (ids, findings)
+
+
+def observe(prober: str, priority: int, kind: str, *ids: str) -> Observation:
+    return Observation(prober, priority, {"ids": list(ids), "kind": kind, "unknown": {}})
+
+
+def test_no_id_joins_a_processor_to_anything_else() -> None:
+    devices, findings = merge(
+        [
+            observe("bad", 900, "cpu", "x:1", "cpu:0"),
+            observe("good", 500, "gpu", A, "x:1"),
+            observe("cpu", 50, "cpu", "cpu:0"),
+        ]
+    )
+    assert [(d["ids"], d["kind"]) for d in devices] == [(["cpu:0"], "cpu"), ([A, "x:1"], "gpu")]
+    (stray,) = findings
+    assert (stray["device"], stray["prober"], stray["evidence"]) == ("cpu:0", "bad", "x:1")
+    assert stray["why"] == f"that is {A}"
+
+
+def test_a_processor_without_an_id_of_its_own_is_left_out() -> None:
+    devices, findings = merge([observe("bad", 900, "cpu", "x:1"), observe("good", 1, "npu", "x:1")])
+    assert [(d["ids"], d["kind"], d["sources"]["kind"]) for d in devices] == [
+        (["x:1"], "npu", "good")
+    ]
+    (refused,) = findings
+    assert refused["what"] == "bad reports a processor under the id x:1"
+    assert (refused["device"], refused["prober"], refused["evidence"]) == ("x:1", "bad", "x:1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ids", "kept", "foreign"),
+    [
+        ("gpu", [A, "cpu:0"], [A], "cpu:0"),
+        ("npu", ["x:1", "uuid:CPU-11"], ["x:1"], "uuid:CPU-11"),
+        ("cpu", ["cpu:0", A], ["cpu:0"], A),
+        ("cpu", ["uuid:CPU-11", UA], ["uuid:CPU-11"], UA),
+    ],
+)
+def test_an_id_of_another_kind_is_rejected(kind: str, ids: Ids, kept: Ids, foreign: str) -> None:
+    sighting, problems = check_sighting({"ids": ids, "kind": kind})
+    assert sighting is not None
+    assert sighting["ids"] == kept
+    assert problems == [f"ids: {foreign} is no id of a {kind}"]
+
+
+def test_a_device_whose_only_id_is_of_another_kind_is_left_out() -> None:
+    assert check_sighting({"ids": ["cpu:0"], "kind": "gpu"}) == (
+        None,
+        [
+            "ids: cpu:0 is no id of a gpu",
+            "a device has no usable 'ids', so it was left out",
+        ],
+    )
 
 
 def test_the_id_that_was_not_believed_is_kept_with_who_said_it() -> None:

@@ -15,9 +15,11 @@ from trees import Tree
 from probe_core import Machine
 from probe_core.recording import open_machine, unpack
 from probe_core.recording.anonymise import Anonymiser
+from probe_core.recording.declared import check_records
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import VARIABLES, Gathered
 from probe_core.recording.gather import gather as gather_declared
+from probe_core.recording.sources import own_declarations
 from probe_core.visibility import see
 
 NAMES = recorded.names()
@@ -85,6 +87,22 @@ class Watched(Machine):
         return super().read_bytes(path, limit)
 
 
+class Live(Watched):
+    """Counts as this machine, and reads below its folder all the same."""
+
+    __slots__ = ()
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.live = True
+
+    def path(self, path: str) -> str:
+        return self.root + path
+
+    def realpath(self, path: str) -> str:
+        return super().realpath(path).removeprefix(self.root)
+
+
 def card(tree: Tree, power: str, **files: str) -> Watched:
     """Write an awake bridge and a GPU behind it."""
     bridge = CARD.rpartition("/")[0]
@@ -109,6 +127,21 @@ def test_sleeping_device_is_not_woken(power: str, tree: Tree) -> None:
     assert names == IDENTITY
     assert found.asleep == ["0000:01:00.0"]
     assert f"{CARD.rpartition('/')[0]}/current_link_speed" in found.recording.files
+
+
+@pytest.mark.parametrize(("power", "read"), [("suspended", False), ("active", True)])
+def test_a_drivers_own_file_about_a_sleeping_device_is_not_read(
+    power: str, read: bool, tree: Tree
+) -> None:
+    """NVIDIA's driver from 515 up to 590 resumes a GPU to answer for this file."""
+    path = "/proc/driver/nvidia/gpus/0000:01:00.0/information"
+    machine = Live(card(tree, power).root)
+    tree.file(path, "Model: \t\t NVIDIA GeForce RTX 4060\n")
+    declared, mistakes = check_records({"files": ["/proc/driver/nvidia/gpus/*/information"]})
+    assert mistakes == []
+    found = gather_declared(machine, "recorded", [*own_declarations(), declared])
+    assert (path in machine.opened, path in found.recording.files) == (read, read)
+    assert found.asleep == ([] if read else ["0000:01:00.0"])
 
 
 @pytest.mark.parametrize("power", ["active", "unsupported"])

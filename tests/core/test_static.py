@@ -145,7 +145,7 @@ def test_broken_report_is_refused_with_the_reason(
         (b"\xff\xfe\x00", "codec can't decode"),
         (b'{"schema": NaN}', "NaN is no number of JSON"),
         (b"[" * 100_000, "nested too deep|recursion"),
-        (b" " * ((16 << 20) + 1), "longer than 16 MiB"),
+        (b" " * ((4 << 20) + 1), "longer than 4 MiB"),
     ],
 )
 def test_file_that_is_no_report_becomes_a_finding(content: bytes, why: str, file: Path) -> None:

@@ -20,7 +20,7 @@ import typed
 import probe_core
 from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
-from probe_core.isolation import answers, run
+from probe_core.isolation import run, wire
 from probe_core.model import fields, kinds, parts, values
 from probe_core.model.findings import CODES, SEVERITIES
 from probe_core.recording import declared, patterns
@@ -154,7 +154,7 @@ def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
     assert (parts.MIB, parts.MAX_MEMORY) == (1 << 20, 64 << 40)
     assert "1 MiB to 64 TiB" in page("sighting")
     assert f"1 to {values.MAX_ITEMS} strong ids" in page("sighting")
-    many = f"At most {answers.MAX_DEVICES} devices\nand {answers.MAX_FINDINGS} findings"
+    many = f"At most {wire.MAX_DEVICES} devices\nand {wire.MAX_FINDINGS} findings"
     assert many in page("hooks")
     assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")
     assert f"above 0, to {manifest.MAX_DEADLINE_S:g}" in page("manifest")

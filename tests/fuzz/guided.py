@@ -58,7 +58,9 @@ def entry_points(data: bytes) -> None:
     except ValueError:
         return
     for line in lines:
-        discover._from_entry(module.EntryPoint(*line, "/nowhere/x-1.dist-info", "x", "1"))
+        discover._from_entry(
+            module.EntryPoint(*line, "/nowhere/x-1.dist-info", "x", "1"), discover.Trust()
+        )
 
 
 def ids(data: bytes) -> None:

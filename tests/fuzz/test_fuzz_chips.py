@@ -34,7 +34,7 @@ def test_chip_files(tmp_path: Path, chance: Chance) -> None:
     path = tmp_path / "chips.toml"
     path.write_bytes(chance.mutate(EXAMPLE, SMALL, SMALL, CPU))
     database, findings = open_chipdb([str(path)])
-    assert findings == []
+    assert {finding["code"] for finding in findings} <= {"chip-file-unusable"}
     assert database is not None
     assert all(problem for problem in database.problems)
     for chip in (database.match(pci="10de:2684").chip, database.chip("acme/one")):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probe_core.cli.installed import installed_commands
-from probe_core.cli.manifest import _parsed, read_entry, read_manifest
+from probe_core.cli.manifest import read_entry, read_manifest
+from probe_core.jsontext import parse
 
 MANIFEST = {
     "schema": 1,
@@ -30,16 +31,16 @@ JSON = st.recursive(
 @given(JSON, st.text(" \t\r\n", max_size=3), st.booleans())
 def test_what_is_sound_is_read_as_json_reads_it(value: object, space: str, ascii: bool) -> None:
     text = space + json.dumps(value, ensure_ascii=ascii) + space
-    assert _parsed(text) == json.loads(text) == value
+    assert parse(text) == json.loads(text) == value
 
 
 @given(CHANCES)
 def test_what_is_broken_is_refused_as_json_refuses_it(chance: Chance) -> None:
     text = chance.mutate(json.dumps(MANIFEST).encode()).decode("utf-8", "replace")
     outcomes = []
-    for parse in (_parsed, json.loads):
+    for read in (parse, json.loads):
         try:
-            outcomes.append(repr(parse(text)))  # NaN is equal to nothing, but prints alike
+            outcomes.append(repr(read(text)))  # NaN is equal to nothing, but prints alike
         except (ValueError, RecursionError) as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]

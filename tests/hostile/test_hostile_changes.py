@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from probe_core.isolation import sessions
+from probe_core.isolation import tree
 
 Hostile = Callable[..., dict[str, Any]]
 
@@ -87,7 +87,7 @@ def test_what_ruins_its_own_process_ruins_nothing_else(hostile: Hostile, case: s
 
 
 def test_memory_until_there_is_none(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MEMORY_LIMIT", 256 << 20)
+    monkeypatch.setattr(tree, "MEMORY_LIMIT", 256 << 20)
     outcome = hostile("yield ONE\nkept = []\nwhile True: kept.append(b'x' * (8 << 20))")
     assert (outcome["status"], outcome["partial"]) == ("resource", True)
     assert outcome["reason"] == "it used more than 0.25 GiB of memory"

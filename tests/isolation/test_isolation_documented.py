@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from probe_core.isolation import (
-    answers,
     attempts,
     confine,
     ending,
@@ -24,12 +23,13 @@ def test_every_limit_is_the_one_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([a-z ]+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE))
     rows.pop("limit")
     assert rows == {
-        "devices of a prober": f"{answers.MAX_DEVICES}",
-        "findings of a prober": f"{answers.MAX_FINDINGS}",
+        "devices of a prober": f"{wire.MAX_DEVICES}",
+        "findings of a prober": f"{wire.MAX_FINDINGS}",
         "one frame": f"{wire.FRAME_LIMIT >> 20} MiB",
         "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
         "nesting of a value": f"{wire.DEPTH_LIMIT}",
         "resident memory": "4 GiB, or half of the machine's",
+        "frames of a process": f"{wire.MAX_FRAMES:,}",
         "probers at once": f"{launch.MAX_CHILDREN}",
         "processes of a prober that goes around devices": f"{attempts.MAX_ATTEMPTS}",
         "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probe_core.isolation.run import STRAY_LIMIT, TOTAL_LIMIT, Run
-from probe_core.isolation.wire import FRAME_LIMIT, ITEM_LIMIT, encode
+from probe_core.isolation.wire import (
+    FRAME_LIMIT,
+    ITEM_LIMIT,
+    MAX_DEVICES,
+    MAX_FINDINGS,
+    MAX_FRAMES,
+    encode,
+)
 from probe_core.model.statuses import STATUSES
+from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
 from probe_core.unencodable import INVALID
 
@@ -88,6 +96,37 @@ def test_an_endless_sender_is_stopped() -> None:
         run.feed(piece, 1.0)
     assert run.status == "resource"
     assert run.reason == "it sent more than 32 MiB"
+
+
+def test_devices_are_counted_where_they_are_believed() -> None:
+    device = line({"kind": "device", "device": {"ids": ["x:1"]}})
+    run = fed(*[device] * (MAX_DEVICES + 1))
+    assert (run.status, run.reason) == ("resource", f"more than {MAX_DEVICES} devices")
+    assert len(run.sightings) == MAX_DEVICES
+
+
+def test_findings_are_counted_where_they_are_believed() -> None:
+    run = fed(*[line({"kind": "finding", "finding": {}})] * (MAX_FINDINGS + 5))
+    assert (run.status, len(run.findings)) == (None, MAX_FINDINGS)
+
+
+def test_frames_are_counted_where_they_are_read() -> None:
+    run = fed(line({"kind": "touching", "device": "x:1"}) * MAX_FRAMES)
+    assert run.status is None
+    run.feed(line({"kind": "touching", "device": "x:1"}), 1.0)
+    assert (run.status, run.reason) == ("protocol", f"it sent more than {MAX_FRAMES:,} frames")
+
+
+def test_several_processes_together_bring_no_more_than_a_single_one() -> None:
+    run = fed(*[line({"kind": "device", "device": {}})] * 3)
+    run.sightings = [{"ids": [f"x:{n}"], "kind": "npu"} for n in range(MAX_DEVICES + 2)]
+    run.findings = [{"code": "c", "what": "a", "why": "b", "fix": str(n)} for n in range(99)]
+    run.finish("ok", None, 1.0)
+    collected = Collected()
+    collected.add_run(run)
+    assert len(collected.observations) == MAX_DEVICES
+    assert [f["code"] for f in collected.findings] == ["c"] * MAX_FINDINGS + ["value-rejected"]
+    assert collected.findings[-1]["why"] == f"more than {MAX_DEVICES} devices; the first were kept"
 
 
 def test_a_status_without_reason_gets_one() -> None:

@@ -137,12 +137,12 @@ def test_sharers_share_and_exclude_others(node: Node) -> None:
         ended(two)
 
 
-def test_status_signals_and_process_are_the_commands_own(node: Node) -> None:
+def test_status_signals_group_and_session_are_the_commands_own(node: Node) -> None:
     assert node.run("exec", "--", "sh", "-c", "exit 41").returncode == 41
     assert node.run("exec", "--", "sh", "-c", "kill -TERM $$").returncode == -signal.SIGTERM
-    process = node.start("exec", "--", "sh", "-c", "echo $$")
-    assert first_line(process) == str(process.pid)
-    ended(process)
+    code = "import os; print(os.getpgid(0), os.getsid(0))"
+    done = node.run("exec", "--", sys.executable, "-c", code)
+    assert done.stdout.split() == [str(os.getpgid(0)), str(os.getsid(0))]
 
 
 def test_the_command_inherits_no_ignored_signals_and_no_other_files(node: Node) -> None:

@@ -88,7 +88,7 @@ def test_quota(text: str, quota: float | None, tree: Tree) -> None:
 
 def test_affinity_is_named_where_no_cpuset_explains_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allowed, "_cpuset", lambda machine: (None, ""))
-    monkeypatch.setattr(allowed, "_quota", lambda machine: (None, ""))
+    monkeypatch.setattr(allowed, "cpu_quota", lambda machine: (None, ""))
     own = frozenset(os.sched_getaffinity(0))
     result = limits(Machine(), [*own, 70_000])
     assert (result.cpus, result.cpus_by) == (own, AFFINITY)

@@ -713,6 +713,17 @@ def utility_without_compute(root: Path) -> Node:
     return node
 
 
+@healthy
+def a_copy_of_nvml_alone(root: Path) -> Node:
+    """The variable leads to a copy of one library, which says nothing of where CUDA's is."""
+    node = nvidia(root)
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        node.remove(f"{LIBRARIES}/{name}")
+    node.file("/home/user/lib/libnvidia-ml.so.1", b"\x7fELF\x02")
+    node.environ["LD_LIBRARY_PATH"] = "/home/user/lib"
+    return node
+
+
 @breaks("driver-older-than-cuda")
 def image_of_a_newer_cuda(root: Path) -> Node:
     node = nvidia(root)

@@ -368,6 +368,32 @@ def test_display_is_not_resolved(tree: Tree, probers: Probers) -> None:
     assert device["unknown"]["chip"] == "a display adapter that cannot compute"
 
 
+def test_one_conflict_of_equal_gpus_is_reported_once_per_node(tree: Tree, probers: Probers) -> None:
+    """NVIDIA's mock of NVML gives each of a node's GB200s the PCI id of an H100."""
+    probers.reports(
+        "mock",
+        *(
+            {
+                "ids": [f"pci:0000:0{number}:00.0"],
+                "kind": "gpu",
+                "vendor": "nvidia",
+                "name": "NVIDIA GB200",
+                "compute_capability": "10.0",
+                "pci": {"id": "10de:2330"},
+                "memory": {"kind": "dedicated", "total": 184 << 30},
+            }
+            for number in range(1, 5)
+        ),
+    )
+    report = run(tree, probers)
+    gpus = [device for device in report["devices"] if device["kind"] == "gpu"]
+    assert [gpu["chip"]["id"] for gpu in gpus] == ["nvidia/gb200"] * 4
+    assert all("10de:2330" in gpu["chip"]["conflicts"][0] for gpu in gpus)
+    conflicts = [finding for finding in report["findings"] if finding["code"] == "chip-conflict"]
+    assert [finding["device"] for finding in conflicts] == [gpus[0]["id"]]
+    assert conflicts[0]["what"].endswith("(4 devices, the same for each)")
+
+
 LAPTOP = gpu(1, name="NVIDIA GeForce RTX 4090 Laptop GPU", pci={"id": "10de:2717"}, units=76)
 
 

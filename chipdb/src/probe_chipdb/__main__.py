@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from probe_chipdb.peaks import DTYPES, PATHS, SPARSITIES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +32,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--fix", action="store_true", help="lay the files out canonically first")
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.set_defaults(run=_check)
+    new = commands.add_parser("new", help="begin a distribution of a vendor's chips")
+    new.add_argument("name", help="the distribution's name (acme-chips)")
+    new.add_argument("--vendor", default="", help="the vendor's short name (default: by NAME)")
+    new.add_argument("--pci", default="", metavar="VVVV", help="the vendor's PCI vendor id")
+    new.add_argument("--into", default=".", metavar="DIR", help="where its folder is made")
+    new.set_defaults(run=_new)
     build = commands.add_parser("build", help="pack a data folder into a table")
     build.add_argument("data", nargs="?", default=_source_path("data"))
     build.add_argument("--into", default=_source_path("src", "probe_chipdb", "table"))
@@ -41,6 +49,13 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="write the JSON Schemas for editors")
     schema.add_argument("into", nargs="?", default=_source_path("schema"))
     schema.set_defaults(run=_schema)
+    export = commands.add_parser("export", help="write chips.json, chips.csv and hardware.ts")
+    export.add_argument("into")
+    export.set_defaults(run=_export)
+    _add_audit(commands)
+    site = commands.add_parser("site", help="write a searchable page of all chips")
+    site.add_argument("into")
+    site.set_defaults(run=_site)
     notes = commands.add_parser("notes", help="write the notes of a release from the difference")
     notes.add_argument("old")
     notes.add_argument("new", nargs="?", default=_source_path("data"))
@@ -60,6 +75,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    audit = commands.add_parser("audit", help="compare somebody's own table of peaks with ours")
+    audit.add_argument("table", help="JSON (name to number, or a list), CSV or TOML")
+    audit.add_argument("--dtype", choices=DTYPES, default="bf16")
+    audit.add_argument("--path", choices=PATHS, default="matrix")
+    audit.add_argument("--sparsity", choices=SPARSITIES, default="dense")
+    audit.add_argument("--within", type=float, default=3.0, metavar="PERCENT")
+    audit.add_argument("--scale", type=float, default=1.0, help="figures x this are TFLOPS")
+    audit.add_argument("--name", default="", metavar="COLUMN", help="the column of names")
+    audit.add_argument("--value", default="", metavar="COLUMN", help="the column of figures")
+    audit.set_defaults(run=_audit)
+
+
 def _check(options: argparse.Namespace) -> int:
     from probe_chipdb.tools import check, layout
 
@@ -72,6 +100,20 @@ def _check(options: argparse.Namespace) -> int:
         print(f"{problem.level}: {problem}")
     print(result.summary(), file=sys.stderr)
     return int(bool(result.problems if options.strict else result.errors))
+
+
+def _new(options: argparse.Namespace) -> int:
+    from probe_chipdb.tools import new
+
+    try:
+        written = new.new(options.name, options.into, options.vendor, options.pci)
+    except new.Refused as refusal:
+        print(f"probe_chipdb: {refusal}", file=sys.stderr)
+        return 2
+    print(*written, sep="\n")
+    folder = os.path.dirname(written[0])
+    print(f"next: edit {written[-1]}, then `python -m probe_chipdb check {folder}`")
+    return 0
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -90,6 +132,43 @@ def _diff(options: argparse.Namespace) -> int:
     for line in diff.diff(diff.open_data(options.old), diff.open_data(options.new)):
         print(line)
     return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import export
+
+    print(*export.write(load(packages=False), options.into), sep="\n")
+    return 0
+
+
+def _site(options: argparse.Namespace) -> int:
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import site
+
+    written = site.write(load(packages=False), options.into)
+    print(f"{len(written)} files; open {written[0]}")
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    """Exit 1 where a figure differs; an unknown name is no mistake of the table."""
+    from probe_chipdb.database import load
+    from probe_chipdb.tools import audit
+
+    try:
+        table = audit.rows(options.table, options.name, options.value, options.scale)
+    except audit.Unreadable as refusal:
+        print(f"probe_chipdb: {refusal}", file=sys.stderr)
+        return 2
+    db = load(packages=False)
+    verdicts = list(
+        audit.audit(db, table, options.dtype, options.sparsity, options.path, options.within / 100)
+    )
+    annotate = os.environ.get("GITHUB_ACTIONS") == "true"
+    for line in audit.report(options.table, verdicts, annotate):
+        print(line)
+    return int(any(verdict.kind == "differs" for verdict in verdicts))
 
 
 def _schema(options: argparse.Namespace) -> int:

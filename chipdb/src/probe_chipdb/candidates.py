@@ -69,14 +69,28 @@ def _closer_by_device_tree(
 
 
 def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
-    if not query.dt:
-        return None
-    from probe_chipdb.spelling import normalise
+    """The chips of the first compatible that any chip has, those of a whole family last.
 
-    for compatible in query.dt:
-        if chips := _chips(db, f"d:{normalise(compatible, 'dt')}"):
+    Vendors' kernels name the GPU's node "arm,mali-bifrost" alone; the board's own compatibles,
+    which follow, name the SoC, whose GPU the mainline bindings call "SOC-mali".
+    """
+    names = [name for name in map(_compatible, query.dt) if name]
+    generic = [name for name in names if name.startswith(_GENERIC)]
+    specific = [name for name in names if name not in generic]
+    closer = [key for name in specific for key in (name, f"{name}-mali")] if generic else specific
+    for compatible in (*closer, *generic):
+        if chips := _chips(db, f"d:{compatible}"):
             return Candidates("dt", chips)
     return None
+
+
+_GENERIC = "arm,mali-"
+
+
+def _compatible(text: str) -> str:
+    from probe_chipdb.spelling import normalise
+
+    return normalise(text, "dt")
 
 
 def register_keys(db: "Database", register: str, masks: str) -> list[str]:
@@ -135,8 +149,21 @@ def by_name(db: "Database", query: "Query") -> "list[Chip]":
     """The chips of the name; a name that holds its die is the closer key."""
     for key in (query.die_key, query.name_key):
         if key and (ids := db.ids(f"n:{key}")):
-            return _allowed(db, query, ids)
-    return []
+            return _allowed(db, query, _on_platform(db, query, ids))
+    if not query.name_key or not query.name:
+        return []
+    from probe_chipdb.spelled import by_spelling
+
+    return _allowed(db, query, by_spelling(db, query))
+
+
+def _on_platform(db: "Database", query: "Query", ids: tuple[str, ...]) -> tuple[str, ...]:
+    """The ids whose die is the one that Mesa prints behind the name, if that leaves any."""
+    if len(ids) == 1 or not query.name or "(" not in query.name:
+        return ids
+    from probe_chipdb.platforms import on_platform
+
+    return on_platform(db, query.name, ids)
 
 
 def _chips(db: "Database", key: str) -> "list[Chip]":

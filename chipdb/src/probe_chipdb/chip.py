@@ -239,6 +239,10 @@ class Chip:
             (rate, sparsity): (float(value), source) for rate, sparsity, value, source, *_ in rows
         }
 
+    def architecture(self) -> "Arch | None":
+        """The architecture, or None where it is not known."""
+        return self._arch()
+
     def _arch(self) -> "Arch | None":
         return self._db.arch(self._fields[4]) if self._fields[4] else None
 

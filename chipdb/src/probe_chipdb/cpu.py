@@ -289,10 +289,13 @@ def _holds(models: str, model: int) -> bool:
 
 
 def _whole(value: Number) -> int | None:
-    """A number of cpuid or MIDR, from whichever form the kernel prints; None when it is none."""
-    if value is None or isinstance(value, int):
-        return value
+    """A number of cpuid or MIDR, from whichever form the kernel prints; None when it is none.
+
+    What 32 bits do not hold is none, either: Python refuses to print thousands of digits.
+    """
+    if not isinstance(value, str):
+        return value if value is not None and 0 <= value < 2**32 else None
     try:
-        return int(value, 0)
+        return int(value[:16], 0)
     except ValueError:
         return None

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from probe_chipdb.peaks import Peak
     from probe_chipdb.query import Arguments
 
+    Added = tuple[Sequence[table.Table], Sequence[table.Table], tuple[str, ...]]
+    """Tables of sites, tables of packages, and what was left out of them."""
+
 # Answers kept. A node has a handful of devices, a fleet's collector some hundreds.
 _MEMO = 4096
 
@@ -23,6 +26,7 @@ def load(
     packages: bool = True,
     path: "Sequence[str] | None" = None,
     accept: "Callable[[str], str | None] | None" = None,
+    added: "Added | None" = None,
 ) -> "Database":
     """The database. Reads the built table; everything else waits for the first question.
 
@@ -30,19 +34,20 @@ def load(
     packages: whether to look for vendor packages (entry point group `probe_core.chipdb.v1`).
     path: where to look for them; sys.path when None.
     accept: called once per file of a vendor package; a returned reason leaves the file out.
+    added: what another process has read of extra and packages, so that nothing is read here.
 
     Raises OSError when the built table is missing. Bad extra files raise nothing: they are left
     out, and `Database.problems` says why.
     """
-    return Database(table.built(), tuple(extra), packages, path, accept)
+    return Database(table.built(), tuple(extra), packages, path, accept, added)
 
 
 class Database:
     """Chips, architectures and sources, by id and by everything that identifies them."""
 
     __slots__ = (
-        "_accept", "_archs", "_built", "_extra", "_memo", "_packages", "_path", "_problems",
-        "_tables", "version",
+        "_accept", "_added", "_archs", "_built", "_extra", "_memo", "_packages", "_path",
+        "_problems", "_tables", "version",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +57,7 @@ class Database:
         packages: bool = False,
         path: "Sequence[str] | None" = None,
         accept: "Callable[[str], str | None] | None" = None,
+        added: "Added | None" = None,
     ) -> None:
         self.version = built.version
         self._built = built
@@ -59,6 +65,7 @@ class Database:
         self._packages = packages
         self._path = path
         self._accept = accept
+        self._added = added
         self._tables: tuple[table.Table, ...] | None = None
         self._problems: tuple[str, ...] = ()
         self._archs: dict[str, Arch | None] = {}
@@ -71,7 +78,9 @@ class Database:
             self._tables = (*sites, self._built, *packages)
         return self._tables
 
-    def _read_extras(self) -> "tuple[list[table.Table], list[table.Table], tuple[str, ...]]":
+    def _read_extras(self) -> "Added":
+        if self._added is not None:
+            return self._added
         packages: list[Package] = []
         if self._packages:
             from probe_chipdb.packages import find

@@ -61,6 +61,7 @@ _DIES = frozenset((
 ))  # fmt: skip
 # ggml prints the Vulkan driver behind the device: "Tesla T4 (NVIDIA)".
 _VENDORS = ("nvidia", "radv", "intel corporation", "amd", "apple", "samsung", "arm")
+_REMARKS = ("igpu", "dgpu", "npu", "integrated", "discrete")  # OpenVINO's and players' own
 
 
 def drop_driver_parenthesis(text: str) -> str:
@@ -73,6 +74,8 @@ def drop_driver_parenthesis(text: str) -> str:
 
 def _is_drivers(inside: str) -> bool:
     if any(mark in inside for mark in _DRIVER_WORDS) or inside in _VENDORS:
+        return True
+    if inside in _REMARKS:
         return True
     number = inside.startswith("0x") and is_hex(inside[2:])
     return number or inside.replace("-", " ").partition(" ")[0] in _DIES
@@ -102,16 +105,42 @@ def unwrap(text: str) -> str:
     return text
 
 
+# The vendor's part of ANGLE's name, where the rest is the device alone.
+_ANGLE_VENDORS = (
+    "nvidia", "nvidia corporation", "amd", "ati technologies inc.", "intel", "intel inc.", "apple",
+    "apple inc.", "qualcomm", "arm", "google", "samsung", "microsoft", "imagination technologies",
+    "mesa", "mesa/x.org", "x.org", "vmware", "unknown",
+)  # fmt: skip
+
+
 def angle(text: str) -> str:
-    """`ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0 ps_5_0, D3D11)`, or X alone."""
-    if not (text.startswith("angle (") and text.endswith(")")):
+    """`ANGLE (NVIDIA, NVIDIA GeForce RTX 4090 Direct3D11 vs_5_0 ps_5_0, D3D11)`, or X alone.
+
+    Older and newer Chromes print one, two or three parts; commas inside the device's own
+    parentheses part nothing ("AMD Radeon (radeonsi, navi31, LLVM 17.0.6)").
+    """
+    if not text.startswith("angle ("):
         return text
-    inside = text[len("angle (") : -1]
-    name = inside.split(",")[1] if inside.count(",") >= 2 else inside
-    name = name.strip().removeprefix("angle metal renderer: ")
+    parts = _top_level(text[len("angle (") :])
+    has_vendor = len(parts) > 2 or (len(parts) == 2 and parts[0] in _ANGLE_VENDORS)
+    name = parts[1] if has_vendor else ", ".join(parts)
+    name = name.removeprefix("angle metal renderer: ")
     for backend in (" direct3d", " opengl"):
         name = name.partition(backend)[0]
     return name
+
+
+def _top_level(text: str) -> list[str]:
+    """The parts that commas separate, up to the parenthesis that closes the whole."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0 or (letter == "," and not depth):
+            parts.append(text[start:at].strip())
+            start = at + 1
+            if depth < 0:
+                return parts
+    return [*parts, text[start:].strip()]
 
 
 def bracket(text: str) -> str:
@@ -174,7 +203,8 @@ def drop_mali_revision(text: str) -> str:
     """`mali-g610 r0p0` and `mali-g610 (r0p0)`: the silicon's revision is no product."""
     head, _, last = text.rpartition(" ")
     revision = last.strip("()")
-    major, p, minor = revision[1:].partition("p")
+    # "r41p0-01eac0" is the driver's release, with its build.
+    major, p, minor = revision.partition("-")[0][1:].partition("p")
     if head and revision[:1] == "r" and p and major.isdecimal() and minor.isdecimal():
         return head
     return text

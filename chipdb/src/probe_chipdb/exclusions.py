@@ -4,6 +4,8 @@ These must never be matched to the product whose name or id they borrow. Seen in
 server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
 """
 
+from probe_chipdb.shares import share_in
+
 _SOFTWARE = (
     "llvmpipe", "lavapipe", "softpipe", "swiftshader", "swrast", "software rasterizer",
     "microsoft basic render", "gdi generic", "pocl", "virgl", "software adapter",
@@ -46,7 +48,10 @@ def exclusion(name: str | None, pci: str | None) -> str | None:
     if not name:
         return None
     # With another vendor's PCI id the word is a board's brand: Matrox sells cards by NVIDIA.
-    return _excluded_word(name.lower(), () if pci else _DISPLAYS) or _share_of_card(name.lower())
+    if reason := _excluded_word(name.lower(), () if pci else _DISPLAYS):
+        return reason
+    share = share_in(name)
+    return share.description if share else None
 
 
 def _excluded_word(name: str, displays: tuple[str, ...]) -> str | None:
@@ -60,30 +65,3 @@ def _excluded_word(name: str, displays: tuple[str, ...]) -> str | None:
         if function in name:
             return f"{function!r} is another function of a card or board, not the chip"
     return None
-
-
-def _share_of_card(name: str) -> str | None:
-    if " mig " in f" {name} ":
-        return "it is a MIG slice: a share of a card, not the card"
-    profile = _vgpu_profile(name)
-    if profile:
-        return f"it is a virtual GPU (profile {profile}): a share of a card, not the card"
-    return None
-
-
-def _vgpu_profile(name: str) -> str | None:
-    """`8Q` of "GRID V100D-8Q": digits and one of Q, C, B, A after the last hyphen (or `2B4`)."""
-    model, hyphen, profile = name.rpartition("-")
-    digits = len(profile) - len(profile.lstrip("0123456789"))
-    letter, version = profile[digits : digits + 1], profile[digits + 1 :]
-    well_formed = hyphen and digits and letter in ("q", "c", "b", "a")
-    if not well_formed or not (version.isdecimal() or not version):
-        return None
-    return profile.upper() if _is_nvidia(model) else None
-
-
-def _is_nvidia(name: str) -> bool:
-    """Habana's HL-225B ends like a profile: only an NVIDIA name or model may ("A40", "A100-7")."""
-    brands = ("grid", "nvidia", "tesla", "quadro", "rtx")
-    model = name.rpartition(" ")[2]
-    return any(brand in name for brand in brands) or model[1:2].isdecimal()

@@ -3,12 +3,25 @@
 _LABELS = (
     "opengl renderer string:", "opengl renderer:", "gl_renderer:", "renderer:", "chipset model:",
     "card series:", "card model:", "card name:", "chip type:", "product name:", "product:",
-    "marketing name:", "device board name (amd)", "device board name", "device name:",
+    "marketing name:", "gpu name:", "device_name:", "device board name (amd)",
+    "device board name", "device name:",
     "device name", "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
-    "graphics:", "display:", "vga:", "gpu:", "npu:", "name:", "name =",
+    "graphics:", "display:", "vga:", "gpu:", "npu:", "metal:", "name:", "name =",
 )  # fmt: skip
 # What tools number devices as: "GPU 0: NAME".
-_COUNTED = ("gpu", "device", "npu", "cuda", "xpu", "hip", "rocm", "sycl", "card", "vulkan")
+_COUNTED = (
+    "gpu",
+    "device",
+    "npu",
+    "cuda",
+    "xpu",
+    "hip",
+    "rocm",
+    "sycl",
+    "card",
+    "vulkan",
+    "metal",
+)
 # Where the name ends in the logs of llama.cpp, ollama, TensorFlow, ComfyUI and hashcat.
 _TAILS = (
     " (uuid: ", ", pci bus id", ", compute capability", ", gfx", " driver:", " vendor:",
@@ -40,6 +53,8 @@ def _without_tail(text: str) -> str:
     for tail in _TAILS:
         if tail in text:
             text = text[: text.index(tail)]
+    if text.endswith((" mib)", " mib free)")):
+        return text.rpartition("(")[0].strip() or text  # llama.cpp: "(12227 MiB, 8861 MiB free)"
     megabytes = text.find(" mb")
     if megabytes > 0 and ", " in text[:megabytes]:
         return text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"
@@ -47,9 +62,17 @@ def _without_tail(text: str) -> str:
 
 
 def _unlabelled(text: str) -> str:
-    for label in _LABELS:
-        if text.startswith(label) and (value := text[len(label) :].strip()):
+    if " : " in text:
+        # nvidia-smi -q aligns the colons of its labels.
+        head, _, value = text.partition(" : ")
+        if head + ":" in _LABELS:
             text = value
+    while text.startswith(_LABELS):
+        label = next(label for label in _LABELS if text.startswith(label))
+        value = text[len(label) :].strip()
+        if not value:
+            break
+        text = value
     return text
 
 
@@ -73,18 +96,28 @@ def _first_cell(text: str) -> str:
 
 def _assigned(text: str) -> str:
     """`... name="NVIDIA GeForce RTX 4090" total=...`, and ggml's `ggml_vulkan: 0 = NAME`."""
-    for quote in ('name="', "name='"):
+    for quote in ('name="', "name='", 'description="'):
         if quote in text:
             return text[text.index(quote) + len(quote) :].partition(quote[-1])[0]
     if "(device: " in text and " name: " in text:
         return text[text.index(" name: ") + 7 :]  # TensorFlow: "physical GPU (device: 0, name: "
     if text.startswith("ggml_") and " = " in text:
         return text[text.index(" = ") + 3 :]
+    for start in ("default device: ", "gpu name: "):
+        if text.startswith("ggml_metal") and start in text:
+            return text[text.index(start) + len(start) :]
+    if ": using device " in text and " (" in text:
+        return text[text.index(" (") + 2 :].rpartition(")")[0]
     return text
 
 
 def _uncounted(text: str) -> str:
     """`gpu 0: NAME`, `device-1: NAME`, `gpu[0] : NAME`, `cuda:0 NAME`."""
+    if text[:1] == "[" and text[1:2].isdecimal() and "] " in text[:6]:
+        return text[text.index("] ") + 2 :]  # gpustat
+    head, comma, tail = text.partition(", ")
+    if comma and len(head) < 3 and head.isdecimal():
+        return tail  # nvidia-smi --format=csv
     for kind in _COUNTED:
         if not text.startswith(kind):
             continue

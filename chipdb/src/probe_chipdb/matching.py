@@ -8,6 +8,7 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.query import Query
+from probe_chipdb.shares import Share, hosted_in, share_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +34,15 @@ class Match:
     reason: why chip is None.
     units: the live unit count: as given, else as the name itself has it ("Mali-G610 MC4"), else
         None.
+    parents: of a share of a card (a MIG slice, a vGPU), the cards that it may be of; chip is None.
+    profile: which share it is ("1g.10gb", "8Q", "shared"), or None.
+    virtual: whether the name is a virtual machine's view of the host's chip (Venus, virgl).
     """
 
-    __slots__ = ("by", "candidates", "chip", "confidence", "conflicts", "reason", "units")
+    __slots__ = (
+        "by", "candidates", "chip", "confidence", "conflicts", "parents", "profile", "reason",
+        "units", "virtual",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +61,14 @@ class Match:
         self.conflicts = conflicts
         self.reason = reason
         self.units = units
+        self.parents: tuple[Chip, ...] = ()
+        self.profile: str | None = None
+        self.virtual = False
+
+    @property
+    def parent(self) -> "Chip | None":
+        """The card that a share is of, where its name leaves one; see `parents`."""
+        return self.parents[0] if len(self.parents) == 1 else None
 
     def shared_peaks(self) -> "tuple[Peak, ...]":
         """The peaks that hold whichever of the products it is.
@@ -71,17 +86,27 @@ class Match:
 
 def match(db: "Database", arguments: "Arguments") -> Match:
     """The chip, or what it may be and why it is not known."""
+    name = arguments[11]
+    host = hosted_in(name) if name and "(" in name else ""
+    if host:  # the PCI id is the virtual machine's own
+        arguments = (None, None, None, *arguments[3:11], host, arguments[12])
     query = Query(arguments)
     result = _match(db, query)
     result.units = query.units
+    result.virtual = bool(host)
     return result
 
 
 def _match(db: "Database", query: Query) -> Match:
     if reason := exclusion(query.name, query.pci):
-        return Match(reason=f"no chip of the table: {reason}")
+        excluded = Match(reason=f"no chip of the table: {reason}")
+        if query.name and (share := share_in(query.name)):
+            _add_parents(db, query, excluded, share)
+        return excluded
     named = by_name(db, query)
     candidates = by_hardware_id(db, query) or by_units(db, query, named)
+    if candidates and named and _contradicts_driver(db, candidates, query):
+        return _without_hardware_id(db, query, candidates, named)
     if candidates:
         _compare_with_name(candidates, named, query)
     elif named:
@@ -93,9 +118,51 @@ def _match(db: "Database", query: Query) -> Match:
     return _decide(db, query, candidates)
 
 
+def _contradicts_driver(db: "Database", candidates: Candidates, query: Query) -> bool:
+    """Whether the driver's compute capability or gfx target excludes every chip of the hardware id.
+
+    `by_name` has left only chips that the driver's facts allow. NVIDIA's mock of NVML gives a
+    GB200 the PCI id of an H100.
+    """
+    return candidates.by in _HARDWARE and all(
+        other_arch(db, chip, query) for chip in candidates.chips
+    )
+
+
+def _without_hardware_id(
+    db: "Database", query: Query, refuted: Candidates, named: "list[Chip]"
+) -> Match:
+    """The chip of the name, confirmed by the driver's facts and memory; else as the id has it."""
+    fitting = [chip for chip in named if not misfit(chip, query)]
+    if not fitting:
+        _compare_with_name(refuted, named, query)
+        return _decide(db, query, refuted)
+    candidates = Candidates("name", fitting)
+    from probe_chipdb.reasons import refutation
+
+    reported = other_arch(db, refuted.chips[0], query)
+    conflict = refutation(refuted.by, refuted.chips, query, reported)
+    match = _decide(db, query, candidates)
+    match.conflicts = (*match.conflicts, conflict)
+    return match
+
+
+def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
+    """Name the card that a share is of: by its PCI id, else by the name that it bears."""
+    result.profile = share.profile or None
+    candidates = by_hardware_id(db, query)
+    if candidates is None and share.parent:
+        card = Query((None,) * 4 + ((),) + (None,) * 6 + (share.parent, "name"))
+        candidates = Candidates("name", by_name(db, card))
+    chips = candidates.chips if candidates else []
+    result.parents = tuple(chip for chip in chips if not chip.id.endswith("-vgpu"))
+
+
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
     """Let the name narrow what a stronger key left open, or note that it disagrees."""
     common = [chip for chip in candidates.chips if chip in named]
+    if common and _is_id_list(candidates, query):
+        return
     if common:
         candidates.chips = common
     elif named and not query.generic_name and not _holds_design(candidates.chips, named):
@@ -103,6 +170,16 @@ def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query
 
         conflict = disagreement(candidates.by, candidates.chips, named, query)
         candidates.conflicts.append(conflict)
+
+
+def _is_id_list(candidates: Candidates, query: Query) -> bool:
+    """Whether a name only repeats what the host's pci.ids has under an id that several chips share.
+
+    lspci prints the first product of a device id: an RX 9050 as "Navi 44 [Radeon RX 9060 XT]".
+    """
+    return (
+        candidates.shared and candidates.by == "pci" and bool(query.die_key and not query.revision)
+    )
 
 
 def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:
@@ -130,8 +207,11 @@ def _has_revision(chip: "Chip", revision: str) -> bool:
 def _decide(db: "Database", query: Query, candidates: Candidates) -> Match:
     """One chip, if the live facts leave one; else what it may be."""
     fitting = [chip for chip in candidates.chips if not misfit(chip, query)]
-    if len(candidates.chips) > 1 and len(fitting) != 1:
-        return _ambiguous(candidates, fitting, query)
+    if len(candidates.chips) > 1:
+        if len(fitting) != 1:
+            return _ambiguous(candidates, fitting, query)
+        if not _is_confirmed(fitting[0], query):
+            return _ambiguous(candidates, candidates.chips, query)
     chip = (fitting or candidates.chips)[0]
     if not fitting:
         candidates.conflicts.append(f"{chip.id}: {misfit(chip, query)}")
@@ -143,6 +223,14 @@ def _decide(db: "Database", query: Query, candidates: Candidates) -> Match:
         level = 1 if candidates.shared else 2
     confidence = _CONFIDENCE[max(level - len(candidates.conflicts), 0)]
     return Match(chip, candidates.by, confidence, (), tuple(candidates.conflicts))
+
+
+def _is_confirmed(chip: "Chip", query: Query) -> bool:
+    """Whether a live fact speaks for the chip that is left, not only against the others.
+
+    Of an R9 270 with 2 GiB and an R9 370 of unknown size, 4 GiB do not make the card an R9 370.
+    """
+    return bool((query.units and chip.units) or (query.memory and chip.memory.gib))
 
 
 def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> Match:

@@ -47,8 +47,8 @@ def _add_keys(query: "Query", name: str, kind: str) -> None:
     query.die_key = with_die(name, kind) if query.name_key else ""
     target = query.name_key.partition(":")[0]
     # OpenCL and HIP print an AMD device's compiler target in the place of its name.
-    if target.startswith("gfx") and target.isalnum() and not query.gfx:
-        query.gfx, query.name_key = target, ""
+    if target.startswith("gfx") and target.isalnum():
+        query.gfx, query.name_key = query.gfx or target, ""
     query.generic_name = is_generic(query.name_key)
 
 
@@ -69,9 +69,11 @@ def units_in(name: str | None) -> int | None:
         tokens = inside.replace("-", " ").replace(")", " ").split()
     for at, token in enumerate(tokens):
         if token.startswith("mc") and token[2:].isdecimal():
-            return int(token[2:]) or None
-        if token in ("cores", "core") and at and tokens[at - 1].isdecimal():
-            return int(tokens[at - 1]) or None
+            return int(token[2:11]) or None
+        if token in ("cores", "core"):
+            before = [word for word in tokens[:at] if word != "gpu"]  # "7 GPU cores"
+            if before and before[-1].isdecimal():
+                return int(before[-1][:9]) or None
     return None
 
 

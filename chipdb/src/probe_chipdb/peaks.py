@@ -52,6 +52,7 @@ class Peak:
     published: the vendor's own figure for the same key, where one is recorded.
     basis: "derived" from units, rate and clock; "published" where the vendor's figure is all there
         is; "override" where the data replaces the formula.
+    per: what it is of: "device" as the operating system or a framework shows it, or "package".
     source: how the number came about, and from which documents, for people.
     confidence: "vendor" (published, or confirmed by the published figure), "derived",
         "measured" or "community".
@@ -67,6 +68,7 @@ class Peak:
         "low",
         "mhz",
         "path",
+        "per",
         "published",
         "source",
         "sparsity",
@@ -95,6 +97,7 @@ class Peak:
         self.accumulate = accumulate
         self.variant = variant[0] if variant else None
         self.sparsity = sparsity
+        self.per = "device"
         self.tflops = tflops
         self.clock = clock
         self.mhz = mhz

@@ -24,6 +24,13 @@ def disagreement(by: str, chips: "list[Chip]", named: "list[Chip]", query: "Quer
     return f"the {_key(by, query)} means {by_key}, but the name {query.name!r} means {by_name}"
 
 
+def refutation(by: str, chips: "list[Chip]", query: "Query", reported: str | None) -> str:
+    """Why a hardware id does not count: its products cannot be what the driver reports."""
+    ids = ", ".join(chip.id for chip in chips[:4])
+    archs = ", ".join(dict.fromkeys(chip.arch for chip in chips if chip.arch))
+    return f"the {_key(by, query)} means {ids} ({archs}), but the driver reports {reported}"
+
+
 def _key(by: str, query: "Query") -> str:
     return {
         "name": f"name {query.name!r}",

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NORMALISE_VERSION = 1
+NORMALISE_VERSION = 2
 
 KINDS = (
     "name",  # a marketing name, origin unknown

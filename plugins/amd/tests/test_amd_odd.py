@@ -59,7 +59,7 @@ def test_of_a_sleeping_card_no_file_that_could_wake_it_is_opened(
     touched = {Path(path).name for path in opened if "/0000:03:00.0/" in path}
     assert touched == {
         "vendor", "device", "revision", "class", "subsystem_vendor", "runtime_status", "numa_node",
-        "subsystem_device",
+        "subsystem_device", "local_cpulist",
     }  # fmt: skip
 
 

@@ -37,6 +37,7 @@ gpu_id = Text(
     rf"{SLUG}:0x[0-9a-f]+(?:/0x[0-9a-f]+)?",
     "write it in lower case, for instance arm:0xa867",
 )
+publisher = ListOf(vendor, "vendors whose namespaces a distribution may add to")
 _tflops = Number("10^12 operations per second, FMA as two", 1e-4, 1e6, "T")
 
 CHIP: dict[str, Spec] = {

@@ -7,11 +7,17 @@ import tomllib
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.entry.spec import MAX_DEPTH, depth
 
-MAX_BYTES = 4 * 2**20
-"""Bytes of one chip file: 97 times the largest of ours."""
+MAX_BYTES = 2**19
+"""Bytes of one chip file: 12 times the largest of ours, which take some 0.5 s to read."""
+
+MAX_TOTAL = 4 * 2**20
+"""Bytes that all files of sites and packages may have together: their readers wait for them."""
 
 MAX_CHIPS = 20_000
 """Chips of one package: eight times ours. The lookup is measured up to that number."""
+
+MAX_MARKS = {b"\n[": 10_000, b",": 100_000, b"\n": 100_000}
+"""Tables, items and lines of one file: many small ones take tomllib seconds for each MiB."""
 
 MAX_DOTS = 100
 """Dots in one line: tomllib takes memory by the square of a key's parts, 24 GB for 100,000."""
@@ -19,6 +25,24 @@ MAX_DOTS = 100
 
 class _Refused(Exception):
     """A file that is not read: the fault, and the fix."""
+
+
+class Budget:
+    """What may still be read, of all files together."""
+
+    __slots__ = ("remaining",)
+
+    def __init__(self, remaining: int = MAX_TOTAL) -> None:
+        self.remaining = remaining
+
+    def refusal(self, path: str) -> str:
+        """Why a file is not read, or the empty text; its size is taken from what remains."""
+        try:
+            size = os.stat(path).st_size
+            self.remaining -= size if size <= MAX_BYTES else 0  # a larger file is not read at all
+        except (OSError, ValueError):
+            return ""  # reading it says why
+        return "" if self.remaining >= 0 else f"is beyond the {MAX_TOTAL} bytes of all chip files"
 
 
 def read(path: str, label: str = "") -> tuple[dict[str, object], list[Problem]]:
@@ -46,6 +70,8 @@ def _bytes(path: str) -> bytes:
         raise _Refused(f"cannot be read: {reason}", "check the path and its rights") from None
     if max(size, len(data)) > MAX_BYTES:
         raise _Refused(f"is larger than {MAX_BYTES} bytes", "split it into families")
+    if any(data.count(mark) > most for mark, most in MAX_MARKS.items()):
+        raise _Refused("has too many tables, items or lines", "split it into families")
     return data
 
 

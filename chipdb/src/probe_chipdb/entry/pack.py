@@ -2,6 +2,7 @@
 
 from probe_chipdb.brand import brand_key
 from probe_chipdb.entry.validate import Data
+from probe_chipdb.forms import Form, without_series
 from probe_chipdb.row import (
     ARCH,
     BRAND,
@@ -162,6 +163,8 @@ def _index(data: Data) -> dict[str, list[str]]:
             if key not in exact:
                 index.add(key, id_)
         index.add_masks("gm", chip.get("gpu_id", ()))
+    _add_forms(index, chips)
+    _add_owners(index, data)
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
         for key in _arch_keys(match):
@@ -198,6 +201,63 @@ def loose_keys(chip: "ChipEntry") -> "Iterator[str]":
         for brand, series in _BRANDS:
             if key.startswith(f"{brand} {series}"):
                 yield f"n:{key[len(brand) + 1 :]}"
+
+
+def _add_owners(index: _Index, data: Data) -> None:
+    """Whose a PCI vendor id is, and which distributions publish for which vendors."""
+    for chip in data.chips.values():
+        for pci in chip.get("pci", ()):
+            index.add(f"pv:{pci[:4]}", chip["vendor"])
+    for distribution, vendors in data.publishers.items():
+        for vendor in vendors:
+            index.add(f"pub:{distribution}", vendor)
+
+
+def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
+    """What people shorten and glue the names to, and the platform that Mesa prints."""
+    listed: list[tuple[str, str]] = []
+    for id_, chip in chips:
+        for name in (chip["name"], *chip.get("aliases", ())):
+            keys = [(key, id_) for key in form_keys(name)]
+            if with_die(name):
+                listed += keys
+            else:
+                for key, _ in keys:
+                    index.add(key, id_)
+        for key in _platform_keys(chip):
+            index.add(key, id_)
+    # What the brackets of pci.ids hold is on every chip of the id: it counts where nothing else is.
+    exact = frozenset(index.ids)
+    for key, id_ in listed:
+        if key not in exact:
+            index.add(key, id_)
+
+
+def form_keys(name: str) -> "Iterator[str]":
+    """The keys of a name's form, with and without its brand and its series: see `forms`."""
+    form = Form(normalise(name))
+    if not form.base or "/" in form.base:
+        return
+    editions = form.key[len(form.base) :]
+    for base in filter(None, (form.base, without_series(form.base))):
+        if form.facts == "oam" and base.startswith("mi"):
+            yield f"b:{base}{editions}|oam"
+            continue  # "AMD Instinct MI355 OAM" is the MI355X; "MI355" is no name of a product
+        yield f"b:{base}{editions}"
+        if form.brand:
+            yield f"b:{form.brand} {base}{editions}"
+        if form.facts:
+            yield f"b:{base}{editions}|{form.facts}"
+
+
+def _platform_keys(chip: "ChipEntry") -> "Iterator[str]":
+    if chip["kind"] == "gpu" and chip["vendor"] in _PLATFORM_VENDORS:
+        for codename in chip.get("codename", "").lower().replace(" ", "").split(","):
+            if codename:
+                yield f"k:{codename}"
+
+
+_PLATFORM_VENDORS = ("amd", "intel")  # whose integrated GPUs Mesa names by the platform alone
 
 
 # Brands that people leave out, and the series whose numbers no other vendor uses.

@@ -133,6 +133,7 @@ class ListOf(Spec):
             return
         if not 1 <= len(value) <= self.most:
             yield field, f"a list of {len(value)}", f"write 1 to {self.most}, or leave it out"
+            value = value[: self.most]  # the rest is left out; each is compared with all before
         for at, item in enumerate(value):
             yield from self.each.faults(item, f"{field}[{at}]")
             if item in value[:at]:
@@ -218,5 +219,10 @@ def depth(value: object, limit: int = MAX_DEPTH) -> int:
 
 
 def _show(value: object) -> str:
-    text = repr(value)
+    if isinstance(value, str):
+        text = repr(value[:61])
+    elif isinstance(value, list | dict) and len(value) > 20:
+        return f"a {'list' if isinstance(value, list) else 'table'} of {len(value)}"
+    else:
+        text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 Raw = dict[str, object]
 """A table as TOML gives it."""
 
-_TABLES = ("family", "chip", "arch", "source")
+_TABLES = ("family", "chip", "arch", "source", "publishers")
+MAX_FAULTS = 100
+"""Mistakes of one file that are listed: a file with more is no chip file, and takes long."""
 _INHERITED = ("kind", "vendor", "source", "unknown")  # from a file's [family]
 
 
@@ -21,15 +23,17 @@ class Data:
     """Good entries by id or key, and the problems of the bad ones.
 
     where: "chip:id", "arch:id" or "source:key" to the file that has it.
+    publishers: distribution to the vendors whose namespaces it may add to.
     """
 
-    __slots__ = ("archs", "chips", "problems", "sources", "where")
+    __slots__ = ("archs", "chips", "problems", "publishers", "sources", "where")
 
     def __init__(self) -> None:
         self.chips: dict[str, ChipEntry] = {}
         self.archs: dict[str, ArchEntry] = {}
         self.sources: dict[str, SourceEntry] = {}
         self.problems: list[Problem] = []
+        self.publishers: dict[str, list[str]] = {}
         self.where: dict[str, str] = {}
 
     def add_chips(self, file: str, tables: Raw) -> None:
@@ -37,6 +41,11 @@ class Data:
         for key in tables:
             if key not in _TABLES:
                 self._report(file, "", key, "is no known table", did_you_mean(key, _TABLES))
+        publishers = tables.get("publishers", {})
+        if isinstance(publishers, dict):
+            self.add_publishers(file, publishers)
+        else:
+            self._report(file, "", "publishers", "is no table", "write [publishers]")
         defaults = self._family(file, tables)
         for kind in ("arch", "source"):
             inner = tables.get(kind, {})
@@ -48,13 +57,21 @@ class Data:
         if not isinstance(chips, list):
             self._report(file, "", "chip", "is no list", "write [[chip]]")
             return
+        before = len(self.problems)
         for at, entry in enumerate(chips):
             self._add_chip(file, at, entry, defaults)
+            if len(self.problems) - before > MAX_FAULTS:
+                fault = f"has more than {MAX_FAULTS} mistakes: what follows is left out"
+                self._report(file, "", "", fault, "correct these first")
+                return
 
     def add_named(self, kind: str, file: str, tables: Raw) -> None:
         """A file of architectures ("arch") or sources ("source"): one table each."""
         spec = fields.arch if kind == "arch" else fields.source
+        before = len(self.problems)
         for name, entry in tables.items():
+            if len(self.problems) - before > MAX_FAULTS:
+                return
             label, key = f"[{name}]", f"{kind}:{name}"
             if not isinstance(entry, dict) or any(fields.source_key.faults(name, "")):
                 self._report(file, label, "", "is no entry", "write [a-lower-case-key]")
@@ -65,6 +82,15 @@ class Data:
             if good is not None:
                 self._add_entry(kind, name, good)
                 self.where[key] = file
+
+    def add_publishers(self, file: str, tables: Raw) -> None:
+        """A list of publishers: `distribution = ["vendor", ...]`."""
+        for name, vendors in list(tables.items())[:MAX_FAULTS]:
+            for field, fault, fix in fields.publisher.faults(vendors, name):
+                self._report(file, "[publishers]", field, fault, fix)
+                break
+            else:
+                self.publishers[distribution_name(name)] = cast("list[str]", vendors)
 
     def _add_entry(self, kind: str, name: str, good: Raw) -> None:
         # The specification has checked each key and type of the TypedDict.
@@ -118,7 +144,9 @@ class Data:
     def _good_fields(self, file: str, label: str, entry: Raw, spec: Table) -> tuple[Raw, bool]:
         """The entry without its bad fields, and whether it has all that are required."""
         bad = set()
-        for field, fault, fix in spec.faults(entry, ""):
+        for at, (field, fault, fix) in enumerate(spec.faults(entry, "")):
+            if at >= MAX_FAULTS:
+                return {}, False
             self._report(file, label, field, fault, fix)
             bad.add(_top(field))
         good = {key: value for key, value in entry.items() if key not in bad}
@@ -130,6 +158,14 @@ class Data:
 
     def _report(self, file: str, label: str, field: str, fault: str, fix: str) -> None:
         self.problems.append(Problem(file, label, field, fault, fix))
+
+
+def distribution_name(text: str) -> str:
+    """The one spelling of a distribution's name: `Acme_Chips 1.2` is `acme-chips`."""
+    name = text.partition(" ")[0].lower()
+    for mark in "_.":
+        name = name.replace(mark, "-")
+    return "-".join(filter(None, name.split("-")))
 
 
 def _with_defaults(good: Raw, defaults: "FamilyEntry") -> "ChipEntry":
@@ -150,7 +186,7 @@ def _top(field: str) -> str:
 def _good_part(value: object, spec: Spec | None) -> object:
     """What is still good of a table or list that holds something bad; None of anything else."""
     if isinstance(value, list) and isinstance(spec, ListOf):
-        return [item for item in value if _is_good(item, spec.each)]
+        return [item for item in value[: spec.most] if _is_good(item, spec.each)]
     if not (isinstance(value, dict) and isinstance(spec, Table)):
         return None
     good = {key: item for key, item in value.items() if _is_good(item, spec.keys.get(key))}

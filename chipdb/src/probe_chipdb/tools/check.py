@@ -5,9 +5,10 @@ import os
 from probe_chipdb import table
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.ownership import taken
 from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.tools import crosscheck, layout, plausibility, references
+from probe_chipdb.tools import crosscheck, layout, plausibility, references, repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,15 +47,18 @@ class Result:
 
 
 def check(path: str, alone: bool = False) -> Result:
-    """Check a data folder, or a file of a vendor package.
+    """Check a data folder, one file of it, or the files of a vendor package.
 
-    A folder without arch/ of its own is checked against the built table, so that a vendor can name
-    the architectures and sources that it knows; `alone` forbids that.
+    A file inside a data folder is checked with the whole, and its own problems are listed. A folder
+    without arch/ of its own is checked against the built table, so that a vendor can name the
+    architectures and sources that it knows; `alone` forbids that.
     """
+    root = repository.data_root(path)
+    if root and os.path.abspath(path) != root:
+        return _check_part(path, root)
     data = read_folder(path)
     own = to_table(data, "data", "0")
-    whole = os.path.isdir(os.path.join(path, "arch")) or alone
-    built = None if whole else _built()
+    built = None if root or alone else _built()
     db = Database(built or own)
     db._tables = (own, built) if built else (own,)
     problems = list(data.problems)
@@ -63,8 +67,23 @@ def check(path: str, alone: bool = False) -> Result:
     problems += crosscheck.problems(data, db)
     problems += layout.problems(path)
     if built:
-        problems += _foreign_namespaces(data, built)
+        problems += _foreign(data, built)
+    if root:
+        problems += repository.problems(root, data, db)
     return Result(data, problems, db)
+
+
+def _check_part(path: str, root: str) -> Result:
+    """The problems of one file or folder inside a data folder, found with all the data."""
+    result = check(root)
+    label = os.path.relpath(path, root)
+    inside = label + os.sep
+    result.problems = [
+        problem
+        for problem in result.problems
+        if problem.file == label or problem.file.startswith(inside) or os.path.isabs(problem.file)
+    ]
+    return result
 
 
 def _built() -> table.Table | None:
@@ -74,10 +93,20 @@ def _built() -> table.Table | None:
         return None
 
 
-def _foreign_namespaces(data: "Data", built: table.Table) -> "Iterator[Problem]":
-    """Chips in a namespace that belongs to the built table."""
+def _foreign(data: "Data", built: table.Table) -> "Iterator[Problem]":
+    """Chips in a namespace of the built table, and ids and names that it has for other chips."""
     fix = "use a namespace of your own, or send the chip to the project"
     for id_, chip in data.chips.items():
+        where, label = data.where[f"chip:{id_}"], f"chip {id_!r}"
         if built.ids(f"v:{chip['vendor']}"):
             fault = f"the namespace {chip['vendor']!r} belongs to the built table"
-            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", "id", fault, fix, "warning")
+            yield Problem(where, label, "id", fault, fix, "warning")
+        if built.chips.find(id_):
+            yield Problem(where, label, "id", "the built table has this chip", fix, "warning")
+            continue
+        for key, fault, advice in taken(chip, built):
+            yield Problem(where, label, _field(key), f"{key[2:]!r}: {fault}", advice)
+
+
+def _field(key: str) -> str:
+    return {"p": "pci", "d": "dt", "g": "gpu_id", "n": "name"}.get(key[0], key)

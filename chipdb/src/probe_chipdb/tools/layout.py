@@ -8,6 +8,7 @@ from probe_chipdb.entry.fields import CHIP
 from probe_chipdb.entry.files import MAX_BYTES
 from probe_chipdb.entry.folder import toml_files
 from probe_chipdb.entry.problem import Problem
+from probe_chipdb.tools.repository import data_root, schema_line
 
 _KEY = re.compile(r"([\w-]+)\s*=\s*")
 _ORDER = {key: at for at, key in enumerate(CHIP)}
@@ -41,12 +42,26 @@ def fix(root: str) -> list[str]:
     changed = []
     for path in toml_files(root):
         text = _read(path)
-        if text is None or canonical(text) == text:
+        if text is None:
+            continue
+        laid_out = canonical(with_schema(text, path))
+        if laid_out == text:
             continue
         with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(canonical(text))
+            file.write(laid_out)
         changed.append(path)
     return changed
+
+
+def with_schema(text: str, path: str) -> str:
+    """The text with the first line that names its schema, in a data folder that has schemas."""
+    root = data_root(path)
+    line = schema_line(root, path) if root else ""
+    if not line or text.startswith(line + "\n"):
+        return text
+    if text.startswith("#:schema "):
+        text = text.partition("\n")[2]
+    return f"{line}\n{text}"
 
 
 def canonical(text: str) -> str:

@@ -10,8 +10,9 @@ _DRAFT = "http://json-schema.org/draft-07/schema#"  # what TOML language servers
 
 
 def schemas() -> dict[str, Json]:
-    """File name to schema: chips, architectures, sources."""
+    """File name to schema: chips, architectures, sources, publishers."""
     arch, source = fields.arch.json_schema(), fields.source.json_schema()
+    publishers: Json = {"type": "object", "additionalProperties": fields.publisher.json_schema()}
     chips: Json = {
         "type": "object",
         "properties": {
@@ -19,6 +20,7 @@ def schemas() -> dict[str, Json]:
             "chip": {"type": "array", "items": fields.chip.json_schema()},
             "arch": {"type": "object", "additionalProperties": arch},
             "source": {"type": "object", "additionalProperties": source},
+            "publishers": publishers,
         },
         "required": ["family"],
         "additionalProperties": False,
@@ -32,6 +34,7 @@ def schemas() -> dict[str, Json]:
             "additionalProperties": arch,
             "$schema": _DRAFT,
         },
+        "publishers.schema.json": {"title": "Publishers", **publishers, "$schema": _DRAFT},
         "sources.schema.json": {
             "title": "Sources",
             **named,

@@ -1,0 +1,210 @@
+"""The figures of a device in one call, from what a program holds already: for MFU and catalogues.
+
+    >>> import probe_chipdb
+    >>> peak = probe_chipdb.peak("NVIDIA H100 80GB HBM3", "bf16", capability="9.0")
+    >>> round(peak.tflops), peak.per
+    (989, 'device')
+    >>> probe_chipdb.peak("NVIDIA GeForce RTX 4095", "bf16") is None
+    True
+    >>> probe_chipdb.why("NVIDIA GeForce RTX 4095", "bf16")
+    "no chip is named 'NVIDIA GeForce RTX 4095'"
+
+Nothing here raises, whatever it is given: an unknown answer is None, and `why` has the reason.
+"""
+
+from probe_chipdb import database
+from probe_chipdb.driver_facts import Facts, dtype_of
+from probe_chipdb.peaks import ACCUMULATORS, PATHS, Peak, find, natural_accumulator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.matching import Match
+
+_own: "list[database.Database]" = []  # loaded at the first call, then kept
+# Devices that a framework shows of one chip, where the data's figures are the whole chip's: jax
+# counts the cores of TPU v2, v3 and 7x; torch_neuronx logical cores, on Trainium2 and 3 of two.
+_SHOWN = {
+    "google/tpu-v2": 2, "google/tpu-v3": 2, "google/tpu7x": 2, "aws/inferentia": 4,
+    "aws/inferentia2": 2, "aws/trainium": 2, "aws/trainium2": 4, "aws/trainium3": 4,
+}  # fmt: skip
+
+
+class _Answer:
+    """A peak, or the reason why there is none."""
+
+    __slots__ = ("peak", "why")
+
+    def __init__(self, peak: Peak | None, why: str) -> None:
+        self.peak = peak
+        self.why = why
+
+
+def peak(
+    name: object = None,
+    dtype: object = "bf16",
+    *,
+    sparse: bool = False,
+    path: str | None = None,
+    accumulate: str | None = None,
+    per: str = "device",
+    **facts: object,
+) -> Peak | None:
+    """The theoretical peak of one device, or None: then `why` has the reason.
+
+    name: as the driver, torch or a cloud prints it. dtype: "bf16", "float16", torch.bfloat16.
+    sparse: the vendor's structured sparsity. path: "matrix" or "vector"; None takes the matrix
+    units where the chip has them for this type. accumulate: fp32 where the path has it.
+    per: "device" as a framework counts them (one die of an MI250X), or "package".
+    facts: capability ("9.0", (9, 0)), gfx, memory (bytes), units, pci, subsystem, revision,
+    clock_mhz (only for a chip without a clock of its own), database. Others are ignored.
+
+    Where the facts leave several products with one figure, it is that figure; a laptop answers the
+    top of its range, with `low`. Never another chip's figure, and never a default.
+    """
+    return _answer(name, dtype, sparse, path, accumulate, per, facts).peak
+
+
+def why(
+    name: object = None,
+    dtype: object = "bf16",
+    *,
+    sparse: bool = False,
+    path: str | None = None,
+    accumulate: str | None = None,
+    per: str = "device",
+    **facts: object,
+) -> str:
+    """Why `peak` of the same arguments is None, in a clause; empty where it is known."""
+    return _answer(name, dtype, sparse, path, accumulate, per, facts).why
+
+
+def bandwidth(name: object = None, *, per: str = "device", **facts: object) -> int | None:
+    """The memory's bandwidth in bytes per second of one device; None where products differ."""
+    known = {
+        chip.bandwidth and chip.bandwidth * _share(chip, per) for chip in _chips(name, facts)[1]
+    }
+    figure = known.pop() if len(known) == 1 else None
+    return None if figure is None else round(figure)
+
+
+def memory(name: object = None, *, per: str = "device", **facts: object) -> int | None:
+    """The nominal size of the memory in bytes, as sold; None for a share of the system's."""
+    known = {
+        chip.memory.bytes and chip.memory.bytes * _share(chip, per)
+        for chip in _chips(name, facts)[1]
+    }
+    figure = known.pop() if len(known) == 1 else None
+    return None if figure is None else round(figure)
+
+
+def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
+    """The ids of the products that a name means: one, several that share it, or none.
+
+    >>> canonical("H200 141GB HBM3"), canonical("A100 PCIe 40GB")
+    (('nvidia/h200-sxm5-141gb',), ('nvidia/a100-pcie-40gb',))
+    """
+    return tuple(chip.id for chip in _chips(name, facts)[1])
+
+
+def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
+    """The match, and the products that it leaves."""
+    known = Facts(name, facts)
+    match = known.match(_database(facts))
+    if match is None:
+        return None, ()
+    return match, ((match.chip,) if match.chip else match.candidates)
+
+
+def _database(facts: "dict[str, object]") -> database.Database:
+    own = facts.get("database")
+    if isinstance(own, database.Database):
+        return own
+    if not _own:
+        _own.append(database.load(packages=False))
+    return _own[0]
+
+
+def _answer(
+    name: object,
+    dtype: object,
+    sparse: bool,
+    path: str | None,
+    accumulate: str | None,
+    per: str,
+    facts: "dict[str, object]",
+) -> _Answer:
+    kind = dtype_of(dtype)
+    if not kind:
+        shown = dtype[:40] if isinstance(dtype, str) else type(dtype).__name__
+        return _Answer(None, f"{shown!r} is no data type that chipdb has")
+    if path not in (None, *PATHS) or accumulate not in (None, *ACCUMULATORS):
+        return _Answer(None, f"path is one of {PATHS}, accumulate one of {ACCUMULATORS}")
+    match, chips = _chips(name, facts)
+    if match is None:
+        return _Answer(None, "no name and no id was given")
+    sparsity = "sparse" if sparse else "dense"
+    peaks = _peaks(match, chips, name, facts)
+    chosen = _choose(peaks, kind, sparsity, path, accumulate)
+    if chosen is None:
+        return _Answer(None, _reason(match, chips, bool(peaks), f"{sparsity} {kind}"))
+    return _Answer(_scaled(chosen, chips, per), "")
+
+
+def _peaks(
+    match: "Match", chips: "tuple[Chip, ...]", name: object, facts: "dict[str, object]"
+) -> tuple[Peak, ...]:
+    known = Facts(name, facts)
+    if not chips:
+        return known.derived(_database(facts))
+    if len(chips) > 1:
+        return match.shared_peaks()
+    (chip,) = chips
+    clock = chip.clock
+    mhz = None if clock.boost or clock.base or clock.matrix else known.clock_mhz
+    return chip.peaks(units=match.units, clock_mhz=mhz, clock_source="given")
+
+
+def _choose(
+    peaks: tuple[Peak, ...], dtype: str, sparsity: str, path: str | None, accumulate: str | None
+) -> Peak | None:
+    """The figure of the matrix units, else of the vector units; what is asked for stays asked."""
+    for unit in (path,) if path else ("matrix", "vector"):
+        natural = natural_accumulator(dtype, unit)
+        # A vector unit may sum fp16 in fp32 alone, or do so only with packed instructions.
+        usual = (natural, "fp32", f"{natural}.packed", "fp32.packed", f"{natural}.single")
+        for accumulator in (accumulate,) if accumulate else dict.fromkeys(usual):
+            figure = find(peaks, f"{dtype}.{unit}.{accumulator}", sparsity)
+            if figure is not None:
+                return figure
+    return None
+
+
+def _reason(match: "Match", chips: "tuple[Chip, ...]", has_peaks: bool, figure: str) -> str:
+    if not chips:
+        return match.reason or "no chip of the table"
+    if len(chips) > 1:
+        return f"{match.reason}; their {figure} figures differ or are unknown"
+    (chip,) = chips
+    if not has_peaks:
+        return chip.why_no_peaks(units=match.units) or f"chipdb has no figures for {chip.id}"
+    return f"{chip.id} has no {figure} path that chipdb knows"
+
+
+def _scaled(peak: Peak, chips: "tuple[Chip, ...]", per: str) -> Peak:
+    shares = {_share(chip, per) for chip in chips} or {1.0}
+    share = shares.pop()
+    if share != 1.0 and not shares:
+        peak.tflops *= share
+        peak.low = None if peak.low is None else peak.low * share
+        peak.published = None if peak.published is None else peak.published * share
+        peak.source += f"; x {share:g} per {per}"
+    peak.per = "package" if per == "package" else "device"
+    return peak
+
+
+def _share(chip: "Chip", per: str) -> float:
+    """What one device, or one package, is of what the data describes."""
+    if per == "package":
+        return float(chip.boards)
+    return 1.0 / _SHOWN.get(chip.id, 1) if chip.boards == 1 else 1.0

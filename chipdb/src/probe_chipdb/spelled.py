@@ -1,0 +1,184 @@
+"""Finds the chips of a name whose spelling no driver has, by the form of the name alone.
+
+Each rule is exact: product and editions are equal, a brand or vendor that the name claims is the
+chip's own, and memory, its type and the form factor contradict nothing that is known of the chip.
+"""
+
+from probe_chipdb.cloud import cloud_product
+from probe_chipdb.forms import BRANDS, Form, size_in
+from probe_chipdb.platforms import PLATFORMS, of_platform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.database import Database
+    from probe_chipdb.query import Query
+
+# How processors' names begin, behind the vendor: such a name is the GPU's only by its platform.
+_PROCESSORS = ("ryzen", "athlon", "epyc", "core", "processor", "pentium", "celeron")
+# A size in a name is nominal, the driver's total (2 to 10 % less), or decimal (7 % more in number).
+_LOW, _HIGH = 0.90, 1.08
+# GB that cards and unified memories are sold with: what an entry without a size may have.
+_SOLD = frozenset((
+    1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 16, 18, 20, 24, 32, 36, 40, 48, 64, 72, 80, 94, 96, 128, 192,
+    256, 288, 512,
+))  # fmt: skip
+
+
+def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
+    """The ids of the chips that a name means whose exact key no chip has."""
+    key, name = query.name_key, query.name or ""
+    if product := cloud_product(key):
+        return db.ids(f"n:{product}")
+    if query.generic_name or key.startswith(_PROCESSORS):
+        # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
+        named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
+        return _of_processor(db, query, name) or named
+    chips, form = spelled(db, key)
+    query.units = query.units or form.units
+    return tuple(chip.id for chip in chips)
+
+
+def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
+    """The GPU inside the processor that a graphics driver prints ("Ryzen 7 7840U w/ Radeon 780M").
+
+    A processor's brand string alone is no GPU's name.
+    """
+    on_die = of_platform(db, name) if "(" in name else ()
+    graphics = query.name_key.partition(" w/ ")[2]
+    if graphics and (on_die or query.name_kind in ("vulkan", "opencl", "gl")):
+        ids = db.ids(f"n:{graphics}") or tuple(chip.id for chip in spelled(db, graphics)[0])
+        return tuple(id_ for id_ in ids if id_ in on_die) or ids or on_die
+    return on_die
+
+
+def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
+    """The chips that a normalised name means by its form, and the form."""
+    form = Form(key)
+    # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
+    if not form.base or form.base in PLATFORMS or any(mark in key for mark in "/|~"):
+        return [], form
+    # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
+    declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
+    if (
+        form.facts
+        and not declared
+        and "~" not in form.base
+        and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
+    ):
+        return whole, form
+    chips: dict[str, Chip] = {}
+    for base in form.bases():
+        for chip in _chips(db, form, base):
+            chips[chip.id] = chip
+        if chips and not form.base.isdecimal():
+            break
+    return list(chips.values()), form
+
+
+def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
+    chips = _of_brand(db, form, base)
+    if not chips and form.facts:
+        chips = _read(db, db.ids(f"b:{base}|{form.facts}"))
+    if form.vendor:
+        chips = [chip for chip in chips if chip.vendor == form.vendor]
+    if not form.facts or not chips:
+        return _of_units(chips, form)
+    # "H100 80GB SXM5" is the name of one product, its tokens in another order.
+    declared = frozenset(db.ids(f"b:{base}|{form.facts}"))
+    if same := [chip for chip in chips if chip.id in declared]:
+        return same
+    return _of_units(_fitting(chips, form), form)
+
+
+def _of_brand(db: "Database", form: Form, base: str) -> "list[Chip]":
+    if form.brand and (ids := db.ids(f"b:{form.brand} {base}")):
+        return _read(db, ids)
+    chips = _read(db, db.ids(f"b:{base}"))
+    if not form.brand:
+        return chips
+    # "Tesla A100", "Quadro RTX A6000": a brand that NVIDIA dropped and people still write.
+    tesla = form.brand == "tesla" and form.base[:1].isalpha() and form.base[1:2].isdecimal()
+    quadro = form.brand == "quadro" and form.base.startswith("rtxa")
+    return [chip for chip in chips if _is_bare(chip)] if tesla or quadro else []
+
+
+def _read(db: "Database", ids: tuple[str, ...]) -> "list[Chip]":
+    return [chip for id_ in ids if (chip := db.chip(id_))]
+
+
+def _is_bare(chip: "Chip") -> bool:
+    """Whether a product of NVIDIA has no brand between the vendor and its number."""
+    name = chip.name.lower()
+    return chip.vendor == "nvidia" and not any(f"{brand} " in name for brand in BRANDS)
+
+
+def _of_units(chips: "list[Chip]", form: Form) -> "list[Chip]":
+    return [chip for chip in chips if not form.units or chip.units in (None, form.units)]
+
+
+def _fitting(chips: "list[Chip]", form: Form) -> "list[Chip]":
+    if form.size is not None:
+        chips = _of_size(chips, form.size)
+    if form.type:
+        chips = _filtered(chips, lambda chip: _has_type(chip, form.type))
+    if form.factor:
+        chips = _of_factor(chips, form.factor)
+    return chips
+
+
+def _filtered(chips: "list[Chip]", fits: "Callable[[Chip], bool]") -> "list[Chip]":
+    return [chip for chip in chips if fits(chip)]
+
+
+def _of_size(chips: "list[Chip]", size: float) -> "list[Chip]":
+    """The chips of exactly that size, else those in the window, else those of no known size."""
+    exact = [chip for chip in chips if size in _sizes(chip)]
+    if exact:
+        return exact
+    near = [
+        chip
+        for chip in chips
+        if any(_LOW * nominal <= size <= _HIGH * nominal for nominal in _sizes(chip))
+    ]
+    return near or [chip for chip in chips if not _sizes(chip) and size in _SOLD]
+
+
+def _sizes(chip: "Chip") -> list[float]:
+    """The sizes in GiB: of one device, of a board that shows several, and as in its own name."""
+    gib = chip.memory.gib
+    nominal = [] if gib is None else [gib, gib * chip.boards]
+    tokens = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
+    return nominal + [size for token in tokens if (size := size_in(token)) is not None]
+
+
+def _has_type(chip: "Chip", type_: str) -> bool:
+    """HBM3 is also what people call HBM3e; the reverse is another product."""
+    return (chip.memory.type or "").lower().startswith(type_)
+
+
+def _of_factor(chips: "list[Chip]", factor: str) -> "list[Chip]":
+    chosen = [chip for chip in chips if any(_is_factor(own, factor) for own in _factors(chip))]
+    if chosen or factor not in ("pcie", "oam"):
+        return chosen
+    # An L40S is a PCIe card and an MI300X an OAM module, although their names do not say it.
+    return [chip for chip in chips if not _factors(chip) and _may_have(chip, factor)]
+
+
+def _may_have(chip: "Chip", factor: str) -> bool:
+    if factor == "oam":  # AMD's X and the MI250 are modules, the MI210 is a card
+        return chip.id.startswith("amd/instinct-") and chip.id.endswith(("x", "-mi250"))
+    superchip = chip.id.startswith(("nvidia/gb", "nvidia/gh"))
+    return chip.vendor == "nvidia" and chip.memory.gib is not None and not superchip
+
+
+def _is_factor(own: str, factor: str) -> bool:
+    return own == factor or (factor == "sxm" and own.startswith("sxm"))
+
+
+def _factors(chip: "Chip") -> set[str]:
+    tokens = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
+    prefixes = ("sxm", "pcie", "nvl", "oam", "dgxs", "fhhl", "cnx")
+    return {token for token in tokens if token.startswith(prefixes)}

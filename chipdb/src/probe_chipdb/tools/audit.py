@@ -1,0 +1,182 @@
+"""`audit TABLE`: names each figure of somebody's own table that differs from ours, with sources.
+
+For the tables of peaks that training frameworks keep: JSON (name to number, or a list of objects),
+CSV with a header, or TOML. A name that means several products agrees if one of them has the figure.
+"""
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+from probe_chipdb.chip import Chip
+from probe_chipdb.database import Database
+from probe_chipdb.peaks import Peak, find, natural_accumulator
+
+MAX_BYTES = 4 * 2**20
+_NAMES = ("name", "gpu", "device", "chip", "id", "accelerator")
+_VALUES = ("tflops", "peak", "flops", "value", "peak_tflops", "bf16", "fp16")
+
+
+class Unreadable(ValueError):
+    """A table that cannot be compared: which, why, and what would do, in a sentence."""
+
+
+class Row:
+    """One name with a figure in TFLOPS, and the line of the file where the name stands, or 0."""
+
+    __slots__ = ("line", "name", "tflops")
+
+    def __init__(self, name: str, tflops: float, line: int) -> None:
+        self.name = name
+        self.tflops = tflops
+        self.line = line
+
+
+class Verdict:
+    """What is to be said of a row. kind: "agrees", "differs", "unknown" or "no figure"."""
+
+    __slots__ = ("kind", "row", "sentence")
+
+    def __init__(self, kind: str, row: Row, sentence: str) -> None:
+        self.kind = kind
+        self.row = row
+        self.sentence = sentence
+
+
+def rows(path: str, name_column: str = "", value_column: str = "", scale: float = 1.0) -> list[Row]:
+    """The rows of a table; figures x scale are TFLOPS (1e-12 for a table in FLOPS).
+
+    Raises Unreadable for a file that is no table, and OSError.
+    """
+    if os.path.getsize(path) > MAX_BYTES:
+        raise Unreadable(f"{path} is larger than {MAX_BYTES} bytes; name the table itself")
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    lines = text.splitlines()
+    pairs = _pairs(path, text, name_column, value_column)
+    found = [Row(name, value * scale, _line(lines, name)) for name, value in pairs]
+    if not found:
+        columns = f"{', '.join(_NAMES)} and {', '.join(_VALUES)}"
+        raise Unreadable(f"{path} has no names with numbers; name the columns (known: {columns})")
+    return found
+
+
+def _line(lines: list[str], name: str) -> int:
+    """The first line with the name alone, so that "RTX 4090" is not found in "RTX 4090 D"."""
+    quoted = next((at for at, line in enumerate(lines, 1) if f'"{name}"' in line), 0)
+    return quoted or next((at for at, line in enumerate(lines, 1) if name in line), 0)
+
+
+def _pairs(path: str, text: str, name: str, value: str) -> Iterator[tuple[str, float]]:
+    if path.endswith((".csv", ".tsv")):
+        delimiter = "\t" if path.endswith(".tsv") else ","
+        yield from _records(csv.DictReader(text.splitlines(), delimiter=delimiter), name, value)
+        return
+    try:
+        if path.endswith(".toml"):
+            import tomllib
+
+            content: object = tomllib.loads(text)
+        else:
+            content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}; give JSON, CSV or TOML") from None
+    yield from _tree(content, name, value)
+
+
+def _tree(content: object, name: str, value: str, depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Names to numbers, names to tables with one, and lists of such tables, a few levels deep."""
+    if isinstance(content, list):
+        yield from _records((item for item in content if isinstance(item, dict)), name, value)
+    elif isinstance(content, dict):
+        for key, item in content.items():
+            number = _number(item)
+            if number is None and isinstance(item, dict):
+                number = _first(item, value, _VALUES)
+            if number is not None:
+                yield str(key), number
+            elif depth < 3:
+                yield from _tree(item, name, value, depth + 1)
+
+
+def _records(
+    records: "Iterable[dict[str, object]]", name: str, value: str
+) -> Iterator[tuple[str, float]]:
+    for record in records:
+        label = next((record[key] for key in (name, *_NAMES) if record.get(key)), None)
+        number = _first(record, value, _VALUES)
+        if isinstance(label, str) and number is not None:
+            yield label, number
+
+
+def _first(record: "dict[str, object]", chosen: str, known: tuple[str, ...]) -> float | None:
+    keys = (chosen,) if chosen else known
+    figures = (_number(record.get(key)) for key in keys)
+    return next((figure for figure in figures if figure is not None), None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 < number < float("inf") else None
+
+
+def audit(
+    db: Database, table: list[Row], dtype: str, sparsity: str, path: str, within: float
+) -> Iterator[Verdict]:
+    """The verdict on each row. within: how far a figure may be off, as a share."""
+    rate = f"{dtype}.{path}.{natural_accumulator(dtype, path)}"
+    for row in table:
+        match = db.match(name=row.name)
+        chips = (match.chip,) if match.chip else match.candidates
+        if not chips:
+            yield Verdict("unknown", row, match.reason or "no chip of the table")
+            continue
+        figures = {chip.id: find(chip.peaks(), rate, sparsity) for chip in chips}
+        yield _verdict(row, chips, figures, f"{sparsity} {rate}", within)
+
+
+def _verdict(
+    row: Row,
+    chips: tuple[Chip, ...],
+    figures: "dict[str, Peak | None]",
+    label: str,
+    within: float,
+) -> Verdict:
+    known = [(chip, peak) for chip in chips if (peak := figures[chip.id])]
+    if not known:
+        ids = ", ".join(chip.id for chip in chips[:4])
+        return Verdict("no figure", row, f"{ids}: chipdb has no {label} figure")
+    for chip, peak in known:
+        low = peak.tflops if peak.low is None else peak.low
+        if (1 - within) * low <= row.tflops <= (1 + within) * peak.tflops:
+            return Verdict("agrees", row, f"{chip.id}: {peak.tflops:.4g} TFLOPS")
+    shown = "; ".join(f"{chip.id}: {_shown(peak)}" for chip, peak in known[:4])
+    return Verdict("differs", row, f"{row.tflops:.4g} TFLOPS, but {label} is {shown}")
+
+
+def _shown(peak: Peak) -> str:
+    low = f"{peak.low:.4g} to " if peak.low is not None else ""
+    return f"{low}{peak.tflops:.4g} TFLOPS ({peak.source})"
+
+
+def report(path: str, verdicts: Iterable[Verdict], annotate: bool) -> Iterator[str]:
+    """One line a disagreement; annotate: in the form that a GitHub workflow shows at the line."""
+    counts = dict.fromkeys(("agrees", "differs", "unknown", "no figure"), 0)
+    for verdict in verdicts:
+        counts[verdict.kind] += 1
+        if verdict.kind == "agrees":
+            continue
+        text = f"{verdict.row.name}: {verdict.sentence}"
+        if annotate:
+            level = "error" if verdict.kind == "differs" else "notice"
+            escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+            yield f"::{level} file={path},line={max(verdict.row.line, 1)}::{escaped}"
+        else:
+            yield f"{path}:{verdict.row.line}: {verdict.kind}: {text}"
+    yield ", ".join(f"{count} {kind}" for kind, count in counts.items())

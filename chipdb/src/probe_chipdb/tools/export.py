@@ -1,0 +1,244 @@
+"""`export DIR`: the table for programs that are not Python: chips.json, chips.csv, hardware.ts.
+
+Built with each release from the same data. Every figure keeps its source, each file the licence.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable
+
+from probe_chipdb._version import __version__
+from probe_chipdb.chip import Chip, Clock, Memory
+from probe_chipdb.database import Database
+from probe_chipdb.peaks import Peak, find, natural_accumulator
+
+FORMAT = 1
+LICENCE = "Apache-2.0"
+NOTICE = (
+    f"probe-chipdb {__version__}, {LICENCE}. Peaks are theoretical, in TFLOPS (TOPS for integers), "
+    "one fused multiply-add counted as two, of one device as the operating system shows it."
+)
+CSV_PEAKS = {
+    f"{dtype}_{path}": f"{dtype}.{path}.{natural_accumulator(dtype, path)}"
+    for path in ("matrix", "vector")
+    for dtype in ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4")
+}
+"""Columns of the CSV to rate keys: dense, with the accumulator that people mean."""
+
+Json = dict[str, object]
+
+
+def write(db: Database, into: str) -> list[str]:
+    """Write the three files into a folder; their paths."""
+    os.makedirs(into, exist_ok=True)
+    chips = db.chips()
+    files = {
+        "chips.json": json.dumps(document(db, chips), ensure_ascii=False, indent=1) + "\n",
+        "chips.csv": table(chips),
+        "hardware.ts": typescript(chips),
+    }
+    for name, text in files.items():
+        with open(os.path.join(into, name), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    return [os.path.join(into, name) for name in files]
+
+
+def document(db: Database, chips: Iterable[Chip]) -> Json:
+    """The whole table: chips with figures, architectures with rates, and the sources of both."""
+    archs = {arch.id: arch for arch in db.archs()}
+    entries = [entry(chip) for chip in chips]
+    keys = {key for chip in chips for key in source_keys(chip)}
+    keys |= {key for arch in archs.values() for key in arch.sources}
+    return {
+        "format": FORMAT,
+        "version": db.version,
+        "licence": LICENCE,
+        "notice": NOTICE,
+        "chips": entries,
+        "architectures": [
+            {
+                "id": arch.id,
+                "name": arch.name,
+                "family": arch.family,
+                "vendor": arch.vendor,
+                "unit": arch.unit,
+                "rates": arch.rates,
+                "sparse": {"factor": arch.sparse_factor, "keys": sorted(arch.sparse_keys)},
+                "derivable": arch.derivable,
+                "sources": arch.sources,
+                "confidence": arch.confidence,
+            }
+            for arch in archs.values()
+        ],
+        "sources": {key: db.source(key) for key in sorted(keys)},
+    }
+
+
+def source_keys(chip: Chip) -> list[str]:
+    """The documents behind a chip's figures: its own, its architecture's, the published ones."""
+    arch = chip.architecture()
+    published = [source for _, source in chip.published.values()]
+    return [*chip.sources, *(arch.sources if arch else ()), *published]
+
+
+def entry(chip: Chip) -> Json:
+    """All of one chip that is known."""
+    clock, memory = chip.clock, chip.memory
+    peaks = chip.peaks()
+    values: Json = {
+        "id": chip.id,
+        "name": chip.name,
+        "aliases": chip.aliases,
+        "kind": chip.kind,
+        "vendor": chip.vendor,
+        "series": chip.series,
+        "arch": chip.arch,
+        "codename": chip.codename,
+        "year": chip.year,
+        "units": chip.units,
+        "unit": chip.unit,
+        "cores": chip.cores,
+        "clock_mhz": _filled(clock),
+        "memory": _filled(memory),
+        "bandwidth": chip.bandwidth,
+        "power_w": chip.power,
+        "devices_per_board": chip.boards,
+        "pci": chip.pci,
+        "dt": chip.dt,
+        "gpu_id": chip.gpu_id,
+        "peaks": [{**peak.as_json(), "basis": peak.basis} for peak in peaks],
+        "no_peaks": chip.why_no_peaks(),
+        "sources": chip.sources,
+        "confidence": chip.confidence,
+        "note": chip.note,
+    }
+    return {name: value for name, value in values.items() if value not in (None, (), {}, [])}
+
+
+def _filled(part: Clock | Memory) -> Json:
+    """The members that are known."""
+    values = {name: getattr(part, name) for name in part.__slots__}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def table(chips: Iterable[Chip]) -> str:
+    """One line a chip, for spreadsheets; empty cells are unknown, or a path that is not there."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ("id", "name", "vendor", "kind", "arch", "year", "units", "unit", "boost_mhz", "memory_gib",
+         "memory_type", "bandwidth_gbs", "power_w", *CSV_PEAKS, "sources", "confidence", "licence")
+    )  # fmt: skip
+    for chip in chips:
+        peaks = chip.peaks()
+        figures = (find(peaks, rate) for rate in CSV_PEAKS.values())
+        memory = chip.memory
+        writer.writerow(
+            (chip.id, chip.name, chip.vendor, chip.kind, chip.arch, chip.year, chip.units,
+             chip.unit, chip.clock.boost, memory.gib, memory.type, memory.gbs, chip.power,
+             *(f"{peak.tflops:.4g}" if peak else None for peak in figures),
+             " ".join(chip.sources), chip.confidence, LICENCE)
+        )  # fmt: skip
+    return out.getvalue()
+
+
+def half_precision(peaks: tuple[Peak, ...]) -> Peak | None:
+    """Dense fp16 with fp32 accumulation where there are matrix units, else of the vector units."""
+    for rate in ("fp16.matrix.fp32", "bf16.matrix.fp32", "fp16.vector.fp16", "fp32.vector.fp32"):
+        if figure := find(peaks, rate):
+            return figure
+    return None
+
+
+_HEADER = """\
+// {notice}
+// https://www.apache.org/licenses/LICENSE-2.0
+// Generated by `python -m probe_chipdb export`; the form is that of Hugging Face's hardware list.
+
+export interface HardwareSpec {{
+	/** Dense TFLOPS of `rate`: fp16 with fp32 accumulation on matrix units where there are any. */
+	tflops: number;
+	/** Data type, path and accumulator of `tflops`. */
+	rate: string;
+	/** GiB as sold; several where products of one name differ in nothing else. */
+	memory?: number[];
+	/** GB/s */
+	bandwidth?: number;
+	/** CUDA compute capability. */
+	computeCapability?: number;
+	/** Board power in watts. */
+	power?: number;
+	releaseYear?: number;
+	/** Ids of the products. */
+	ids: string[];
+	/** How the figure came about, and from which documents. */
+	source: string;
+}}
+
+"""
+
+
+def typescript(chips: Iterable[Chip]) -> str:
+    """Names to specifications, by vendor: only products with a figure."""
+    vendors: dict[str, dict[str, Json]] = {}
+    for chip in chips:
+        peak = half_precision(chip.peaks())
+        if peak is None:
+            continue
+        specs = vendors.setdefault(chip.vendor.upper(), {})
+        _add(specs, chip, _spec(chip, peak))
+    body = json.dumps(vendors, ensure_ascii=False, indent="\t")
+    head = _HEADER.format(notice=NOTICE)
+    return f"{head}export const SKUS: Record<string, Record<string, HardwareSpec>> = {body};\n"
+
+
+def _add(specs: "dict[str, Json]", chip: Chip, spec: Json) -> None:
+    """One entry for products of one name and figure; a second figure has the id in its name."""
+    name = chip.name
+    same = specs.get(name)
+    if same is None:
+        specs[name] = spec
+    elif all(same.get(key) == spec.get(key) for key in ("tflops", "rate", "bandwidth", "power")):
+        sizes = {*_sizes(same), *_sizes(spec)}
+        if sizes:
+            same["memory"] = sorted(sizes)
+        same["ids"] = [*_ids(same), chip.id]
+    else:
+        specs[f"{name} ({chip.id.partition('/')[2]})"] = spec
+
+
+def _sizes(spec: Json) -> list[float]:
+    sizes = spec.get("memory")
+    return sizes if isinstance(sizes, list) else []
+
+
+def _ids(spec: Json) -> list[str]:
+    ids = spec["ids"]
+    return ids if isinstance(ids, list) else []
+
+
+def _spec(chip: Chip, peak: Peak) -> Json:
+    memory = chip.memory
+    capability = _capability(chip)
+    spec: Json = {
+        "tflops": round(peak.tflops, 2),
+        "rate": peak.rate,
+        "memory": None if memory.gib is None else [memory.gib],
+        "bandwidth": memory.gbs,
+        "computeCapability": capability,
+        "power": chip.power,
+        "releaseYear": chip.year,
+        "ids": [chip.id],
+        "source": peak.source,
+    }
+    return {name: value for name, value in spec.items() if value is not None}
+
+
+def _capability(chip: Chip) -> float | None:
+    arch = chip.architecture()
+    listed = (
+        arch.column("compute_capability").split("|") if arch and chip.vendor == "nvidia" else []
+    )
+    return float(listed[0]) if len(listed) == 1 and listed[0] else None

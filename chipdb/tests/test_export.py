@@ -1,0 +1,81 @@
+"""The exports say what the reader says, figure by figure, with source and licence."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.__main__ import main
+from probe_chipdb.database import Database
+from probe_chipdb.tools import export
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, real: Database) -> Path:
+    into = tmp_path_factory.mktemp("export")
+    export.write(real, str(into))
+    return into
+
+
+def test_json_has_every_chip_and_figure_with_its_source(real: Database, folder: Path) -> None:
+    data = json.loads((folder / "chips.json").read_text())
+    assert (data["format"], data["version"], data["licence"]) == (1, real.version, "Apache-2.0")
+    entries = {entry["id"]: entry for entry in data["chips"]}
+    assert set(entries) == {chip.id for chip in real.chips()}
+    for chip in real.chips():
+        entry = entries[chip.id]
+        figures = (
+            [(p["dtype"], p["sparsity"], p["tflops"], p["source"]) for p in entry["peaks"]]
+            if "peaks" in entry
+            else []
+        )
+        assert figures == [
+            (peak.dtype, peak.sparsity, round(peak.tflops, 4), peak.source) for peak in chip.peaks()
+        ]
+        assert bool(figures) != bool(entry.get("no_peaks"))
+        assert set(entry["sources"]) <= set(data["sources"])
+        assert entry["name"] == chip.name
+    assert all(source["title"] for source in data["sources"].values())
+    rates = {arch["id"]: arch["rates"] for arch in data["architectures"]}
+    assert rates["ada-geforce"] == real.arch("ada-geforce").rates  # type: ignore[union-attr]
+
+
+def test_csv_has_one_line_a_chip(real: Database, folder: Path) -> None:
+    with open(folder / "chips.csv", newline="") as file:
+        lines = {line["id"]: line for line in csv.DictReader(file)}
+    assert len(lines) == len(real.chips())
+    line = lines["nvidia/h100-sxm5-80gb"]
+    assert (line["bf16_matrix"], line["memory_gib"], line["units"]) == ("989.4", "80.0", "132")
+    assert line["licence"] == "Apache-2.0"
+    assert line["sources"]
+    assert lines["nvidia/rtx-pro-2000-blackwell-embedded-gpu"]["bf16_matrix"] == ""
+
+
+def test_typescript_is_a_table_of_specifications(real: Database, folder: Path) -> None:
+    text = (folder / "hardware.ts").read_text()
+    head, _, body = text.partition(
+        "export const SKUS: Record<string, Record<string, HardwareSpec>> = "
+    )
+    assert "Apache-2.0" in head
+    assert "export interface HardwareSpec {" in head
+    table = json.loads(body.removesuffix(";\n"))
+    spec = table["NVIDIA"]["NVIDIA B200"]
+    assert (spec["tflops"], spec["memory"], spec["computeCapability"]) == (
+        pytest.approx(2250, rel=0.03), [180], 10.0)  # fmt: skip
+    assert table["NVIDIA"]["NVIDIA B300 SXM6 AC"]["computeCapability"] == 10.3
+    assert table["AMD"]["AMD Instinct MI250X"]["tflops"] == pytest.approx(191.5, rel=0.001)
+    named = {id_ for vendor in table.values() for entry in vendor.values() for id_ in entry["ids"]}
+    assert named == {c.id for c in real.chips() if export.half_precision(c.peaks()) is not None}
+    twice = table["NVIDIA"]["NVIDIA GeForce RTX 5060 Ti"]
+    assert (twice["memory"], len(twice["ids"])) == ([8.0, 16.0], 2)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.count("\n") == 3
+
+
+def test_the_same_data_gives_the_same_bytes(real: Database, folder: Path, tmp_path: Path) -> None:
+    for path in export.write(real, str(tmp_path)):
+        assert Path(path).read_bytes() == (folder / Path(path).name).read_bytes()

@@ -1,0 +1,153 @@
+"""The peak in one call: the figure of MFU, from whatever a program holds; nothing raises."""
+
+import pytest
+
+import probe_chipdb
+from probe_chipdb.database import Database
+from probe_chipdb.driver_facts import dtype_of
+
+GIB = 2**30
+
+
+def tflops(*arguments: object, **facts: object) -> float | None:
+    figure = probe_chipdb.peak(*arguments, **facts)  # type: ignore[arg-type]
+    return None if figure is None else round(figure.tflops, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "facts", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "bf16", {"capability": "9.0", "memory": 85_000_000_000}, 989.4),
+        ("NVIDIA L40S", "bf16", {}, 366.4),
+        ("NVIDIA L4", "bf16", {}, 121.2),
+        ("NVIDIA H200 NVL", "bf16", {}, 835.3),
+        ("NVIDIA GeForce RTX 5090", "torch.bfloat16", {}, 209.5),
+        ("8x H100-SXM-80GB HBM3", "bf16", {}, 989.4),
+        ("NVIDIA GeForce RTX 4090", "float16", {"accumulate": "fp16"}, 330.3),
+        ("NVIDIA GeForce RTX 4090", "bf16", {"sparse": True}, 330.3),
+        ("NVIDIA GeForce RTX 4090", "fp32", {}, 82.6),
+        ("Tesla P100-SXM2-16GB", "half", {}, 21.2),
+        ("AMD Instinct MI250X", "bf16", {}, 191.5),
+        ("AMD Instinct MI250X", "bf16", {"per": "package"}, 383.0),
+        ("TPU v7x", "bf16", {}, 1153.5),
+        ("TPU v7x", "bf16", {"per": "package"}, 2307.0),
+        ("gfx942:sramecc+:xnack-", "bf16", {"gfx": "gfx942", "units": 304}, 1307.4),
+        (None, "bf16", {"pci": "10DE:2684"}, 165.2),
+        (b"Tesla T4", "fp16", {"units": 40}, 65.1),
+        ("NVIDIA GeForce RTX 3060 Ti", "bf16", {}, 32.4),
+    ],
+)
+def test_figures(name: object, dtype: str, facts: dict[str, object], expected: float) -> None:
+    assert tflops(name, dtype, **facts) == pytest.approx(expected, abs=0.11)
+    assert probe_chipdb.why(name, dtype, **facts) == ""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "facts", "reason"),
+    [
+        ("NVIDIA GeForce RTX 4095", "bf16", {}, "no chip is named"),
+        ("NVIDIA A100", "bf16", {}, "ambiguous"),
+        ("NVIDIA L40S-SHARED", "bf16", {}, "a share of a card"),
+        ("llvmpipe (LLVM 19, 256 bits)", "bf16", {}, "renderer in software"),
+        ("NVIDIA GeForce RTX 4090", "complex64", {}, "no data type"),
+        ("NVIDIA GeForce RTX 4090", "fp4", {}, "no dense fp4 path"),
+        ("NVIDIA GeForce RTX 4090", "fp32", {"path": "matrix"}, "no dense fp32 path"),
+        ("Kunlun P800", "bf16", {"capability": "8.6", "units": 64, "clock_mhz": 1500}, "kunlun"),
+        (None, "bf16", {}, "no name and no id"),
+        (12, "bf16", {}, "no name and no id"),
+    ],
+)
+def test_an_unknown_figure_is_none_with_a_reason(
+    name: object, dtype: str, facts: dict[str, object], reason: str
+) -> None:
+    assert probe_chipdb.peak(name, dtype, **facts) is None  # type: ignore[arg-type]
+    assert reason in probe_chipdb.why(name, dtype, **facts)  # type: ignore[arg-type]
+
+
+def test_a_laptop_answers_the_top_of_its_range_and_the_bottom_as_low() -> None:
+    figure = probe_chipdb.peak("NVIDIA GeForce RTX 5090 Laptop GPU")
+    assert figure is not None
+    assert figure.low is not None
+    assert figure.low < figure.tflops < 100
+    assert figure.per == "device"
+
+
+def test_every_figure_names_its_source() -> None:
+    figure = probe_chipdb.peak("AMD Instinct MI250X", per="package")
+    assert figure is not None
+    assert figure.source.endswith("; x 2 per package")
+    assert figure.per == "package"
+
+
+def test_an_unknown_chip_of_a_known_architecture_needs_units_and_a_clock() -> None:
+    facts = {"capability": (8, 9), "units": 100}
+    name = "NVIDIA GeForce RTX 4095"
+    assert probe_chipdb.peak(name, **facts) is None  # type: ignore[arg-type]
+    figure = probe_chipdb.peak(name, clock_mhz=2500, **facts)  # type: ignore[arg-type]
+    assert figure is not None
+    assert (round(figure.tflops), figure.clock, figure.confidence) == (128, "given", "derived")
+
+
+def test_catalogues() -> None:
+    assert probe_chipdb.canonical("H200 141GB HBM3") == ("nvidia/h200-sxm5-141gb",)
+    assert probe_chipdb.canonical("A100 PCIe") == (
+        "nvidia/a100-80gb-pcie",
+        "nvidia/a100-pcie-40gb",
+    )
+    assert probe_chipdb.canonical("RTX 4090 Ti") == ()
+    assert probe_chipdb.memory("A100 80GB") == 80 * GIB
+    assert probe_chipdb.memory("A100") is None
+    assert probe_chipdb.memory("MI250X", per="package") == 128 * GIB
+    assert probe_chipdb.bandwidth("RTX 5090") == 1_792_000_000_000
+    assert probe_chipdb.bandwidth("A100 80GB") is None  # PCIe and SXM differ
+
+
+def test_a_database_of_ones_own(db: Database) -> None:
+    figure = probe_chipdb.peak("Acme Fast 1", "fp16", memory=16 * GIB, database=db)
+    assert figure is not None
+    assert round(figure.tflops, 1) == 102.4
+
+
+class Broken:
+    def __str__(self) -> str:
+        raise RuntimeError("not to be printed")
+
+    def __int__(self) -> int:
+        raise RuntimeError("no number")
+
+
+BAD = [
+    None, "", " ", "\0", "\ud800", "٣" * 40, "a" * 1_000_000, "(" * 100_000, "9" * 100_000, b"\xff",
+    -1, 0, 10**5000, 1e400, float("nan"), True, [], {}, (1, 2, 3), object(), Broken(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda value: str(type(value).__name__))
+def test_nothing_that_a_caller_may_give_raises(bad: object) -> None:
+    for field in (
+        "capability", "memory", "units", "gfx", "pci", "subsystem", "revision", "clock_mhz",
+        "database", "nonsense",
+    ):  # fmt: skip
+        assert tflops("NVIDIA L4", "bf16", **{field: bad}) in (121.2, None)
+        probe_chipdb.peak(None, "bf16", **{"pci": "10de:2684", field: bad})  # type: ignore[arg-type]
+    assert probe_chipdb.peak(bad) is None
+    assert probe_chipdb.why(bad)
+    assert probe_chipdb.peak("NVIDIA L4", bad) is None
+    assert probe_chipdb.canonical(bad) == ()
+    assert probe_chipdb.memory(bad) is None
+    assert probe_chipdb.bandwidth(bad) is None
+
+
+def test_data_types_by_the_names_of_frameworks() -> None:
+    names = ("torch.float8_e4m3fn", "BF16", "<class 'ml.bfloat16'>")
+    assert [dtype_of(name) for name in names] == ["fp8", "bf16", "bf16"]
+    assert dtype_of(Broken()) == ""
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda value: str(type(value).__name__))
+def test_a_bad_option_is_no_figure(bad: object) -> None:
+    for option in ("path", "accumulate", "per", "sparse"):
+        facts = {option: bad}
+        figure = probe_chipdb.peak("NVIDIA L4", "bf16", **facts)  # type: ignore[arg-type]
+        reason = probe_chipdb.why("NVIDIA L4", "bf16", **facts)  # type: ignore[arg-type]
+        assert bool(figure) != bool(reason)

@@ -1,0 +1,172 @@
+"""Runs commands under a lease that lasts until the last process below them has ended.
+
+::
+
+    front        the process that was called: passes signals on, ends as the command does
+    ├─ witness   in the front's process group: a signal that it got too was sent to the group
+    └─ keeper    in a session of its own, holds the locks, inherits every orphan
+       └─ command, in the front's group and session, with its terminal
+          └─ … workers
+
+The keeper is a subreaper, see prctl(2): whatever descends from the command stays below it, also
+what closed its files, left the session and forked twice. It ends when nothing is left, and only
+then are the devices free. If the front is killed, the keeper kills the command, as if that had
+been killed itself, and keeps the devices for what remains. If the keeper is killed, the front
+inherits everything and keeps the devices. If both are, the records in the lock files do, see
+`owners`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.leasing.execute import begin, quiet
+from probe_core.leasing.libc import call
+from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+    from probe_core.leasing.leased import Leased
+    from probe_core.leasing.wire import Event
+else:
+    import _signal  # the same functions, without the enums that signal builds
+
+__all__ = ["Program", "can_keep", "run"]
+
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # linux/prctl.h
+_PARENT_ENDED = 34
+"""The signal that wakes the keeper when the front has ended: the first real-time signal that glibc
+does not use itself (signal(7)). It may come from anybody: the keeper looks who its parent is."""
+
+
+class Program:
+    """A command to run: its file, arguments and environment."""
+
+    __slots__ = ("arguments", "environ", "path")
+
+    def __init__(self, path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
+        self.path = path
+        self.arguments = list(arguments)
+        self.environ = environ
+
+
+def can_keep() -> bool:
+    """Make this process inherit orphans; return whether the system lets it: Linux since 3.4."""
+    return hasattr(_signal, "sigwaitinfo") and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
+    """Run the programs under the lease; end as the first one that failed does, or with 0.
+
+    After `can_keep`.
+    """
+    quiet()
+    mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+    ignored = _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN
+    # Ignored, children would be reaped by the kernel, and their statuses lost (waitpid(2)).
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    leased.keep_on_exec()
+    reports, reporting = os.pipe()
+    asked, asking = os.pipe()
+    front = os.getpid()
+    keeper = os.fork()
+    if keeper == 0:
+        try:
+            Keeper(leased, programs, Wire(asked, reporting), front).run(mask, ignored)
+        finally:
+            os._exit(1)
+    from probe_core.leasing.front import Front
+
+    os.close(reporting)
+    os.close(asked)
+    Front(leased, keeper, Wire(reports, asking), len(programs)).run()
+
+
+def _prctl(option: int, argument: int | bytes) -> bool:
+    """Call prctl(2); return whether it worked."""
+    return call("prctl", option, argument, 0, 0, 0) == 0
+
+
+class Keeper:
+    """The process that holds a lease: `pids` maps its commands that run to their numbers."""
+
+    def __init__(self, leased: Leased, programs: Sequence[Program], wire: Wire, front: int) -> None:
+        self.leased = leased
+        self.programs = programs
+        self.wire = wire
+        self.front = front
+        self.pids: dict[int, int] = {}
+        self._ends: list[Event] = []
+
+    def run(self, mask: set[int], ignored: bool) -> NoReturn:
+        """Start the commands, wait for all that descends from them, give the devices back."""
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        for number, program in enumerate(self.programs):
+            pid = os.fork()
+            if pid == 0:
+                begin(program.path, program.arguments, program.environ, mask, ignored)
+            self.pids[pid] = number
+            self.wire.send((STARTED, number, pid))
+        self._leave()
+        wakes = (_signal.SIGCHLD, _PARENT_ENDED, WAKE)
+        while self._reap():
+            self._pass_on()
+            if os.getppid() != self.front:
+                self._kill()
+            _signal.sigwaitinfo(wakes)
+        os._exit(0)
+
+    def _leave(self) -> None:
+        """Leave the caller's session, files and folder, which are the commands' alone."""
+        os.setsid()  # or a signal to the group would end this process too
+        _prctl(_PR_SET_NAME, b"probe-lease")
+        _prctl(_PR_SET_PDEATHSIG, _PARENT_ENDED)
+        leave_files((*self.leased.files, *self.wire.files))
+        self.leased.be_kept_by(os.getpid())
+
+    def _reap(self) -> bool:
+        """Reap what has ended; return whether anything is left to wait for."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:  # the front is told of the end after the devices are free
+                self.leased.put_back()
+                self._report()
+                return False
+            if pid == 0:
+                break
+            if os.WIFSTOPPED(status):
+                if pid in self.pids:
+                    self._tell((STOPPED, self.pids[pid], os.WSTOPSIG(status)))
+            elif pid in self.pids:
+                self._ends.append((ENDED, self.pids.pop(pid), status))
+        if not self.pids:
+            self._report()
+        return True
+
+    def _report(self) -> None:
+        while self._ends:
+            self._tell(self._ends.pop(0))
+
+    def _tell(self, event: Event) -> None:
+        if os.getppid() == self.front:
+            self.wire.send(event)
+            os.kill(self.front, _signal.SIGCHLD)
+
+    def _pass_on(self) -> None:
+        for _, _, number in self.wire.receive():
+            self._send(number)
+
+    def _kill(self) -> None:
+        self._send(_signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        for pid in self.pids:  # not reaped, so that no number can be another process's
+            try:
+                os.kill(pid, number)
+            except OSError:  # it became another user's, as `su` does
+                continue

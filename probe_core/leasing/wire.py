@@ -1,0 +1,71 @@
+"""What front and keeper of a lease tell each other, and how both leave the caller's files."""
+
+from __future__ import annotations
+
+import os
+from struct import Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    Event = tuple[int, int, int]
+
+__all__ = ["ENDED", "PASS_ON", "STARTED", "STOPPED", "WAKE", "Event", "Wire", "leave_files"]
+
+STARTED, STOPPED, ENDED, PASS_ON = range(4)
+"""Kinds of events: a command started (value: its process), was stopped (the signal), has ended (its
+wait status); a signal is to be passed on (its number)."""
+
+WAKE = 35
+"""The signal that tells the keeper to look at its wire: the second real-time signal that glibc does
+not use itself (signal(7))."""
+
+_EVENT = Struct("=BIi")
+
+
+class Wire:
+    """A pair of pipes for events: kind, number of the command, value."""
+
+    __slots__ = ("files",)
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self.files = (reading, writing)
+        os.set_blocking(reading, False)
+
+    def send(self, event: Event) -> None:
+        """Send an event; nothing happens where the other end is gone."""
+        try:
+            os.write(self.files[1], _EVENT.pack(*event))
+        except OSError:
+            return
+
+    def receive(self) -> Iterator[Event]:
+        """Yield the events that have come; each was written whole (PIPE_BUF, pipe(7))."""
+        while True:
+            try:
+                data = os.read(self.files[0], _EVENT.size)
+            except OSError:
+                return
+            if len(data) < _EVENT.size:
+                return
+            yield _EVENT.unpack(data)
+
+
+def leave_files(needed: Collection[int]) -> None:
+    """Close everything but `needed`, point 0 to 2 at nothing, and leave the current folder.
+
+    A pipe that the command closes would otherwise stay open here, and its reader wait for ever;
+    a folder could not be unmounted.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    for name in os.listdir("/proc/self/fd"):
+        number = int(name)
+        if number > 2 and number not in needed:
+            try:
+                os.close(number)
+            except OSError:  # the listing's own
+                continue
+    os.chdir("/")

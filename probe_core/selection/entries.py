@@ -1,0 +1,76 @@
+"""The entries of a list of devices as people write them: ``0-3`` and ``cuda:0`` besides numbers."""
+
+from __future__ import annotations
+
+from probe_core.model.runtimes import RUNTIMES, canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_core.model.document import DeviceDoc
+    from probe_core.selection.candidates import Candidates
+    from probe_core.selection.refusals import Refusals
+
+__all__ = ["entries", "named_model"]
+
+_LONGEST_RANGE = 1024
+"""Devices that a range names at most: far beyond every node."""
+
+_ANY_RUNTIME = ("gpu", "device")
+"""Words before a number that name no runtime: the one whose numbers count anyway is meant."""
+
+
+def entries(selector: str, choice: Candidates, refusals: Refusals) -> Iterator[str]:
+    """Yield each entry of a list, without its runtime, ranges written out.
+
+    Raises `SelectionError` for another runtime's number, and a range that goes down.
+    """
+    for text in selector.split(","):
+        entry = _without_runtime(text.strip(), choice, refusals)
+        first, dash, last = entry.partition("-")
+        if dash and first.isdecimal() and last.isdecimal() and entry.isascii():
+            yield from _range(entry, first, last, refusals)
+        else:
+            yield entry
+
+
+def _without_runtime(entry: str, choice: Candidates, refusals: Refusals) -> str:
+    prefix, colon, number = entry.rpartition(":")
+    if not colon or not number.replace("-", "").isdecimal():
+        return entry
+    word = prefix.lower()
+    if word in _ANY_RUNTIME:
+        return number
+    runtime = canonical(word)
+    if runtime not in RUNTIMES:  # a PCI address, or no device
+        return entry
+    if runtime != choice.runtime:
+        raise refusals.error(
+            f"{entry!a} counts as {runtime} does, the request as {choice.runtime} does",
+            "syntax",
+            f"--for {runtime}, or a number of {choice.runtime}",
+        )
+    return number
+
+
+def _range(entry: str, first: str, last: str, refusals: Refusals) -> Iterator[str]:
+    low, high = int(first[:9]), int(last[:9])
+    if high < low or high - low >= _LONGEST_RANGE:
+        raise refusals.syntax(f"{entry!a} is no range; write the smaller number first, as in 0-3")
+    return map(str, range(low, high + 1))
+
+
+def named_model(entry: str, choice: Candidates) -> str | None:
+    """Return how to ask for the devices of the model that an entry names; None for no model."""
+    word = entry.lower()
+    fits = [device for device in choice.visible if word in (device["name"] or "").lower()]
+    if len(word) < 2 or not fits:
+        return None
+    numbers = ",".join(_number(device, choice) for device in fits)
+    return f"{entry} is a model, not a device: --device {numbers}, or --gpus {len(fits)}"
+
+
+def _number(device: DeviceDoc, choice: Candidates) -> str:
+    index = choice.indexes.get(device["id"])
+    return device["id"] if index is None else str(index)

@@ -1,0 +1,202 @@
+"""Memory and processes of a prober are those of all that it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from probe_core.isolation import sessions, tree
+from probe_core.isolation.run import Run
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+Hook = Callable[..., Run]
+ROOT = Path(__file__).resolve().parents[2]
+
+HELPERS = """
+    def fill(mib):
+        kept = bytearray(mib << 20)
+        for at in range(0, len(kept), 4096):
+            kept[at] = 1
+        return kept
+"""
+
+
+@linux
+@pytest.mark.parametrize("portable", [False, True])
+def test_memory_of_all_processes_counts(
+    run_hook: Hook, monkeypatch: pytest.MonkeyPatch, portable: bool
+) -> None:
+    monkeypatch.setattr(tree, "MEMORY_LIMIT", 200 << 20)
+    run = run_hook(
+        HELPERS
+        + """
+    yield {"ids": ["x:1"], "kind": "npu"}
+    for _ in range(4):
+        if os.fork() == 0:
+            kept = fill(80)
+            time.sleep(60)
+    time.sleep(60)
+    """,
+        portable=portable,
+    )
+    assert (run.status, run.partial) == ("resource", True)
+    assert run.reason is not None
+    assert run.reason.startswith("it used more than 0.195 GiB of memory in ")
+
+
+@linux
+def test_what_left_the_session_counts_too(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "MEMORY_LIMIT", 100 << 20)
+    run = run_hook(
+        HELPERS
+        + """
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        kept = fill(200)
+        time.sleep(60)
+    os.wait()
+    time.sleep(60)
+    """
+    )
+    assert run.status == "resource"
+    assert run.reason == "it used more than 0.0977 GiB of memory in 2 processes"
+
+
+@linux
+def test_memory_that_processes_share_counts_once(
+    run_hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree, "MEMORY_LIMIT", 250 << 20)
+    run = run_hook(
+        HELPERS
+        + """
+    kept = fill(100)
+    for _ in range(5):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(0.6)
+    yield {"ids": ["x:1"], "kind": "npu"}
+    """
+    )
+    assert (run.status, run.reason) == ("ok", None)
+
+
+@linux
+def test_processes_are_counted(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "MAX_PROCESSES", 20)
+    run = run_hook(
+        """
+    yield {"ids": ["x:1"], "kind": "npu"}
+    for _ in range(30):
+        if os.fork() == 0:
+            time.sleep(60)
+    time.sleep(60)
+    """
+    )
+    assert (run.status, run.reason) == ("resource", "it started more than 20 processes")
+
+
+@linux
+def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where process numbers wrapped, a look reads all of /proc."""
+    times = iter([0.0, 0.2, 0.3, 2.1, 2.2, 2.3])
+    looks = []
+    monkeypatch.setattr(tree, "excess", lambda *_: looks.append(1))
+
+    class Child:
+        pid = 1
+        run = Run.__new__(Run)
+
+    Child.run.status = None
+    Child.run.pid = None
+    watch = tree.Watch()
+    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # from 0.0 to 0.2
+    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # at 0.3: too early
+    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # at 2.1: too early
+    assert len(looks) == 1
+    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # from 2.2
+    assert len(looks) == 2
+
+
+@linux
+def test_a_child_of_which_something_stays_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork = "import os, time; print(os.fork(), flush=True); time.sleep(60)"
+    child = subprocess.Popen(
+        [sys.executable, "-c", fork], start_new_session=True, stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout is not None
+        grandchild = next(pid for pid in (int(child.stdout.readline()) for _ in "12") if pid)
+        times = iter([0.0, 1.0])
+        with monkeypatch.context() as patch:
+            patch.setattr(sessions.os, "kill", lambda pid, number: None)  # as one in D state
+            remaining = sessions.end_leftovers({child.pid: "mark"}, 0.5, lambda: next(times))
+        assert remaining == {child.pid}
+        os.kill(grandchild, 0)  # it was there
+    finally:
+        os.killpg(child.pid, 9)
+        child.communicate()
+    deadline = time.monotonic() + 10
+    assert sessions.end_leftovers({child.pid: "mark"}, deadline, time.monotonic) == set()
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """Return a control group of 400 MiB that a test may fill."""
+    for folder, limit in (
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        ("/sys/fs/cgroup", "memory.max"),
+    ):
+        path = Path(folder) / f"probe-core-test-{os.getpid()}"
+        try:
+            path.mkdir()
+        except OSError:
+            continue
+        try:
+            (path / limit).write_text(str(400 << 20))
+            yield path
+            return
+        except OSError:
+            continue
+        finally:
+            path.rmdir()
+    pytest.skip("no control group may be made here")
+
+
+@linux
+def test_half_of_the_control_group_is_the_limit(group: Path, tmp_path: Path) -> None:
+    source = """
+        from probe_core.api import *
+        @hookimpl
+        def probe_devices(request):
+            import time
+            kept = b"x" * (300 << 20)
+            time.sleep(60)
+        """
+    (tmp_path / "x_big.py").write_text(textwrap.dedent(source))
+    script = f"""
+        import json, os, sys
+        open({str(group / "cgroup.procs")!r}, "w").write(str(os.getpid()))
+        sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]
+        from probe_core.isolation.launch import run_probers
+        from probe_core.machine import Machine
+        from probe_core.registry.prober import Prober
+        prober = Prober("big", "x_big")
+        prober.deadline_s = 10
+        run, = run_probers([prober], Machine(), ())
+        print(json.dumps([run.status, run.reason]))
+        """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["resource", "it used more than 0.195 GiB of memory"]
