@@ -93,8 +93,8 @@ def _addresses(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc | None:
     if len(regions) <= number or not any(size for _, size in regions):
         return None
     start, _ = regions[number]
-    others = [start for at, (start, _) in enumerate(regions[:6]) if at != number]
-    if start == 0 and any(others):
+    starts = [start for at, (start, _) in enumerate(regions[:6]) if at != number]
+    if start == 0 and any(starts):
         text = f"{folder}/resource: region {number} begins at 0"
         return broken(_STEP, "bar-unassigned", text)
     return None
