@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from io import FileIO
 from pathlib import Path
 from typing import Any
