@@ -6,8 +6,8 @@ looks where a dead server would hang the host, nor on beyond the budget: a child
 
 from __future__ import annotations
 
+from probe_core.machine import is_kernels
 from probe_core.machine.budget import Budget
-from probe_core.machine.mounts import Mounts
 from probe_core.registry.locate import top_level_exists
 from probe_core.wording import joined
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from probe_core.machine import Machine
+    from probe_core.machine.mounts import Mounts
     from probe_core.registry.document import When
 
 __all__ = ["Look", "unmet"]
@@ -25,30 +26,31 @@ MAX_NAMES = 4096
 
 
 class Look:
-    """Looks whether paths exist, for the preconditions of one owner's probers.
+    """Looks whether paths exist, for the preconditions of the probers of `owner`.
 
-    `mounts` tell where that could hang; None of a recorded machine, whose files somebody named.
+    `mounts` tell where that could hang; the live machine's own if None. A recorded machine has
+    none: somebody named its files.
     """
 
-    __slots__ = ("_budget", "_machine", "_mounts", "_owner")
+    __slots__ = ("_budget", "_machine", "_mounts", "owner")
 
     def __init__(
-        self, machine: Machine, budget: Budget, mounts: Mounts | None, owner: str = ""
+        self, machine: Machine, budget: Budget, mounts: Mounts | None = None, owner: str = ""
     ) -> None:
         self._machine = machine
         self._budget = budget
         self._mounts = mounts
-        self._owner = owner
+        self.owner = owner
 
     def exists(self, pattern: str) -> bool:
         """Return whether anything fits; True where that cannot be checked."""
-        if self._budget.refusal(self._owner):
+        if self._budget.refusal(self.owner):
             return True
         since = self._budget.clock()
         try:
             return self._fits(pattern) if "*" in pattern else self._is_there(pattern)
         finally:
-            self._budget.charge(self._owner, names=1, since=since)
+            self._budget.charge(self.owner, names=1, since=since)
 
     def _fits(self, pattern: str) -> bool:
         folders, names = ["/"], MAX_NAMES
@@ -73,14 +75,20 @@ class Look:
         from fnmatch import fnmatchcase  # loads re, for the few manifests that have a pattern
 
         listed = self._machine.listdir(folder)
-        self._budget.charge(self._owner, names=len(listed))
+        self._budget.charge(self.owner, names=len(listed))
         return [name for name in listed if fnmatchcase(name, pattern)]
 
     def _is_there(self, path: str) -> bool:
         return self._may_hang(path) or self._machine.exists(path)
 
     def _may_hang(self, path: str) -> bool:
-        return self._mounts is not None and self._mounts.may_hang(path)
+        if not self._machine.live or is_kernels(path):
+            return False
+        if self._mounts is None:
+            from probe_core.machine.mounts import Mounts  # few manifests name such paths
+
+            self._mounts = Mounts()
+        return self._mounts.may_hang(path)
 
 
 def unmet(
@@ -94,7 +102,7 @@ def unmet(
     `look` counts for whose probers the paths are looked at.
     """
     if look is None:
-        look = Look(machine, Budget(), Mounts() if machine.live else None)
+        look = Look(machine, Budget())
     reasons = []
     for alternative in when:
         reason = _unmet(alternative, machine, pci_vendors, look)
