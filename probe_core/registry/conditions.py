@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from probe_core.machine.mounts import Mounts
     from probe_core.registry.document import When
 
-__all__ = ["Look", "unmet"]
+__all__ = ["PathCheck", "unmet"]
 
 MAX_NAMES = 4096
 """Names a pattern may be compared with: `/*/*/*/*` must not walk a whole disk."""
 
 
-class Look:
+class PathCheck:
     """Looks whether paths exist, for the preconditions of the probers of `owner`.
 
     `mounts` tell where that could hang; the live machine's own if None. A recorded machine has
@@ -95,17 +95,17 @@ def unmet(
     when: list[When],
     machine: Machine,
     pci_vendors: Collection[str] | None,
-    look: Look | None = None,
+    paths: PathCheck | None = None,
 ) -> str | None:
     """Return why none of the alternatives in `when` holds, or None when one does.
 
-    `look` counts for whose probers the paths are looked at.
+    `paths` counts for whose probers the paths are looked at.
     """
-    if look is None:
-        look = Look(machine, Budget())
+    if paths is None:
+        paths = PathCheck(machine, Budget())
     reasons = []
     for alternative in when:
-        reason = _unmet(alternative, machine, pci_vendors, look)
+        reason = _unmet(alternative, machine, pci_vendors, paths)
         if reason is None:
             return None
         reasons.append(reason)
@@ -113,7 +113,7 @@ def unmet(
 
 
 def _unmet(
-    when: When, machine: Machine, pci_vendors: Collection[str] | None, look: Look
+    when: When, machine: Machine, pci_vendors: Collection[str] | None, paths: PathCheck
 ) -> str | None:
     for needed, own in ((when.get("os"), machine.os), (when.get("machine"), machine.arch)):
         if needed and own not in needed:
@@ -125,20 +125,20 @@ def _unmet(
     variables = when.get("any_environ")
     if variables and not any(machine.environ.get(name) for name in variables):
         return f"no environment variable {joined(variables)} is set"
-    return _unmet_path(when, look) or _unmet_module(when.get("any_module"))
+    return _unmet_path(when, paths) or _unmet_module(when.get("any_module"))
 
 
 def _listed(vendors: list[str], present: Collection[str]) -> bool:
     return any(vendor.lower().removeprefix("0x") in present for vendor in vendors)
 
 
-def _unmet_path(when: When, look: Look) -> str | None:
+def _unmet_path(when: When, paths: PathCheck) -> str | None:
     any_path, all_path = when.get("any_path"), when.get("all_path")
-    if any_path and not any(map(look.exists, any_path)):
+    if any_path and not any(map(paths.exists, any_path)):
         others = f" (and {len(any_path) - 3} more)" if len(any_path) > 3 else ""
         return f"no path of {', '.join(any_path[:3])}{others} exists"
     for path in all_path or ():
-        if not look.exists(path):
+        if not paths.exists(path):
             return f"the path {path} does not exist"
     return None
 
