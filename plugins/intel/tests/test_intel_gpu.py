@@ -227,7 +227,7 @@ def test_of_a_sleeping_xe_card_no_file_that_wakes_it_is_opened(
     opened = Opened(monkeypatch)
     card = tree.single()
     cached = {"vendor", "device", "class", "revision", "subsystem_vendor", "subsystem_device"}
-    kept = {"runtime_status", "resource", "physical_vram_size_bytes"}
+    kept = {"runtime_status", "resource"}
     assert opened.names("0000:03:00.0") == cached | kept
     assert opened.names("0000:01:00.0") == {"vendor", "class"}
     assert card["power_state"] == "suspended"
