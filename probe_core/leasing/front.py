@@ -34,11 +34,6 @@ _SPREAD_S = 0.002
 after the other, without sleeping in between."""
 
 
-_SHORT_S = 0.01
-"""Seconds until a command gets a witness: most that are shorter need none, and a process costs a
-millisecond. A signal to the group in this time, before any program is ready, comes twice."""
-
-
 class Front:
     """The calling side of a lease: `count` commands run, `status` is that of the first failure."""
 
@@ -56,19 +51,14 @@ class Front:
     def run(self) -> NoReturn:
         """Stand for the commands until they have ended, then end as they did."""
         leave_files((*self.leased.files, *self.wire.files))
-        everything = _signal.valid_signals()
+        # Before any wait: without it a signal to the group would reach the command twice.
+        self._witness = Witness()
+        signals = _signal.valid_signals()
         while not self._look():
-            if self._witness is None:
-                info = _signal.sigtimedwait(everything, _SHORT_S)
-                if info is None:
-                    self._witness = Witness()
-                    continue
-            else:
-                info = _signal.sigwaitinfo(everything)
+            info = _signal.sigwaitinfo(signals)
             if info.si_signo != _signal.SIGCHLD and self._concerns(info):
                 self._pass_on(info.si_signo)
-        if self._witness is not None:
-            self._witness.end()
+        self._witness.end()
         end_as(self.status)
 
     def _concerns(self, info: _signal.struct_siginfo) -> bool:
