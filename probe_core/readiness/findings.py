@@ -32,14 +32,35 @@ def findings(
 ) -> list[FindingDoc]:
     """Return the findings about broken steps that none of the `reported` is about."""
     groups: dict[tuple[str, str, str | None], Group] = {}
+    shared = _shared(devices, reported)
     for device in devices:
         step = broken_step(device)
         if step is None or step["step"] in _TOLD_ELSEWHERE or _is_told(device, step, reported):
+            continue
+        if _cause(step) in shared:
             continue
         key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
         groups.setdefault(key, []).append((device, step))
     usable = {device["vendor"] for device in devices if _is_usable(device)}
     return [_of(group, scene, usable) for group in groups.values()]
+
+
+def _cause(step: StepDoc) -> tuple[str | None, str, str | None]:
+    return step.get("prober"), step["step"], step["code"]
+
+
+def _shared(
+    devices: Sequence[DeviceDoc], reported: Sequence[FindingDoc]
+) -> set[tuple[str | None, str, str | None]]:
+    """Return the causes of which a prober's own finding names one device for all that share it."""
+    steps = {device["id"]: broken_step(device) for device in devices}
+    return {
+        _cause(step)
+        for entry in reported
+        if (step := steps.get(entry["device"] or "")) is not None
+        and entry["prober"] is not None
+        and (entry["prober"], entry["step"]) == (step.get("prober"), step["step"])
+    }
 
 
 def _is_usable(device: DeviceDoc) -> bool:
