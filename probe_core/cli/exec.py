@@ -154,27 +154,32 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
     from probe_core.commands import CommandError
-    from probe_core.leasing import LeaseError, SelectionError, lease
+    from probe_core.leasing import LeaseError, SelectionError
+    from probe_core.leasing.handout import hand_out
+    from probe_core.leasing.plan import Request
     from probe_core.selection.interpreter import versions
 
     report = _report(args, context)
+    request = Request(
+        args.gpus,
+        args.device if args.layout is None else args.layout,
+        index=args.index,
+        memory=args.memory,
+        share=bool(args.share),
+        reserve=args.reserve,
+        avoids=not args.share,
+        runtime=args.runtime,
+    )
     try:
-        leased = lease(
-            args.gpus,
-            args.device if args.layout is None else args.layout,
-            index=args.index,
-            memory=args.memory,
-            share=bool(args.share),
-            reserve=args.reserve,
-            avoid_occupied=not args.share,
-            wait=True if args.wait == float("inf") else args.wait,
-            runtime=args.runtime,
-            style=args.style,
-            report=report,
-            environ=context.environ,
+        leased = hand_out(
+            report,
+            request,
+            dict(context.environ),
+            wait=None if args.wait == float("inf") else args.wait,
             command=command,
             measure=lambda: _report(args, context),
             versions=versions(command, context.environ),
+            style=args.style,
         )
     except SelectionError as error:
         _show(report["findings"], (), context)

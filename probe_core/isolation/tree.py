@@ -114,13 +114,13 @@ def _descendants(roots: Iterable[int], parents: dict[int, int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
-    reached, pending = set(roots), list(roots)
+    members, pending = set(roots), list(roots)
     while pending:
         for pid in children.get(pending.pop(), ()):
-            if pid not in reached:
-                reached.add(pid)
+            if pid not in members:
+                members.add(pid)
                 pending.append(pid)
-    return reached
+    return members
 
 
 def _resident(pid: int) -> int:

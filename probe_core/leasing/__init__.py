@@ -139,39 +139,32 @@ def lease(
     """
     if os.name != "posix":
         raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
-    from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
-    from probe_core.leasing.outer import marks
-    from probe_core.leasing.owners import MARK
-    from probe_core.leasing.plan import Request, obtain
-    from probe_core.selection.candidates import candidates
+    from probe_core.leasing.handout import hand_out
+    from probe_core.leasing.plan import Request
     from probe_core.selection.document import report_document
-    from probe_core.selection.environment import confine
 
     if report is None:
         from probe_core.probing import probe
 
         report = probe()
         measure = measure or (lambda: probe(refresh=True))
-    own = dict(os.environ if environ is None else environ)
-    document = report_document(report)
     request = Request(
-        count, wanted, index=index, memory=memory, share=share, reserve=reserve,
-        avoids=avoid_occupied and not share, runtime=runtime,
-    )  # fmt: skip
-    seconds = None if wait is True else float(wait)
-    mark = os.urandom(8).hex()
-    leased, occupied, depths = obtain(
-        document, request, own, wait=seconds, command=command, measure=measure, mark=mark
+        count,
+        wanted,
+        index=index,
+        memory=memory,
+        share=share,
+        reserve=reserve,
+        avoids=avoid_occupied and not share,
+        runtime=runtime,
     )
-
-    def changes_for(devices: Sequence[DeviceDoc]) -> dict[str, str | None]:
-        changes = confine(document, devices, own, versions=versions, style=style, command=command)
-        changes[OUTER_LEASE] = outer_lease_value(own if depths else {}, devices)
-        changes[MARK] = marks(own, depths, mark)
-        return changes
-
-    try:
-        return Lease(leased, changes_for, own, candidates(document, runtime).excluded() | occupied)
-    except BaseException:
-        leased.release()
-        raise
+    return hand_out(
+        report_document(report),
+        request,
+        dict(os.environ if environ is None else environ),
+        wait=None if wait is True else float(wait),
+        command=command,
+        measure=measure,
+        versions=versions,
+        style=style,
+    )

@@ -34,6 +34,11 @@ _SPREAD_S = 0.002
 after the other, without sleeping in between."""
 
 
+_SHORT_S = 0.01
+"""Seconds until a command gets a witness: most that are shorter need none, and a process costs a
+millisecond. A signal to the group in this time, before any program is ready, comes twice."""
+
+
 class Front:
     """The calling side of a lease: `count` commands run, `status` is that of the first failure."""
 
@@ -45,18 +50,25 @@ class Front:
         self.status = 0
         self.pids: dict[int, int] = {}
         self.inherits = False
-        self._witness = Witness()
+        self._witness: Witness | None = None
         self._terminal = {getattr(_signal, name) for name in _OF_TERMINAL}
 
     def run(self) -> NoReturn:
         """Stand for the commands until they have ended, then end as they did."""
-        leave_files((*self.leased.files, *self.wire.files, *self._witness.files))
+        leave_files((*self.leased.files, *self.wire.files))
         everything = _signal.valid_signals()
         while not self._look():
-            info = _signal.sigwaitinfo(everything)
+            if self._witness is None:
+                info = _signal.sigtimedwait(everything, _SHORT_S)
+                if info is None:
+                    self._witness = Witness()
+                    continue
+            else:
+                info = _signal.sigwaitinfo(everything)
             if info.si_signo != _signal.SIGCHLD and self._concerns(info):
                 self._pass_on(info.si_signo)
-        self._witness.end()
+        if self._witness is not None:
+            self._witness.end()
         end_as(self.status)
 
     def _concerns(self, info: _signal.struct_siginfo) -> bool:
@@ -65,7 +77,7 @@ class Front:
             return True  # harmless when it comes twice, and `fg` may mean this group alone
         if info.si_code == _SI_KERNEL:
             return info.si_signo not in self._terminal
-        return not self._witness.has(info.si_signo)
+        return self._witness is None or not self._witness.has(info.si_signo)
 
     def _pass_on(self, number: int) -> None:
         if not self.inherits:
@@ -109,7 +121,10 @@ class Front:
     def _reap(self) -> bool:
         """Do the keeper's work after somebody killed it: its children are this process's now."""
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            except ChildProcessError:
+                pid = 0
             if pid == 0:
                 return self._alone()
             if os.WIFSTOPPED(status):
@@ -122,7 +137,8 @@ class Front:
         """Return whether only the witness is left; the devices are then given back."""
         from probe_core.leasing.processes import descendants
 
-        if descendants([os.getpid()]) - {self._witness.pid}:
+        witness = {self._witness.pid} if self._witness is not None else set()
+        if descendants([os.getpid()]) - witness:
             return False
         self.leased.put_back()
         return True

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.leasing.execute import begin, quiet
+from probe_core.leasing.execute import quiet, spawn
 from probe_core.leasing.libc import call
 from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files
 
@@ -106,9 +106,7 @@ class Keeper:
         """Start the commands, wait for all that descends from them, give the devices back."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         for number, program in enumerate(self.programs):
-            pid = os.fork()
-            if pid == 0:
-                begin(program.path, program.arguments, program.environ, mask, ignored)
+            pid = spawn(program.path, program.arguments, program.environ, mask, ignored)
             self.pids[pid] = number
             self.wire.send((STARTED, number, pid))
         self._leave()

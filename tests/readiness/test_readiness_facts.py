@@ -317,3 +317,19 @@ def test_steps_are_those_of_the_table() -> None:
 
     assert {cause.step for cause in CAUSES.values()} == set(STEPS)
     assert all(code == cause.code for code, cause in CAUSES.items())
+
+
+@pytest.mark.parametrize(
+    ("power", "expected"),
+    [
+        ("active", ("blocked", "hardware", "off-the-bus")),
+        ("suspended", ("blocked", "responding", "gpu-lost")),
+    ],
+)
+def test_a_lost_gpu_is_off_the_bus_where_the_kernel_says_that_it_is_awake(
+    power: str, expected: tuple[str, str, str], tmp_path: Path, probers: Probers
+) -> None:
+    node = nvidia(tmp_path, power=power, current_link_width=63)
+    lost = sighting(fact("responding", "broken", "gpu-lost"), memory=None, power_state="unknown")
+    probers.reports("acme", lost)
+    assert verdict(run(node, probers)["devices"][0]) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,12 @@ def test_of_a_sleeping_card_no_file_that_could_wake_it_is_opened(
 ) -> None:
     laptop(tree)
     opened: list[str] = []
-    real = os.open
 
-    def spy(path: str, *rest: Any, **more: Any) -> int:
-        opened.append(str(path))
-        return real(path, *rest, **more)
+    def spy(path: str) -> FileIO:
+        opened.append(path)
+        return FileIO(path)
 
-    monkeypatch.setattr(os, "open", spy)
+    monkeypatch.setattr("probe_core.machine.FileIO", spy)
     tree.probe()
     touched = {Path(path).name for path in opened if "/0000:03:00.0/" in path}
     assert touched == {
