@@ -86,7 +86,7 @@ def traced(mark: str) -> list[int]:
 
 
 def settle_threads() -> None:
-    """Wait until the kernel's count of threads stands still: an ended one is in /proc for longer."""
+    """Wait until no thread that has ended is in /proc any more."""
     count, same = len(os.listdir("/proc/self/task")), 0
     for _ in range(500):
         time.sleep(0.002)
