@@ -28,7 +28,6 @@ _SI_KERNEL = 0x80  # asm-generic/siginfo.h
 _OF_TERMINAL = ("SIGINT", "SIGQUIT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGHUP", "SIGWINCH")
 """Signals that the kernel sends to the terminal's foreground group: the command is in it too."""
 
-_STOPPING = ("SIGTSTP", "SIGTTIN", "SIGTTOU")
 _SPREAD_S = 0.002
 """Seconds in which a signal that was sent to a group has reached all of it: kill(2) sends to one
 after the other, without sleeping in between."""

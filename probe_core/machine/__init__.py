@@ -93,7 +93,7 @@ class Machine:
         can mean something.
         """
         # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
-        plain = self.live and path.startswith(_KERNELS[:2])
+        plain = self.live and is_kernels(path) and not path.startswith("/dev/")
         place = self.path(path)
         with FileIO(place) if plain else open_regular(place) as file:
             return read_file(file, limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.machine import open_regular, read_file
 
-__all__ = ["open_regular", "read_file", "read_regular", "text_of"]
+__all__ = ["named_lines", "open_regular", "read_file", "read_regular", "text_of"]
 
 
 def read_regular(path: str, limit: int) -> bytes:
@@ -26,3 +26,9 @@ def text_of(raw: bytes) -> str:
     The codec "utf-8-sig" would be imported, which fails in odd hosts and takes its time in all.
     """
     return raw.removeprefix(b"\xef\xbb\xbf").decode()
+
+
+def named_lines(text: str) -> dict[str, str]:
+    """Return the lines "Name: value" of a file of /proc as a table; of equal names the last."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon}

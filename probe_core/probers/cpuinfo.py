@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.machine.files import named_lines
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -68,7 +70,7 @@ def parse(text: str) -> dict[str, Any]:
     those of one x86 package; `numbers` lists the processors of all other kernels.
     """
     # LoongArch and s390 begin with a block of the system, Arm and MIPS end with the board's.
-    blocks = [block for block in map(_fields, text.split("\n\n")) if block]
+    blocks = [block for block in map(named_lines, text.split("\n\n")) if block]
     first = _first(blocks)
     processor: dict[str, Any] = {}
     if ("vendor_id" in first or "cpu family" in first) and first.get("vendor_id") != "IBM/S390":
@@ -118,11 +120,6 @@ def _flags_of(text: str) -> set[str]:
     # RISC-V: "rv64imafdcv_zicbom_zvfh": letters behind the width, then longer names.
     base, *extensions = text.split("_")
     return {*base[4:], *extensions}
-
-
-def _fields(block: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in block.splitlines())
-    return {key.strip(): value.strip() for key, colon, value in pairs if colon}
 
 
 def _x86(first: dict[str, str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_core.machine import access as nodes
 from probe_core.machine import decimal
+from probe_core.machine.files import named_lines
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
 from probe_core.readiness.lazy import lazy
 from probe_core.sysfs.drivers import bound
@@ -137,7 +138,7 @@ class Scene:
     @lazy
     def nvidia_params(self) -> dict[str, str]:
         """The parameters of NVIDIA's module by name."""
-        return _pairs(self.machine.read(f"{NVIDIA}/params", 16 << 10) or "")
+        return named_lines(self.machine.read(f"{NVIDIA}/params", 16 << 10) or "")
 
     def nvidia_card(self, device: DeviceDoc) -> dict[str, str]:
         """Return what NVIDIA's driver says in /proc of a GPU; nothing while it is suspended.
@@ -149,7 +150,7 @@ class Scene:
             return {}
         if address not in self._nvidia:
             text = self.machine.read(f"{NVIDIA}/gpus/{address}/information", 4096)
-            self._nvidia[address] = _pairs(text or "")
+            self._nvidia[address] = named_lines(text or "")
         return self._nvidia[address]
 
     def driver(self, device: DeviceDoc) -> str | None:
@@ -175,12 +176,6 @@ class Scene:
                 state = nodes.MISSING
             self._access[path] = state
         return self._access[path]
-
-
-def _pairs(text: str) -> dict[str, str]:
-    """Return the lines "Name: value" of a file as a table."""
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name.strip(): value.strip() for name, colon, value in pairs if colon}
 
 
 def address_of(device: DeviceDoc) -> str | None:
