@@ -16,13 +16,12 @@ from time import monotonic, sleep, time
 from probe_core.leasing.errors import LeaseError
 from probe_core.leasing.keys import Key, key_of
 from probe_core.leasing.leased import Leased
-from probe_core.leasing.locks import POLL_S, Door, try_take
+from probe_core.leasing.locks import CLAIM, POLL_S, Door, try_take
 from probe_core.leasing.owners import Owner, own_record, read_owners, survivors, write_record
-from probe_core.leasing.shares import shares_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from probe_core.leasing.folder import Folder
     from probe_core.model.document import DeviceDoc
@@ -93,7 +92,7 @@ class Acquisition:
         """Take what `choose` picks of the free devices, now; None when it picks nothing."""
         until = monotonic() + _ENDING_S
         while True:
-            leased = self._look(choose, None)
+            leased = self._try(choose, None)
             if leased is not None or monotonic() >= until or not self._ending():
                 return leased
             sleep(POLL_S)
@@ -110,7 +109,7 @@ class Acquisition:
         try:
             while True:
                 first = place.first()
-                leased = self._look(choose, place.arrival, deadline) if first else None
+                leased = self._try(choose, place.arrival, deadline) if first else None
                 if leased is not None:
                     return leased
                 if first and needed > 1:
@@ -134,7 +133,7 @@ class Acquisition:
         names = "\n".join(sorted(key.own for _, key in self.keys))
         return f"{crc32(names.encode('ascii', 'replace')):08x}"
 
-    def _look(
+    def _try(
         self, choose: Choose, arrival: str | None, deadline: float | None = None
     ) -> Leased | None:
         """Take what `choose` picks of what is free and claimed by nobody who came before."""
@@ -167,14 +166,19 @@ class Acquisition:
 
     def _free(self, arrival: str | None) -> list[tuple[DeviceDoc, Key]]:
         """Return what may be free: surely not what others claimed, or seem to hold."""
-        from probe_core.leasing.queues import claimed
-
-        claims = claimed(self.folder, arrival)
+        claims = self._claims(arrival)
         return [
             (device, key)
             for device, key in self.keys
             if key.own not in claims and key.whole not in claims and self._seems_free(key.own)
         ]
+
+    def _claims(self, arrival: str | None) -> Collection[str]:
+        if not any(name.startswith(CLAIM) for name in os.listdir(self.folder.fd)):
+            return ()
+        from probe_core.leasing.queues import claimed
+
+        return claimed(self.folder, arrival)
 
     def _seems_free(self, name: str) -> bool:
         try:
@@ -242,10 +246,10 @@ class Acquisition:
 class _Locks:
     """The locks that one look takes: kept when all were had, else closed."""
 
-    __slots__ = ("_asked", "_files", "_wholes")
+    __slots__ = ("_files", "_request", "_wholes")
 
-    def __init__(self, asked: Acquisition) -> None:
-        self._asked = asked
+    def __init__(self, request: Acquisition) -> None:
+        self._request = request
         self._files: dict[str, int] = {}
         self._wholes: dict[str, int] = {}
 
@@ -256,17 +260,21 @@ class _Locks:
             if handle < 0:
                 return False
             self._wholes[key.whole] = self._files.pop(key.whole)
-        handle = self.open(key.own, share=self._asked.terms.share)
-        return handle >= 0 and shares_with(device, read_owners(handle), self._asked.terms)
+        handle = self.open(key.own, share=self._request.terms.share)
+        if handle < 0 or not self._request.terms.share:
+            return handle >= 0
+        from probe_core.leasing.shares import shares_with
+
+        return shares_with(device, read_owners(handle), self._request.terms)
 
     def open(self, name: str, *, share: bool) -> int:
         """Return the open lock file of that name, locked; -1 where it is used, or unusable."""
-        folder = self._asked.folder
+        folder = self._request.folder
         while True:
             try:
                 handle = folder.open(name)
             except LeaseError as error:
-                self._asked.unusable[name] = error
+                self._request.unusable[name] = error
                 return -1
             if not try_take(handle, share=share):
                 os.close(handle)
@@ -276,7 +284,7 @@ class _Locks:
             os.close(handle)  # somebody tidied the folder between open and lock: again
         self._files[name] = handle
         obstacles = [owner for owner in read_owners(handle) if not (share and owner.share)]
-        if self._asked.has_survivors(name, obstacles):
+        if self._request.has_survivors(name, obstacles):
             return -1
         if obstacles and not share:
             write_record(handle)  # nothing is left of them: nobody need look again
@@ -284,7 +292,7 @@ class _Locks:
 
     def sign(self, devices: Sequence[DeviceDoc]) -> Leased:
         """Write who leases the devices into their lock files."""
-        terms = self._asked.terms
+        terms = self._request.terms
         record = own_record(
             terms.command, share=terms.share, now=time(), mark=terms.mark, reserve=terms.reserve
         )
@@ -292,7 +300,7 @@ class _Locks:
             sharers = _living_sharers(handle) if terms.share else []
             write_record(handle, *sharers, record)
         signed, wholes = list(self._files.values()), list(self._wholes.values())
-        return Leased(devices, signed, wholes, self._asked.folder, terms.mark)
+        return Leased(devices, signed, wholes, self._request.folder, terms.mark)
 
     def close(self) -> None:
         """Give all of them back."""
