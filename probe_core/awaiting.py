@@ -101,7 +101,7 @@ class _Call:
                 self._call(read_fd)
         except OSError as error:  # no descriptor is free: the caller's call would fail, too
             self._error = error
-            self._tell()
+            self._report_end()
         finally:
             self._close(read_fd)
 
@@ -117,9 +117,9 @@ class _Call:
             self._result = self._function(wake_fd)
         except BaseException as error:
             self._error = error
-        self._tell()
+        self._report_end()
 
-    def _tell(self) -> None:
+    def _report_end(self) -> None:
         try:
             self._notify()
         except RuntimeError:  # the loop was closed meanwhile: nobody waits

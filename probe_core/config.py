@@ -161,9 +161,9 @@ def load_config(
     for name, value in arguments.items():
         if value is not None:
             _set(config, name, value, ARGUMENTS)
-    given = {name for name, value in arguments.items() if value is not None}
+    by_argument = {name for name, value in arguments.items() if value is not None}
     # An argument replaces the variable, and with it what was wrong there.
-    sealing = (setting for setting in ignored if setting.seals and setting.name not in given)
+    sealing = (setting for setting in ignored if setting.seals and setting.name not in by_argument)
     config.sealed = next(sealing, None)
     return config, ignored + _unknown_variables(environ)
 

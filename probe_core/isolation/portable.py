@@ -152,7 +152,7 @@ def _watch(
                 child.run.pass_time(clock())
         if clock() >= next_tick:
             next_tick = clock() + TICK_S
-            watch.look(waiting, clock)
+            watch.check(waiting, clock)
 
 
 def _handle(child: Child, event: str, data: bytes, now: float) -> None:

@@ -108,7 +108,7 @@ def _watch(
             next_tick = now + TICK_S
             watch = watch or _watch_of_trees()
             _tick(waiting, now)
-            watch.look(waiting, clock)
+            watch.check(waiting, clock)
 
 
 def _due(child: Child) -> float:

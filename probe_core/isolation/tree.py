@@ -66,7 +66,7 @@ class Watch:
         self._limit = memory_limit()
         self._next = 0.0
 
-    def look(self, children: Iterable[Watched], clock: Callable[[], float]) -> None:
+    def check(self, children: Iterable[Watched], clock: Callable[[], float]) -> None:
         """Look at each child's tree, unless the last look was just now."""
         begin = clock()
         if begin < self._next:
@@ -114,13 +114,13 @@ def _descendants(roots: Iterable[int], parents: dict[int, int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
-    found, pending = set(roots), list(roots)
+    reached, pending = set(roots), list(roots)
     while pending:
         for pid in children.get(pending.pop(), ()):
-            if pid not in found:
-                found.add(pid)
+            if pid not in reached:
+                reached.add(pid)
                 pending.append(pid)
-    return found
+    return reached
 
 
 def _resident(pid: int) -> int:

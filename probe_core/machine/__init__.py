@@ -26,7 +26,7 @@ READ_LIMIT = 1 << 20
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
 
-_KERNELS = ("/sys/", "/proc/")
+_KERNELS = ("/sys/", "/proc/", "/dev/")
 
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
@@ -93,9 +93,9 @@ class Machine:
         can mean something.
         """
         # A kernel's file is never one of those, and a look at it costs a fifth of reading it.
-        is_kernels = self.live and path.startswith(_KERNELS)
+        plain = self.live and path.startswith(_KERNELS[:2])
         place = self.path(path)
-        with FileIO(place) if is_kernels else open_regular(place) as file:
+        with FileIO(place) if plain else open_regular(place) as file:
             return read_file(file, limit)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
@@ -161,6 +161,14 @@ def decimal(text: str) -> int | None:
     Of a longer one, `int` takes time that grows with its square, and from 4,300 digits on raises.
     """
     return int(text) if len(text) <= 20 and text.isdecimal() else None
+
+
+def is_kernels(path: str) -> bool:
+    """Return whether the kernel itself answers for a path: it neither hangs nor leads elsewhere.
+
+    What is mounted below these folders (fuse's control files) is the kernel's own, too.
+    """
+    return path.startswith(_KERNELS) and "/.." not in path
 
 
 def open_regular(path: str) -> FileIO:

@@ -19,7 +19,7 @@ __all__ = ["MISSING", "OK", "UNKNOWN", "access", "number", "status"]
 
 OK, MISSING, UNKNOWN = "ok", "missing", "unknown"
 
-_WANTED = os.R_OK | os.W_OK
+_READ_AND_WRITE = os.R_OK | os.W_OK
 
 
 def access(machine: Machine, path: str) -> str:
@@ -67,7 +67,7 @@ def _absent(machine: Machine, path: str) -> str:
 
 
 def _ask(path: str, node: os.stat_result) -> str:
-    if os.access(path, _WANTED):
+    if os.access(path, _READ_AND_WRITE):
         return OK
     if _mode_refuses(path, node):
         return "EACCES"
@@ -101,7 +101,7 @@ def _refusal(path: str) -> str:
 
         libc = ctypes.CDLL(None, use_errno=True)
         ctypes.set_errno(0)
-        if libc.access(os.fsencode(path), _WANTED) == 0:
+        if libc.access(os.fsencode(path), _READ_AND_WRITE) == 0:
             return OK  # allowed a microsecond later: a cgroup was changed meanwhile
         return _name(ctypes.get_errno())
     except (ImportError, OSError, AttributeError, ValueError):

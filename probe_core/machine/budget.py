@@ -66,10 +66,10 @@ class Budget:
     def refusal(self, owner: str) -> str | None:
         """Return why `owner` gets no more; None while it does."""
         own = self._own.get(owner)
-        for used, limits, whose in ((own, SHARE, "its data"), (self._total, TOTAL, "all data")):
+        for used, limits, subject in ((own, SHARE, "its data"), (self._total, TOTAL, "all data")):
             unit = next((u for u in limits if used and used[u] > limits[u]), None)
             if unit is not None:
                 amount = f"{limits[unit]:,} {_UNITS[unit]}"
-                self.exceeded[owner] = reason = f"{whose} may take {amount} of a probe"
+                self.exceeded[owner] = reason = f"{subject} may take {amount} of a probe"
                 return reason
         return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from probe_core.machine import is_kernels
+
 __all__ = ["Mounts"]
 
 _SERVED = (
@@ -14,9 +16,6 @@ _SERVED = (
     "afs", "glusterfs", "orangefs", "pvfs2", "ocfs2", "gfs2", "coda", "ncp",
 )  # fmt: skip
 """How the types of such file systems begin: those of mount(8) and of clusters' own."""
-
-_KERNELS = ("/sys/", "/proc/", "/dev/")
-"""Where the kernel answers. What is mounted below them (control files of fuse) is its own, too."""
 
 _MAX_LINKS = 40  # as the kernel follows at most, see path_resolution(7)
 
@@ -35,7 +34,7 @@ class Mounts:
 
     def may_hang(self, path: str) -> bool:
         """Return whether looking at an absolute path may hang. Follows its links one by one."""
-        if path.startswith(_KERNELS) and "/.." not in path:
+        if is_kernels(path):
             return False
         if self._served is None:
             self._served = _read(self._path)

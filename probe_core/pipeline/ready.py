@@ -55,13 +55,13 @@ class Readiness:
 
             conclude(self._devices)
 
-    def findings(self, others: Sequence[FindingDoc]) -> list[FindingDoc]:
-        """Return the findings about broken steps that none of the `others` is about."""
+    def findings(self, reported: Sequence[FindingDoc]) -> list[FindingDoc]:
+        """Return the findings about broken steps that none of the `reported` is about."""
         if self._scene is None or all(broken_step(device) is None for device in self._devices):
             return self._conflicts
         from probe_core.readiness.findings import findings
 
-        return [*self._conflicts, *findings(self._devices, self._scene, others)]
+        return [*self._conflicts, *findings(self._devices, self._scene, reported)]
 
 
 def vendors_of(decisions: Sequence[Decision], probers: Collection[str]) -> set[str]:
@@ -99,23 +99,23 @@ def troubles(
     """
     accelerators = [device for device in devices if device["kind"] in ACCELERATORS]
     broken = [device for device in accelerators if blocked(device) and not _is_intended(device)]
-    kept = {pci_vendor(device) for device in accelerators if blocked(device)}
+    reserved = {pci_vendor(device) for device in accelerators if blocked(device)}
     usable = {pci_vendor(device) for device in accelerators if not blocked(device)}
-    kept -= usable | {pci_vendor(device) for device in broken}
+    reserved -= usable | {pci_vendor(device) for device in broken}
     unexplained = [
         outcome
         for outcome in outcomes
-        if failed(outcome) and not _is_explained(outcome, decisions, kept)
+        if failed(outcome) and not _is_explained(outcome, decisions, reserved)
     ]
     return [*broken, *unexplained]
 
 
 def _is_explained(
-    outcome: OutcomeDoc, decisions: Sequence[Decision], kept_vendors: set[str]
+    outcome: OutcomeDoc, decisions: Sequence[Decision], reserved_vendors: set[str]
 ) -> bool:
-    """Return whether a prober had nothing to query because its devices are kept away."""
+    """Return whether a prober had nothing to query because all its devices are reserved."""
     vendors = vendors_of(decisions, (outcome["prober"],))
-    return outcome["status"] == "unavailable" and bool(kept_vendors & vendors)
+    return outcome["status"] == "unavailable" and bool(reserved_vendors & vendors)
 
 
 def _is_intended(device: DeviceDoc) -> bool:

@@ -35,20 +35,20 @@ class Limits:
 
 def limits(machine: Machine, online: Collection[int]) -> Limits:
     """Return the limits that are narrower than the CPUs that are online."""
-    found = Limits()
+    limits = Limits()
     affinity = own_cpus(machine)
     # A cpuset that narrows shows in the affinity, too: on a live machine the groups are read
     # only to say where the limit is written.
     if affinity is None or not affinity.issuperset(online):
         cpuset, place = _cpuset(machine)
         if cpuset is not None and not cpuset.issuperset(online):
-            found.cpus, found.cpus_by = cpuset, place
-        if affinity is not None and (found.cpus is None or affinity < found.cpus):
-            found.cpus, found.cpus_by = affinity, AFFINITY
+            limits.cpus, limits.cpus_by = cpuset, place
+        if affinity is not None and (limits.cpus is None or affinity < limits.cpus):
+            limits.cpus, limits.cpus_by = affinity, AFFINITY
     quota, place = cpu_quota(machine)
     if quota is not None and quota < len(online):
-        found.quota, found.quota_by = quota, place
-    return found
+        limits.quota, limits.quota_by = quota, place
+    return limits
 
 
 def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
@@ -62,36 +62,36 @@ def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
 
 
 def share(
-    found: Limits, members: Collection[int], cores: Collection[Collection[int]] | None
+    limits: Limits, members: Collection[int], cores: Collection[Collection[int]] | None
 ) -> dict[str, Any] | None:
     """Return what of a package this process may use; None when it may use all.
 
     `cores` holds the CPUs of each, None where they are unknown. A core counts when one of its
     threads is allowed.
     """
-    threads = _held(found, members)
+    threads = _held(limits, members)
     part: dict[str, Any] = {"threads": threads}
     if cores is not None:
-        part["cores"] = sum(_held(found, core) > 0 for core in cores)
-    places = [found.cpus_by] if threads < len(members) else []
-    if found.quota is not None and found.quota < threads:
-        part["quota"] = round(found.quota, 3)
-        places.append(found.quota_by)
+        part["cores"] = sum(_held(limits, core) > 0 for core in cores)
+    places = [limits.cpus_by] if threads < len(members) else []
+    if limits.quota is not None and limits.quota < threads:
+        part["quota"] = round(limits.quota, 3)
+        places.append(limits.quota_by)
     return {**part, "by": places} if places else None
 
 
-def mark(found: Limits, clusters: Iterable[dict[str, Any]], machine: Machine) -> None:
+def mark(limits: Limits, clusters: Iterable[dict[str, Any]], machine: Machine) -> None:
     """Give each cluster the count of its `allowed` cores, in place."""
     for cluster in clusters:
         members = cluster.get("members")
         if members is None:  # a kind of core that the kernel lists
             listed = cpu_list(machine.read(f"/sys/devices/{cluster['kind']}/cpus"))
-            ratio = _held(found, listed) / len(listed) if listed else 1.0
+            ratio = _held(limits, listed) / len(listed) if listed else 1.0
             cluster["allowed"] = min(cluster["cores"], round(cluster["cores"] * ratio + 0.499))
         else:
-            cluster["allowed"] = sum(_held(found, core) > 0 for core in members)
+            cluster["allowed"] = sum(_held(limits, core) > 0 for core in members)
 
 
-def _held(found: Limits, cpus: Collection[int]) -> int:
+def _held(limits: Limits, cpus: Collection[int]) -> int:
     """Return how many of these CPUs are allowed."""
-    return len(cpus) if found.cpus is None else sum(cpu in found.cpus for cpu in cpus)
+    return len(cpus) if limits.cpus is None else sum(cpu in limits.cpus for cpu in cpus)

@@ -78,18 +78,18 @@ def kinds(
 
     Clusters that are alike count as one kind: a server has dozens of them.
     """
-    found: list[Kind] = []
+    kinds: list[Kind] = []
     for members in chip:
         held = set(members)
         own = [core for core in cores if core[0] in held]
         midrs = _Midrs(machine, members, facts)
         for kind in _kinds_of_package(machine, _by_cluster(machine, own, facts), midrs):
-            _add(found, kind, same_package=False)
-    if facts.get("one_midr") and len({kind.mhz.get("max_mhz") for kind in found}) > 1:
+            _add(kinds, kind, same_package=False)
+    if facts.get("one_midr") and len({kind.mhz.get("max_mhz") for kind in kinds}) > 1:
         # Kernels before 3.19 describe the core that reads the file; the others stay unknown.
-        for kind in found:
+        for kind in kinds:
             kind.midr = {}
-    return [kind.table() for kind in found] if len(found) > 1 else []
+    return [kind.table() for kind in kinds] if len(kinds) > 1 else []
 
 
 class Kind:
@@ -117,23 +117,23 @@ class Kind:
 def _kinds_of_package(
     machine: Machine, clusters: Iterable[list[Core]], midrs: _Midrs
 ) -> list[Kind]:
-    found: list[Kind] = []
+    kinds: list[Kind] = []
     for cluster in clusters:
         mhz = _clocks(machine, [core[0] for core in cluster])
-        _add(found, Kind(midrs.of(cluster[0][0]), mhz, cluster), same_package=True)
-    return found
+        _add(kinds, Kind(midrs.of(cluster[0][0]), mhz, cluster), same_package=True)
+    return kinds
 
 
-def _add(found: list[Kind], kind: Kind, *, same_package: bool) -> None:
+def _add(kinds: list[Kind], kind: Kind, *, same_package: bool) -> None:
     """Add the cores to those that are alike, else as a new kind."""
-    for known in found:
+    for listed in kinds:
         # A CPU that a phone has just switched off shows no clock.
-        silent = same_package and not (known.mhz and kind.mhz)
-        if known.midr == kind.midr and (known.mhz == kind.mhz or silent):
-            known.mhz = known.mhz or kind.mhz
-            known.cores = [*known.cores, *kind.cores]
+        silent = same_package and not (listed.mhz and kind.mhz)
+        if listed.midr == kind.midr and (listed.mhz == kind.mhz or silent):
+            listed.mhz = listed.mhz or kind.mhz
+            listed.cores = [*listed.cores, *kind.cores]
             return
-    found.append(kind)
+    kinds.append(kind)
 
 
 class _Midrs:

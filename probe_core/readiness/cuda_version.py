@@ -29,9 +29,9 @@ def older_than_toolkit(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     """
     if scene.container is None:
         return None
-    wanted = decimal(scene.environ.get("CUDA_VERSION", "").partition(".")[0])
+    toolkit = decimal(scene.environ.get("CUDA_VERSION", "").partition(".")[0])
     branch = major_of(version_of(scene.nvidia_version) or (device["driver"] or {}).get("version"))
-    least = dict(_LEAST_BRANCH).get(wanted or 0)
+    least = dict(_LEAST_BRANCH).get(toolkit or 0)
     if least is None or branch is None or branch >= least or scene.machine.exists(_COMPAT):
         return None
     text = f"CUDA_VERSION={scene.environ['CUDA_VERSION']} needs driver {least}; it is {branch}"

@@ -59,5 +59,5 @@ def _nvidia(device: DeviceDoc, scene: Scene, place: str) -> StepDoc:
     from probe_core.readiness.nvidia_driver import problem
 
     address = address_of(device)
-    found = problem(device, scene) if address else None
-    return found or ok(_STEP, place)
+    fault = problem(device, scene) if address else None
+    return fault or ok(_STEP, place)

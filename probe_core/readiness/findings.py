@@ -28,13 +28,16 @@ _TOLD_ELSEWHERE = ("visible",)
 
 
 def findings(
-    devices: Sequence[DeviceDoc], scene: Scene, others: Sequence[FindingDoc]
+    devices: Sequence[DeviceDoc], scene: Scene, reported: Sequence[FindingDoc]
 ) -> list[FindingDoc]:
-    """Return the findings about broken steps that none of the `others` is about."""
+    """Return the findings about broken steps that none of the `reported` is about."""
     groups: dict[tuple[str, str, str | None], Group] = {}
+    shared = _shared(devices, reported)
     for device in devices:
         step = broken_step(device)
-        if step is None or step["step"] in _TOLD_ELSEWHERE or _is_told(device, step, others):
+        if step is None or step["step"] in _TOLD_ELSEWHERE or _is_told(device, step, reported):
+            continue
+        if _cause(step) in shared:
             continue
         key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
         groups.setdefault(key, []).append((device, step))
@@ -42,13 +45,31 @@ def findings(
     return [_of(group, scene, usable) for group in groups.values()]
 
 
+def _cause(step: StepDoc) -> tuple[str | None, str, str | None]:
+    return step.get("prober"), step["step"], step["code"]
+
+
+def _shared(
+    devices: Sequence[DeviceDoc], reported: Sequence[FindingDoc]
+) -> set[tuple[str | None, str, str | None]]:
+    """Return the causes of which a prober's own finding names one device for all that share it."""
+    steps = {device["id"]: broken_step(device) for device in devices}
+    return {
+        _cause(step)
+        for entry in reported
+        if (step := steps.get(entry["device"] or "")) is not None
+        and entry["prober"] is not None
+        and (entry["prober"], entry["step"]) == (step.get("prober"), step["step"])
+    }
+
+
 def _is_usable(device: DeviceDoc) -> bool:
     return device["kind"] in ACCELERATORS and not blocked(device)
 
 
-def _is_told(device: DeviceDoc, step: StepDoc, others: Sequence[FindingDoc]) -> bool:
+def _is_told(device: DeviceDoc, step: StepDoc, reported: Sequence[FindingDoc]) -> bool:
     """Return whether a prober explains the same: for the device, or why it cannot query."""
-    for entry in others:
+    for entry in reported:
         if device["id"] == entry["device"] and (
             entry["step"] == step["step"] or entry["code"] == step["code"]
         ):
@@ -96,7 +117,7 @@ def _names(devices: list[DeviceDoc]) -> str:
     """Return "2 × NVIDIA A100 (0000:01:00.0 and 0000:02:00.0)"."""
     name = devices[0]["name"]
     ids = joined((device["id"].removeprefix("pci:") for device in devices[:4]), "and")
-    more = f" and {len(devices) - 4} more" if len(devices) > 4 else ""
+    remainder = f" and {len(devices) - 4} more" if len(devices) > 4 else ""
     if name is None:
-        return f"{ids}{more}"
-    return f"{name} ({ids})" if len(devices) == 1 else f"{len(devices)} × {name} ({ids}{more})"
+        return f"{ids}{remainder}"
+    return f"{name} ({ids})" if len(devices) == 1 else f"{len(devices)} × {name} ({ids}{remainder})"

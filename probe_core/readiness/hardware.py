@@ -37,7 +37,7 @@ def hardware(device: DeviceDoc, scene: Scene) -> StepDoc:
         return ok(_STEP, f"{seen[0]} reports {device['id']}" if seen else f"{device['id']}: there")
     if scene.driver(device) is None:
         return _addresses(device, folder, scene) or ok(_STEP, f"{folder}: there")
-    if device["power_state"] not in ("active", None):
+    if _may_sleep(device, folder, scene):
         return ok(_STEP, f"{folder}: there")
     link = next((link for link in device["links"] if link["kind"] == "pcie"), None)
     if link is None:
@@ -50,14 +50,23 @@ def hardware(device: DeviceDoc, scene: Scene) -> StepDoc:
     )
 
 
+def _may_sleep(device: DeviceDoc, folder: str, scene: Scene) -> bool:
+    """Return whether the device may be suspended, so that its link must not be read.
+
+    A prober says "unknown" of a GPU that is lost: then the kernel is asked, which answers from
+    memory. One without runtime power management has no such file, and suspends nothing.
+    """
+    if device["power_state"] in ("active", None):
+        return False
+    status = scene.machine.read(f"{folder}/power/runtime_status", 32)
+    return status not in ("active", "unsupported", None) or device["power_state"] != "unknown"
+
+
 def _answers(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc:
     """Judge an active device whose link files gave no link."""
     if scene.machine.read_int(f"{folder}/current_link_width") != _LOST_WIDTH:
         return ok(_STEP, f"{folder}: there")
     evidence = f"{folder}/current_link_width is {_LOST_WIDTH}"
-    # A kernel without runtime power management has no such file, and the device never sleeps.
-    if scene.machine.read(f"{folder}/power/runtime_status", 32) not in ("active", None):
-        return unknown(_STEP, f"{evidence}, and the device may sleep")
     head = _configuration(folder, scene)
     if head is not None and head.strip(b"\xff"):
         return unknown(_STEP, f"{evidence}, but {folder}/config can be read")
@@ -84,8 +93,8 @@ def _addresses(device: DeviceDoc, folder: str, scene: Scene) -> StepDoc | None:
     if len(regions) <= number or not any(size for _, size in regions):
         return None
     start, _ = regions[number]
-    others = [start for at, (start, _) in enumerate(regions[:6]) if at != number]
-    if start == 0 and any(others):
+    starts = [start for at, (start, _) in enumerate(regions[:6]) if at != number]
+    if start == 0 and any(starts):
         text = f"{folder}/resource: region {number} begins at 0"
         return broken(_STEP, "bar-unassigned", text)
     return None

@@ -51,15 +51,15 @@ class Libraries:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._found: dict[str, list[str]] = {}
+        self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
 
     def find(self, name: str) -> list[str]:
         """Return the paths of a library in the loader's order; `name` is a soname."""
-        if name not in self._found:
+        if name not in self._paths:
             paths = [f"{folder}/{name}" for folder in self.folders]
-            self._found[name] = [path for path in paths if self._machine.exists(path)]
-        return self._found[name]
+            self._paths[name] = [path for path in paths if self._machine.exists(path)]
+        return self._paths[name]
 
     def installed(self, name: str) -> bool:
         """Return whether a library lies where the loader looks without `LD_LIBRARY_PATH`.
@@ -73,12 +73,12 @@ class Libraries:
     def find_any(self, *names: str) -> str | None:
         """Return the path of the first of several libraries, wheels and /opt included."""
         key = " ".join(names)
-        if key not in self._found:
+        if key not in self._paths:
             folders = (*self.folders, *self._rocm, *self._wheels)
             paths = (f"{folder}/{name}" for folder in folders for name in names)
             path = next((path for path in paths if self._machine.exists(path)), None)
-            self._found[key] = [path] if path else []
-        return next(iter(self._found[key]), None)
+            self._paths[key] = [path] if path else []
+        return next(iter(self._paths[key]), None)
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""
@@ -131,12 +131,12 @@ class Libraries:
 
     def _in_configuration(self, path: str, *, deep: bool) -> Iterator[str]:
         for line in (self._machine.read(path, 16 << 10) or "").splitlines():
-            words = line.partition("#")[0].split()
-            if len(words) == 2 and words[0] == "include" and deep:
-                for file in self._included(words[1]):
+            fields = line.partition("#")[0].split()
+            if len(fields) == 2 and fields[0] == "include" and deep:
+                for file in self._included(fields[1]):
                     yield from self._in_configuration(file, deep=False)
-            elif words and words[0].startswith("/"):
-                yield words[0]
+            elif fields and fields[0].startswith("/"):
+                yield fields[0]
 
     def _included(self, pattern: str) -> list[str]:
         """Return the files of a pattern such as /etc/ld.so.conf.d/*.conf."""

@@ -77,8 +77,8 @@ def _unloadable(path: str, scene: Scene) -> str | None:
     if head[:4] == _ELF and len(head) > 4 and head[4] != _CLASS_64 and _is_64_bit(scene):
         return f"{path} is a library for another word size (ELF class {head[4]})"
     # A recording may hold a file's name without its content: only where it has that of others.
-    others = scene.libraries.find(CUDA)
-    if not head and (scene.machine.live or any(_size(other, scene) for other in others)):
+    siblings = scene.libraries.find(CUDA)
+    if not head and (scene.machine.live or any(_size(other, scene) for other in siblings)):
         return f"{path} is empty"
     return None
 

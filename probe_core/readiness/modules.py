@@ -91,7 +91,7 @@ class Modules:
         return None
 
     @property
-    def tells(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether a module that is not found is surely not installed for the running kernel.
 
         Needs the list that depmod wrote, whole, or a module's file in one of the folders.
@@ -189,10 +189,10 @@ def _stem(path: str) -> str | None:
 def _forbidding(text: str, name: str) -> str | None:
     """Return the line of a modprobe.d file that forbids a module."""
     for line in text.splitlines():
-        words = line.split()
-        if len(words) < 2 or _normal(words[1]) != _normal(name):
+        fields = line.split()
+        if len(fields) < 2 or _normal(fields[1]) != _normal(name):
             continue
-        refuses = words[0] == "install" and words[-1].rpartition("/")[2] in ("false", "true")
-        if words[0] == "blacklist" or refuses:
-            return " ".join(words)[:200]
+        refuses = fields[0] == "install" and fields[-1].rpartition("/")[2] in ("false", "true")
+        if fields[0] == "blacklist" or refuses:
+            return " ".join(fields)[:200]
     return None

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["KFD", "NVIDIA_CAPS", "UVM", "opened_by_nvml", "required"]
+__all__ = ["CONTROL", "KFD", "NVIDIA_CAPS", "UVM", "opened_by_nvml", "required"]
 
 KFD = "/dev/kfd"
 UVM = "/dev/nvidia-uvm"
+CONTROL = "/dev/nvidiactl"
 NVIDIA_CAPS = "/dev/nvidia-caps/"
 
 # The card node is for displays: programs that compute open none.
@@ -69,7 +70,7 @@ def _nvidia(device: DeviceDoc, scene: Scene) -> list[str]:
         return []
     minor = decimal(scene.nvidia_card(device).get("Device Minor", ""))
     own = [] if minor is None else [f"/dev/nvidia{minor}"]
-    return ["/dev/nvidiactl", *own, UVM]
+    return [CONTROL, *own, UVM]
 
 
 def _of_classes(device: DeviceDoc, scene: Scene) -> list[str]:
@@ -87,5 +88,5 @@ def _of_classes(device: DeviceDoc, scene: Scene) -> list[str]:
 def opened_by_nvml(path: str) -> bool:
     """Return whether NVML opens the node: what it answers about a GPU proves that it could."""
     return (path.startswith("/dev/nvidia") and path[len("/dev/nvidia") :].isdecimal()) or (
-        path == "/dev/nvidiactl"
+        path == CONTROL
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine.access import MISSING, UNKNOWN, number, status
-from probe_core.readiness.needs import NVIDIA_CAPS, UVM, opened_by_nvml, required
+from probe_core.readiness.needs import CONTROL, NVIDIA_CAPS, UVM, opened_by_nvml, required
 from probe_core.readiness.steps import broken, not_applicable, ok, unknown
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def node(device: DeviceDoc, scene: Scene) -> StepDoc:
     if not paths:
         return _without_paths(device, scene)
     states = {path: scene.access(path) for path in paths}
-    if device["id"] in scene.answered and (bad := contradicted(states)):
+    if bad := contradicted(device, states, scene):
         return unknown(_STEP, f"{bad}, and yet NVML answers")
     if MISSING in states.values():
         from probe_core.readiness.absent import absent
@@ -45,13 +45,19 @@ def node(device: DeviceDoc, scene: Scene) -> StepDoc:
     return _numbers(paths, scene) or ok(_STEP, f"{', '.join(paths)}: there")
 
 
-def contradicted(states: Mapping[str, str]) -> str:
-    """Return the nodes, with their states, that NVML opened though they seem closed."""
+def contradicted(device: DeviceDoc, states: Mapping[str, str], scene: Scene) -> str:
+    """Return the nodes, with their states, that NVML opened though they seem closed.
+
+    What NVML answers about one GPU proves that the node of all was open, too.
+    """
+    if not scene.answered or device["vendor"] != "nvidia":
+        return ""
     closed = (MISSING, "EACCES")
+    own = device["id"] in scene.answered
     return ", ".join(
         f"{path}: {state}"
         for path, state in states.items()
-        if state in closed and opened_by_nvml(path)
+        if state in closed and (path == CONTROL or (own and opened_by_nvml(path)))
     )
 
 

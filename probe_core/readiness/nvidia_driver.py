@@ -45,10 +45,10 @@ _OPEN_ALONE = ("blackwell",)
 
 def version_of(text: str) -> str | None:
     """Return "580.95.05" of /proc/driver/nvidia/version; None when it has no version."""
-    for word in text.partition("\n")[0].split():
-        parts = word.split(".")
+    for field in text.partition("\n")[0].split():
+        parts = field.split(".")
         if len(parts) in (2, 3) and all(decimal(part) is not None for part in parts):
-            return word
+            return field
     return None
 
 

@@ -29,7 +29,7 @@ def permission(device: DeviceDoc, scene: Scene) -> StepDoc:
         return not_applicable(_STEP, f"{scene.machine.os} has no device nodes")
     paths = [path for path in required(device, scene) if not path.startswith(NVIDIA_CAPS)]
     states = {path: scene.access(path) for path in paths}
-    if device["id"] in scene.answered and (bad := contradicted(states)):
+    if bad := contradicted(device, states, scene):
         return unknown(_STEP, f"{bad}, and yet NVML answers")
     refused = [path for path, state in states.items() if state == "EACCES"]
     if refused:

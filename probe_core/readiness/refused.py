@@ -102,10 +102,12 @@ def _without_mode(path: str, scene: Scene, evidence: str) -> Reason:
 def _nvidia_mode(path: str, scene: Scene) -> str:
     """Return what NVIDIA's module was told of its nodes' mode: 438 is 0666, the default."""
     names = ("DeviceFileUID", "DeviceFileGID", "DeviceFileMode")
-    told = [f"{name} {scene.nvidia_params[name]}" for name in names if name in scene.nvidia_params]
-    if not path.startswith("/dev/nvidia") or not told:
+    parameters = [
+        f"{name} {scene.nvidia_params[name]}" for name in names if name in scene.nvidia_params
+    ]
+    if not path.startswith("/dev/nvidia") or not parameters:
         return ""
-    return f"; /proc/driver/nvidia/params: {', '.join(told)}"
+    return f"; /proc/driver/nvidia/params: {', '.join(parameters)}"
 
 
 def groups_of(path: str, scene: Scene) -> str:

@@ -157,5 +157,5 @@ def _distribution(scene: Scene) -> str:
     """Return the key of the distribution in the tables above; "" where it is none of them."""
     lines = (scene.machine.read("/etc/os-release", 16 << 10) or "").splitlines()
     pairs = {name: value.strip('"') for name, _, value in (line.partition("=") for line in lines)}
-    words = [pairs.get("ID", ""), *pairs.get("ID_LIKE", "").split()]
-    return next((word for word in words if word in _NVIDIA_PACKAGES), "")
+    names = [pairs.get("ID", ""), *pairs.get("ID_LIKE", "").split()]
+    return next((name for name in names if name in _NVIDIA_PACKAGES), "")

@@ -117,7 +117,7 @@ def _not_loaded(scene: Scene, module: str, evidence: str, *, is_known: bool) -> 
         if place := modules.for_other_kernel(module):
             text = f"{evidence}; {place} has {module}, and not for {modules.release}"
             return broken(_STEP, "module-missing-for-kernel", text)
-        if modules.tells:
+        if modules.is_complete:
             text = f"{evidence}; {modules.folder} has no {module}"
             return broken(_STEP, "driver-not-installed", text)
     if module in _DRM and "nomodeset" in modules.command_line:

@@ -40,8 +40,8 @@ def architecture(read: Read) -> str:
     if release in _WORDS:
         return release
     text = read("/proc/cpuinfo")
-    if text and (found := _of_cpuinfo(text[:_FIRST])):
-        return found
+    if text and (name := _of_cpuinfo(text[:_FIRST])):
+        return name
     alias = (read("/sys/devices/system/cpu/modalias") or "").removeprefix("cpu:type:")
     return _MODALIAS.get(alias.replace(",", ":").partition(":")[0], UNKNOWN)
 

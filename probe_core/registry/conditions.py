@@ -6,8 +6,8 @@ looks where a dead server would hang the host, nor on beyond the budget: a child
 
 from __future__ import annotations
 
+from probe_core.machine import is_kernels
 from probe_core.machine.budget import Budget
-from probe_core.machine.mounts import Mounts
 from probe_core.registry.locate import top_level_exists
 from probe_core.wording import joined
 
@@ -16,39 +16,41 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from probe_core.machine import Machine
+    from probe_core.machine.mounts import Mounts
     from probe_core.registry.document import When
 
-__all__ = ["Look", "unmet"]
+__all__ = ["PathCheck", "unmet"]
 
 MAX_NAMES = 4096
 """Names a pattern may be compared with: `/*/*/*/*` must not walk a whole disk."""
 
 
-class Look:
-    """Looks whether paths exist, for the preconditions of one owner's probers.
+class PathCheck:
+    """Looks whether paths exist, for the preconditions of the probers of `owner`.
 
-    `mounts` tell where that could hang; None of a recorded machine, whose files somebody named.
+    `mounts` tell where that could hang; the live machine's own if None. A recorded machine has
+    none: somebody named its files.
     """
 
-    __slots__ = ("_budget", "_machine", "_mounts", "_owner")
+    __slots__ = ("_budget", "_machine", "_mounts", "owner")
 
     def __init__(
-        self, machine: Machine, budget: Budget, mounts: Mounts | None, owner: str = ""
+        self, machine: Machine, budget: Budget, mounts: Mounts | None = None, owner: str = ""
     ) -> None:
         self._machine = machine
         self._budget = budget
         self._mounts = mounts
-        self._owner = owner
+        self.owner = owner
 
     def exists(self, pattern: str) -> bool:
         """Return whether anything fits; True where that cannot be checked."""
-        if self._budget.refusal(self._owner):
+        if self._budget.refusal(self.owner):
             return True
         since = self._budget.clock()
         try:
             return self._fits(pattern) if "*" in pattern else self._is_there(pattern)
         finally:
-            self._budget.charge(self._owner, names=1, since=since)
+            self._budget.charge(self.owner, names=1, since=since)
 
     def _fits(self, pattern: str) -> bool:
         folders, names = ["/"], MAX_NAMES
@@ -73,31 +75,37 @@ class Look:
         from fnmatch import fnmatchcase  # loads re, for the few manifests that have a pattern
 
         listed = self._machine.listdir(folder)
-        self._budget.charge(self._owner, names=len(listed))
+        self._budget.charge(self.owner, names=len(listed))
         return [name for name in listed if fnmatchcase(name, pattern)]
 
     def _is_there(self, path: str) -> bool:
         return self._may_hang(path) or self._machine.exists(path)
 
     def _may_hang(self, path: str) -> bool:
-        return self._mounts is not None and self._mounts.may_hang(path)
+        if not self._machine.live or is_kernels(path):
+            return False
+        if self._mounts is None:
+            from probe_core.machine.mounts import Mounts  # few manifests name such paths
+
+            self._mounts = Mounts()
+        return self._mounts.may_hang(path)
 
 
 def unmet(
     when: list[When],
     machine: Machine,
     pci_vendors: Collection[str] | None,
-    look: Look | None = None,
+    paths: PathCheck | None = None,
 ) -> str | None:
     """Return why none of the alternatives in `when` holds, or None when one does.
 
-    `look` counts for whose probers the paths are looked at.
+    `paths` counts for whose probers the paths are looked at.
     """
-    if look is None:
-        look = Look(machine, Budget(), Mounts() if machine.live else None)
+    if paths is None:
+        paths = PathCheck(machine, Budget())
     reasons = []
     for alternative in when:
-        reason = _unmet(alternative, machine, pci_vendors, look)
+        reason = _unmet(alternative, machine, pci_vendors, paths)
         if reason is None:
             return None
         reasons.append(reason)
@@ -105,7 +113,7 @@ def unmet(
 
 
 def _unmet(
-    when: When, machine: Machine, pci_vendors: Collection[str] | None, look: Look
+    when: When, machine: Machine, pci_vendors: Collection[str] | None, paths: PathCheck
 ) -> str | None:
     for needed, own in ((when.get("os"), machine.os), (when.get("machine"), machine.arch)):
         if needed and own not in needed:
@@ -117,20 +125,20 @@ def _unmet(
     variables = when.get("any_environ")
     if variables and not any(machine.environ.get(name) for name in variables):
         return f"no environment variable {joined(variables)} is set"
-    return _unmet_path(when, look) or _unmet_module(when.get("any_module"))
+    return _unmet_path(when, paths) or _unmet_module(when.get("any_module"))
 
 
 def _listed(vendors: list[str], present: Collection[str]) -> bool:
     return any(vendor.lower().removeprefix("0x") in present for vendor in vendors)
 
 
-def _unmet_path(when: When, look: Look) -> str | None:
+def _unmet_path(when: When, paths: PathCheck) -> str | None:
     any_path, all_path = when.get("any_path"), when.get("all_path")
-    if any_path and not any(map(look.exists, any_path)):
+    if any_path and not any(map(paths.exists, any_path)):
         others = f" (and {len(any_path) - 3} more)" if len(any_path) > 3 else ""
         return f"no path of {', '.join(any_path[:3])}{others} exists"
     for path in all_path or ():
-        if not look.exists(path):
+        if not paths.exists(path):
             return f"the path {path} does not exist"
     return None
 

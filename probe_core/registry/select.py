@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from probe_core.api import API_VERSION
 from probe_core.machine.budget import Budget
-from probe_core.machine.mounts import Mounts
 from probe_core.machine.trust import allowed
 from probe_core.model.findings import finding
-from probe_core.registry.conditions import Look, unmet
+from probe_core.registry.conditions import PathCheck, unmet
 from probe_core.registry.prober import HOST, Prober
 from probe_core.wording import did_you_mean
 
@@ -61,8 +60,7 @@ def select(
 
     `budget` bounds what the preconditions look at, of one distribution and of all.
     """
-    budget = budget or Budget()
-    mounts = Mounts() if machine.live else None
+    paths = PathCheck(machine, budget or Budget())
     for prober in probers:
         prober.priority = config.priority.get(prober.name, prober.priority)
         if config.timeout is not None:
@@ -73,8 +71,8 @@ def select(
     for prober in sorted(probers, key=Prober.rank):
         cause, reason, setting = _refusal(prober, config, owners)
         if cause is None:
-            look = Look(machine, budget, mounts, prober.owner)
-            problem = unmet(prober.when, machine, pci_vendors, look)
+            paths.owner = prober.owner
+            problem = unmet(prober.when, machine, pci_vendors, paths)
             cause, reason, setting = _unsuited(prober, config, problem, stuck)
         if cause is None and veto is not None and (denial := veto(prober)):
             cause, reason = "veto", f"vetoed by the host: {denial}"

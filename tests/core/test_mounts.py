@@ -9,7 +9,7 @@ import pytest
 from probe_core.machine import Machine
 from probe_core.machine.budget import Budget
 from probe_core.machine.mounts import Mounts
-from probe_core.registry.conditions import Look, unmet
+from probe_core.registry.conditions import PathCheck, unmet
 
 TABLE = """\
 22 1 0:21 / / rw,relatime shared:1 - {root} overlay rw
@@ -72,7 +72,7 @@ def test_without_a_table_everything_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_condition_on_such_a_path_holds(tmp_path: Path) -> None:
-    look = Look(Machine(environ={}), Budget(), mounts(tmp_path))
+    look = PathCheck(Machine(environ={}), Budget(), mounts(tmp_path))
     for key in ("any_path", "all_path"):
         assert unmet([{key: ["/mnt/nfs/missing"]}], Machine(environ={}), None, look) is None
         assert unmet([{key: ["/mnt/nfs/*/x*"]}], Machine(environ={}), None, look) is None

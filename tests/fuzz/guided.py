@@ -59,7 +59,9 @@ def entry_points(data: bytes) -> None:
         return
     for line in lines:
         discover._from_entry(
-            module.EntryPoint(*line, "/nowhere/x-1.dist-info", "x", "1"), discover.Trust()
+            module.EntryPoint(*line, "/nowhere/x-1.dist-info", "x", "1"),
+            discover.Trust(),
+            discover.Budget(),
         )
 
 

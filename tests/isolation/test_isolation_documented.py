@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from probe_core import config
 from probe_core.isolation import (
     attempts,
     confine,
@@ -13,14 +14,18 @@ from probe_core.isolation import (
     limits,
     patience,
     run,
+    tree,
     wire,
 )
+from probe_core.machine import budget
+from probe_core.pipeline import chips, static
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/explanation/isolation.md"
 
 
 def test_every_limit_is_the_one_of_the_code() -> None:
-    rows = dict(re.findall(r"^\| ([a-z ]+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE))
+    limits_of_children = PAGE.read_text().partition("## Data in the host")[0]
+    rows = dict(re.findall(r"^\| ([a-z ]+) \| (.*) \|$", limits_of_children, re.MULTILINE))
     rows.pop("limit")
     assert rows == {
         "devices of a prober": f"{wire.MAX_DEVICES}",
@@ -28,12 +33,29 @@ def test_every_limit_is_the_one_of_the_code() -> None:
         "one frame": f"{wire.FRAME_LIMIT >> 20} MiB",
         "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
         "nesting of a value": f"{wire.DEPTH_LIMIT}",
-        "resident memory": "4 GiB, or half of the machine's",
+        "resident memory": "4 GiB, or half of the machine's or the control group's",
+        "processes of a prober": f"{tree.MAX_PROCESSES:,}",
         "frames of a process": f"{wire.MAX_FRAMES:,}",
         "probers at once": f"{launch.MAX_CHILDREN}",
         "processes of a prober that goes around devices": f"{attempts.MAX_ATTEMPTS}",
         "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",
     }
+
+
+def test_the_budget_is_the_one_of_the_code() -> None:
+    page = PAGE.read_text().partition("## Data in the host")[2]
+    rows = re.findall(r"^\| ([a-z ]+) \| (.*) \| (.*) \|$", page, re.MULTILINE)
+    both = [budget.SHARE, budget.TOTAL]
+    assert rows[1:] == [
+        ("files", *(f"{limits['files']:,}" for limits in both)),
+        ("bytes", *(f"{int(limits['bytes']) >> 20} MiB" for limits in both)),
+        ("names that patterns look at", *(f"{limits['names']:,}" for limits in both)),
+        ("processor time", *(f"{limits['seconds']} s" for limits in both)),
+    ]
+    assert f"The host reads {chips.HOST_BYTES >> 10} KiB." in page
+    assert f"a deadline of {chips.DEADLINE_S:g} s" in page
+    sizes = f"have {config.FILE_LIMIT >> 10} KiB and {static.FILE_LIMIT >> 20} MiB at most"
+    assert sizes in page
 
 
 def test_the_sentences_hold() -> None:

@@ -120,11 +120,11 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     Child.run.status = None
     Child.run.pid = None
     watch = tree.Watch()
-    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # from 0.0 to 0.2
-    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # at 0.3: too early
-    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # at 2.1: too early
+    watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # from 0.0 to 0.2
+    watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # at 0.3: too early
+    watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # at 2.1: too early
     assert len(looks) == 1
-    watch.look([Child()], lambda: next(times))  # type: ignore[list-item]  # from 2.2
+    watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # from 2.2
     assert len(looks) == 2
 
 

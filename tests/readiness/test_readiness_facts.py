@@ -11,7 +11,7 @@ from readiness_nodes import DEVICE, Node, amd, nvidia, step_of, verdict
 from reports import report_of
 
 import probe_core
-from probe_core.api import Machine
+from probe_core.api import Machine, finding
 from probe_core.model.readiness import STEPS
 from probe_core.pipeline.refresh import refresh
 from probe_core.testing import Tree
@@ -66,6 +66,35 @@ def test_a_slice_leaves_the_other_gpu_and_no_degraded_node(
         ("ready", None, None),
     ]
     assert (report["primary"], report["fallback"]) == ("pci:0000:02:00.0", None)
+
+
+def test_what_nvml_answers_of_one_gpu_proves_the_node_of_all(
+    tmp_path: Path, probers: Probers
+) -> None:
+    """A slice was told as a container without nodes, though NVML listed one GPU of it."""
+    node = nvidia(tmp_path)
+    node.remove("/dev/nvidiactl")
+    node.access["/dev/nvidiactl"] = "missing"
+    node.tree.pci("0000:02:00.0", "10de:2684", driver="nvidia", drm=(1, 129))
+    second = gpu(2, step_facts=[fact("responding", "ok")])
+    probers.reports("acme", sighting(NOT_GRANTED, memory=None), second)
+    report = run(node, probers)
+    assert [verdict(device) for device in report["devices"][:2]] == [
+        ("blocked", "granted", "not-granted"),
+        ("ready", None, None),
+    ]
+
+
+def test_a_probers_finding_stands_for_all_devices_of_its_cause(
+    tmp_path: Path, probers: Probers
+) -> None:
+    node = nvidia(tmp_path)
+    node.tree.pci("0000:02:00.0", "10de:2684", driver="nvidia", drm=(1, 129))
+    second = gpu(2, driver={"name": "nvidia"}, step_facts=[NOT_GRANTED], memory=None)
+    told = finding("gpu-not-listed", what="x", why="y", fix="z", device=DEVICE, step="granted")
+    probers.reports("acme", sighting(NOT_GRANTED, memory=None), second, told)
+    codes = [f["code"] for f in run(node, probers)["findings"] if f["step"] == "granted"]
+    assert codes == ["gpu-not-listed"]
 
 
 def test_a_worse_source_that_contradicts_is_told_and_hides_nothing(
@@ -317,3 +346,19 @@ def test_steps_are_those_of_the_table() -> None:
 
     assert {cause.step for cause in CAUSES.values()} == set(STEPS)
     assert all(code == cause.code for code, cause in CAUSES.items())
+
+
+@pytest.mark.parametrize(
+    ("power", "expected"),
+    [
+        ("active", ("blocked", "hardware", "off-the-bus")),
+        ("suspended", ("blocked", "responding", "gpu-lost")),
+    ],
+)
+def test_a_lost_gpu_is_off_the_bus_where_the_kernel_says_that_it_is_awake(
+    power: str, expected: tuple[str, str, str], tmp_path: Path, probers: Probers
+) -> None:
+    node = nvidia(tmp_path, power=power, current_link_width=63)
+    lost = sighting(fact("responding", "broken", "gpu-lost"), memory=None, power_state="unknown")
+    probers.reports("acme", lost)
+    assert verdict(run(node, probers)["devices"][0]) == expected

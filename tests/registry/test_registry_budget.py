@@ -13,7 +13,7 @@ from probe_core.config import load_config
 from probe_core.machine import Machine
 from probe_core.machine.budget import SHARE, TOTAL, Budget
 from probe_core.probing import document
-from probe_core.registry.conditions import Look, unmet
+from probe_core.registry.conditions import PathCheck, unmet
 from probe_core.registry.discover import discover, over_budget
 
 
@@ -79,7 +79,7 @@ def test_patterns_of_all_probers_together_are_bounded(tmp_path: Path) -> None:
         (tmp_path / f"d{number}").mkdir()
     machine = Machine(str(tmp_path), {}, "linux", "x86_64")
     budget = Budget(clock=lambda: 0.0)
-    looks = [Look(machine, budget, None, f"p{number // 4}") for number in range(1800)]
+    looks = [PathCheck(machine, budget, None, f"p{number // 4}") for number in range(1800)]
     when = [{"any_path": [f"/missing-{number}*" for number in range(64)]}]
     begin = time.monotonic()
     reasons = [unmet(when, machine, None, look) for look in looks]

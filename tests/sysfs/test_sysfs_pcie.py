@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +111,12 @@ class Opened:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths: list[str] = []
-        real = os.open
 
-        def spy(path: str, *rest: Any, **more: Any) -> int:
-            self.paths.append(str(path))
-            return real(path, *rest, **more)
+        def spy(path: str) -> FileIO:
+            self.paths.append(path)
+            return FileIO(path)
 
-        monkeypatch.setattr(os, "open", spy)
+        monkeypatch.setattr("probe_core.machine.FileIO", spy)
 
     def names(self) -> set[str]:
         return {Path(path).name for path in self.paths}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import FileIO
 from typing import Any
 
 import pytest
@@ -110,19 +111,16 @@ def test_each_card_is_announced_before_it_is_asked(tree: Any) -> None:
 
 
 def test_card_to_avoid_is_not_touched(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     two(tree)
     for number in (3, 4):
         tree.file(f"/sys/devices/pci0000:00/0000:0{number}:00.0/unique_id", "7cf5f4d4a1b2c3d4")
     opened: list[str] = []
-    real = os.open
 
-    def spy(path: str, *rest: Any, **more: Any) -> int:
-        opened.append(str(path))
-        return real(path, *rest, **more)
+    def spy(path: str) -> FileIO:
+        opened.append(path)
+        return FileIO(path)
 
-    monkeypatch.setattr(os, "open", spy)
+    monkeypatch.setattr("probe_core.machine.FileIO", spy)
     avoided, asked = tree.probe(avoid=("pci:0000:03:00.0",))
     assert avoided["ids"] == ["pci:0000:03:00.0"]
     assert avoided["driver"] == {"name": "amdgpu"}

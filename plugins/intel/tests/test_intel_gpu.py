@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -209,13 +209,12 @@ class Opened:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths: list[str] = []
-        real = os.open
 
-        def spy(path: str, *rest: Any, **more: Any) -> int:
-            self.paths.append(str(path))
-            return real(path, *rest, **more)
+        def spy(path: str) -> FileIO:
+            self.paths.append(path)
+            return FileIO(path)
 
-        monkeypatch.setattr(os, "open", spy)
+        monkeypatch.setattr("probe_core.machine.FileIO", spy)
 
     def names(self, address: str) -> set[str]:
         return {Path(path).name for path in self.paths if f"/{address}/" in path}
@@ -228,7 +227,7 @@ def test_of_a_sleeping_xe_card_no_file_that_wakes_it_is_opened(
     opened = Opened(monkeypatch)
     card = tree.single()
     cached = {"vendor", "device", "class", "revision", "subsystem_vendor", "subsystem_device"}
-    kept = {"runtime_status", "resource", "physical_vram_size_bytes"}
+    kept = {"runtime_status", "resource"}
     assert opened.names("0000:03:00.0") == cached | kept
     assert opened.names("0000:01:00.0") == {"vendor", "class"}
     assert card["power_state"] == "suspended"
