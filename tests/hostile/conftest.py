@@ -85,9 +85,21 @@ def traced(mark: str) -> list[int]:
     return pids
 
 
+def settle_threads() -> None:
+    """Wait until no thread that has ended is in /proc any more."""
+    count, same = len(os.listdir("/proc/self/task")), 0
+    for _ in range(500):
+        time.sleep(0.002)
+        now = len(os.listdir("/proc/self/task"))
+        count, same = now, same + 1 if now == count else 0
+        if same == 10:
+            return
+
+
 @contextmanager
 def unchanged() -> Iterator[None]:
     """Check that the host is afterwards as it was before, also after an exception."""
+    settle_threads()
     before = state_of_host()
     modules = dict(sys.modules)
     try:
