@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Lease, set the environment, and run the command until it ends."""
-    from probe_core.commands import CommandError
+    from probe_core.commands.context import CommandError
     from probe_core.leasing.execute import CannotRun, replace, resolve
     from probe_core.leasing.keeper import Program, can_keep
     from probe_core.leasing.keeper import run as keep
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _check(args: argparse.Namespace, command: list[str]) -> None:
-    from probe_core.commands import CommandError
+    from probe_core.commands.context import CommandError
 
     if not command and not args.dry_run:
         raise CommandError("exec: no command; write `probe exec --gpus 1 -- COMMAND`", USAGE)
@@ -153,7 +153,7 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
-    from probe_core.commands import CommandError
+    from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError
     from probe_core.leasing.handout import hand_out
     from probe_core.leasing.plan import Request
@@ -200,7 +200,7 @@ def _show(findings: Iterable[FindingDoc], devices: Iterable[str], context: Conte
     if not shown:
         return
     from probe_core.cli.findings import finding_lines
-    from probe_core.commands import Context
+    from probe_core.commands.context import Context
 
     plain = Context(environ={**context.environ, "NO_COLOR": "1"})
     for line in finding_lines(shown, plain):
@@ -211,7 +211,7 @@ def _show(findings: Iterable[FindingDoc], devices: Iterable[str], context: Conte
 def _require_working(args: argparse.Namespace, lease: Lease, path: str, command: list[str]) -> None:
     if not args.require_working:
         return
-    from probe_core.commands import CommandError
+    from probe_core.commands.context import CommandError
     from probe_core.leasing.trial import try_devices
 
     problem = try_devices(lease, path, command)
@@ -251,6 +251,8 @@ def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> 
 
 
 def _exclusions(excluded: Mapping[str, str]) -> list[str]:
+    if not excluded:
+        return []
     from probe_core.cli.exclusions import exclusions
 
     return exclusions(excluded)

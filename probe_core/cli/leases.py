@@ -83,12 +83,12 @@ def _kill(which: str, context: Context) -> int:
         folder.close()
     ids = [(entry["device"], entry["pid"]) for entry in remaining]
     for entry in entries:
-        words = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
+        subject = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
         if (entry["device"], entry["pid"]) in ids:
-            context.err(f"probe: leases: {words} is not ended: its processes are another user's,"
+            context.err(f"probe: leases: {subject} is not ended: its processes are another user's,"
                         " or stuck in the kernel")  # fmt: skip
         else:
-            context.out(f"ended the {words}")
+            context.out(f"ended the {subject}")
     return 3 if remaining else 0
 
 

@@ -28,7 +28,7 @@ def plain(
     first that is no option on; without it there is none such.
     """
     options = list(options)
-    by_name = {name: option for option in options for name in option.names}
+    options_by_name = {name: option for option in options for name in option.names}
     values: dict[str, object] = {option.dest: option.absent for option in options}
     if remainder is not None:
         values[remainder] = []
@@ -39,7 +39,7 @@ def plain(
             values[remainder] = list(arguments[at + (argument == "--") :])
             break
         name, equals, text = argument.partition("=")
-        option = by_name.get(name)
+        option = options_by_name.get(name)
         if option is None or (equals and not option.metavar):
             return None
         if not option.metavar:

@@ -107,18 +107,22 @@ def add_probe_options(parser: argparse.ArgumentParser) -> None:
 def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -> None:
     """Add options of a table to a parser, or to a group of one."""
     for option in options:
-        more: dict[str, Any] = {"dest": option.dest, "default": option.absent, "help": option.help}
+        keywords: dict[str, Any] = {
+            "dest": option.dest,
+            "default": option.absent,
+            "help": option.help,
+        }
         if not option.metavar:
-            more |= {"action": "store_const", "const": True}
+            keywords |= {"action": "store_const", "const": True}
         else:
-            more["metavar"] = option.metavar
+            keywords["metavar"] = option.metavar
             if option.read is not None:
-                more["type"] = option.read
+                keywords["type"] = option.read
             if option.choices:
-                more["choices"] = option.choices
+                keywords["choices"] = option.choices
             if option.bare is not None:
-                more |= {"nargs": "?", "const": option.bare}
-        parser.add_argument(*option.names, **more)
+                keywords |= {"nargs": "?", "const": option.bare}
+        parser.add_argument(*option.names, **keywords)
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import os
 from stat import S_ISREG
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 
 from probe_core.leasing.errors import LeaseError
 from probe_core.leasing.keys import Key, key_of
-from probe_core.leasing.leased import Leased
-from probe_core.leasing.locks import POLL_S, Door, try_take
-from probe_core.leasing.owners import Owner, own_record, read_owners, survivors, write_record
-from probe_core.leasing.shares import shares_with
+from probe_core.leasing.locks import CLAIM, POLL_S, Door
+from probe_core.leasing.lockset import Locks
+from probe_core.leasing.owners import read_owners, survivors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from probe_core.leasing.folder import Folder
+    from probe_core.leasing.leased import Leased
+    from probe_core.leasing.owners import Owner
     from probe_core.model.document import DeviceDoc
 
     Choose = Callable[[Sequence[DeviceDoc]], Sequence[DeviceDoc] | None]
@@ -93,7 +94,7 @@ class Acquisition:
         """Take what `choose` picks of the free devices, now; None when it picks nothing."""
         until = monotonic() + _ENDING_S
         while True:
-            leased = self._look(choose, None)
+            leased = self._try(choose, None)
             if leased is not None or monotonic() >= until or not self._ending():
                 return leased
             sleep(POLL_S)
@@ -110,7 +111,7 @@ class Acquisition:
         try:
             while True:
                 first = place.first()
-                leased = self._look(choose, place.arrival, deadline) if first else None
+                leased = self._try(choose, place.arrival, deadline) if first else None
                 if leased is not None:
                     return leased
                 if first and needed > 1:
@@ -134,7 +135,7 @@ class Acquisition:
         names = "\n".join(sorted(key.own for _, key in self.keys))
         return f"{crc32(names.encode('ascii', 'replace')):08x}"
 
-    def _look(
+    def _try(
         self, choose: Choose, arrival: str | None, deadline: float | None = None
     ) -> Leased | None:
         """Take what `choose` picks of what is free and claimed by nobody who came before."""
@@ -158,7 +159,7 @@ class Acquisition:
             if chosen is None:
                 return None
             keys = {id(device): key for device, key in free}
-            locks = _Locks(self)
+            locks = Locks(self)
             refused = next((d for d in chosen if not locks.take(d, keys[id(d)])), None)
             if refused is None:
                 return locks.sign(chosen)
@@ -167,14 +168,19 @@ class Acquisition:
 
     def _free(self, arrival: str | None) -> list[tuple[DeviceDoc, Key]]:
         """Return what may be free: surely not what others claimed, or seem to hold."""
-        from probe_core.leasing.queues import claimed
-
-        claims = claimed(self.folder, arrival)
+        claims = self._claims(arrival)
         return [
             (device, key)
             for device, key in self.keys
             if key.own not in claims and key.whole not in claims and self._seems_free(key.own)
         ]
+
+    def _claims(self, arrival: str | None) -> Collection[str]:
+        if not any(name.startswith(CLAIM) for name in os.listdir(self.folder.fd)):
+            return ()
+        from probe_core.leasing.queues import claimed
+
+        return claimed(self.folder, arrival)
 
     def _seems_free(self, name: str) -> bool:
         try:
@@ -187,7 +193,7 @@ class Acquisition:
 
     def _is_abandoned(self, name: str) -> bool:
         """Return whether a signed file can be locked as asked and nothing runs under its leases."""
-        locks = _Locks(self)
+        locks = Locks(self)
         try:
             return locks.open(name, share=self.terms.share) >= 0
         finally:
@@ -237,69 +243,3 @@ class Acquisition:
     def close(self) -> None:
         """End the request. Can be called once."""
         self._door.close()
-
-
-class _Locks:
-    """The locks that one look takes: kept when all were had, else closed."""
-
-    __slots__ = ("_asked", "_files", "_wholes")
-
-    def __init__(self, asked: Acquisition) -> None:
-        self._asked = asked
-        self._files: dict[str, int] = {}
-        self._wholes: dict[str, int] = {}
-
-    def take(self, device: DeviceDoc, key: Key) -> bool:
-        """Lock a device and what it is a part of; return whether both were had."""
-        if key.whole is not None and key.whole not in self._wholes:
-            handle = self.open(key.whole, share=True)
-            if handle < 0:
-                return False
-            self._wholes[key.whole] = self._files.pop(key.whole)
-        handle = self.open(key.own, share=self._asked.terms.share)
-        return handle >= 0 and shares_with(device, read_owners(handle), self._asked.terms)
-
-    def open(self, name: str, *, share: bool) -> int:
-        """Return the open lock file of that name, locked; -1 where it is used, or unusable."""
-        folder = self._asked.folder
-        while True:
-            try:
-                handle = folder.open(name)
-            except LeaseError as error:
-                self._asked.unusable[name] = error
-                return -1
-            if not try_take(handle, share=share):
-                os.close(handle)
-                return -1
-            if folder.same(name, handle):
-                break
-            os.close(handle)  # somebody tidied the folder between open and lock: again
-        self._files[name] = handle
-        obstacles = [owner for owner in read_owners(handle) if not (share and owner.share)]
-        if self._asked.has_survivors(name, obstacles):
-            return -1
-        if obstacles and not share:
-            write_record(handle)  # nothing is left of them: nobody need look again
-        return handle
-
-    def sign(self, devices: Sequence[DeviceDoc]) -> Leased:
-        """Write who leases the devices into their lock files."""
-        terms = self._asked.terms
-        record = own_record(
-            terms.command, share=terms.share, now=time(), mark=terms.mark, reserve=terms.reserve
-        )
-        for handle in self._files.values():
-            sharers = _living_sharers(handle) if terms.share else []
-            write_record(handle, *sharers, record)
-        signed, wholes = list(self._files.values()), list(self._wholes.values())
-        return Leased(devices, signed, wholes, self._asked.folder, terms.mark)
-
-    def close(self) -> None:
-        """Give all of them back."""
-        for handle in (*self._files.values(), *self._wholes.values()):
-            os.close(handle)
-
-
-def _living_sharers(handle: int) -> list[Owner]:
-    sharers = [owner for owner in read_owners(handle) if owner.share]
-    return [owner for owner in sharers if owner.alive() is not False or survivors([owner])]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from probe_core.selection.roomy import load, roomiest_group
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,7 +9,7 @@ if TYPE_CHECKING:
     from probe_core.leasing.acquire import Choose
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["by_load", "first_group", "load"]
+__all__ = ["by_load", "first_group"]
 
 
 def by_load(count: int, ranked: Sequence[DeviceDoc]) -> Choose:
@@ -23,6 +21,8 @@ def by_load(count: int, ranked: Sequence[DeviceDoc]) -> Choose:
             return None
         if count == 1 or len(free) == count:
             return sorted(free, key=lambda device: places[device["id"]])[:count]
+        from probe_core.selection.roomy import roomiest_group
+
         return roomiest_group(free, count, ranked)
 
     return pick

@@ -103,9 +103,9 @@ def spawn(
         return _fork(path, arguments, environ, mask)
     own = _without_coercion(environ)
     defaults = [getattr(_signal, name) for name in _IGNORED_BY_PYTHON if hasattr(_signal, name)]
-    for file, words in ((path, list(arguments)), (_SHELL, [_SHELL, path, *arguments[1:]])):
+    for file, line in ((path, list(arguments)), (_SHELL, [_SHELL, path, *arguments[1:]])):
         try:
-            return os.posix_spawn(file, words, own, setsigmask=mask, setsigdef=defaults)
+            return os.posix_spawn(file, line, own, setsigmask=mask, setsigdef=defaults)
         except OSError as error:
             if error.errno != errno.ENOEXEC or file == _SHELL:
                 return _failed(CannotRun(f"{arguments[0]}: {error.strerror}", NOT_EXECUTABLE))
@@ -122,7 +122,7 @@ def _fork(path: str, arguments: Sequence[str], environ: Mapping[str, str], mask:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             replace(path, arguments, environ)
         except CannotRun as error:
-            _say(error)
+            _complain(error)
         finally:
             os._exit(NOT_EXECUTABLE)
     return pid
@@ -133,13 +133,13 @@ def _failed(error: CannotRun) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            _say(error)
+            _complain(error)
         finally:
             os._exit(error.status)
     return pid
 
 
-def _say(error: CannotRun) -> None:
+def _complain(error: CannotRun) -> None:
     os.write(2, f"probe: exec: {error}\n".encode("ascii", "backslashreplace"))
 
 

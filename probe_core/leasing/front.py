@@ -44,16 +44,14 @@ class Front:
         self.status = 0
         self.pids: dict[int, int] = {}
         self.inherits = False
-        self._witness: Witness | None = None
+        self._witness = Witness()
         self._terminal = {getattr(_signal, name) for name in _OF_TERMINAL}
 
     def run(self) -> NoReturn:
         """Stand for the commands until they have ended, then end as they did."""
-        leave_files((*self.leased.files, *self.wire.files))
-        # Before any wait: without it a signal to the group would reach the command twice.
-        self._witness = Witness()
+        leave_files((*self.leased.files, *self.wire.files, *self._witness.files))
         signals = _signal.valid_signals()
-        while not self._look():
+        while not self._take_stock():
             info = _signal.sigwaitinfo(signals)
             if info.si_signo != _signal.SIGCHLD and self._concerns(info):
                 self._pass_on(info.si_signo)
@@ -66,7 +64,7 @@ class Front:
             return True  # harmless when it comes twice, and `fg` may mean this group alone
         if info.si_code == _SI_KERNEL:
             return info.si_signo not in self._terminal
-        return self._witness is None or not self._witness.has(info.si_signo)
+        return not self._witness.has(info.si_signo)
 
     def _pass_on(self, number: int) -> None:
         if not self.inherits:
@@ -82,7 +80,7 @@ class Front:
         except OSError:  # it has just ended, or became another user's
             pass
 
-    def _look(self) -> bool:
+    def _take_stock(self) -> bool:
         """Take in what the keeper reports; return whether there is nothing more to wait for."""
         self._take_in()
         if not self.inherits and os.waitpid(self.keeper, os.WNOHANG)[0]:
@@ -126,28 +124,27 @@ class Front:
         """Return whether only the witness is left; the devices are then given back."""
         from probe_core.leasing.processes import descendants
 
-        witness = {self._witness.pid} if self._witness is not None else set()
-        if descendants([os.getpid()]) - witness:
+        if descendants([os.getpid()]) - {self._witness.pid}:
             return False
         self.leased.put_back()
         return True
 
 
 class Witness:
-    """A process in the front's group that waits for nothing, and is asked what signals it got."""
+    """A process in the front's group that does nothing but attest which signals it got."""
 
     def __init__(self) -> None:
-        asked, self._asking = os.pipe()
+        questions, self._questioning = os.pipe()
         self._answers, answering = os.pipe()
-        self.files = (self._asking, self._answers)
+        self.files = (self._questioning, self._answers)
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                leave_files((asked, answering))
-                _attest(asked, answering)
+                leave_files((questions, answering))
+                _attest(questions, answering)
             finally:
                 os._exit(1)
-        os.close(asked)
+        os.close(questions)
         os.close(answering)
 
     def has(self, number: int) -> bool:
@@ -156,7 +153,7 @@ class Witness:
 
         sleep(_SPREAD_S)
         try:
-            os.write(self._asking, bytes((number,)))
+            os.write(self._questioning, bytes((number,)))
             return os.read(self._answers, 1) == b"1"
         except OSError:
             return False
@@ -170,9 +167,9 @@ class Witness:
             pass
 
 
-def _attest(asked: int, answering: int) -> None:
+def _attest(questions: int, answering: int) -> None:
     """Answer whether signals are pending, and take them; all are blocked since before the fork."""
-    while number := os.read(asked, 1):
+    while number := os.read(questions, 1):
         pending = number[0] in _signal.sigpending()
         if pending:
             _signal.sigtimedwait(number, 0)

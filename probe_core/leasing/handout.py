@@ -6,8 +6,7 @@ import os
 
 from probe_core.leasing import Lease
 from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
-from probe_core.leasing.outer import marks
-from probe_core.leasing.owners import MARK
+from probe_core.leasing.owners import MARK, marks
 from probe_core.leasing.plan import obtain
 from probe_core.selection.candidates import candidates
 from probe_core.selection.environment import confine

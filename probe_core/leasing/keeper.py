@@ -71,19 +71,19 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     leased.keep_on_exec()
     reports, reporting = os.pipe()
-    asked, asking = os.pipe()
+    requests, requesting = os.pipe()
     front = os.getpid()
     keeper = os.fork()
     if keeper == 0:
         try:
-            Keeper(leased, programs, Wire(asked, reporting), front).run(mask, ignored)
+            Keeper(leased, programs, Wire(requests, reporting), front).run(mask, ignored)
         finally:
             os._exit(1)
     from probe_core.leasing.front import Front
 
     os.close(reporting)
-    os.close(asked)
-    Front(leased, keeper, Wire(reports, asking), len(programs)).run()
+    os.close(requests)
+    Front(leased, keeper, Wire(reports, requesting), len(programs)).run()
 
 
 def _prctl(option: int, argument: int | bytes) -> bool:
@@ -139,7 +139,7 @@ class Keeper:
                 break
             if os.WIFSTOPPED(status):
                 if pid in self.pids:
-                    self._tell((STOPPED, self.pids[pid], os.WSTOPSIG(status)))
+                    self._report_event((STOPPED, self.pids[pid], os.WSTOPSIG(status)))
             elif pid in self.pids:
                 self._ends.append((ENDED, self.pids.pop(pid), status))
         if not self.pids:
@@ -148,9 +148,9 @@ class Keeper:
 
     def _report(self) -> None:
         while self._ends:
-            self._tell(self._ends.pop(0))
+            self._report_event(self._ends.pop(0))
 
-    def _tell(self, event: Event) -> None:
+    def _report_event(self, event: Event) -> None:
         if os.getppid() == self.front:
             self.wire.send(event)
             os.kill(self.front, _signal.SIGCHLD)

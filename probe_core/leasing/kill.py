@@ -46,7 +46,7 @@ def of(entries: Sequence[LeaseDoc], which: str) -> list[LeaseDoc]:
 def end(folder: Folder, entries: Sequence[LeaseDoc]) -> list[LeaseDoc]:
     """End the processes under these leases; return the leases that are left.
 
-    They are asked with SIGTERM, and killed when three seconds have passed. The keepers are not
+    They are signalled with SIGTERM, and killed when three seconds have passed. The keepers are not
     signalled: they end, and free the devices, when nothing is left.
     """
     for number, seconds in ((_signal.SIGTERM, _GRACE_S), (_signal.SIGKILL, _DEATH_S)):
@@ -66,10 +66,12 @@ def _remaining(folder: Folder, entries: Sequence[LeaseDoc]) -> list[LeaseDoc]:
     return [e for e in leases(folder) if (e["device"], e["pid"], e["since"]) in own]
 
 
-def _signal_all(folder: Folder, entry: LeaseDoc, number: int, done: Collection[int]) -> set[int]:
-    """Signal the processes under a lease that were not asked yet; those that were just started too.
+def _signal_all(
+    folder: Folder, entry: LeaseDoc, number: int, signalled: Collection[int]
+) -> set[int]:
+    """Signal the processes under a lease that were not yet, the newest among them; return them.
 
-    A lease that a program took for itself has no keeper: the program is asked then.
+    A lease that a program took for itself has no keeper: the program is signalled then.
     """
     owner = owner_of(entry, folder)
     if owner is None:
@@ -78,7 +80,7 @@ def _signal_all(folder: Folder, entry: LeaseDoc, number: int, done: Collection[i
     pids = set(members(owner, path)) - {owner.keeper or 0}
     if owner.pid is not None and owner.alive() and not owner.keeper_alive():
         pids.add(owner.pid)
-    pids.difference_update(done)
+    pids.difference_update(signalled)
     for pid in pids:
         try:
             os.kill(pid, number)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.leasing.folder import Folder
 
-__all__ = ["POLL_S", "STALE_S", "Door", "drop", "renew", "stale", "take", "try_take"]
+__all__ = ["CLAIM", "POLL_S", "STALE_S", "Door", "drop", "renew", "stale", "take", "try_take"]
 
 POLL_S = 0.005
 """Seconds between two looks, since the kernel cannot be asked to wait for several locks at once:
@@ -26,6 +26,9 @@ nobody notices 5 ms before a model loads (a judgement)."""
 STALE_S = 1.0
 """Seconds after which a waiter that did not renew its place counts as stopped. It renews it every
 20 ms: on a busy machine it may be late by a few turns, and then loses its place, nothing else."""
+
+CLAIM = ".claim-"
+"""What the names of claims begin with, see `queues`."""
 
 _DOOR_POLL_S = 0.001
 _DOOR_STALE_S = 0.25

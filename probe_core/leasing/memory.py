@@ -11,7 +11,6 @@ from time import monotonic
 from probe_core.leasing.keys import stable_name
 from probe_core.selection.candidates import free_memory
 from probe_core.selection.document import report_document
-from probe_core.sizes import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +22,17 @@ if TYPE_CHECKING:
 
     Measure = Callable[[], object]
 
-__all__ = ["LOOK_AGAIN_S", "Room", "wait_for_room"]
+__all__ = ["LOOK_AGAIN_S", "Room", "used_memory", "wait_for_room"]
 
 LOOK_AGAIN_S = 1.0
 """Seconds after which a device that lacked something is measured again: a probe keeps
 a core busy for tens of milliseconds (a judgement)."""
+
+
+_LEAST, _SHARE = 1 << 30, 0.05
+"""Memory in use up to which a device counts as empty, in bytes and as a share of it. A CUDA context
+takes 300 to 500 MiB, a desktop with a browser less than 1 GiB (judgements); the share covers what
+the driver reserves on large cards."""
 
 
 class Room:
@@ -48,7 +53,7 @@ class Room:
         avoids: bool,
         exempt: Collection[str],
     ) -> None:
-        self._least = None if memory is None else parse_size(memory)
+        self._least = None if memory is None else _bytes(memory)
         self._exempt = exempt
         self.avoids = avoids
         self.occupied = self._occupied(devices)
@@ -57,13 +62,18 @@ class Room:
     def _occupied(self, devices: Sequence[DeviceDoc]) -> dict[str, str]:
         if not self.avoids:
             return {}
-        from probe_core.leasing.occupants import occupancy
-
-        return occupancy(
+        suspects = [
             device
             for device in devices
-            if device["id"] not in self._exempt and stable_name(device) not in self._exempt
-        )
+            if used_memory(device)
+            and device["id"] not in self._exempt
+            and stable_name(device) not in self._exempt
+        ]
+        if not suspects:
+            return {}
+        from probe_core.leasing.occupants import occupancy
+
+        return occupancy(suspects)
 
     def only(self, choose: Choose) -> Choose:
         """Return `choose` without the devices that are occupied."""
@@ -81,6 +91,23 @@ class Room:
         least = self._least
         short = {d["id"] for d in fresh if least is not None and (free_memory(d) or 0) < least}
         return short | set(occupied)
+
+
+def used_memory(device: DeviceDoc) -> int:
+    """Return the bytes in use, where they are more than an idle device's; else 0."""
+    memory = device["memory"]
+    total, free = memory["total"], memory["free"]
+    # Shared memory is the system's: who uses it says nothing of the device.
+    if total is None or free is None or memory["kind"] in ("unified", "shared"):
+        return 0
+    used = total - free
+    return used if used > max(_LEAST, int(_SHARE * total)) else 0
+
+
+def _bytes(memory: str | int) -> int:
+    from probe_core.sizes import parse_size
+
+    return parse_size(memory)
 
 
 def _without(names: Mapping[str, str] | set[str], choose: Choose) -> Choose:

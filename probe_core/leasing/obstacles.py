@@ -47,9 +47,9 @@ def not_free(
             "memory",
             "ask for less, or end the processes that use the devices without a lease",
         )
-    others = "".join(f"; {name}: {text}" for name, text in room.occupied.items())
+    occupied = "".join(f"; {name}: {text}" for name, text in room.occupied.items())
     return refusals.error(
-        f"not free{waited}; leased: {_owners(obstacles)}{others}",
+        f"not free{waited}; leased: {_owners(obstacles)}{occupied}",
         "busy",
         _alternatives(request, obstacles, len(keys) - len(room.occupied)),
         device=obstacles[0]["device"] if obstacles else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from probe_core.leasing.memory import used_memory
 from probe_core.leasing.processes import processes
 
 TYPE_CHECKING = False
@@ -13,11 +14,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc
 
 __all__ = ["occupancy"]
-
-_LEAST, _SHARE = 1 << 30, 0.05
-"""Memory in use up to which a device counts as empty, in bytes and as a share of it. A CUDA context
-takes 300 to 500 MiB, a desktop with a browser less than 1 GiB (judgements); the share covers what
-the driver reserves on large cards."""
 
 _DESKTOP = frozenset(
     (
@@ -44,7 +40,7 @@ def occupancy(devices: Iterable[DeviceDoc], root: str = "") -> dict[str, str]:
     return {
         device["id"]: f"{_size(used)} in use outside any lease, by {holders}"
         for device in devices
-        if (used := _used(device)) and (holders := _holders(device, root))
+        if (used := used_memory(device)) and (holders := _holders(device, root))
     }
 
 
@@ -52,17 +48,6 @@ def _size(count: int) -> str:
     from probe_core.sizes import format_size
 
     return format_size(count)
-
-
-def _used(device: DeviceDoc) -> int:
-    """Return the bytes in use, where they are more than an idle device's; else 0."""
-    memory = device["memory"]
-    total, free = memory["total"], memory["free"]
-    # Shared memory is the system's: who uses it says nothing of the device.
-    if total is None or free is None or memory["kind"] in ("unified", "shared"):
-        return 0
-    used = total - free
-    return used if used > max(_LEAST, int(_SHARE * total)) else 0
 
 
 def _holders(device: DeviceDoc, root: str) -> str:

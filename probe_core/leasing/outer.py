@@ -12,7 +12,7 @@ import os
 from probe_core.leasing.errors import LeaseError
 from probe_core.leasing.keys import level_file, outer_lease
 from probe_core.leasing.locks import try_take
-from probe_core.leasing.owners import MARK, read_owners
+from probe_core.leasing.owners import read_owners
 from probe_core.leasing.processes import ancestors, pid_namespace, started
 
 TYPE_CHECKING = False
@@ -22,19 +22,13 @@ if TYPE_CHECKING:
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.owners import Owner
 
-__all__ = ["marks", "proven"]
+__all__ = ["proven"]
 
 
 def proven(environ: Mapping[str, str], folder: Folder) -> dict[str, int]:
     """Return the devices that an outer lease surely gave to this process, with its depth."""
     claims = outer_lease(environ)
     return {name: depth for name, depth in claims.items() if _is_under(folder, name, depth)}
-
-
-def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> str:
-    """Return the value of `MARK` for processes under lease `mark`: behind those of outer leases."""
-    outer = environ.get(MARK, "") if depths else ""
-    return f"{outer},{mark}" if outer else mark
 
 
 def _is_under(folder: Folder, name: str, depth: int) -> bool:

@@ -12,9 +12,9 @@ from probe_core.leasing.processes import marked, pid_namespace, started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["MARK", "Owner", "own_record", "read_owners", "survivors", "write_record"]
+__all__ = ["MARK", "Owner", "marks", "own_record", "read_owners", "survivors", "write_record"]
 
 MARK = "PROBE_LEASE_ID"
 """Names the leases that a process runs under, the outermost first: random, told to nobody else."""
@@ -94,6 +94,12 @@ class Owner:
     def same_lease(self, other: Owner) -> bool:
         """Return whether both are of one lease."""
         return bool(self.mark) and self.mark == other.mark
+
+
+def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> str:
+    """Return the value of `MARK` for processes under lease `mark`: behind those of outer leases."""
+    outer = environ.get(MARK, "") if depths else ""
+    return f"{outer},{mark}" if outer else mark
 
 
 def own_record(

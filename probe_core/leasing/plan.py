@@ -5,21 +5,21 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.leasing.acquire import Acquisition, Terms
-from probe_core.leasing.choosers import by_load, first_group, load
+from probe_core.leasing.choosers import by_load, first_group
 from probe_core.leasing.folder import lease_folder
+from probe_core.leasing.keys import OUTER_LEASE
 from probe_core.leasing.memory import Room, wait_for_room
-from probe_core.leasing.shares import capacity
-from probe_core.selection.candidates import candidates
+from probe_core.selection.candidates import candidates, load
 from probe_core.selection.choose import choose
 from probe_core.selection.errors import SelectionError
 from probe_core.selection.refusals import Refusals
-from probe_core.sizes import format_size, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_core.leasing.acquire import Choose
+    from probe_core.leasing.folder import Folder
     from probe_core.leasing.leased import Leased
     from probe_core.leasing.memory import Measure
     from probe_core.model.document import DeviceDoc, ReportDoc
@@ -112,7 +112,11 @@ def plan(
 
 def reserved_bytes(request: Request) -> int | None:
     """Return the bytes of each device that a request would reserve; raises `ValueError`."""
-    return None if request.reserve is None else parse_size(request.reserve)
+    if request.reserve is None:
+        return None
+    from probe_core.sizes import parse_size
+
+    return parse_size(request.reserve)
 
 
 def _check_reserve(document: ReportDoc, request: Request) -> None:
@@ -120,8 +124,12 @@ def _check_reserve(document: ReportDoc, request: Request) -> None:
         amount = reserved_bytes(request) or 0
     except ValueError as error:
         raise _refusals(document, request).error(str(error), "syntax") from None
+    from probe_core.leasing.shares import capacity
+
     largest = max(map(capacity, candidates(document, request.runtime).visible), default=0)
     if amount > largest:
+        from probe_core.sizes import format_size
+
         raise _refusals(document, request).error(
             f"no visible device has {format_size(amount)} to reserve",
             "memory",
@@ -200,15 +208,13 @@ def obtain(
     ``occupied`` when processes outside any lease use it, ``memory`` when they left too little;
     `LeaseError` when there is no folder for leases. The devices come in the runtime's order.
     """
-    from probe_core.leasing.outer import proven
-
     deadline = None if wait is None else monotonic() + wait
     ranked, count = plan(document, request, waiting=wait != 0)
     folder = lease_folder(environ)
     acquisition = None
     try:
         folder.guard()
-        depths = proven(environ, folder)
+        depths = _depths(environ, folder)
         acquisition = Acquisition(
             folder, ranked, document["devices"], _terms(request, command, mark, depths)
         )
@@ -236,6 +242,14 @@ def obtain(
         places = {device["id"]: place for place, device in enumerate(visible)}
         leased.devices.sort(key=lambda device: places[device["id"]])
     return leased, room.occupied, depths
+
+
+def _depths(environ: Mapping[str, str], folder: Folder) -> Mapping[str, int]:
+    if OUTER_LEASE not in environ:
+        return {}
+    from probe_core.leasing.outer import proven
+
+    return proven(environ, folder)
 
 
 def _terms(request: Request, command: Sequence[str], mark: str, depths: Mapping[str, int]) -> Terms:

@@ -13,7 +13,7 @@ from time import sleep, time_ns
 
 from probe_core.leasing.errors import LeaseError
 from probe_core.leasing.libc import call
-from probe_core.leasing.locks import drop, renew, stale, try_take
+from probe_core.leasing.locks import CLAIM, drop, renew, stale, try_take
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "claimed"]
 
-_CLAIM = ".claim-"
 _CLAIM_BYTES = 65536
 _RENEW_S = 0.1
 """Seconds between two renewals of a place, see `locks.STALE_S`."""
@@ -121,7 +120,7 @@ class Place:
         text = "\n".join(sorted(names)).encode("utf-8", "surrogatepass")
         try:
             if self._claim < 0:
-                self._claim = self._folder.open(_CLAIM + self.arrival)
+                self._claim = self._folder.open(CLAIM + self.arrival)
             if os.pread(self._claim, _CLAIM_BYTES, 0) != text:
                 os.ftruncate(self._claim, 0)
                 os.pwrite(self._claim, text, 0)
@@ -131,7 +130,7 @@ class Place:
 
     def leave(self) -> None:
         """Leave the queue. Can be called once."""
-        for handle, name in ((self._claim, _CLAIM + self.arrival), (self._handle, self._name)):
+        for handle, name in ((self._claim, CLAIM + self.arrival), (self._handle, self._name)):
             if handle >= 0:
                 _remove(self._folder, name)
                 os.close(handle)
@@ -156,9 +155,9 @@ def _bell(handle: int) -> int:
 def claimed(folder: Folder, before: str | None = None) -> frozenset[str]:
     """Return the lock files that the earliest claim names; none if it is not before `before`."""
     for name in sorted(os.listdir(folder.fd)):
-        if not name.startswith(_CLAIM):
+        if not name.startswith(CLAIM):
             continue
-        if before is not None and name >= _CLAIM + before:
+        if before is not None and name >= CLAIM + before:
             break
         try:
             status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)

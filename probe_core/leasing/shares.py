@@ -24,12 +24,10 @@ def capacity(device: DeviceDoc) -> int:
 
 
 def shares_with(device: DeviceDoc, owners: Sequence[Owner], terms: Terms) -> bool:
-    """Return whether the owners of a device that share it let a request on these terms in too.
+    """Return whether the owners of a device let a request that shares it on these terms in too.
 
     Who reserves a part and who takes what it gets do not mix: the second could use up the part.
     """
-    if not terms.share:
-        return True
     sharers = [owner for owner in owners if owner.share]
     living = [owner for owner in sharers if owner.alive() is not False or survivors([owner])]
     if terms.reserve is None:

@@ -31,7 +31,7 @@ _KILL_S = 0.5
 _FRAMEWORKS = ("torch", "jax", "tinygrad")
 _SCRIPT_BYTES = 1 << 20
 _LAST_LINES = 2000
-"""Bytes of the child's last words that are read: the cause stands at the end of a traceback."""
+"""Bytes of the child's output that are read: the cause stands at the end of a traceback."""
 
 _MARK = "probe-trial:"
 
@@ -45,14 +45,14 @@ def try_devices(
     how = framework or "runtime"
     arguments = [interpreter, os.path.join(os.path.dirname(__file__), "trial_child.py")]
     arguments += [how, str(len(lease.devices)), ",".join(sorted(v or "" for v in vendors))]
-    status, words = _run(arguments, lease.environ, deadline)
+    status, output_text = _run(arguments, lease.environ, deadline)
     if status == 0:
         return None
     subject = f"{framework} of {interpreter}" if framework else "the runtime's library"
-    what = f"{subject} cannot use {', '.join(lease.ids)}"
+    failure = f"{subject} cannot use {', '.join(lease.ids)}"
     if status is None:
-        return f"{what}: it did not answer within {deadline:g} s{_advice(lease.devices)}"
-    return f"{what}: {_cause(words, status)}{_advice(lease.devices)}"
+        return f"{failure}: it did not answer within {deadline:g} s{_advice(lease.devices)}"
+    return f"{failure}: {_cause(output_text, status)}{_advice(lease.devices)}"
 
 
 def _framework(
@@ -82,19 +82,19 @@ def _is_folder(name: str, environ: dict[str, str]) -> bool:
 def _runs_python(path: str, command: Sequence[str], interpreter: str) -> bool:
     return (
         interpreter_of([path], {"PATH": ""}) is not None
-        or any(word.endswith(".py") for word in command)
+        or any(argument.endswith(".py") for argument in command)
         or os.path.dirname(path) == os.path.dirname(interpreter)
     )
 
 
 def _script(command: Sequence[str]) -> str:
     """Return the text that a command line names as Python: a script, or the word behind -c."""
-    for at, word in enumerate(command[1:], 1):
-        if word == "-c" and at + 1 < len(command):
+    for at, argument in enumerate(command[1:], 1):
+        if argument == "-c" and at + 1 < len(command):
             return command[at + 1]
-        if word.endswith(".py"):
+        if argument.endswith(".py"):
             try:
-                with open(word, "rb") as file:
+                with open(argument, "rb") as file:
                     return file.read(_SCRIPT_BYTES).decode("utf-8", "replace")
             except OSError:
                 return ""
@@ -104,7 +104,7 @@ def _script(command: Sequence[str]) -> str:
 def _run(
     arguments: Sequence[str], environ: dict[str, str], deadline: float
 ) -> tuple[int | None, str]:
-    """Run the child; return its status and last words, None for one that did not end in time."""
+    """Run the child; return its status and the end of its output; None if it did not end."""
     import subprocess
     import tempfile
 
@@ -145,8 +145,8 @@ def _wait(child: subprocess.Popen[bytes], deadline: float) -> int | None:
     return None
 
 
-def _cause(words: str, status: int) -> str:
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+def _cause(output_text: str, status: int) -> str:
+    lines = [line.strip() for line in output_text.splitlines() if line.strip()]
     marked = [line.removeprefix(_MARK).strip() for line in lines if line.startswith(_MARK)]
     if marked:
         return marked[-1]
@@ -161,5 +161,5 @@ def _advice(devices: Sequence[DeviceDoc]) -> str:
         for step in (device.get("readiness") or {}).get("steps", ()):
             if step["status"] == "broken":
                 fact = step["evidence"] or step["code"] or ""
-                return f"; {device['id']}: {step['step']} {fact}".rstrip()
+                return f"; {device['id']}: {step['step']}: {fact}"
     return ""

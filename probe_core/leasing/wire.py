@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from struct import Struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,8 @@ WAKE = 35
 """The signal that tells the keeper to look at its wire: the second real-time signal that glibc does
 not use itself (signal(7))."""
 
-_EVENT = Struct("=BIi")
+_SIZE = 12
+"""Bytes of an event: three numbers of four bytes. The module struct takes 0.2 ms to import."""
 
 
 class Wire:
@@ -36,7 +36,7 @@ class Wire:
     def send(self, event: Event) -> None:
         """Send an event; nothing happens where the other end is gone."""
         try:
-            os.write(self.files[1], _EVENT.pack(*event))
+            os.write(self.files[1], b"".join(number.to_bytes(4, "little") for number in event))
         except OSError:
             return
 
@@ -44,12 +44,17 @@ class Wire:
         """Yield the events that have come; each was written whole (PIPE_BUF, pipe(7))."""
         while True:
             try:
-                data = os.read(self.files[0], _EVENT.size)
+                data = os.read(self.files[0], _SIZE)
             except OSError:
                 return
-            if len(data) < _EVENT.size:
+            if len(data) < _SIZE:
                 return
-            yield _EVENT.unpack(data)
+            kind, number, value = (data[at : at + 4] for at in (0, 4, 8))
+            yield (
+                int.from_bytes(kind, "little"),
+                int.from_bytes(number, "little"),
+                int.from_bytes(value, "little"),
+            )
 
 
 def leave_files(needed: Collection[int]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, ReportDoc, VisibilityDoc
 
-__all__ = ["Candidates", "candidates", "document_of", "free_memory"]
+__all__ = ["Candidates", "candidates", "document_of", "free_memory", "load"]
 
 
 class Candidates:
@@ -166,3 +166,15 @@ def free_memory(device: DeviceDoc) -> int | None:
         if amount is not None:
             return int(amount)
     return None
+
+
+def load(device: DeviceDoc) -> tuple[int, bool, int]:
+    """Rank a device: idle ones first, then those with more free memory; unknown behind known.
+
+    In whole GiB, so that a few MiB of a desktop do not decide between equal cards. A driver that
+    tells no free memory would otherwise pass for an empty device.
+    """
+    processes, memory = device.get("processes"), device["memory"]
+    used = 1 if processes is None else 2 if processes else 0
+    unknown = memory["free"] is None and memory["usable"] is None
+    return used, unknown, -((free_memory(device) or 0) >> 30)

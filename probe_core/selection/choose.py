@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from probe_core.selection.candidates import candidates, free_memory
-from probe_core.selection.entries import entries, named_model
 from probe_core.selection.refusals import Refusals
 
 TYPE_CHECKING = False
@@ -128,6 +127,8 @@ def _with_memory(choice: Candidates, least: int | None) -> list[DeviceDoc]:
 def _listed(choice: Candidates, selector: str, refusals: Refusals) -> list[DeviceDoc]:
     if not selector.strip():
         raise refusals.syntax("the list names no device")
+    from probe_core.selection.entries import entries
+
     devices: list[DeviceDoc] = []
     for entry in entries(selector, choice, refusals):
         device = _device(choice, entry, refusals)
@@ -146,6 +147,8 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
         raise refusals.syntax(f"{entry!a} is no device")
     fits = [device for device in choice.accelerators if _answers_to(device, entry)]
     if not fits:
+        from probe_core.selection.entries import named_model
+
         model = named_model(entry, choice)
         if model is not None:
             raise refusals.error(f"no device is called {entry!a}", "unknown", model)

@@ -39,10 +39,10 @@ def _without_runtime(entry: str, choice: Candidates, refusals: Refusals) -> str:
     prefix, colon, number = entry.rpartition(":")
     if not colon or not number.replace("-", "").isdecimal():
         return entry
-    word = prefix.lower()
-    if word in _ANY_RUNTIME:
+    name = prefix.lower()
+    if name in _ANY_RUNTIME:
         return number
-    runtime = canonical(word)
+    runtime = canonical(name)
     if runtime not in RUNTIMES:  # a PCI address, or no device
         return entry
     if runtime != choice.runtime:
@@ -63,9 +63,9 @@ def _range(entry: str, first: str, last: str, refusals: Refusals) -> Iterator[st
 
 def named_model(entry: str, choice: Candidates) -> str | None:
     """Return how to ask for the devices of the model that an entry names; None for no model."""
-    word = entry.lower()
-    fits = [device for device in choice.visible if word in (device["name"] or "").lower()]
-    if len(word) < 2 or not fits:
+    model = entry.lower()
+    fits = [device for device in choice.visible if model in (device["name"] or "").lower()]
+    if len(model) < 2 or not fits:
         return None
     numbers = ",".join(_number(device, choice) for device in fits)
     return f"{entry} is a model, not a device: --device {numbers}, or --gpus {len(fits)}"

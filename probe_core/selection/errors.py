@@ -15,12 +15,12 @@ class SelectionError(ValueError):
     """A request for devices that cannot be met on this node, in this environment.
 
     The message is for people. For code: `code` is one word, ``syntax``, ``unknown``, ``hidden``,
-    ``uncertain``, ``repeated``, ``too-few``, ``memory`` or ``busy``; `asked` the request in words;
-    `unmet` the condition that failed; `runtime` whose numbers counted; `visible` the ids that it
-    shows, in its order; `hidden` maps hidden ids to why; `device` is the id that the failure is
-    about, `variable` the environment variable that causes it, `fix` the nearest thing that would
-    work (each None where there is none); `leases` are the leases in the way of a ``busy`` one,
-    as `probe leases --json` lists them.
+    ``uncertain``, ``repeated``, ``too-few``, ``memory``, ``busy`` or ``occupied``; `asked` the
+    request in words; `unmet` the condition that failed; `runtime` whose numbers counted; `visible`
+    the ids that it shows, in its order; `hidden` maps hidden ids to why; `device` is the id that
+    the failure is about, `variable` the environment variable that causes it, `fix` the nearest
+    thing that would work (each None where there is none); `leases` are the leases in the way of a
+    ``busy`` one, as `probe leases --json` lists them.
     """
 
     def __init__(

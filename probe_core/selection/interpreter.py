@@ -40,8 +40,8 @@ def interpreter_of(command: Sequence[str], environ: Mapping[str, str]) -> str | 
     return path or _located("python3", environ) or _located("python", environ)
 
 
-def _stem(word: str) -> str:
-    return word.rpartition("/")[2]
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _is_python(path: str) -> bool:
@@ -73,17 +73,17 @@ def _of_script(path: str, environ: Mapping[str, str]) -> str | None:
         os.close(handle)
     if not head.startswith(b"#!"):
         return None
-    words = os.fsdecode(head[2:].partition(b"\n")[0]).split()
-    if len(words) > 1 and _stem(words[0]) == "env":
-        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        words[:1] = [_located(words[0], environ) or ""] if words else []
-    return words[0] if words and _is_python(words[0]) else None
+    parts = os.fsdecode(head[2:].partition(b"\n")[0]).split()
+    if len(parts) > 1 and _stem(parts[0]) == "env":
+        parts = [part for part in parts[1:] if not part.startswith("-") and "=" not in part]
+        parts[:1] = [_located(parts[0], environ) or ""] if parts else []
+    return parts[0] if parts and _is_python(parts[0]) else None
 
 
 def site_folders(interpreter: str, environ: Mapping[str, str]) -> list[str]:
     """Return the folders in which a Python finds what is installed, the first ones first."""
     if interpreter == sys.executable:
-        own = [folder for folder in sys.path if folder]
+        own = [folder for folder in sys.path if folder.endswith(_KINDS)]
         return [*_listed(environ), *own]
     folders = list(_listed(environ))
     prefix = os.path.dirname(os.path.dirname(interpreter))
@@ -94,9 +94,9 @@ def site_folders(interpreter: str, environ: Mapping[str, str]) -> list[str]:
     base = os.path.realpath(interpreter)
     release = _stem(base).removeprefix("python")  # "3.11" of python3.11
     release = release if "." in release else ""
-    home = environ.get("HOME", "")
-    if home and not environ.get("PYTHONNOUSERSITE"):
-        folders += _site_packages(os.path.join(home, ".local"), release)
+    user_folder = environ.get("HOME", "")
+    if user_folder and not environ.get("PYTHONNOUSERSITE"):
+        folders += _site_packages(os.path.join(user_folder, ".local"), release)
     folders += _site_packages(os.path.dirname(os.path.dirname(base)), release)
     return list(dict.fromkeys(folders))
 
@@ -148,9 +148,10 @@ def installed(names: Collection[str], folders: Sequence[str]) -> dict[str, str]:
         except OSError:
             continue
         for entry in entries:
-            stem, dot, suffix = entry.rpartition(".")
-            name, dash, version = stem.partition("-")
+            if not entry.endswith((".dist-info", ".egg-info")):
+                continue
+            name, dash, version = entry.rpartition(".")[0].partition("-")
             name = name.lower().replace("_", "-")
-            if dot and dash and suffix in ("dist-info", "egg-info") and name in names:
+            if dash and name in names:
                 result.setdefault(name, version.partition("-")[0])
     return result

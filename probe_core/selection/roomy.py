@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.selection.candidates import free_memory
+from probe_core.selection.candidates import free_memory, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,23 +10,11 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["load", "roomiest_group"]
+__all__ = ["roomiest_group"]
 
 _MUCH, _HALF = 0.9, 0.5
 """Shares of the emptiest device's free memory down to which links decide: a tenth less does not
 part two linked devices (a judgement); a device that is half full goes behind all that are not."""
-
-
-def load(device: DeviceDoc) -> tuple[int, bool, int]:
-    """Rank a device: idle ones first, then those with more free memory; unknown behind known.
-
-    In whole GiB, so that a few MiB of a desktop do not decide between equal cards. A driver that
-    tells no free memory would otherwise pass for an empty device.
-    """
-    processes, memory = device.get("processes"), device["memory"]
-    used = 1 if processes is None else 2 if processes else 0
-    unknown = memory["free"] is None and memory["usable"] is None
-    return used, unknown, -((free_memory(device) or 0) >> 30)
 
 
 def roomiest_group(

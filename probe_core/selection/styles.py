@@ -32,9 +32,9 @@ def style_for(style: str, command: Sequence[str]) -> str:
     """
     if style != AUTO:
         return style
-    return INDEX if any(_program(word) in NUMBERS_ONLY for word in command) else UUID
+    return INDEX if any(_program(argument) in NUMBERS_ONLY for argument in command) else UUID
 
 
-def _program(word: str) -> str:
+def _program(argument: str) -> str:
     """Return what a word would run: the file without its folder, or the module's first name."""
-    return word.rpartition("/")[2].partition(".")[0].lower()
+    return argument.rpartition("/")[2].partition(".")[0].lower()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probe_core.cli import exec as exec_command
 from probe_core.cli import report
 from probe_core.cli.parser import Parser
 from probe_core.cli.plain import plain
@@ -55,3 +56,59 @@ def test_sound_lines_are_read_without_argparse(arguments: list[str]) -> None:
 @pytest.mark.parametrize("argument", ["--help", "--version", "--jsn", "x", "--only", "--json=1"])
 def test_everything_else_is_left_to_argparse(argument: str) -> None:
     assert plain([argument], report.OPTIONS) is None
+
+
+EXEC_NAMES = [name for option in exec_command.OPTIONS for name in option.names]
+EXEC_WORDS = st.one_of(
+    st.sampled_from(EXEC_NAMES),
+    st.sampled_from(EXEC_NAMES).map(lambda name: f"{name}=1"),
+    st.sampled_from(["", "1", "2.5", "next", "uuid", "-1", "--", "-", "true"]),
+    st.sampled_from(["-n2", "--wai", "--all=1", "--wait="]),
+    st.text(max_size=4),
+)  # fmt: skip
+
+
+def exec_by_argparse(arguments: list[str]) -> dict[str, object] | None:
+    """Return what argparse reads, without the dashes in front of the command."""
+    parser = Parser(prog="probe exec", allow_abbrev=False)
+    exec_command.add_arguments(parser)
+    try:
+        values = vars(parser.parse_args(arguments))
+    except SystemExit:
+        return None
+    command = values["command"]
+    return {**values, "command": command[1:] if command[:1] == ["--"] else command}
+
+
+@given(st.lists(EXEC_WORDS, max_size=6))
+def test_lines_of_exec_are_read_as_argparse_does(arguments: list[str]) -> None:
+    read = plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER)
+    if read is not None:
+        assert vars(read) == exec_by_argparse(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--", "true"],
+        ["true", "--gpus", "2"],
+        ["-n", "2", "--memory=20GiB", "--wait", "--", "true", "--"],
+        ["--wait", "5", "--share", "--", "true"],
+        ["--shared", "--wait", "--", "true"],
+        ["--layout", "4x2", "--index", "next", "--style", "index", "--", "a b", ""],
+        ["--dry-run", "--only", "cpu", "--wait"],
+    ],
+)
+def test_sound_lines_of_exec_need_no_argparse(arguments: list[str]) -> None:
+    read = plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER)
+    assert read is not None
+    assert vars(read) == exec_by_argparse(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--gpus", "x", "true"], ["--style", "name", "true"], ["--index", "-1"], ["--wait", "true"],
+     ["--wait", "--gpus", "1"], ["--nope", "true"], ["--gpus"], ["-n1", "true"]],
+)  # fmt: skip
+def test_other_lines_of_exec_are_left_to_argparse(arguments: list[str]) -> None:
+    assert plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER) is None

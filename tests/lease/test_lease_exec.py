@@ -302,12 +302,23 @@ def test_odd_bytes_in_variables_never_raise(node: Node) -> None:
             assert "Traceback" not in done.stderr
 
 
-def _storm(node: Node, count: int) -> list[str]:
+REPLACED = """
+        held.keep_on_exec()
+        replace("/bin/sh", words, held.environ)
+"""
+KEPT = """
+        can_keep()
+        run(held.kept(), [Program("/bin/sh", words, held.environ)])
+"""
+
+
+def _storm(node: Node, count: int, start: str = REPLACED) -> list[str]:
     """Start `count` commands at once, forked from one interpreter; each checks that it is alone."""
     driver = f"""
 import os, sys
 from probe_core.leasing import lease
 from probe_core.leasing.execute import replace
+from probe_core.leasing.keeper import Program, can_keep, run
 import json
 document = json.load(open({str(node.folder / "report.json")!r}))
 from probe_core.pipeline.refresh import refresh
@@ -316,8 +327,8 @@ script = 'mkdir "$0/$CUDA_VISIBLE_DEVICES" || exit 9; sleep 0.002; rmdir "$0/$CU
 for number in range({count}):
     if os.fork() == 0:
         held = lease(1, wait=True, report=document, environ=os.environ)
-        held.keep_on_exec()
-        replace("/bin/sh", ["sh", "-c", script, {str(node.folder)!r}], held.environ)
+        words = ["sh", "-c", script, {str(node.folder)!r}]
+{start}
 for number in range({count}):
     _, status = os.wait()
     print(os.waitstatus_to_exitcode(status))
@@ -334,8 +345,9 @@ for number in range({count}):
     return done.stdout.split()
 
 
-def test_two_hundred_at_once_each_run_alone(tmp_path: Path) -> None:
-    assert _storm(Node(tmp_path, 8), 200) == ["0"] * 200
+@pytest.mark.parametrize("start", [REPLACED, KEPT], ids=["replaced", "kept"])
+def test_two_hundred_at_once_each_run_alone(start: str, tmp_path: Path) -> None:
+    assert _storm(Node(tmp_path, 8), 200, start) == ["0"] * 200
 
 
 def test_waiters_killed_at_any_moment_leave_nothing_behind(node: Node) -> None:

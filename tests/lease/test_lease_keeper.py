@@ -60,9 +60,10 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def keeper_of(node: Node) -> int:
-    """Return the process number that the lock file of the first device names as its keeper."""
-    text = (node.leases / "pci:0000:01:00.0.lock").read_text()
-    (line,) = [line for line in text.splitlines() if line.startswith("keeper ")]
+    """Return the process that the first device's lock file names as its keeper, once it does."""
+    file = node.leases / "pci:0000:01:00.0.lock"
+    assert soon(lambda: file.exists() and "keeper " in file.read_text())
+    (line,) = [line for line in file.read_text().splitlines() if line.startswith("keeper ")]
     return int(line.split()[1])
 
 
@@ -98,9 +99,10 @@ def test_the_device_is_free_soon_after_its_last_users_end(
     launcher = node.start("exec", "--device", "0", "--", "sh", "-c", script)
     processes.append(launcher)
     worker = int(first_line(launcher))
+    keeper = keeper_of(node)
     launcher.kill()
     launcher.wait()
-    assert soon(lambda: parent(worker) == keeper_of(node))
+    assert soon(lambda: parent(worker) == keeper)
     file = node.leases / "pci:0000:01:00.0.lock"
     times = []
     os.kill(worker, signal.SIGKILL)
@@ -170,7 +172,6 @@ def test_a_killed_keeper_is_replaced_by_the_front(
     )
     processes.append(command)
     worker = int(first_line(command))
-    assert soon(lambda: "keeper " in (node.leases / "pci:0000:01:00.0.lock").read_text())
     os.kill(keeper_of(node), signal.SIGKILL)
     assert command.stdin is not None
     command.stdin.write("\n")
@@ -192,7 +193,6 @@ def test_workers_are_still_counted_when_front_and_keeper_are_killed(
     command = node.start("exec", "--device", "0", "--", sys.executable, "-c", code)
     processes.append(command)
     worker = int(first_line(command))
-    assert soon(lambda: "keeper " in (node.leases / "pci:0000:01:00.0.lock").read_text())
     for pid in (keeper_of(node), command.pid, parent(worker)):
         os.kill(pid, signal.SIGKILL)
     command.wait()

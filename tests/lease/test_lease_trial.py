@@ -139,15 +139,15 @@ def test_any_other_command_is_tried_by_the_runtimes_library(node: Node, tmp_path
 
 
 def test_a_missing_library_and_the_broken_step_are_named(tmp_path: Path) -> None:
-    cap = {"evidence": "100 W of 350 W", "code": "power-capped"}
-    steps = [{"step": "responding", "status": "broken", **cap}]
-    readiness = {"state": "limited", "broken": "responding", "steps": steps}
+    fact = "x4 of x16 lanes"
+    steps = [{"step": "hardware", "status": "broken", "evidence": fact, "code": "link-narrow"}]
+    readiness = {"state": "limited", "broken": "hardware", "steps": steps}
     node = Node(tmp_path, 1, [gpu(1, readiness=readiness)])
     (tmp_path / "empty").mkdir()
     done = run(node, "true", LD_LIBRARY_PATH=str(tmp_path / "empty"))
     assert done.returncode == 3
     assert "libcuda.so.1" in done.stderr
-    assert done.stderr.endswith("; pci:0000:01:00.0: responding 100 W of 350 W\n")
+    assert done.stderr.endswith(f"; pci:0000:01:00.0: hardware: {fact}\n")
 
 
 def test_one_that_hangs_is_given_up(node: Node, tmp_path: Path) -> None:
