@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from probe_core.machine.cgroups import cpu_quota, hierarchies
-from probe_core.probers.topology import cpu_list, own_cpus
+from probe_core.machine.files import cpu_list
+from probe_core.probers.topology import own_cpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ clusters shows three packages (Linux 3.10 to 5.17), and with vendors' trees nine
 
 from __future__ import annotations
 
-from probe_core.probers.topology import CPUS, MAX_CPUS, clocks, cpu_list, nodes_of
+from probe_core.machine.files import MAX_CPUS, cpu_list
+from probe_core.probers.topology import CPUS, clocks, nodes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.machine import decimal
+from probe_core.machine.files import MAX_CPUS, cpu_list, cpu_mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ __all__ = [
     "CPUS",
     "clocks",
     "cores_of",
-    "cpu_list",
     "nodes",
     "nodes_of",
     "offline",
@@ -34,39 +34,10 @@ __all__ = [
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
-MAX_CPUS = 65_536
-"""CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
 
 # Lists since Linux 5.2; lists; masks of kernels before 2.6.30, and what some gather tools keep.
 PACKAGE = ("package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings")
 CORE = ("core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings")
-
-
-def cpu_list(text: str | None) -> list[int]:
-    """Return the numbers of a kernel CPU list ("0-3,8"); bad parts are left out.
-
-    At most `MAX_CPUS` numbers: a recorded list may repeat itself without an end.
-    """
-    numbers: list[int] = []
-    for part in (text or "").split(","):
-        low, dash, high = part.strip().partition("-")
-        first, last = decimal(low), decimal(high if dash else low)
-        if first is None or last is None or not first <= last < MAX_CPUS:
-            continue
-        numbers += range(first, last + 1)
-        if len(numbers) > MAX_CPUS:
-            break
-    return numbers[:MAX_CPUS]
-
-
-def cpu_mask(text: str | None) -> list[int]:
-    """Return the numbers of a kernel CPU mask ("00000000,00001111"), lowest first."""
-    digits = (text or "").replace(",", "")
-    try:
-        bits = int(digits, 16) if digits and len(digits) <= MAX_CPUS // 4 else 0
-    except ValueError:
-        return []
-    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
 
 
 def online(machine: Machine) -> list[int]:
@@ -182,12 +153,11 @@ def nodes(machine: Machine) -> Nodes | None:
 
     Read once for all packages: a machine of 128 packages has 64 nodes.
     """
-    listed = cpu_list(machine.read(f"{NODES}/online"))
-    if not listed:
-        return None
-    if len(listed) == 1:
-        return {listed[0]: None}
-    return {n: frozenset(cpu_list(machine.read(f"{NODES}/node{n}/cpulist"))) for n in listed}
+    if machine.read(f"{NODES}/online") == "0":  # most machines: nothing to import
+        return {0: None}
+    from probe_core.machine import numa
+
+    return numa.nodes(machine)
 
 
 def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = None) -> list[int]:
