@@ -227,6 +227,10 @@ def summed(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
             whole["source"] = " + ".join(part["source"] for part in same)
             if any(part.get("bound") for part in same):
                 whole["bound"] = "lower"
+            if len({part.get("mhz") for part in same}) > 1:
+                whole["mhz"] = None  # each kind has its own, which its cluster lists
+            # A sum rests on the weakest of its clocks.
+            whole["clock"] = next((p["clock"] for p in same if p["clock"] != "max"), "max")
             total.append(whole)
     return total
 
