@@ -124,3 +124,10 @@ def test_x925_has_fp16_and_int8(real: Database) -> None:
     match = real.cpu(implementer=0x41, part=0xD85, flags=("asimd", "asimdhp", "asimddp"))
     assert match.rates["fp16.vector.fp16"] == 96
     assert match.rates["int8.vector.int32"] == 128
+    # Which of its six pipes compute dot products is in no text that was read: four are certain.
+    assert match.at_least == {"int8.vector.int32"}
+
+
+def test_all_rates_of_an_entry_that_is_a_lower_bound_are_one(real: Database) -> None:
+    match = real.cpu(implementer=0x4E, part=0x004, flags=("asimd", "asimdhp"))
+    assert match.at_least == {FP32, FP64, "fp16.vector.fp16"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["Group", "resolve", "summed"]
+__all__ = ["Group", "rate_name", "resolve", "summed"]
 
 # How the smaller cores of a hybrid are named: by Linux on Intel, by macOS on Apple and by us.
 _SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
@@ -168,8 +168,11 @@ def _add_peaks(group: Group, device: DeviceDoc) -> str:
     peaks = match.peaks(cores, mhz, label, source, efficient=small)
     group.peaks = [peak.as_json() for peak in peaks]
     borrowed = "first" in group.cluster and "max_mhz" not in group.cluster
-    if label != "max" or borrowed or getattr(arch, "at_least", False):
-        for peak in group.peaks:
+    unsure = label != "max" or borrowed or getattr(arch, "at_least", False)
+    # An older chipdb does not tell single rates that are a lower bound.
+    rates = () if small else getattr(match, "at_least", ())
+    for peak in group.peaks:
+        if unsure or rate_name(peak) in rates:
             peak["bound"] = "lower"
     return ""
 
@@ -233,6 +236,11 @@ def summed(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
             whole["clock"] = next((p["clock"] for p in same if p["clock"] != "max"), "max")
             total.append(whole)
     return total
+
+
+def rate_name(peak: PeakDoc) -> str:
+    """Return a peak's rate as chipdb names it: ``fp32.vector.fp32``."""
+    return f"{peak['dtype']}.{peak['path']}.{peak['accumulate']}"
 
 
 def _rate(peak: PeakDoc) -> tuple[str | None, ...]:
