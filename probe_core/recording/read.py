@@ -63,9 +63,8 @@ def _read(stream: Stream) -> Recording:
         return parse(stream.whole(MAX_DOCUMENT))
     form = next((name for magic, name in _PACKED if start.startswith(magic)), None)
     if form:
-        raise BadRecording(
-            f"{_NEITHER}: it is packed with {form}, which is not read; unpack it and name the folder"
-        )
+        unread = f"it is packed with {form}, which is not read; unpack it and name the folder"
+        raise BadRecording(f"{_NEITHER}: {unread}")
     if not start.strip(b"\0"):
         form = "an empty archive" if start else "an empty file"
         raise BadRecording(f"{_NEITHER}: it is {form}; `probe record` writes one")
