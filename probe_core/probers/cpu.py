@@ -46,6 +46,8 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
     running = topology.online(machine)
     if not (facts or running):
         return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
+    if not running and "family" in facts:
+        _add_places(machine, facts)
     nodes = topology.nodes(machine)
     chips = _chips(machine, running or facts.get("numbers", []), facts, nodes)
     limited = _limits(machine, running)
@@ -69,10 +71,26 @@ def _limits(machine: Machine, running: list[int]) -> Limits | None:
     return limits(machine, running)
 
 
+def _add_places(machine: Machine, facts: dict[str, Any]) -> None:
+    """Note where x86's processors are, where /sys lists none; nothing of a file that was cut.
+
+    A block alone is what bug reports quote of many.
+    """
+    from probe_core.probers import cpuinfo_places
+
+    places = cpuinfo_places.places(machine)
+    if len(places) >= facts.get("threads", 2):
+        facts["places"] = places
+
+
 def _chips(
     machine: Machine, running: list[int], facts: dict[str, Any], nodes: Nodes | None
 ) -> list[Cores]:
     """Return the packages of each chip: one, but for clusters of a system-on-chip."""
+    if "places" in facts:
+        from probe_core.probers import cpuinfo_places
+
+        return [[members] for members in cpuinfo_places.packages(facts["places"])]
     groups = topology.sockets(machine, running)
     if not facts.get("by_cluster"):
         return [[members] for members in groups]
@@ -149,6 +167,11 @@ def _package(
 
         single = clusters.one_threaded(facts["cpus"])
     cores = topology.cores_of(machine, members, single=single)
+    if cores is None and "family" in facts:
+        from probe_core.probers import cpuinfo_places
+
+        places = facts.get("places") or cpuinfo_places.places(machine)
+        cores = cpuinfo_places.cores_of(places, members)
     hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
     return topology.package(machine, members, cores, nodes, hybrid=hybrid), cores
 
@@ -156,8 +179,10 @@ def _package(
 def _units(facts: dict[str, Any], package: dict[str, Any]) -> int | None:
     if (facts.get("vendor_id"), facts.get("family")) == _BULLDOZER and "threads" in package:
         return int(package["threads"])
-    units: int | None = package.get("cores") or facts.get("cores")
-    return units
+    # What /proc/cpuinfo says is of a package of so many siblings; of any other it says nothing.
+    own: int | None = package.get("cores")
+    fitting = package.get("threads") in (None, facts.get("threads"))
+    return own or (facts.get("cores") if fitting else None)
 
 
 def _clusters(

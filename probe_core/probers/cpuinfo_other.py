@@ -88,9 +88,9 @@ def _numbers(text: str) -> list[int]:
     for line in text.splitlines():
         if line[:9] == "processor":
             number = whole(line.partition(":")[2].strip())
-            if number is not None:
+            if number is not None and number >= 0:
                 numbers.append(number)
-    return numbers
+    return list(dict.fromkeys(numbers))
 
 
 def _architecture(first: Block) -> dict[str, int]:

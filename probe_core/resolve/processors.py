@@ -38,6 +38,8 @@ def resolve(device: DeviceDoc, database: Database) -> None:
     identified = any(group.arch for group in groups)
     reason = "processors are known by microarchitecture, not one by one" if identified else missing
     device["unknown"].setdefault("chip", reason)
+    if device.get("arch") is None:
+        device["unknown"].setdefault("arch", missing or "its cores have no name that is known")
     if missing:
         device["unknown"]["peaks"] = missing
         return
