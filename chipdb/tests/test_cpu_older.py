@@ -107,6 +107,9 @@ def test_unknown_cores_in_plain_words(
         ("spacemit,x60", "X60"),
         ("Spacemit(R) X60", "X60"),
         ("Cell Broadband Engine, altivec supported", "Cell PPE"),
+        ("IBM z15", "z15"),
+        ("IBM z14 ZR1", "z14 ZR1"),
+        ("IBM Z of machine type 9999", None),
     ],
 )
 def test_names_as_kernels_spell_them(real: Database, name: str, uarch: str | None) -> None:
