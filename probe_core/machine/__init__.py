@@ -10,7 +10,6 @@ import os
 import sys
 from errno import EINVAL
 from io import FileIO
-from os import path as os_path
 from stat import S_ISDIR, S_ISREG
 
 TYPE_CHECKING = False
@@ -53,7 +52,7 @@ class Machine:
     A link never leads out of the root.
     """
 
-    __slots__ = ("_real", "access", "answers", "arch", "environ", "live", "os", "root")
+    __slots__ = ("access", "answers", "arch", "environ", "live", "os", "root")
 
     def __init__(
         self,
@@ -66,8 +65,6 @@ class Machine:
     ) -> None:
         self.root = root.rstrip("/") or "/"
         self.live = self.root == "/"
-        # Of a recording, hundreds of files are asked for below it.
-        self._real = "/" if self.live else os_path.realpath(self.root)
         if environ is None:
             environ = _live_environ() if self.live else {}
         self.environ: Mapping[str, str] = dict(environ)
@@ -84,8 +81,8 @@ class Machine:
         if self.live:
             return path
         host = os.path.normpath(self.root + "/" + path)
-        real = os.path.realpath(host)
-        if real != self._real and not real.startswith(self._real + "/"):
+        real, root = os.path.realpath(host), os.path.realpath(self.root)
+        if real != root and not real.startswith(root + "/"):
             raise OSError(f"{path}: leads out of the recorded machine")
         return host
 
@@ -140,7 +137,7 @@ class Machine:
             real = os.path.realpath(self.path(path))
         except (OSError, ValueError):
             return ""
-        return real if self.live else "/" + real[len(self._real) :].lstrip("/")
+        return real if self.live else "/" + real[len(os.path.realpath(self.root)) :].lstrip("/")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
