@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_core.machine import Machine
-
-    Place = tuple[int, int | None]
-    """Package and core ("physical id" and "core id"); None where the file does not tell it."""
+    from probe_core.probers.cpu_types import Place
 
 __all__ = ["cores_of", "packages", "places"]
 

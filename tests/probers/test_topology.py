@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from trees import Tree
 
+from probe_core import Machine
 from probe_core.machine.files import cpu_list
-from probe_core.probers.topology import clocks, nodes, nodes_of, packages
+from probe_core.probers.topology import clocks, cores_of, nodes, nodes_of, online, package, sockets
 
 CPUS = "/sys/devices/system/cpu"
+
+
+def packages(machine: Machine) -> list[Any]:
+    """Return the counts of each package, without the CPUs of each core."""
+    groups = sockets(machine, online(machine))
+    found: list[Any] = [package(machine, members, cores_of(machine, members)) for members in groups]
+    for counts in found:
+        for cluster in counts.get("clusters", ()):
+            del cluster["members"]
+    return found
 
 
 @pytest.mark.parametrize(
