@@ -22,10 +22,16 @@ MIDR = ("implementer", "part", "variant")
 """What names an Arm core."""
 
 _TRIES = 4
-"""CPUs of a cluster that are asked for its clock: a phone may have switched the first ones off."""
+"""CPUs of a cluster that are asked for its clock: a phone may have switched the first ones off.
+
+A judgement: half of a cluster of eight.
+"""
 
 _PHONE = 16
-"""Cores of a chip whose clocks are read one by one. A server has hundreds that are alike."""
+"""Cores of a chip whose clocks are read one by one: a judgement, twice the cores of most phones.
+
+A server has hundreds that are alike.
+"""
 
 # Cores with two or four threads: Cortex-A65 and A65AE, Neoverse E1, ThunderX2, Olympus.
 _THREADED = frozenset(
