@@ -1,7 +1,7 @@
 """Builds the distribution that a release's tag names: `build_tag.py probe-core-v0.9.0 OUT`.
 
-`--order` prints all distributions, each after those that it needs: the order of a release. The tag must have
-the version that the built wheel has, so a tag on the wrong commit publishes nothing.
+`--order` prints all distributions, each after those that it needs: the order of a release. The tag
+must have the version that the built wheel has, so a tag on the wrong commit publishes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 def distributions() -> dict[str, Path]:
     """Return the folder of each distribution of the repository, by name."""
     paths = [ROOT, ROOT / "chipdb", *sorted((ROOT / "plugins").iterdir())]
-    return {_project(path)["name"]: path for path in paths if (path / "pyproject.toml").exists()}
+    return {
+        str(_project(path)["name"]): path for path in paths if (path / "pyproject.toml").exists()
+    }
 
 
 def _project(folder: Path) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Sphinx's settings. `python docs/site.py OUT` builds; the pages are Markdown that code hosts show, too."""
+"""Sphinx's settings: `python docs/build_site.py OUT` builds. Code hosts show the pages, too."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A page holds ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``; what lies between is
 made from the code by the function of that name in `regions`. The typed views and TypedDicts of
-the model have the same marks in comments. The report's JSON Schema and the pictures are made as a whole.
+the model have the same marks in comments. The report's JSON Schema and the pictures are made as a
+whole.
 """
 
 from __future__ import annotations

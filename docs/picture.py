@@ -1,7 +1,7 @@
-"""Draws what `probe` prints on a terminal as an SVG: of recorded machines, so that every build draws the same.
+"""Draws what `probe` prints of a recorded machine as an SVG, the same at every build.
 
-Colours follow the reader's light or dark scheme by a media query. The file names no font host and holds no
-script, which terminal recorders put into theirs.
+Colours follow the reader's light or dark scheme by a media query. The file names no font host and
+holds no script, which terminal recorders put into theirs.
 """
 
 from __future__ import annotations

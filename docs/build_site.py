@@ -1,8 +1,8 @@
-"""Builds the documentation's site: `python docs/site.py OUT`, then open OUT/index.html.
+"""Builds the documentation's site: `python docs/build_site.py OUT`, then open OUT/index.html.
 
-The pages link to READMEs, the changelog and source files as a code host resolves them: relative to the
-repository. So what they need is copied into a folder of the same layout, and Sphinx builds that. It never
-reads the repository itself: the recorded machines below tests/ hold links in circles, which it follows.
+The pages link to READMEs, the changelog and source files as a code host resolves them: relative to
+the repository. So what they need is copied into a folder of the same layout, and Sphinx builds that.
+It never walks the repository itself: it follows links, and recorded machines hold links in circles.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
 def main(arguments: list[str]) -> int:
     """Build into the folder that is named, and print what is wrong."""
     if len(arguments) != 1:
-        print("usage: python docs/site.py OUT", file=sys.stderr)
+        print("usage: python docs/build_site.py OUT", file=sys.stderr)
         return 2
     ran = build(Path(arguments[0]).resolve())
     print(ran.stderr, end="", file=sys.stderr)
