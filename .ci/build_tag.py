@@ -23,15 +23,13 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 def distributions() -> dict[str, Path]:
     """Return the folder of each distribution of the repository, by name."""
     paths = [ROOT, ROOT / "chipdb", *sorted((ROOT / "plugins").iterdir())]
-    return {
-        str(_project(path)["name"]): path for path in paths if (path / "pyproject.toml").exists()
-    }
+    folders = [path for path in paths if (path / "pyproject.toml").exists()]
+    return {str(_project(path)["name"]): path for path in folders}
 
 
 def _project(folder: Path) -> dict[str, object]:
-    table: dict[str, object] = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))[
-        "project"
-    ]
+    document = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    table: dict[str, object] = document["project"]
     return table
 
 

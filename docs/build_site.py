@@ -1,8 +1,8 @@
 """Builds the documentation's site: `python docs/build_site.py OUT`, then open OUT/index.html.
 
 The pages link to READMEs, the changelog and source files as a code host resolves them: relative to
-the repository. So what they need is copied into a folder of the same layout, and Sphinx builds that.
-It never walks the repository itself: it follows links, and recorded machines hold links in circles.
+the repository. So what they need is copied into a folder of the same layout, and Sphinx builds
+that. It never walks the repository itself: it follows links, and recorded machines hold circles.
 """
 
 from __future__ import annotations
