@@ -50,6 +50,11 @@ def pages(site: Path) -> dict[str, sitepages.Page]:
     return sitepages.pages(site)
 
 
+def test_the_pages_can_be_built(site: Path) -> None:
+    # Built with -W and without a suppressed warning; see `sitepages.built`.
+    assert (site / "docs/reference/hooks.html").is_file()
+
+
 def test_every_text_of_the_repository_is_a_page(pages: dict[str, sitepages.Page]) -> None:
     import docpages
 
