@@ -34,17 +34,27 @@ _PAGE = re.compile(r"\]\((?!\w+:)([^)#\s]+\.md)\)")
 _TREE = '\n```{{toctree}}\n:hidden:\n:caption: "{}"\n\n{}\n```\n'
 
 
-def _trees(contents: str) -> str:
-    """Return the sidebar's groups: the first page's own lists of links, with their headings."""
+def _trees(contents: str, plugins: list[str]) -> str:
+    """Return the sidebar's groups: the first page's own lists of links, with their headings.
+
+    A plugin's page that no list names joins those of the plugins.
+    """
     parts = _SECTION.split(contents)[1:]
-    groups = [(title, _PAGE.findall(text)) for title, text in zip(*[iter(parts)] * 2, strict=True)]
-    return "".join(_TREE.format(title, "\n".join(pages)) for title, pages in groups if pages)
+    groups = {
+        title: _PAGE.findall(text) for title, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+    listed = {page for pages in groups.values() for page in pages}
+    groups["Our plugins"] += sorted(set(plugins) - listed)
+    return "".join(
+        _TREE.format(title, "\n".join(pages)) for title, pages in groups.items() if pages
+    )
 
 
 def _add_site_parts(app: Sphinx, name: str, text: list[str]) -> None:
     """Add what only the site has, which a code host would show as a block or a dead link."""
     if _CONTENTS in text[0]:
-        text[0] += _trees(text[0].partition(_CONTENTS)[2])
+        plugins = [f"../{page}.md" for page in app.env.found_docs if page.startswith("plugins/")]
+        text[0] += _trees(text[0].partition(_CONTENTS)[2], plugins)
     chips = posixpath.relpath("chips/index.html", posixpath.dirname(name))
     link = f'<a href="{chips}">Search all chips</a>: every figure with its source.'
     text[0] = text[0].replace(_CHIPS, f"<p>{link}</p>")
