@@ -77,14 +77,15 @@ def answer(report: Mapping[str, object], status: int) -> str:
 
 SCONTROL = 'echo "scontrol $*"'
 LOST = {"findings": [{"code": "gpu-lost", "severity": "error", "step": "responding"},
-                     {"code": "hidden-by-variable", "severity": "info", "step": None}]}  # fmt: skip
+                     {"code": "no-driver", "severity": "warning", "step": "driver"},
+                     {"code": "reserved-for-vm", "severity": "info", "step": "driver"}]}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("probe", "reason"),
     [
         (answer({"findings": []}, 0), None),
-        (answer(LOST, 1), "probe: gpu-lost"),
+        (answer(LOST, 1), "probe: gpu-lost,no-driver"),
         (answer({"findings": []}, 1), "probe: degraded"),
         ("exit 2", "probe: probe ended with 2"),
     ],
