@@ -76,9 +76,16 @@ def answer(report: Mapping[str, object], status: int) -> str:
 
 
 SCONTROL = 'echo "scontrol $*"'
-LOST = {"findings": [{"code": "gpu-lost", "severity": "error", "step": "responding"},
-                     {"code": "no-driver", "severity": "warning", "step": "driver"},
-                     {"code": "reserved-for-vm", "severity": "info", "step": "driver"}]}  # fmt: skip
+LOST = {
+    "findings": [
+        {"code": code, "severity": severity}
+        for code, severity in (
+            ("gpu-lost", "error"),
+            ("no-driver", "warning"),
+            ("reserved-for-vm", "info"),
+        )
+    ]
+}
 
 
 @pytest.mark.parametrize(
