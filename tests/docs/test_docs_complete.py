@@ -217,6 +217,14 @@ def test_every_page_of_the_reference_is_on_the_first_page() -> None:
     assert [name for name in names if f"({name})" not in index] == []
 
 
+def test_every_state_that_is_not_ready_has_a_heading_that_a_search_hits() -> None:
+    states = page("cli").partition("## States")[2].partition("\n## ")[0]
+    words = set(re.findall(r"^\| `([A-Za-z ]+)` \|", states, re.M))
+    assert {"no driver", "hidden", "ready"} <= words
+    text = (docpages.DOCS / "how-to/why-is-my-gpu-not-used.md").read_text("utf-8")
+    assert words - {"ready"} - set(re.findall(r"^## (.+)$", text, re.M)) == set()
+
+
 def test_every_room_of_the_core_is_on_the_architecture_page() -> None:
     page = (docpages.DOCS / "explanation" / "architecture.md").read_text("utf-8")
     rooms = re.findall(r"^\| `([a-z]+)` \| [^|]+ \| [^|]+ \|$", page, re.M)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from probe_core import __version__ as VERSION
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/how-to/install-offline.md"
 
@@ -41,17 +43,18 @@ def test_the_order_puts_each_distribution_after_what_it_needs() -> None:
 
 def test_a_tag_builds_its_distribution(tmp_path: Path) -> None:
     needs_build_tools()
-    ran = build_tag("probe-amd-v0.9.0", str(tmp_path))
+    ran = build_tag(f"probe-amd-v{VERSION}", str(tmp_path))
     assert (ran.returncode, ran.stderr) == (0, "")
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["probe_amd-0.9.0-py3-none-any.whl", "probe_amd-0.9.0.tar.gz"]
+    assert names == [f"probe_amd-{VERSION}-py3-none-any.whl", f"probe_amd-{VERSION}.tar.gz"]
 
 
 def test_a_tag_of_another_version_publishes_nothing(tmp_path: Path) -> None:
     needs_build_tools()
     ran = build_tag("probe-amd-v9.9.9", str(tmp_path))
     assert ran.returncode == 1
-    assert ran.stderr == "build_tag: the tag says probe-amd 9.9.9, the wheel is probe-amd 0.9.0\n"
+    wrong = f"the tag says probe-amd 9.9.9, the wheel is probe-amd {VERSION}"
+    assert ran.stderr == f"build_tag: {wrong}\n"
 
 
 @pytest.mark.parametrize("tag", ["v1.0", "probe-nothing-v1.0", "probe-amd", "probe-amd-v1;ls"])
