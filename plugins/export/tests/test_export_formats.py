@@ -252,7 +252,7 @@ def test_shell_reads_the_variables(reports: dict[str, dict[str, Any]], tmp_path:
     report = node([gpu(1, "it's $HOME `x`", 24)], tmp_path / "odd")
     file = tmp_path / "probe.env"
     file.write_text(export("env", report))  # type: ignore[arg-type]
-    script = f'. {file}; echo $PROBE_ACCELERATORS; echo "$PROBE_ACCELERATOR_NAMES"'
+    script = f'. {file}; echo $NODE_ACCELERATORS; echo "$NODE_ACCELERATOR_NAMES"'
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "1\nits $HOME `x`\n"
 

@@ -88,19 +88,22 @@ def otel(report: ReportDoc) -> str:
 
 
 def env(report: ReportDoc) -> str:
-    """Return shell variables; each value is quoted, and holds no line end and no quote."""
+    """Return shell variables; each value is quoted, and holds no line end and no quote.
+
+    No name begins with PROBE_: those are settings of probe-core.
+    """
     devices = capacity(report)
     memory = [memory_of(device) for device in devices]
     known = sum(amount for amount in memory if amount is not None)
     driver = next((d["driver"] for d in devices if (d["driver"] or {}).get("version")), None)
     table = {
-        "PROBE_ACCELERATORS": str(len(devices)),
-        "PROBE_ACCELERATOR_NAMES": ",".join(d["name"] or "" for d in devices),
-        "PROBE_ACCELERATOR_MEMORY_BYTES": str(known) if devices and None not in memory else None,
-        "PROBE_DRIVER_VERSION": (driver or {}).get("version"),
-        "PROBE_MISSING": str(len(missing(report))),
-        "PROBE_NODE_MEMORY_BYTES": _text(report["node"]["memory"]["total"]),
-        "PROBE_ARCH": report["node"]["arch"],
+        "NODE_ACCELERATORS": str(len(devices)),
+        "NODE_ACCELERATOR_NAMES": ",".join(d["name"] or "" for d in devices),
+        "NODE_ACCELERATOR_MEMORY_BYTES": str(known) if devices and None not in memory else None,
+        "NODE_DRIVER_VERSION": (driver or {}).get("version"),
+        "NODE_MISSING": str(len(missing(report))),
+        "NODE_MEMORY_BYTES": _text(report["node"]["memory"]["total"]),
+        "NODE_ARCH": report["node"]["arch"],
     }
     return "".join(f"{name}='{_quoted(value)}'\n" for name, value in table.items() if value)
 
