@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from probe_core.model.document import DecisionDoc, FindingDoc, OutcomeDoc, ReportDoc
 
 HELP = "List, check and explain the installed plugins."
-_ACTIONS = ("list", "check", "why-not", "new")
+_ACTIONS = ("list", "check", "why-not", "run", "new")
+_NEEDS = {"why-not": "a plugin's name", "new": "a plugin's name", "run": "a file, module or name"}
+"""What an action cannot do without, in words."""
 _SOUND = ("ok", "not_applicable", "unavailable", "skipped")
 _MISTAKES = ("manifest-problem", "value-rejected", "distribution-broken")
 """Codes of the findings that are a plugin's own fault; its other mistakes are outcomes."""
@@ -33,9 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="list",
         choices=_ACTIONS,
         help="list (default): all plugins and whether they run; check: run and check them;"
-        " why-not NAME: why one did not run or reported nothing; new NAME: write a plugin",
+        " why-not NAME: why one did not run or reported nothing;"
+        " run FILE.py, MODULE or NAME: run one in this process, for its author;"
+        " new NAME: write a plugin",
     )
-    parser.add_argument("name", nargs="?", help="a plugin's name")
+    parser.add_argument("name", nargs="?", help="a plugin's name; of `run` also a file or module")
+    parser.add_argument("--debug", action="store_true", help="`run`: open pdb where it raises")
     parser.add_argument("--folder", default=".", help="where `new` writes (default: here)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_probe_options(parser)
@@ -45,10 +50,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Carry out one action."""
     from probe_core.commands import CommandError
 
-    if args.action in ("why-not", "new") and not args.name:
-        raise CommandError(f"probe plugins {args.action} needs a plugin's name")
+    if args.action in _NEEDS and not args.name:
+        raise CommandError(f"probe plugins {args.action} needs {_NEEDS[args.action]}")
     if args.action == "new":
         return _new(args, context)
+    if args.action == "run":
+        from probe_core.cli.plugins_run import run as run_here
+
+        return run_here(args, context)
     report = context.report()
     if args.name is not None:
         _refuse_unknown(args.name, report)
