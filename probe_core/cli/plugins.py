@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.cli.plugins_new import TEMPLATES
 from probe_core.commands import text
 from probe_core.commands.options import add_probe_options
 
@@ -42,6 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="a plugin's name; of `run` also a file or module")
     parser.add_argument("--debug", action="store_true", help="`run`: open pdb where it raises")
     parser.add_argument("--folder", default=".", help="where `new` writes (default: here)")
+    parser.add_argument(
+        "--template",
+        default=TEMPLATES[0],
+        choices=TEMPLATES,
+        help="what `new` reads: files of a driver (default), or a vendor's C library",
+    )
+    parser.add_argument("--pci", metavar="ID", help="PCI vendor id of the devices of `new` (10de)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_probe_options(parser)
 
@@ -53,7 +61,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.action in _NEEDS and not args.name:
         raise CommandError(f"probe plugins {args.action} needs {_NEEDS[args.action]}")
     if args.action == "new":
-        return _new(args, context)
+        from probe_core.cli.plugins_new import run as write_new
+
+        return write_new(args, context)
     if args.action == "run":
         from probe_core.cli.plugins_run import run as run_here
 
@@ -171,16 +181,3 @@ def _refuse_unknown(name: str, report: ReportDoc) -> None:
         raise CommandError(f"no plugin {name!r} is installed: {did_you_mean(name, names)}")
     if name == "fallback":
         raise CommandError("the fallback is the core's own: it always runs, and cannot be chosen")
-
-
-def _new(args: argparse.Namespace, context: Context) -> int:
-    from probe_core.commands import CommandError
-    from probe_core.testing.scaffold import write
-
-    try:
-        files = write(args.name, args.folder)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"the plugin {args.name!r} was not written: {error}") from None
-    for path in files:
-        context.out(str(path))
-    return 0

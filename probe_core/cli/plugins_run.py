@@ -76,7 +76,15 @@ def _run(prober: Prober, machine: Machine, config: Config, context: Context) -> 
     _show_error(rehearsal, context)
     if not as_json:
         _print(context, text.end(rehearsal, report, context.width))
-    return 0 if rehearsal.sound and not prober.problems else 1
+    return 0 if _is_sound(rehearsal) else 1
+
+
+def _is_sound(rehearsal: Rehearsal) -> bool:
+    """Return whether the answer is a valid one, and nothing of it or its manifest was refused."""
+    from probe_core.model.statuses import FAILURES
+
+    refused = any(item.rejected or item.refused for item in rehearsal.items)
+    return rehearsal.run.status not in FAILURES and not refused and not rehearsal.prober.problems
 
 
 def _decision(
@@ -102,20 +110,10 @@ def _perform(
 ) -> None:
     import gc
 
-    from probe_core.api import Request
-
-    prober = rehearsal.prober
-    request = Request(
-        machine,
-        bus,
-        active=config.active,
-        deadline_s=prober.deadline_s,
-        announce=rehearsal.announce,
-    )
     gc.enable()  # `probe` turns it off for its own short life
     restore = _prints_to_stderr() if as_json else None
     try:
-        rehearsal.perform(request)
+        rehearsal.perform(machine, bus, config.active)
     finally:
         if restore is not None:
             restore()
@@ -185,8 +183,8 @@ def _print(context: Context, lines: Iterator[str] | Sequence[str]) -> None:
 
 def _show_error(rehearsal: Rehearsal, context: Context) -> None:
     """Print what the prober raised, from its author's first frame on; open pdb for `--debug`."""
-    error = rehearsal.error
-    if error is None or not text.is_mistake(error):
+    error = rehearsal.mistake
+    if error is None:
         return
     import traceback
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from probe_core.registry.select import Decision
     from probe_core.testing.rehearsal import Item, Rehearsal
 
-__all__ = ["document", "end", "head", "is_mistake", "item"]
+__all__ = ["document", "end", "head", "item"]
 
 _SHOWN_ALREADY = ("value-rejected", "prober-failed", "prober-unavailable")
 """Codes of findings that repeat what the run showed."""
@@ -94,13 +94,6 @@ def _row(name: str, value: str, width: int) -> Iterator[str]:
     lines = wrapped(value, max(20, width - _NAME_WIDTH - 3)) or [""]
     yield f"{label} {lines[0]}".rstrip()
     yield from (" " * (_NAME_WIDTH + 3) + line for line in lines[1:])
-
-
-def is_mistake(error: BaseException) -> bool:
-    """Return whether what the prober raised is worth a traceback."""
-    from probe_core.api import Unavailable
-
-    return not isinstance(error, Unavailable) and type(error).__name__ != "BdbQuit"
 
 
 def end(rehearsal: Rehearsal, report: ReportDoc, width: int) -> Iterator[str]:

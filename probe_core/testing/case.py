@@ -55,6 +55,13 @@ class Case:
             self.machine, [], live=self.live, variables=self.variables, sys_path=self.sys_path
         )
 
+    def run(self, name: str, target: str) -> Run:
+        """Run a prober here as the core does; ``status``, ``reason``, ``sightings`` … tell its end.
+
+        `name` is that of its entry point, `target` its ``module`` or ``module:attribute``.
+        """
+        return run_case(prober_of(name, target), self)
+
     @contextmanager
     def surroundings(self, **variables: str) -> Iterator[None]:
         """Set this process's variables and path meanwhile, for a prober's process to inherit."""

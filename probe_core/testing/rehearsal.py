@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from probe_core.api import NotApplicable, Request, Unavailable
 from probe_core.isolation.answers import Answers, failure
 from probe_core.isolation.hook import HookError, load_hook
 from probe_core.isolation.run import Run
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from probe_core.api import Request
     from probe_core.isolation.answers import End
     from probe_core.isolation.hook import Hook
     from probe_core.machine import Machine
@@ -89,14 +89,6 @@ class Rehearsal:
         self._ids: set[str] = set()
 
     @property
-    def sound(self) -> bool:
-        """Whether the answer is a valid one, and nothing in it was rejected."""
-        from probe_core.model.statuses import FAILURES
-
-        rejected = any(item.rejected or item.refused for item in self.items)
-        return self.run.status not in FAILURES and not rejected
-
-    @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended it."""
         return isinstance(self.error, KeyboardInterrupt)
@@ -106,8 +98,23 @@ class Rehearsal:
         """What import and call took together."""
         return self.run.ended - self.run.started
 
-    def perform(self, request: Request) -> None:
+    @property
+    def mistake(self) -> BaseException | None:
+        """What it raised by mistake: worth a traceback."""
+        intended = isinstance(self.error, Unavailable) or _is_quit(self.error)
+        return None if intended else self.error
+
+    def perform(
+        self, machine: Machine, bus: Sequence[Mapping[str, Any]], active: bool = False
+    ) -> None:
         """Import the prober, call its hook, and take what it yields until it ends or raises."""
+        request = Request(
+            machine,
+            bus,
+            active=active,
+            deadline_s=self.prober.deadline_s,
+            announce=self.announce,
+        )
         self.run.started = monotonic()
         function = self._load()
         if function is not None:
@@ -160,9 +167,14 @@ def _named(error: BaseException) -> End:
     """Return the end of a prober that raised, or was ended from the keyboard."""
     if isinstance(error, KeyboardInterrupt):
         return "call_error", "it was interrupted", {}
-    if type(error).__name__ == "BdbQuit":  # `bdb` is imported by whoever called breakpoint()
+    if _is_quit(error):
         return "call_error", "it was ended in the debugger", {}
     return failure(error)
+
+
+def _is_quit(error: BaseException | None) -> bool:
+    """Return whether the author ended the debugger; whoever called breakpoint() imported `bdb`."""
+    return type(error).__name__ == "BdbQuit"
 
 
 def author_frames(error: BaseException) -> TracebackType | None:
@@ -183,7 +195,6 @@ def _is_machinery(module: object) -> bool:
 
 def bus_sightings(machine: Machine) -> list[Mapping[str, Any]]:
     """Return what the built-in bus prober sees, as a request has it."""
-    from probe_core.api import NotApplicable, Request
     from probe_core.probers import builtin_probers
 
     for prober in builtin_probers():

@@ -6,11 +6,11 @@ package it is the folder above the package, so that relative imports work.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from keyword import iskeyword
 
-from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
 from probe_core.registry.discover import discover
@@ -108,7 +108,7 @@ def _names_in_manifest(module: str) -> list[str]:
     if path is None:
         return []
     try:
-        document = parse(text_of(read_regular(path, FILE_LIMIT)))
+        document = json.loads(text_of(read_regular(path, FILE_LIMIT)))
     except (OSError, ValueError, RecursionError):
         return []  # `apply_manifest` notes what is wrong with it
     probers = document.get("probers") if isinstance(document, dict) else None
