@@ -73,7 +73,15 @@ def run(args: argparse.Namespace, context: Context) -> int:
         _refuse_unknown(args.name, report)
     if args.action == "why-not":
         return _why_not(args.name, report, context)
-    return _check(args, report, context) if args.action == "check" else _list(args, report, context)
+    if args.action == "check":
+        return _check(args, report, context)
+    status = _list(args, report, context)
+    if not args.json:
+        from probe_core.cli.printed import printed_lines
+
+        for line in printed_lines(report["outcomes"]):
+            context.out(line)
+    return status
 
 
 def _list(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
