@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.messages import RequestMessage
 
 _write, _exit, _getpid, _fstat = os.write, os._exit, os.getpid, os.fstat
+_stdout = sys.stdout
 CANNOT_ANSWER = 70
 """Exit status of a child that could not send its answer: EX_SOFTWARE of sysexits.h."""
 
@@ -123,6 +124,7 @@ def _prober_request(request: RequestMessage, channel: Channel) -> Request:
 
 
 def _end(channel: Channel, status: str, reason: str | None = None, **details: object) -> None:
+    _flush()
     channel.send("end", status=status, reason=reason, **details)
 
 
@@ -150,8 +152,17 @@ def _call(function: Hook, request: Request, channel: Channel) -> None:
     _end(channel, status, reason, **details)
 
 
+def _flush() -> None:
+    """Write what `print` holds back because standard output is a pipe; `os._exit` would drop it."""
+    try:
+        _stdout.flush()  # not a stream that the plugin has put in its place: it may hang
+    except BaseException:
+        pass
+
+
 def _print_traceback(error: BaseException) -> None:
     """Print the traceback to standard error, whose tail the report keeps."""
+    _flush()  # the traceback comes last, as on a terminal
     try:
         import traceback
 

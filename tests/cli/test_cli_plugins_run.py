@@ -209,9 +209,9 @@ def test_debug_opens_the_debugger_where_it_raised(run: Run) -> None:
             "SystemExit: 3",
         ),
         (
-            "from probe_core.api import hookimpl\n@hookimpl\ndef probe_devices(): raise SystemError",
+            "from probe_core.api import hookimpl\n@hookimpl\ndef probe_devices(): raise OSError",
             "call_error",
-            "SystemError",
+            "OSError",
         ),
         (
             "raise KeyboardInterrupt",
