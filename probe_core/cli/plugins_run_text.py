@@ -100,7 +100,8 @@ def end(rehearsal: Rehearsal, report: ReportDoc, width: int) -> Iterator[str]:
     """Yield what merging makes of it, what the report says of the prober, and the summary."""
     name = rehearsal.prober.name
     devices = _merged(report, name)
-    yield ""
+    if rehearsal.items:
+        yield ""
     if devices:
         yield "merged with what the built-in probers report:"
     for device in devices:
@@ -109,7 +110,8 @@ def end(rehearsal: Rehearsal, report: ReportDoc, width: int) -> Iterator[str]:
         if finding["prober"] == name and finding["code"] not in _SHOWN_ALREADY:
             sentence = f"{finding['severity']}: {finding['what']}: {finding['why']}"
             yield from wrapped(sentence, width)
-    yield from wrapped(_summary(rehearsal), width)
+    for sentence in _summary(rehearsal):
+        yield from wrapped(sentence, width)
 
 
 def _merged(report: ReportDoc, name: str) -> list[DeviceDoc]:
@@ -131,15 +133,13 @@ def _device(device: DeviceDoc, report: ReportDoc, name: str, width: int) -> Iter
     yield from _row("  chip", chip or f"unknown: {reason}", width)
 
 
-def _summary(rehearsal: Rehearsal) -> str:
-    run, prober = rehearsal.run, rehearsal.prober
-    counts = f"{_count(sum(not i.is_finding for i in rehearsal.items), 'device')}, "
-    counts += f"{_count(_refused(rehearsal.items), 'value')} refused"
-    spent = f"{rehearsal.seconds * 1000:.1f} ms of its deadline, {prober.deadline_s:g} s"
-    if rehearsal.seconds > prober.deadline_s:
-        spent += ": a report would have ended it"
-    reason = f" ({run.reason})" if run.reason else ""
-    return f"{run.status}{reason}: {counts}; {spent}"
+def _summary(rehearsal: Rehearsal) -> Iterator[str]:
+    run, deadline_s = rehearsal.run, rehearsal.prober.deadline_s
+    yield f"{run.status}: {run.reason}" if run.reason else str(run.status)
+    devices = sum(not value.is_finding for value in rehearsal.items)
+    counts = f"{_count(devices, 'device')}, {_count(_refused(rehearsal.items), 'value')} refused"
+    late = "; a report would have ended it" if rehearsal.seconds > deadline_s else ""
+    yield f"{counts}, {rehearsal.seconds * 1000:.1f} ms (deadline {deadline_s:g} s){late}"
 
 
 def _refused(items: Iterable[Item]) -> int:

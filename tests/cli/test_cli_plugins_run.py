@@ -84,7 +84,7 @@ def test_each_device_is_shown_and_then_merged(run: Run) -> None:
     assert "  pci:0000:01:00.0  Acme One, the primary device\n" in done.stdout
     assert "    from acme      ids, kind, vendor, name, memory.total\n" in done.stdout
     assert "    from bus       pci.id, pci.class, driver.name, power_state\n" in done.stdout
-    assert "\nok: 1 device, 0 values refused; " in done.stdout
+    assert "\nok\n1 device, 0 values refused, " in done.stdout
 
 
 def test_every_refusal_has_the_reason_that_a_report_gives(run: Run, folder: Path) -> None:
@@ -140,7 +140,7 @@ def test_standard_input_is_the_probers_own(run: Run) -> None:
     """
     done = run(body, input="a line\n")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "not_applicable (read 'a line')" in done.stdout
+    assert "not_applicable: read 'a line'\n" in done.stdout
 
 
 def test_a_breakpoint_stops_in_the_prober(run: Run) -> None:
@@ -155,10 +155,10 @@ def test_a_breakpoint_stops_in_the_prober(run: Run) -> None:
     done = run(body, input="p answer\nc\n")
     assert done.returncode == 0, done.stderr
     assert "(Pdb) 42\n" in done.stdout
-    assert "not_applicable (it went on)" in done.stdout
+    assert "not_applicable: it went on\n" in done.stdout
     quitted = run(body, input="q\n")
     assert quitted.returncode == 1
-    assert "call_error (it was ended in the debugger)" in quitted.stdout
+    assert "call_error: it was ended in the debugger\n" in quitted.stdout
     assert "Traceback" not in quitted.stderr
 
 
@@ -181,7 +181,7 @@ def test_an_exception_shows_the_authors_frames_alone(run: Run) -> None:
     assert "AttributeError: 'Request' object has no attribute 'buss'" in done.stderr
     assert "`--debug` opens pdb at that line." in done.stderr
     assert "device 1: accepted\n" in done.stdout
-    assert "\ncall_error (AttributeError: " in done.stdout
+    assert "\ncall_error: AttributeError: " in done.stdout
 
 
 def test_debug_opens_the_debugger_where_it_raised(run: Run) -> None:
@@ -223,7 +223,7 @@ def test_debug_opens_the_debugger_where_it_raised(run: Run) -> None:
 def test_what_is_wrong_is_named(run: Run, body: str, status: str, stderr: str) -> None:
     done = run(body)
     assert done.returncode == (1 if status else 130)
-    assert f"{status} (" in done.stdout if status else "call_error" not in done.stdout
+    assert f"{status}: " in done.stdout if status else "call_error" not in done.stdout
     assert stderr in done.stderr
     assert "rehearsal.py" not in done.stderr
     assert "importlib" not in done.stderr
@@ -260,7 +260,7 @@ def test_a_file_of_a_package_imports_its_neighbours(run: Run, folder: Path) -> N
     """
     done = run(body, name="src/probe_acme/inner/prober.py")
     assert "prober 'acme-x' (probe_acme.inner.prober)" in done.stdout
-    assert "not_applicable (by a relative import)" in done.stdout
+    assert "not_applicable: by a relative import\n" in done.stdout
     # A manifest that a report would complain of is no success.
     assert "manifest refused: deadline_s: expected seconds above 0" in done.stdout
     assert done.returncode == 1
@@ -272,7 +272,7 @@ def test_a_report_that_would_skip_it_is_told_of(run: Run, folder: Path) -> None:
     done = run(GOOD)
     assert done.returncode == 0
     assert "note: a report would not run it here: no PCI device of vendor 1ac9" in done.stdout
-    assert "ok: 1 device" in done.stdout
+    assert "\nok\n1 device, " in done.stdout
 
 
 def test_what_opens_devices_runs_only_when_asked(run: Run, folder: Path) -> None:
@@ -290,7 +290,7 @@ def test_an_installed_prober_and_a_module_run_by_name(folder: Path) -> None:
     for name in ("acme", "installed_acme"):
         done = probe("plugins", "run", name, "--machine", str(folder / "machine"), env=env)
         assert (done.returncode, done.stderr) == (0, "")
-        assert "ok: 1 device" in done.stdout
+        assert "\nok\n1 device, " in done.stdout
 
 
 MISTAKES = [
@@ -372,7 +372,7 @@ def test_without_the_posix_calls(folder: Path) -> None:
         ["plugins", "new", "acme", "--folder", str(folder), "--template", "ctypes"],
         ["plugins", "run", str(folder / "probe-acme/src/probe_acme/prober.py"), *machine],
     )
-    printed = ["ok: 1 device", "prober.json", "a recorded machine has no libacme.so.1 to ask"]
+    printed = ["\nok\n1 device, ", "prober.json", "a recorded machine has no libacme.so.1 to ask"]
     for arguments, expected in zip(calls, printed, strict=True):
         done = subprocess.run(
             [*argv()[:1], "-c", dedent(WITHOUT), *arguments],
