@@ -67,11 +67,28 @@ def test_it_is_typed_and_tidy(tmp_path: Path, kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_pyright_agrees(tmp_path: Path, kind: str) -> None:
+    pyright = shutil.which("pyright")
+    if pyright is None:
+        pytest.skip("pyright is not installed here (pip install pyright; it needs Node.js)")
+    write("acme", tmp_path, kind=kind)
+    done = subprocess.run(
+        [pyright, "--pythonpath", sys.executable],
+        cwd=tmp_path / "probe-acme",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_its_types_are_strict(tmp_path: Path, kind: str) -> None:
     write("acme", tmp_path, kind=kind)
     settings = tomllib.loads((tmp_path / "probe-acme/pyproject.toml").read_text())
     assert settings["tool"]["mypy"]["strict"] is True
     assert settings["tool"]["mypy"]["files"] == ["src", "tests"]
+    assert settings["tool"]["pyright"]["typeCheckingMode"] == "strict"
 
 
 def test_it_can_be_installed_beside_this_core(tmp_path: Path) -> None:
