@@ -13,7 +13,7 @@ from keyword import iskeyword
 
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
-from probe_core.registry.discover import discover
+from probe_core.registry.discover import RESERVED, discover
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
 from probe_core.registry.manifest import FILE_LIMIT, apply_manifest, manifest_beside
 from probe_core.registry.prober import HOST, Prober
@@ -88,7 +88,10 @@ def _refuse_taken(path: str, name: str, folder: str) -> None:
 
 def _prober(module: str, attribute: str) -> Prober:
     target = f"{module}:{attribute}" if attribute else module
-    prober = Prober(_name(module), target, HOST)
+    name = _name(module)
+    if name in RESERVED:
+        raise BadTarget(f"{target}: the core keeps the name {name!r} for itself; rename the prober")
+    prober = Prober(name, target, HOST)
     apply_manifest(prober, None, Trust())
     return prober
 

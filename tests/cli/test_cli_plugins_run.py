@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -230,6 +231,35 @@ def test_what_is_wrong_is_named(run: Run, body: str, status: str, stderr: str) -
     assert bool(done.stderr) is bool(stderr)
 
 
+def test_ctrl_c_shows_where_it_hangs(folder: Path) -> None:
+    body = """
+        import time
+        from probe_core.api import hookimpl
+        @hookimpl
+        def probe_devices(request):
+            print("hanging", flush=True)
+            time.sleep(60)
+    """
+    (folder / "acme_prober.py").write_text(dedent(body))
+    command = argv("plugins", "run", str(folder / "acme_prober.py"))
+    with subprocess.Popen(
+        command,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any(line == "hanging\n" for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert 'acme_prober.py", line ' in stderr
+    assert "KeyboardInterrupt" in stderr
+    assert "rehearsal.py" not in stderr
+
+
 def test_unavailable_is_an_answer(run: Run) -> None:
     body = """
         from probe_core.api import Unavailable, hookimpl
@@ -300,6 +330,7 @@ MISTAKES = [
     ("a/json.py", "a/json.py: the module 'json' is Python's or loaded already; rename it"),
     ("a/folder", "a/folder: it is a folder; name a file in it"),
     ("setup.cfg/", "setup.cfg/: no such file"),
+    ("a/cpu_prober.py", "cpu_prober: the core keeps the name 'cpu' for itself; rename the prober"),
 ]
 
 
@@ -308,7 +339,7 @@ def test_mistakes(
     target: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a/folder").mkdir(parents=True)
-    for name in ("a-b.py", "a/json.py"):
+    for name in ("a-b.py", "a/json.py", "a/cpu_prober.py"):
         (tmp_path / name).write_text("")
     monkeypatch.chdir(tmp_path)
     done = probe("plugins", "run", target, env=environment(Path(__file__).parents[2]))
