@@ -42,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("name", nargs="?", help="a plugin's name; of `run` also a file or module")
     parser.add_argument("--debug", action="store_true", help="`run`: open pdb where it raises")
+    parser.add_argument(
+        "--isolated",
+        action="store_true",
+        help="`run`: in a child with a deadline, as in a report",
+    )
     parser.add_argument("--folder", default=".", help="where `new` writes (default: here)")
     parser.add_argument(
         "--template",

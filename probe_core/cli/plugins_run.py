@@ -61,12 +61,17 @@ def _run(prober: Prober, machine: Machine, config: Config, context: Context) -> 
 
     bus = bus_sightings(machine)
     decision = _decision(prober, machine, config, bus)
-    as_json = bool(context.args and context.args.json)
+    args = context.args
+    assert args is not None
+    as_json, isolated = bool(args.json), bool(args.isolated)
     show, announce = (_ignore, _ignore) if as_json else _printers(context)
     rehearsal = Rehearsal(prober, show, announce)
     if not as_json:
-        _print(context, text.head(prober, decision))
-    _perform(rehearsal, machine, config, bus, as_json)
+        _print(context, text.head(prober, decision, isolated))
+    if isolated:
+        _perform_isolated(rehearsal, machine, config, bus)
+    else:
+        _perform(rehearsal, machine, config, bus, as_json)
     if rehearsal.interrupted:
         _show_error(rehearsal, context)
         return INTERRUPTED
@@ -117,6 +122,16 @@ def _perform(
     finally:
         if restore is not None:
             restore()
+
+
+def _perform_isolated(
+    rehearsal: Rehearsal, machine: Machine, config: Config, bus: Sequence[Mapping[str, Any]]
+) -> None:
+    from probe_core.commands import CommandError
+
+    if problem := rehearsal.cannot_isolate():
+        raise CommandError(f"--isolated: {problem}")
+    rehearsal.perform_isolated(machine, bus, config.active)
 
 
 def _prints_to_stderr() -> Any:

@@ -23,9 +23,10 @@ _SHOWN_ALREADY = ("value-rejected", "prober-failed", "prober-unavailable")
 _NAME_WIDTH = 16
 
 
-def head(prober: Prober, decision: Decision) -> Iterator[str]:
+def head(prober: Prober, decision: Decision, isolated: bool) -> Iterator[str]:
     """Yield what runs, each mistake of its manifest, and why a report would not run it."""
-    yield f"prober {prober.name!r} ({prober.target}), in this process, without a deadline"
+    place = "in a child, as in a report" if isolated else "in this process, without a deadline"
+    yield f"prober {prober.name!r} ({prober.target}), {place}"
     if prober.manifest is None:
         yield "note: no manifest lies beside it; the defaults hold"
     for mistake in prober.problems:
@@ -100,6 +101,8 @@ def end(rehearsal: Rehearsal, report: ReportDoc, width: int) -> Iterator[str]:
     """Yield what merging makes of it, what the report says of the prober, and the summary."""
     name = rehearsal.prober.name
     devices = _merged(report, name)
+    for line in rehearsal.run.stderr_tail():
+        yield f"  | {line}"
     if rehearsal.items:
         yield ""
     if devices:
@@ -134,12 +137,12 @@ def _device(device: DeviceDoc, report: ReportDoc, name: str, width: int) -> Iter
 
 
 def _summary(rehearsal: Rehearsal) -> Iterator[str]:
-    run, deadline_s = rehearsal.run, rehearsal.prober.deadline_s
+    run, deadline_s, spent = rehearsal.run, rehearsal.prober.deadline_s, rehearsal.seconds
     yield f"{run.status}: {run.reason}" if run.reason else str(run.status)
     devices = sum(not value.is_finding for value in rehearsal.items)
     counts = f"{_count(devices, 'device')}, {_count(_refused(rehearsal.items), 'value')} refused"
-    late = "; a report would have ended it" if rehearsal.seconds > deadline_s else ""
-    yield f"{counts}, {rehearsal.seconds * 1000:.1f} ms (deadline {deadline_s:g} s){late}"
+    late = "; a report would have ended it" if run.status == "ok" and spent > deadline_s else ""
+    yield f"{counts}, {spent * 1000:.1f} ms (deadline {deadline_s:g} s){late}"
 
 
 def _refused(items: Iterable[Item]) -> int:
@@ -164,6 +167,7 @@ def document(rehearsal: Rehearsal, decision: Decision, report: ReportDoc) -> dic
         "reason": run.reason,
         "code": run.details.get("code"),
         "fix": run.details.get("fix"),
+        "stderr": run.stderr_tail(),
         "elapsed_ms": round(rehearsal.seconds * 1000, 3),
         "deadline_s": prober.deadline_s,
         "items": [

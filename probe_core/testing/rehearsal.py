@@ -125,6 +125,24 @@ class Rehearsal:
                 status, reason, details = _named(error)
             self._send("end", status=status, reason=reason, **details)
 
+    def cannot_isolate(self) -> str | None:
+        """Return why no child can be started here; None where one can."""
+        from probe_core.isolation.launch import cannot_start
+
+        return cannot_start()
+
+    def perform_isolated(
+        self, machine: Machine, bus: Sequence[Mapping[str, Any]], active: bool = False
+    ) -> None:
+        """Run it as a report does: in a child, with its limits and under its deadline."""
+        from probe_core.isolation.launch import run_probers
+
+        (self.run,) = run_probers([self.prober], machine, bus, active=active)
+        for raw in self.run.sightings:
+            self._take(Item(*check_next(raw, self._ids)))
+        for finding in self.run.findings:
+            self._take(_finding(finding, self.prober.name))
+
     def _load(self) -> Hook | None:
         target = self.prober.target
         try:

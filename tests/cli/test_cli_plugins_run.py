@@ -260,6 +260,22 @@ def test_ctrl_c_shows_where_it_hangs(folder: Path) -> None:
     assert "rehearsal.py" not in stderr
 
 
+def test_isolated_runs_it_as_a_report_does(run: Run) -> None:
+    done = run(GOOD, "--isolated")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "prober 'acme' (acme_prober), in a child, as in a report\n" in done.stdout
+    assert "device 1: accepted\n" in done.stdout
+    assert "  | cards: 1\n" in done.stdout
+    body = GOOD.replace('print("cards:", len(cards))', "import os; os.abort()")
+    crashed = run(body, "--isolated", "--json")
+    assert crashed.returncode == 1
+    document = json.loads(crashed.stdout)
+    assert (document["status"], document["items"]) == ("crashed", [])
+    assert document["reason"].startswith("it was killed by SIGABRT")
+    hanging = GOOD.replace('print("cards:", len(cards))', "import time; time.sleep(60)")
+    assert run(hanging, "--isolated", "--timeout", "1").returncode == 1
+
+
 def test_unavailable_is_an_answer(run: Run) -> None:
     body = """
         from probe_core.api import Unavailable, hookimpl
