@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.cli.plugins_new import TEMPLATES
 from probe_core.commands import text
 from probe_core.commands.options import add_probe_options
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from probe_core.model.document import DecisionDoc, FindingDoc, OutcomeDoc, ReportDoc
 
 HELP = "List, check and explain the installed plugins."
-_ACTIONS = ("list", "check", "why-not", "new")
+_ACTIONS = ("list", "check", "why-not", "run", "new")
+_NEEDS = {"why-not": "a plugin's name", "new": "a plugin's name", "run": "a file, module or name"}
+"""What an action cannot do without, in words."""
 _SOUND = ("ok", "not_applicable", "unavailable", "skipped")
 _MISTAKES = ("manifest-problem", "value-rejected", "distribution-broken")
 """Codes of the findings that are a plugin's own fault; its other mistakes are outcomes."""
@@ -33,10 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="list",
         choices=_ACTIONS,
         help="list (default): all plugins and whether they run; check: run and check them;"
-        " why-not NAME: why one did not run or reported nothing; new NAME: write a plugin",
+        " why-not NAME: why one did not run or reported nothing;"
+        " run FILE.py, MODULE or NAME: run one in this process, for its author;"
+        " new NAME: write a plugin",
     )
-    parser.add_argument("name", nargs="?", help="a plugin's name")
+    parser.add_argument("name", nargs="?", help="a plugin's name; of `run` also a file or module")
+    parser.add_argument("--debug", action="store_true", help="`run`: open pdb where it raises")
+    parser.add_argument(
+        "--isolated",
+        action="store_true",
+        help="`run`: in a child with a deadline, as in a report",
+    )
     parser.add_argument("--folder", default=".", help="where `new` writes (default: here)")
+    parser.add_argument(
+        "--template",
+        default=TEMPLATES[0],
+        choices=TEMPLATES,
+        help="what `new` reads: files of a driver (default), or a vendor's C library",
+    )
+    parser.add_argument("--pci", metavar="ID", help="PCI vendor id of the devices of `new` (10de)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_probe_options(parser)
 
@@ -45,16 +63,30 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Carry out one action."""
     from probe_core.commands import CommandError
 
-    if args.action in ("why-not", "new") and not args.name:
-        raise CommandError(f"probe plugins {args.action} needs a plugin's name")
+    if args.action in _NEEDS and not args.name:
+        raise CommandError(f"probe plugins {args.action} needs {_NEEDS[args.action]}")
     if args.action == "new":
-        return _new(args, context)
+        from probe_core.cli.plugins_new import run as write_new
+
+        return write_new(args, context)
+    if args.action == "run":
+        from probe_core.cli.plugins_run import run as run_here
+
+        return run_here(args, context)
     report = context.report()
     if args.name is not None:
         _refuse_unknown(args.name, report)
     if args.action == "why-not":
         return _why_not(args.name, report, context)
-    return _check(args, report, context) if args.action == "check" else _list(args, report, context)
+    if args.action == "check":
+        return _check(args, report, context)
+    status = _list(args, report, context)
+    if not args.json:
+        from probe_core.cli.printed import printed_lines
+
+        for line in printed_lines(report["outcomes"]):
+            context.out(line)
+    return status
 
 
 def _list(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
@@ -162,16 +194,3 @@ def _refuse_unknown(name: str, report: ReportDoc) -> None:
         raise CommandError(f"no plugin {name!r} is installed: {did_you_mean(name, names)}")
     if name == "fallback":
         raise CommandError("the fallback is the core's own: it always runs, and cannot be chosen")
-
-
-def _new(args: argparse.Namespace, context: Context) -> int:
-    from probe_core.commands import CommandError
-    from probe_core.testing.scaffold import write
-
-    try:
-        files = write(args.name, args.folder)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"the plugin {args.name!r} was not written: {error}") from None
-    for path in files:
-        context.out(str(path))
-    return 0

@@ -40,6 +40,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
         for line in lines(report, context):
             context.out(line)
+        if any("stderr" in outcome for outcome in report["outcomes"]):
+            from probe_core.cli.printed import printed_lines
+
+            for line in printed_lines(report["outcomes"]):
+                context.out(line)
     return 1 if args.strict and is_degraded(report) else 0
 
 

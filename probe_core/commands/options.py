@@ -93,6 +93,7 @@ SHARED_OPTIONS = (
     _setting("active", ""),
     _setting("hostname", ""),
     _setting("anonymous", ""),
+    _setting("verbose", ""),
     Option("config", "FILE", "a TOML file of settings [PROBE_CONFIG]"),
     Option("machine", "PATH", f"probe a recorded machine: {RECORDING_HELP}"),
 )

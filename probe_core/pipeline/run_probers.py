@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Lap = Callable[[str], None]
 
-__all__ = ["Cancelled", "ProberRun"]
+__all__ = ["Cancelled", "ProberRun", "pci_vendors"]
 
 _stuck: set[str] = set()
 """Names of probers whose child could not be killed; they are not started again in this process."""
@@ -48,7 +48,7 @@ class ProberRun:
         self.machine = machine
         self.config = config
         self.host = host
-        self.collected = Collected()
+        self.collected = Collected(config.verbose)
         self.decisions: list[Decision] = []
         self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
@@ -92,7 +92,7 @@ class ProberRun:
         lap("run")
 
     def _select(self, probers: Sequence[Prober]) -> None:
-        vendors = None if self._bus is None else set(_pci_vendors(self._bus))
+        vendors = None if self._bus is None else set(pci_vendors(self._bus))
         veto = self.host.veto if self.host is not None else None
         self.decisions = select(
             probers, self.config, self.machine, vendors, veto, _stuck, self.budget
@@ -179,7 +179,7 @@ def _call(
     return None if status == "call_error" else sightings
 
 
-def _pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:
+def pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:
     """Return the PCI vendor ids, four hexadecimal digits each, of what the bus prober saw."""
     for sighting in sightings:
         pci = sighting.get("pci", {})

@@ -95,7 +95,7 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=180,  # a page may run a whole suite, or mypy without its cache
             check=False,
         )
 
