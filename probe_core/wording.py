@@ -61,6 +61,14 @@ def joined(items: Iterable[str], last: str = "or") -> str:
     return f" {last} ".join(filter(None, [", ".join(listed[:-1]), *listed[-1:]]))
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return ``1 device`` or ``2 devices``; `plural` is that of a noun that takes more than an s.
+
+    A count of four digits and more is grouped: ``1,024 devices``.
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def gib(count: float) -> str:
     """Return bytes for a sentence, rounded to a tenth: ``79.6 GiB``, ``80 GiB``, ``0 B``."""
     from probe_core.sizes import format_size

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandError", "Context", "terminal_width", "write_error"]
 
-# Wider than the 80 columns of a terminal by default: what goes into a file or a pipe is not cut
-# at the edge of a screen. The report's table with three GPUs and their ids takes 97 (README).
-DEFAULT_WIDTH = 100
+# Wider than the 80 columns of a terminal by default: what goes into a file or a pipe has all
+# columns. The report's whole table with the longest name of a desktop GPU takes 107.
+DEFAULT_WIDTH = 120
 
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
@@ -39,8 +39,8 @@ class Context:
     """One run of one command.
 
     `args` are the parsed arguments, `environ` the environment variables, `width` the columns to
-    fill, and `colour` tells whether standard output shows colours. `output_error` is what a write
-    to standard output raised: a closed pipe or a full disk.
+    fill, `terminal` whether standard output is one, and `colour` whether it shows colours.
+    `output_error` is what a write to standard output raised: a closed pipe or a full disk.
     """
 
     def __init__(
@@ -53,18 +53,36 @@ class Context:
         self.args = args
         self.environ = os.environ if environ is None else environ
         self._stdout = sys.stdout if stdout is None else stdout
-        self.colour = _colour(self.environ, self._stdout)
+        self.terminal = self._stdout is not None and self._stdout.isatty()
+        self.colour = self._colours(getattr(args, "color", None))
         self.width = terminal_width(self.environ, self._stdout)
         self.output_error: OSError | None = None
+
+    def _colours(self, choice: str | None) -> bool:
+        """Return whether to colour: by `choice`, else NO_COLOR (no-color.org), else terminals."""
+        if choice in ("always", "never"):
+            return choice == "always"
+        if self.environ.get("NO_COLOR") or self._stdout is None:
+            return False
+        if self.environ.get("FORCE_COLOR"):
+            return True
+        return self.terminal and self.environ.get("TERM") != "dumb"
+
+    def encodable(self, text: str) -> str:
+        """Return `text` as standard output can show it: on an ASCII terminal ``-`` for ``–``."""
+        if text.isascii():
+            return text
+        from probe_core.commands.text import encodable
+
+        encoding = self._stdout.encoding if self._stdout is not None else None
+        return encodable(text, encoding or "ascii")
 
     def out(self, text: str) -> None:
         """Write a line of data to standard output."""
         if self._stdout is None:  # closed by the caller (`probe >&-`)
             return
-        encoding = self._stdout.encoding or "ascii"
-        # A terminal that cannot show "·" gets "?", not a traceback.
         try:
-            self._stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+            self._stdout.write(self.encodable(text) + "\n")
         except OSError as error:
             self.output_error = error
             raise
@@ -155,17 +173,8 @@ def write_error(text: str) -> None:
         sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
-def _colour(environ: Mapping[str, str], stdout: TextIO | None) -> bool:
-    """Return whether to colour: terminals alone, never against NO_COLOR (no-color.org)."""
-    if environ.get("NO_COLOR") or stdout is None:
-        return False
-    if environ.get("FORCE_COLOR"):
-        return True
-    return stdout.isatty() and environ.get("TERM") != "dumb"
-
-
 def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
-    """Return the columns to fill: COLUMNS, else the terminal's, else a hundred."""
+    """Return the columns to fill: COLUMNS, else the terminal's, else 120."""
     columns = environ.get("COLUMNS", "")
     # Six digits and more are no terminal; Python itself refuses to convert thousands of digits.
     if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
