@@ -10,6 +10,7 @@ __all__ = [
     "bandwidth",
     "column_widths",
     "columns",
+    "cut",
     "encodable",
     "folded",
     "listed",
@@ -88,12 +89,13 @@ def width_of(text: str) -> int:
     )
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns; an ellipsis, where it fits, stands for the rest."""
     if width_of(text) <= width:
         return text
     while text and width_of(text) > width - 1:
         text = text[:-1]
-    return text + "…"
+    return text + "…" if width > 0 else ""
 
 
 def columns(
@@ -136,7 +138,7 @@ def without_empty(rows: Sequence[Sequence[str]], *, keep: Collection[str]) -> li
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
     cells = []
     for index, cell in enumerate(row):
-        text = _cut(cell, widths[index])
+        text = cut(cell, widths[index])
         space = " " * (widths[index] - width_of(text))
         cells.append(space + text if index in right else text + space)
     return _GAP.join(cells).rstrip()
