@@ -62,11 +62,8 @@ def joined(items: Iterable[str], last: str = "or") -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return ``1 device`` or ``2 devices``; `plural` is that of a noun that takes more than an s.
-
-    A count of four digits and more is grouped: ``1,024 devices``.
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    """Return ``1 device`` or ``2 devices``; `plural` is that of a noun that needs more than s."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def gib(count: float) -> str:

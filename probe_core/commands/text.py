@@ -162,12 +162,24 @@ def folded(text: str, width: int, indent: str = "", hanging: str | None = None) 
     return [(hanging if at else indent) + line for at, line in enumerate(lines)]
 
 
-def listed(parts: Iterable[str], width: int, indent: str = "") -> list[str]:
-    """Return the parts joined by `` · `` on lines of at most `width`, broken between parts."""
-    room = max(_LEAST_FOLDED, width - width_of(indent))
+def listed(
+    parts: Iterable[str],
+    width: int,
+    indent: str = "",
+    hanging: str | None = None,
+    *,
+    separator: str = " · ",
+) -> list[str]:
+    """Return the parts joined on lines of at most `width`, broken between parts where possible.
+
+    The first line begins with `indent`, the others with `hanging` (default: `indent`).
+    """
+    hanging = indent if hanging is None else hanging
+    room = max(_LEAST_FOLDED, width - max(width_of(indent), width_of(hanging)))
     lines: list[str] = []
-    for line in _packed([part for part in parts if part], room, " · "):
-        lines += folded(line, width, indent)
+    for line in _packed([part for part in parts if part], room, separator):
+        whole = [line] if width_of(line) <= room else folded(line, room)
+        lines += [(hanging if lines or at else indent) + piece for at, piece in enumerate(whole)]
     return lines
 
 
