@@ -77,4 +77,4 @@ def matching(devices: list[DeviceDoc], wanted_text: str) -> list[DeviceDoc]:
     listed = ", ".join(devices[at]["id"] for at in places or range(len(devices)))
     if places:
         raise CommandError(f"{wanted_text!r} names several devices; write one of {listed}")
-    raise CommandError(f"no device has the id or model {wanted_text!r}; there are: {listed}")
+    raise CommandError(f"no device has an id with {wanted_text!r} in it; there are: {listed}")

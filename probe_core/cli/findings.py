@@ -36,7 +36,7 @@ def summary_lines(report: ReportDoc, context: Context) -> list[str]:
     for finding in report["findings"]:
         if finding["code"] not in _NOTED:
             device = finding["device"] or ""
-            sentence = _shortened(finding["what"].replace(device or _PLACE, _PLACE), ids)
+            sentence = _shortened(_subject(finding).replace(device or _PLACE, _PLACE), ids)
             key = (finding["severity"], finding["code"], sentence)
             groups.setdefault(key, []).append(ids.get(device, device))
     lines = [""] if groups else []
@@ -55,6 +55,12 @@ _PLACE = "\0"
 
 _SHOWN_IDS = 4
 """Ids of one line: about half of an 80-column terminal."""
+
+
+def _subject(finding: FindingDoc) -> str:
+    """Return what is the matter, and of which variable or setting where the sentence lacks it."""
+    name = finding["variable"] or finding["setting"]
+    return finding["what"] if not name or name in finding["what"] else f"{finding['what']}: {name}"
 
 
 def _shortened(sentence: str, ids: Mapping[str, str]) -> str:

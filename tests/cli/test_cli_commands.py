@@ -101,15 +101,35 @@ def test_what_two_probers_said_is_shown(tmp_path: Path) -> None:
     assert "name: one reports NVIDIA GeForce RTX 4090" in done.stdout
 
 
-def test_plugins_list(env: dict[str, str]) -> None:
-    done = probe("plugins", env=env)
+def test_plugins_long_list(env: dict[str, str]) -> None:
+    done = probe("plugins", "--long", env=env)
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[0] == ["PLUGIN", "PACKAGE", "PRIORITY", "DEADLINE", "RUNS", "WHY", "NOT"]
     ours = {line[0]: line for line in lines[1:] if line[0] in NAMES.split(",")}
     assert ours["good"][1:] == ["probe-x-good", "1.2", "100", "5", "s", "yes"]
     assert ours["picky"][3:7] == ["700", "5", "s", "no"]
     assert [line[0] for line in lines[-3:]] == ["bus", "cpu", "fallback"]
-    assert probe("plugins", "list", env=env).stdout == done.stdout
+    assert probe("plugins", "list", "--long", env=env).stdout == done.stdout
+
+
+def test_plugins_list_by_what_became_of_them(env: dict[str, str]) -> None:
+    done = probe("plugins", env=env)
+    groups = dict(block.split(":\n", 1) for block in done.stdout.rstrip().split("\n\n"))
+    assert list(groups) == ["Failed here", "Run here", "Not needed here", "Not run"]
+    failed = [line.split(maxsplit=2) for line in groups["Failed here"].splitlines()]
+    assert sorted(failed) == [
+        ["bad", "1.2", "call error: RuntimeError: no luck"],
+        ["mute", "1.2", "unavailable: the driver is not loaded"],
+    ]
+    run = [line.split() for line in groups["Run here"].splitlines()]
+    assert [(line[0], line[2:4], line[-1]) for line in run[:-1]] == [
+        ("good", ["ok,", run[0][3]], "ms")
+    ]
+    assert run[-1] == ["bus,", "cpu,", "fallback", "ok"]
+    unneeded = {line.split()[0]: line for line in groups["Not needed here"].splitlines()}
+    assert unneeded["absent"].endswith("nothing of mine")
+    assert unneeded["picky"].endswith("no path of /no/such exists")
+    assert list(unneeded) == ["picky", "absent"]
 
 
 def test_plugins_list_as_json(env: dict[str, str]) -> None:
