@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from probe_core.commands import Context
     from probe_core.model.document import LeaseDoc
@@ -77,7 +77,8 @@ def _kill(which: str, context: Context) -> int:
 
     folder = lease_folder(context.environ)
     try:
-        entries = of(leases(folder), which)
+        listed = leases(folder)
+        entries = of(listed, _whole(which, listed))
         if not entries:
             context.err(f"probe: leases: no such lease ({folder.path})")
             return 0 if which in ("", "all") else 3
@@ -93,6 +94,22 @@ def _kill(which: str, context: Context) -> int:
         else:
             context.out(f"ended the {subject}")
     return 3 if remaining else 0
+
+
+def _whole(which: str, entries: Sequence[LeaseDoc]) -> str:
+    """Return the list with the ids of leased devices whole that are short, as tables have them."""
+    from probe_core.commands import CommandError
+    from probe_core.model.short_ids import named_by
+
+    devices = list(dict.fromkeys(entry["device"] for entry in entries))
+    names = []
+    for name in which.split(","):
+        fits = [devices[place] for place in named_by(name.strip(), [[d] for d in devices])]
+        if len(fits) > 1:
+            listed = ", ".join(fits)
+            raise CommandError(f"leases: {name!a} names several devices; write one of {listed}")
+        names += fits or [name]
+    return ",".join(names)
 
 
 def _row(entry: LeaseDoc, ids: Mapping[str, str]) -> tuple[str, ...]:

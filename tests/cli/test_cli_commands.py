@@ -125,7 +125,7 @@ def test_plugins_list_by_what_became_of_them(env: dict[str, str]) -> None:
     assert [(line[0], line[2:4], line[-1]) for line in run[:-1]] == [
         ("good", ["ok,", run[0][3]], "ms")
     ]
-    assert run[-1] == ["bus,", "cpu,", "fallback", "ok"]
+    assert run[-1] == ["bus,", "cpu,", "fallback", "built", "in", "ok"]
     unneeded = {line.split()[0]: line for line in groups["Not needed here"].splitlines()}
     assert unneeded["absent"].endswith("nothing of mine")
     assert unneeded["picky"].endswith("no path of /no/such exists")
