@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.wording import joined
+from probe_core.wording import counted, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,10 +138,8 @@ def _save(path: str, text: str, force: bool) -> None:
 def _summary(path: str, gathered: Gathered) -> list[str]:
     recording = gathered.recording
     target = "standard output" if path == "-" else path
-    lines = [
-        f"{len(recording.files)} files and {len(recording.links)} links were written to {target}.",
-        _LEFT_OUT,
-    ]
+    files, links = counted(len(recording.files), "file"), counted(len(recording.links), "link")
+    lines = [f"{files} and {links} were written to {target}.", _LEFT_OUT]
     if recording.answers:
         lines.append(f"Answers of libraries: {joined(recording.answers, 'and')}.")
     if gathered.asleep:
@@ -149,9 +147,11 @@ def _summary(path: str, gathered: Gathered) -> list[str]:
         names += " …" if gathered.asleep[_MAX_NAMES:] else ""
         lines.append(f"Left out, so as not to wake them: most files of {names}.")
     if gathered.unreadable:
-        lines.append(f"Left out, for they cannot be read: {len(gathered.unreadable)} files.")
+        lines.append(
+            f"Left out, for they cannot be read: {counted(len(gathered.unreadable), 'file')}."
+        )
     if gathered.over:
-        lines.append(f"Left out, for a recording is full: {gathered.over} files.")
+        lines.append(f"Left out, for a recording is full: {counted(gathered.over, 'file')}.")
     return lines
 
 

@@ -44,7 +44,8 @@ def readable(path: str, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int | float):
         formatted = _BY_UNIT.get(_unit(path))
-        return formatted(value) if formatted is not None else f"{value:g}"
+        plain = str(value) if isinstance(value, int) else f"{value:g}"
+        return formatted(value) if formatted is not None else plain
     return "unknown" if value is None else str(value)
 
 

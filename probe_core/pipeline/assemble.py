@@ -10,6 +10,7 @@ from probe_core.pipeline.primary import choose, in_order
 from probe_core.pipeline.ready import troubles, vendors_of
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
+from probe_core.wording import gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
         findings.append(
             finding(
                 "memory-limited",
-                f"this process may use {memory['limit'] >> 20} MiB of memory",
+                f"this process may use {gib(memory['limit'])} of memory",
                 "a cgroup limits it (memory.max or cpuset.mems); the machine has more",
                 "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit",
                 severity="info",
