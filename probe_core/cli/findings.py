@@ -21,6 +21,16 @@ _RANK = ("error", "warning", "info")
 
 _HINT = "`probe doctor` tells cause and fix"
 
+_WITH_CAUSE = (
+    "chip-file-unusable",
+    "config-ignored",
+    "prober-failed",
+    "prober-unavailable",
+    "restriction-unusable",
+    "static-unusable",
+)
+"""Codes whose sentence is the same for every cause: "a setting was ignored"."""
+
 # The table has a note of its own for these.
 _NOTED = ("display-only",)
 
@@ -58,9 +68,10 @@ _SHOWN_IDS = 4
 
 
 def _subject(finding: FindingDoc) -> str:
-    """Return what is the matter, and of which variable or setting where the sentence lacks it."""
-    name = finding["variable"] or finding["setting"]
-    return finding["what"] if not name or name in finding["what"] else f"{finding['what']}: {name}"
+    """Return what is the matter, with the cause where that is all the news."""
+    if finding["code"] in _WITH_CAUSE:
+        return f"{finding['what']}: {finding['why']}"
+    return finding["what"]
 
 
 def _shortened(sentence: str, ids: Mapping[str, str]) -> str:

@@ -51,7 +51,7 @@ def _processor(name: str) -> str:
     words = name.split()
     if words[1:2] == ["Gen"] and words[0][:1].isdigit():
         words = words[2:]
-    if words[-1:] == ["Processor"] and words[-2][-5:] == "-Core":
+    if words[-1:] == ["Processor"] and "".join(words[-2:-1]).endswith("-Core"):
         words = words[:-2]
     return " ".join(word for word in words if word != "CPU")
 

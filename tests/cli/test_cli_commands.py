@@ -273,3 +273,62 @@ def test_explain_of_every_recorded_machine(tmp_path: Path, capsys: Any) -> None:
         out, err = capsys.readouterr()
         assert err == ""
         assert "fallback: " in out
+
+
+TWINS = """
+    from probe_core.api import hookimpl
+    @hookimpl
+    def probe_devices(request):
+        for number in (1, 2):
+            uuid = f"uuid:GPU-1a2b3c4d-{number:04d}-4000-8000-000000000000"
+            yield {"ids": [f"pci:0000:0{number}:00.0", uuid], "kind": "gpu", "vendor": "nvidia",
+                   "name": "NVIDIA GeForce RTX 4090", "memory": {"total": 25757220864}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("01:00.0", ["01"]),
+        ("0000:02:00.0", ["02"]),
+        ("GPU-1a2b3c4d-0002", ["02"]),
+        ("4090", ["01", "02"]),
+        ("rtx 4090", ["01", "02"]),
+    ],
+)
+def test_explain_takes_what_the_table_shows(text: str, ids: list[str], tmp_path: Path) -> None:
+    install(tmp_path, "twins", TWINS)
+    env = environment(tmp_path, PROBE_ONLY="twins")
+    report = json.loads(probe("explain", text, "--json", env=env).stdout)
+    assert [device["id"] for device in report["devices"]] == [f"pci:0000:{n}:00.0" for n in ids]
+
+
+@pytest.mark.parametrize("text", ["GPU-1a2b3c4d", "pci:"])
+def test_an_ambiguous_short_id_lists_the_long_ones(text: str, tmp_path: Path) -> None:
+    install(tmp_path, "twins", TWINS)
+    done = probe("explain", text, env=environment(tmp_path, PROBE_ONLY="twins"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"probe: {text!r} names several devices; write one of pci:0000:01:00.0, pci:0000:02:00.0\n"
+    )
+
+
+def test_explain_speaks_in_units(tmp_path: Path) -> None:
+    install(tmp_path, "twins", TWINS)
+    env = environment(tmp_path, PROBE_ONLY="twins")
+    lines = [line.split() for line in probe("explain", "01:00.0", env=env).stdout.splitlines()]
+    assert ["memory.total", "24.0", "GiB", "twins"] in lines
+    assert ["bandwidth", "1008", "GB/s", "chipdb"] in lines
+    peaks = [line for line in lines if line[:3] == ["fp16", "matrix", "fp32"]]
+    assert peaks[0][3:6] == ["dense", "165", "TFLOPS"]
+    everything = probe("explain", "01:00.0", "--all", env=env).stdout
+    assert " sparse " in everything
+    assert '{"' not in everything
+    assert "25757220864" not in everything
+
+
+def test_explain_of_the_processors_of_one_row(capsys: Any) -> None:
+    path = str(recorded.path("dual-socket-epyc-9124--cpu"))
+    assert main(["explain", "cpu:0-1", "--machine", path, "--only", "cpu", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [device["id"] for device in report["devices"]] == ["cpu:0", "cpu:1"]
