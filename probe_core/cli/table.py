@@ -46,15 +46,17 @@ def lines(report: ReportDoc, context: Context) -> list[str]:
     """Return the head line, the table of devices, the notes and the findings."""
     from probe_core.cli.findings import summary_lines
 
+    findings = summary_lines(report, context)
     all_devices = bool(getattr(context.args, "all", False))
     rows = rows_of(report, all_devices=all_devices, show=context.encodable)
+    if not rows:  # of a static report that somebody wrote
+        return [*head_lines(report, context), "", "no device", *findings]
     columns = _columns(rows, context.width)
     if columns is None:
         table = _two_lines_each(rows, context)
     else:
         table = _one_line_each(rows, columns, context)
     below = notes(report, rows, context, narrow=columns is None)
-    findings = summary_lines(report, context)
     return [*head_lines(report, context), "", *table, "", *below, *findings]
 
 

@@ -131,7 +131,7 @@ class Context:
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
             probed: Any = self._probed(
-                lambda machine: document(config, ignored, machine=machine, waiting=self._waiting())
+                lambda machine: document(config, ignored, machine=machine, waiting=self.waiting())
             )
         except ConfigError as error:
             raise CommandError(str(error)) from None
@@ -140,7 +140,7 @@ class Context:
         _refuse_unusable_files(report["findings"], settings)
         return report
 
-    def _waiting(self) -> Waiting | None:
+    def waiting(self) -> Waiting | None:
         """Return what shows on a terminal who is waited for; None where nobody would read it.
 
         Where all plugins answer at once nothing of it is imported.

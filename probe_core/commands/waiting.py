@@ -107,7 +107,8 @@ def _segments(now: float, runs: Sequence[Run], encoding: str) -> list[Segment]:
     limit = max(run.deadline for run in runs) - since
     frames = _FRAMES if text.encodable(_FRAMES, encoding) == _FRAMES else _ASCII_FRAMES
     frame = frames[int((now - since) / _FRAME_S) % len(frames)]
-    names = [run.prober.name for run in runs]
+    # Of `runtimes.ask`, whose probers are named after what they ask.
+    names = [run.prober.name.removeprefix("ask-") for run in runs]
     times = f"{now - since:.1f} s of at most {round(limit, 1):g} s"
     segments = [
         (f"{frame} waiting for ", True),

@@ -217,7 +217,7 @@ def test_nothing_is_imported_where_all_answer_at_once(
 
     monkeypatch.setattr(sys, "stderr", Stream())
     monkeypatch.delitem(sys.modules, "probe_core.commands.waiting", raising=False)
-    show = Context(environ={"TERM": "xterm"})._waiting()
+    show = Context(environ={"TERM": "xterm"}).waiting()
     assert show is not None
     show(10.0, [run(started=9.4)])
     show(10.0, [])
@@ -248,3 +248,16 @@ def test_what_it_says(names: list[str], line: str) -> None:
     plain = "".join(piece for piece, _ in _segments(101.5, runs, "ascii"))
     assert plain[1:] == line[1:].replace("…", "...")
     assert plain[0] in "|/-\\"
+
+
+def test_a_recording_waits_as_a_probe_does(env: dict[str, str], tmp_path: Path) -> None:
+    terminal = Terminal(80)
+    # A plugin's own deadline counts here: `record` has no --timeout.
+    (tmp_path / "installed_hang.prober.json").write_text(
+        '{"schema": 1, "probers": {"hang": {"deadline_s": 1.2}}}'
+    )
+    child = terminal.start("record", str(tmp_path / "out.json"), env=env | {"PROBE_ONLY": "hang"})
+    received = terminal.read()
+    assert child.wait(60) == 0
+    assert LINE.search(SGR.sub("", received))
+    assert "waiting" not in screen(received)
