@@ -25,7 +25,9 @@ def head_lines(report: ReportDoc, context: Context) -> list[str]:
     """Return model, system, architecture and memory of the computer."""
     node = report["node"]
     system = " ".join(filter(None, [_SYSTEMS.get(node["os"], node["os"]), node["kernel"]]))
-    parts = [node["model"], system, node["arch"], _memory(node["memory"])]
+    container = node.get("container")
+    place = container and f"{container} container".replace("container container", "container")
+    parts = [node["model"] or place, system, node["arch"], _memory(node["memory"])]
     shown = [context.encodable(part) for part in parts if part]
     first, *others = text.listed(shown, context.width)
     name, separator, remainder = first.partition(" · ")

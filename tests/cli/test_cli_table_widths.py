@@ -43,10 +43,10 @@ def blocks(output: list[str]) -> list[str]:
     return found
 
 
-def check(report: Any, encoding: str = "utf-8") -> None:
+def check(report: Any, encoding: str = "utf-8", widths: range = WIDTHS) -> None:
     shown = [device for device in report["devices"] if device["kind"] != "display"]
     words = {word for device in shown for word in names.short_name(device).split()}
-    for width in WIDTHS:
+    for width in widths:
         output = printed(report, width, encoding)
         for line in output:
             assert text.width_of(line) <= width, (width, line)
@@ -95,7 +95,7 @@ def test_parts_of_one_card_are_distinct(tree: Tree, probers: Probers) -> None:
 @pytest.mark.parametrize("name", recorded.names())
 def test_recorded_machines(name: str, tmp_path: Path) -> None:
     report = report_of(machine_of(recorded.read(name), tmp_path))
-    check(report)
+    check(report, widths=range(40, 201, 4))
 
 
 class Terminal(io.StringIO):
@@ -143,6 +143,56 @@ MEMORY of a sleeping GPU comes from the chip table, not from the driver.""",
 * primary · peaks are dense, fp16 with fp32 accumulate · sources: probe explain
 MEMORY of a sleeping GPU comes from the chip table, not from the driver.""",
 }
+
+
+PI = {
+    60: """\
+Raspberry Pi 5 Model B Rev 1.0 · Linux 6.12.34+rpt-rpi-2712
+aarch64 · RAM 7.9 GiB, 7.2 free
+
+* VideoCore VII                                       asleep
+    shared memory · fp32 0.08 TFLOPS · dt:/axi/v3d@2000000
+  Cortex-A76 (4 cores)                                 ready
+    shared memory · fp16 0.31 TFLOPS · cpu:0
+
+* primary · dense peaks · sources: probe explain
+
+info     VideoCore VII was detected on the bus only; no
+         plugin for it ran
+         `probe doctor` tells cause and fix""",
+    80: """\
+Raspberry Pi 5 Model B Rev 1.0 · Linux 6.12.34+rpt-rpi-2712 · aarch64
+RAM 7.9 GiB, 7.2 free
+
+  DEVICE                STATE   MEMORY    FP32    FP16  ID
+                                   GiB  TFLOPS  TFLOPS
+* VideoCore VII         asleep  shared    0.08       –  dt:/axi/v3d@2000000
+  Cortex-A76 (4 cores)  ready   shared    0.15    0.31  cpu:0
+
+* primary · peaks are dense, fp16 with fp32 accumulate · sources: probe explain
+
+info     VideoCore VII was detected on the bus only; no plugin for it ran
+         `probe doctor` tells cause and fix""",
+    120: """\
+Raspberry Pi 5 Model B Rev 1.0 · Linux 6.12.34+rpt-rpi-2712 · aarch64 · RAM 7.9 GiB, 7.2 free
+
+  DEVICE                STATE   MEMORY    FP32    FP16  INT8  BANDW.  ID
+                                   GiB  TFLOPS  TFLOPS  TOPS    GB/s
+* VideoCore VII         asleep  shared    0.08       –     –      17  dt:/axi/v3d@2000000
+  Cortex-A76 (4 cores)  ready   shared    0.15    0.31  0.61       –  cpu:0
+
+* primary · peaks are dense, fp16 with fp32 accumulate · sources: probe explain
+
+info     VideoCore VII was detected on the bus only; no plugin for it ran [prober-missing]
+         `probe doctor` tells cause and fix""",
+}
+
+
+@pytest.mark.parametrize("width", PI)
+def test_the_raspberry_pi_of_the_design(width: int, tmp_path: Path) -> None:
+    report = report_of(machine_of(recorded.read("raspberry-pi-5--videocore-vii"), tmp_path))
+    terminal = Context(environ={"COLUMNS": str(width), "NO_COLOR": "1"}, stdout=Terminal())
+    assert "\n".join(lines(report, terminal)) == PI[width]
 
 
 @pytest.mark.parametrize("width", LAPTOP)
