@@ -62,7 +62,7 @@ class Context:
         self.args = args
         self.environ = os.environ if environ is None else environ
         self._stdout = sys.stdout if stdout is None else stdout
-        self.terminal = self._stdout is not None and self._stdout.isatty()
+        self.terminal = _is_terminal(self._stdout)
         self.colour = self._colours(getattr(args, "color", None))
         self.width = terminal_width(self.environ, self._stdout)
         self.output_error: OSError | None = None
@@ -106,7 +106,7 @@ class Context:
         Indented for a person at a terminal. For a script on one line: only then does Python use
         its C encoder, which is five times faster on a node with eight GPUs.
         """
-        if self._stdout is not None and self._stdout.isatty():
+        if self.terminal:
             import json
 
             self.out(json.dumps(data, indent=2))
@@ -146,9 +146,13 @@ class Context:
         Where all plugins answer at once nothing of it is imported.
         """
         stream = sys.stderr
-        if stream is None or not stream.isatty() or getattr(self.args, "quiet", False):
+        if stream is None or not _is_terminal(stream) or getattr(self.args, "quiet", False):
             return None
         if self.environ.get("CI") or self.environ.get("TERM") == "dumb":
+            return None
+        try:
+            stream.fileno()
+        except (OSError, ValueError, AttributeError):  # a notebook's: it calls itself a terminal
             return None
         line: WaitingLine | None = None
 
@@ -208,6 +212,13 @@ def write_error(text: str) -> None:
         sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # a host closed it
+        return False
+
+
 def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
     """Return the columns to fill: COLUMNS, else the terminal's, else 120."""
     columns = environ.get("COLUMNS", "")
@@ -215,7 +226,7 @@ def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
     if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
         return max(MIN_WIDTH, int(columns))
     try:
-        if stdout is not None and stdout.isatty():
+        if stdout is not None and _is_terminal(stdout):
             return max(MIN_WIDTH, os.get_terminal_size(stdout.fileno()).columns)
     except (OSError, ValueError):
         pass

@@ -211,10 +211,16 @@ def test_nothing_is_imported_where_all_answer_at_once(
 ) -> None:
     from probe_core.commands.context import Context
 
-    class Stream(io.StringIO):
+    class Notebook(io.StringIO):
         def isatty(self) -> bool:
             return True
 
+    class Stream(Notebook):
+        def fileno(self) -> int:
+            return -1
+
+    monkeypatch.setattr(sys, "stderr", Notebook())
+    assert Context(environ={"TERM": "xterm"}).waiting() is None
     monkeypatch.setattr(sys, "stderr", Stream())
     monkeypatch.delitem(sys.modules, "probe_core.commands.waiting", raising=False)
     show = Context(environ={"TERM": "xterm"}).waiting()

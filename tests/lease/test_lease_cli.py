@@ -122,3 +122,16 @@ def test_a_reason_is_shown_whole(node: Node) -> None:
     narrow = node.run("visible", "--for", "cuda", COLUMNS="80", **variables).stdout
     assert max(map(len, narrow.splitlines())) <= 80
     assert "".join(lines[1].split("hidden  ")[-1].split()) in "".join(narrow.split())
+
+
+def test_exec_takes_the_ids_of_the_table(node: Node) -> None:
+    long, short, uuid = (
+        node.run("exec", "--device", device, "--dry-run")
+        for device in ("pci:0000:02:00.0", "02:00.0", "GPU-00000002")
+    )
+    assert (long.returncode, long.stderr) == (0, "")
+    assert "CUDA_VISIBLE_DEVICES=" in long.stdout
+    assert long.stdout == short.stdout == uuid.stdout
+    unknown = node.run("exec", "--device", "07:00.0", "--dry-run")
+    assert unknown.returncode != 0
+    assert "no device is called '07:00.0'" in unknown.stderr
