@@ -66,8 +66,9 @@ def _state(device: DeviceDoc, context: Context) -> Iterator[str]:
     for step in (device.get("readiness") or {}).get("steps", ()):
         facts = [fact for fact in (step["evidence"], step["code"] and f"[{step['code']}]") if fact]
         status = step["status"].replace("_", " ")
-        sentence = context.encodable(f"{step['step']}: {status}  {' '.join(facts)}")
-        yield from text.folded(sentence, context.width, " " * 4, " " * 8)
+        start = f"    {step['step']}: {status}"
+        evidence = context.encodable(" ".join(facts))
+        yield from text.folded(evidence, context.width, f"{start}  ", " " * 8) or [start]
 
 
 def _fields(device: DeviceDoc, context: Context) -> Iterator[str]:
