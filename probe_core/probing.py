@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from probe_core.isolation.launch import Waiting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.discover import Registered
@@ -258,10 +259,12 @@ def document(
     probers: Mapping[str, Registered] | None = None,
     hooks: Sequence[object] = (),
     wake_fd: int = -1,
+    waiting: Waiting | None = None,
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
     A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
+    `waiting` is told of probers that are slow, see `isolation.launch.run_probers`.
     """
     unusable: list[FindingDoc] = []
     if config.static:
@@ -284,6 +287,7 @@ def document(
         registered={**_registered, **(probers or {})},
         host=host,
         wake_fd=wake_fd,
+        waiting=waiting,
     )
     report["findings"] = unusable + report["findings"]
     return report

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "COLOR",
     "RECORDING_HELP",
     "SHARED_OPTIONS",
     "Option",
@@ -75,6 +76,15 @@ class Option:
     def names(self) -> list[str]:
         """All names, with their dashes."""
         return [name for name in (f"--{self.name}", self.short, self.alias) if name]
+
+
+COLOR = Option(
+    "color",
+    "WHEN",
+    "auto (default: on a terminal, unless NO_COLOR is set), always or never",
+    choices=("auto", "always", "never"),
+)
+"""The option of every command that colours."""
 
 
 def _setting(name: str, metavar: str) -> Option:

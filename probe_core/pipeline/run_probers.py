@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.config import Config
+    from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
@@ -41,7 +42,7 @@ class ProberRun:
     `collected` is what they reported, `decisions` tells why each was run or not, `findings` are
     about distributions and manifests, `names` are those of all probers. `runs` are those of
     processes and of recorded answers. `mentioned` says whether an installed distribution may have
-    chips for chipdb.
+    chips for chipdb. `waiting` is told who is waited for, see `isolation.launch.run_probers`.
     """
 
     def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
@@ -55,6 +56,7 @@ class ProberRun:
         self.mentioned = {CHIPS: False}
         self.runs: list[Run] = []
         self.budget = Budget()
+        self.waiting: Waiting | None = None
         self._bus: list[Sighting] | None = None
 
     def run_builtin(self, lap: Lap) -> None:
@@ -148,6 +150,7 @@ class ProberRun:
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,
             meanwhile=while_running,
+            waiting=self.waiting,
         )
         if any(run.status is None for run in runs):
             raise Cancelled
