@@ -24,6 +24,13 @@ class _Entry:
         self.options = options
 
 
+EXAMPLES = (
+    ('eval "$(probe completion bash)"', "in ~/.bashrc"),
+    ('eval "$(probe completion zsh)"', "in ~/.zshrc, before or after compinit"),
+    ("probe completion fish | source", "in ~/.config/fish/config.fish"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe completion`."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")

@@ -27,13 +27,14 @@ NEXT = "next"
 
 
 def _index(text: str) -> int | str:
-    number = NEXT if text == NEXT else int(text)
-    if isinstance(number, int) and number < 0:
-        raise ValueError("an index is 0 or more")
-    return number
+    if text == NEXT:
+        return NEXT
+    if not text.isdecimal():
+        raise ValueError(f"not a number from 0 on, or `{NEXT}`")
+    return int(text)
 
 
-_OWN = (
+_WHICH = (
     Option("gpus", "N", "how many devices (default: 1)", short="-n", read=int),
     Option(
         "device",
@@ -46,6 +47,8 @@ _OWN = (
     Option("index", "K", "take group K of the layout, from 0; or the `next` free one", read=_index),
     Option("all", "", "run the command once in each group of the layout"),
     Option("for", "RUNTIME", "which runtime's indices are meant (cuda, hip …)", dest="runtime"),
+)
+_HOW = (
     Option(
         "style",
         "STYLE",
@@ -74,18 +77,29 @@ _OWN = (
     ),
     Option("dry-run", "", "print what would be set, as shell lines"),
 )
-OPTIONS = (*_OWN, *SHARED_OPTIONS)
+OPTIONS = (*_WHICH, *_HOW, *SHARED_OPTIONS)
 """All options: with these alone argparse is not imported."""
 
 REMAINDER = "command"
 """What takes all arguments from the first that is no option on."""
+EXAMPLES = (
+    ("probe exec -- python train.py", "one GPU"),
+    ("probe exec -n 2 --memory 20GiB -- python train.py", "two with 20 GiB free each"),
+    ("probe exec --device 0,2 -- ./server", "these, as the runtime counts them"),
+    ("probe exec --wait 600 -- make bench", "queue for up to ten minutes"),
+    ("probe exec -n 2 --dry-run", "only print the variables"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe exec`."""
-    add_options(parser, _OWN)
+    add_options(parser.add_argument_group("which devices"), _WHICH)
+    add_options(parser.add_argument_group("how"), _HOW)
     parser.add_argument(
-        REMAINDER, nargs="...", metavar="-- COMMAND", help="the command and its arguments"
+        REMAINDER,
+        nargs="...",
+        metavar="-- COMMAND [ARGUMENTS]",
+        help="the command and its arguments",
     )
     add_probe_options(parser)
 
@@ -153,12 +167,14 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
+    from probe_core.cli.refusals import known_runtime, refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError
     from probe_core.leasing.handout import hand_out
     from probe_core.leasing.plan import Request
     from probe_core.selection.interpreter import versions
 
+    runtime = known_runtime(args.runtime)
     report = _report(args, context)
     request = Request(
         args.gpus,
@@ -168,7 +184,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         share=bool(args.share),
         reserve=args.reserve,
         avoids=not args.share,
-        runtime=args.runtime,
+        runtime=runtime,
     )
     try:
         leased = hand_out(
@@ -183,7 +199,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         )
     except SelectionError as error:
         _show(report["findings"], (), context)
-        raise CommandError(f"exec: {error}", USAGE if error.code == "syntax" else UNMET) from None
+        raise refusal(error) from None
     except LeaseError as error:
         raise CommandError(f"exec: {error}", UNMET) from None
     if not args.dry_run:

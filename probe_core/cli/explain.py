@@ -19,6 +19,11 @@ HELP = "Show every decision, result and timing, and the source of every value of
 # Reasons are what the tables are for, so they are cut only where no screen is that wide: a
 # terminal wraps the lines. Judgements, by the longest reasons of our own plugins.
 _WIDE_RUNS, _WIDE_FIELDS = 200, 160
+EXAMPLES = (
+    ("probe explain", "every decision, and every device"),
+    ("probe explain 4090", "one device, by a part of its name or id"),
+    ("probe explain 01:00.0 --json", "the same for a script"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,16 +50,20 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _matching(devices: list[DeviceDoc], part: str | None) -> list[DeviceDoc]:
-    """Return the devices that have an id with `part` in it, of any case; None: all."""
+    """Return the devices that have `part` in an id or the name, of any case; None: all."""
     from probe_core.commands import CommandError
 
     if part is None:
         return devices
-    matching = [d for d in devices if any(part.lower() in id_.lower() for id_ in d["ids"])]
+    matching = [device for device in devices if _names(device, part.casefold())]
     if not matching:
         ids = ", ".join(device["id"] for device in devices)
-        raise CommandError(f"no device has an id with {part!r} in it; there are: {ids}")
+        raise CommandError(f"no device has {part!r} in its name or ids; there are: {ids}")
     return matching
+
+
+def _names(device: DeviceDoc, part: str) -> bool:
+    return any(part in text.casefold() for text in (*device["ids"], device["name"] or ""))
 
 
 def _run_lines(report: ReportDoc, context: Context) -> Iterator[str]:

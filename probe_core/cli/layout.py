@@ -15,6 +15,11 @@ HELP = (
     "Divide the visible devices into groups that are linked or near each other, always the same "
     "way, and print each process's environment. Takes no lease: `probe exec --layout` does."
 )
+EXAMPLES = (
+    ("probe layout 4x2", "four processes of two devices each"),
+    ("probe layout 4x2 --index 0", "the environment of the first alone"),
+    ("probe layout 2x1 --for hip --json", "for a launcher"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,17 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Divide and print."""
-    from probe_core.commands import CommandError
+    from probe_core.cli.refusals import known_runtime, refusal
     from probe_core.pipeline.refresh import refresh
     from probe_core.selection import SelectionError, select
 
     _check_layout(args.layout)
+    runtime = known_runtime(args.runtime)
     report = context.report()
     refresh(report, context.environ)
     try:
-        selection = select(report, args.layout, memory=args.memory, runtime=args.runtime)
+        selection = select(report, args.layout, memory=args.memory, runtime=runtime)
     except SelectionError as error:
-        raise CommandError(f"layout: {error}", 2 if error.code == "syntax" else 3) from None
+        raise refusal(error) from None
     indices = _indices(args.index, len(selection.groups))
     return _print(args, context, report, selection, indices)
 

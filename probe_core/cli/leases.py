@@ -14,6 +14,11 @@ HELP = (
     " no device."
 )
 _HEAD = ("DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND")
+EXAMPLES = (
+    ("probe leases", "who uses which device"),
+    ("probe leases --kill", "end what ended commands left running"),
+    ("probe leases --kill 4242", "end all processes under a lease, by its process number"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,12 @@ _BUILT_IN = ("bus", "cpu", "fallback")
 
 # The reason is the last column and what the table is for: a narrow terminal wraps it.
 _LEAST_WIDTH = 160
+EXAMPLES = (
+    ("probe plugins", "all plugins, and whether they run here"),
+    ("probe plugins why-not nvidia", "why one did not run or reported nothing"),
+    ("probe plugins check", "run all of them, and name their mistakes"),
+    ("probe plugins new acme", "write a plugin to start from"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.commands import CommandError
 
     if args.action in ("why-not", "new") and not args.name:
-        raise CommandError(f"probe plugins {args.action} needs a plugin's name")
+        raise CommandError(f"{args.action} needs a plugin's name: probe plugins {args.action} NAME")
     if args.action == "new":
         return _new(args, context)
     report = context.report()
@@ -155,11 +161,13 @@ def _devices(outcome: OutcomeDoc) -> str:
 
 def _refuse_unknown(name: str, report: ReportDoc) -> None:
     from probe_core.commands import CommandError, did_you_mean
+    from probe_core.wording import clean_text
 
     # A static report names the probers of the machine that it was made on.
     names = {outcome["prober"] for outcome in report["outcomes"]} | {"fallback"}
     if name not in names:
-        raise CommandError(f"no plugin {name!r} is installed: {did_you_mean(name, names)}")
+        hint = did_you_mean(clean_text(name, 80), names)
+        raise CommandError(f"no plugin {clean_text(name, 80)!r} is installed: {hint}")
     if name == "fallback":
         raise CommandError("the fallback is the core's own: it always runs, and cannot be chosen")
 

@@ -34,7 +34,9 @@ def shown(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, list[str]], str
         if line.rstrip(":") in GROUPS and line.endswith(":"):
             heading = line.rstrip(":")
             groups[heading] = []
-        elif heading and line:
+        elif not line.startswith("  "):
+            heading = ""  # the blank line between groups, or the heading of the options
+        elif heading:
             groups[heading].append(line)
     return groups, err
 

@@ -1,0 +1,44 @@
+"""Sentences about a request that cannot be met: an unknown runtime, a list that cannot be read."""
+
+from __future__ import annotations
+
+from probe_core.cli import COMMANDS
+from probe_core.commands.context import CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.selection import SelectionError
+
+__all__ = ["known_runtime", "refusal"]
+
+USAGE, UNMET = 2, 3
+"""Exit statuses: a wrong command line; no such devices can be had."""
+
+
+def known_runtime(name: str | None) -> str | None:
+    """Return the runtime of `--for` as reports name it; raises `CommandError` for an unknown one.
+
+    An unknown one shows no device, so that a typing error looked like a computer without a GPU.
+    """
+    from probe_core.model.runtimes import RUNTIMES, canonical
+
+    if name is None:
+        return None
+    runtime = canonical(name)
+    if runtime not in RUNTIMES:
+        from probe_core.wording import clean_text, joined, suggestion
+
+        hint = suggestion(name, RUNTIMES) or f" It can be {joined(RUNTIMES)}."
+        raise CommandError(f"no runtime {clean_text(name, 80)!r}.{hint}")
+    return runtime
+
+
+def refusal(error: SelectionError) -> CommandError:
+    """Return the error of a request: what was wrong with it, or why it cannot be met here."""
+    if error.code == "syntax":
+        return CommandError(error.unmet, USAGE)
+    if error.code == "too-few" and not error.visible and not error.hidden:
+        cause = "doctor" if "doctor" in COMMANDS else "explain"
+        absent = f"{error.asked} asked for, 0 found on this computer"
+        return CommandError(f"{absent}\nRun `probe {cause}` to see why none was found.", UNMET)
+    return CommandError(str(error), UNMET)
