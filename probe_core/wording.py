@@ -28,8 +28,7 @@ def did_you_mean(name: str, candidates: Iterable[str], prefix: str = "") -> str:
 def closest(name: str, candidates: Iterable[str], prefix: str = "") -> str | None:
     """Return the candidate that `name` was probably meant to be; None where none is near.
 
-    What all names begin with (``--``, ``PROBE_``) goes into `prefix`: counted as likeness, it made
-    `PROBE_FOO` near to `PROBE_ONLY`.
+    What all names begin with (``--``, ``PROBE_``) goes into `prefix`: it counts as no likeness.
     """
     import difflib  # slow to import, and only needed once something is already wrong
 

@@ -86,8 +86,10 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["layout", "2x1", "--for", "hipp"], "probe layout: no runtime 'hipp'. Did you mean hip?"),
     (
         ["exec", "--wait", "true"],
-        "probe exec: --wait true: not a number. "
-        "Write `--` before the command: probe exec --wait -- true",
+        (
+            "probe exec: --wait true: not a number. "
+            "Write `--` before the command: probe exec --wait -- true"
+        ),
     ),
     (["exec", "-n", "two", "true"], "probe exec: --gpus two: not a whole number"),
     (
