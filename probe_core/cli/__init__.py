@@ -156,9 +156,22 @@ def _run_builtin(name: str, arguments: list[str]) -> int:
 
     # Not by importlib, whose import of warnings takes 0.4 ms.
     module = __import__(f"probe_core.cli.{COMMANDS[name][0]}", fromlist=["run"])
+    if name == "completion" and (words := module.words_of(arguments)) is not None:
+        return _answer(arguments[0], words)
     args = _plain(module, arguments) or _parser(name, module).parse_args(arguments)
     status: int = module.run(args, Context(args))
     return status
+
+
+def _answer(shell: str, words: list[str]) -> int:
+    """Tell a shell at Tab what can be typed next."""
+    from probe_core.cli.answering import answer
+    from probe_core.commands.context import Context
+
+    context = Context()
+    for line in answer(shell, words, context.environ):
+        context.out(line)
+    return 0
 
 
 def _plain(module: ModuleType, arguments: list[str]) -> argparse.Namespace | None:

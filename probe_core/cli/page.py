@@ -11,7 +11,15 @@ if TYPE_CHECKING:
 
     from probe_core.cli.parser import Parser
 
-__all__ = ["Section", "meaning", "metavar_of", "sections", "usage_lines", "written"]
+__all__ = [
+    "Section",
+    "long_name",
+    "meaning",
+    "metavar_of",
+    "sections",
+    "usage_lines",
+    "written",
+]
 
 HELP_OPTIONS = ("--help", "--help-all")
 """Options that every command has; the second only where it would show more."""
@@ -74,6 +82,12 @@ def written(action: argparse.Action) -> str:
     if action.nargs == 0:
         return names
     return f"{names} [{value}]" if action.nargs == "?" else f"{names} {value}"
+
+
+def long_name(action: argparse.Action) -> str:
+    """Return the name of an option by which it is taught: its first long one."""
+    names = [name for name in action.option_strings if name.startswith("--")]
+    return [*names, *action.option_strings][0]
 
 
 def metavar_of(action: argparse.Action) -> str:

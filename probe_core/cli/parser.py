@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from probe_core.cli.page import metavar_of, written
+from probe_core.cli.page import long_name, metavar_of, written
 from probe_core.wording import clean_text, joined, suggestion
 
 TYPE_CHECKING = False
@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError:
             if not action.option_strings:
                 raise
-            self.error(f"{action.option_strings[-1]} needs a value: {written(action)}")
+            self.error(f"{long_name(action)} needs a value: {written(action)}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         try:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.cli.installed import InstalledCommand
+    from probe_core.cli.parser import Parser
 
-__all__ = ["run_installed"]
+__all__ = ["parser_of", "run_installed"]
 
 BROKEN = 1
 """Exit status of a command that is broken: that of a Python program which raised."""
@@ -74,8 +75,7 @@ def _unknown(name: str, installed: Collection[str]) -> str:
 
 
 def _run(command: InstalledCommand, arguments: list[str]) -> int:
-    module = _attempt(command, "import", lambda: _imported(command))
-    _check(command, module)
+    module = _loaded(command)
     args = _attempt(command, "parse options", lambda: _parsed(command, module, arguments))
     context = Context(args)
     status = _attempt(command, "run", lambda: module.run(args, context), context)
@@ -83,6 +83,26 @@ def _run(command: InstalledCommand, arguments: list[str]) -> int:
     if type(status) is not int or not 0 <= status <= 255:
         raise _broken(command, f"returned {_shown(status)} for an exit status (0 to 255)")
     return status
+
+
+def parser_of(command: InstalledCommand) -> Parser:
+    """Return the parser of a plugin's command; raises `CommandError` where the command is broken.
+
+    Imports the command, but runs nothing of it.
+    """
+    from probe_core.cli.parser import command_parser
+
+    module = _loaded(command)
+    parser: Parser = _attempt(
+        command, "parse options", lambda: command_parser(command.name, module)
+    )
+    return parser
+
+
+def _loaded(command: InstalledCommand) -> ModuleType:
+    module: ModuleType = _attempt(command, "import", lambda: _imported(command))
+    _check(command, module)
+    return module
 
 
 def _shown(value: object) -> str:
