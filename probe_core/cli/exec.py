@@ -106,6 +106,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Lease, set the environment, and run the command until it ends."""
+    from probe_core.cli.refusals import refuse_without_locks
+
+    refuse_without_locks()
     from probe_core.commands.context import CommandError
     from probe_core.leasing.execute import CannotRun, replace, resolve
     from probe_core.leasing.keeper import Program, can_keep

@@ -36,9 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Read the lease folder."""
+    from probe_core.cli.refusals import refuse_without_locks
     from probe_core.commands import CommandError
     from probe_core.leasing.errors import LeaseError
 
+    refuse_without_locks()
     try:
         if args.kill is not None:
             return _kill(args.kill, context)

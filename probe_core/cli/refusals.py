@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.selection import SelectionError
 
-__all__ = ["known_runtime", "refusal"]
+__all__ = ["known_runtime", "refusal", "refuse_without_locks"]
 
 USAGE, UNMET = 2, 3
 """Exit statuses: a wrong command line; no such devices can be had."""
@@ -42,3 +42,13 @@ def refusal(error: SelectionError) -> CommandError:
         absent = f"{error.asked} asked for, 0 found on this computer"
         return CommandError(f"{absent}\nRun `probe {cause}` to see why none was found.", UNMET)
     return CommandError(str(error), UNMET)
+
+
+def refuse_without_locks() -> None:
+    """Raise `CommandError` on Windows, before what needs its missing modules is imported."""
+    from probe_core.leasing.errors import LeaseError, require_locks
+
+    try:
+        require_locks()
+    except LeaseError as error:
+        raise CommandError(str(error), USAGE) from None

@@ -178,7 +178,7 @@ def test_a_command_that_hangs_at_import_ends_the_answer(tmp_path: Path) -> None:
         ('probe "a b" ', ["probe", "a b", ""]),
         ("probe a\\ b", ["probe", "a b"]),
         ("probe '", ["probe", ""]),
-        ("probe \\", ["probe", "\\"]),
+        ("probe \\", ["probe", ""]),
     ],
 )
 def test_unfinished_lines_are_split_as_bash_does(line: str, words: list[str]) -> None:
