@@ -92,15 +92,26 @@ def entry() -> NoReturn:
     import os
 
     gc.disable()
-    status = main()
-    atexit._run_exitfuncs()
+    status = INTERRUPTED
+    try:
+        status = main()
+        atexit._run_exitfuncs()
+    except KeyboardInterrupt:  # while the exit handlers ran
+        pass
+    os._exit(_flushed(status))
+
+
+def _flushed(status: int) -> int:
+    """Write what is buffered; return the exit status, which may now be that of a closed pipe."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except (OSError, ValueError):
             status = status or BROKEN_PIPE
-    os._exit(status)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+    return status
 
 
 def _run(arguments: list[str]) -> int:
@@ -116,6 +127,9 @@ def _run(arguments: list[str]) -> int:
             status = run_installed(name, arguments)
         _flush()
         return status
+    except SystemExit:  # argparse's, behind help and version: what they wrote may still be buffered
+        _flush()
+        raise
     except CommandError as error:
         from probe_core.commands.context import write_error
 

@@ -148,9 +148,9 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         flag = "all" if args.all else "index"
         raise CommandError(f"exec: --layout and --{flag} belong together", USAGE)
     if args.layout is not None:
-        groups, _, size = args.layout.lower().partition("x")
-        if not (groups.isdecimal() and size.isdecimal()):
-            raise CommandError(f"exec: {args.layout!a} is no layout; write it as 4x2", USAGE)
+        from probe_core.cli.refusals import check_layout
+
+        check_layout(args.layout)
     if args.layout is not None and args.index is None and not args.all:
         raise CommandError(
             "exec: --layout needs --index K, --index next for the first free group, or --all", USAGE

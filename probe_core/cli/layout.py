@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Divide and print."""
-    from probe_core.cli.refusals import known_runtime, refusal
+    from probe_core.cli.refusals import check_layout, known_runtime, refusal
     from probe_core.pipeline.refresh import refresh
     from probe_core.selection import SelectionError, select
 
-    _check_layout(args.layout)
+    check_layout(args.layout)
     runtime = known_runtime(args.runtime)
     report = context.report()
     refresh(report, context.environ)
@@ -55,14 +55,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise refusal(error) from None
     indices = _indices(args.index, len(selection.groups))
     return _print(args, context, report, selection, indices)
-
-
-def _check_layout(layout: str) -> None:
-    from probe_core.commands import CommandError
-
-    groups, _, size = layout.lower().partition("x")
-    if not (groups + size).isdecimal() or not groups or not size:
-        raise CommandError(f"layout: {layout!a} is no layout; write it as 4x2", 2)
 
 
 def _indices(index: int | None, count: int) -> Iterable[int]:

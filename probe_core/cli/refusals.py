@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.selection import SelectionError
 
-__all__ = ["known_runtime", "refusal", "refuse_without_locks"]
+__all__ = ["check_layout", "known_runtime", "refusal", "refuse_without_locks"]
 
 USAGE, UNMET = 2, 3
 """Exit statuses: a wrong command line; no such devices can be had."""
@@ -31,6 +31,21 @@ def known_runtime(name: str | None) -> str | None:
         hint = suggestion(name, RUNTIMES) or f" It can be {joined(RUNTIMES)}."
         raise CommandError(f"no runtime {clean_text(name, 80)!r}.{hint}")
     return runtime
+
+
+MAX_DIGITS = 4
+"""Of each number of a layout: no computer has ten thousand devices, and Python refuses to read
+numbers of thousands of digits."""
+
+
+def check_layout(layout: str) -> None:
+    """Raise `CommandError` for what is no ``4x2``."""
+    from probe_core.wording import clean_text
+
+    groups, _, size = layout.lower().partition("x")
+    for number in (groups, size):
+        if not number.isdecimal() or len(number) > MAX_DIGITS or not int(number):
+            raise CommandError(f"{clean_text(layout, 80)!r} is no layout; write it as 4x2")
 
 
 def refusal(error: SelectionError) -> CommandError:
