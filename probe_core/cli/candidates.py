@@ -125,7 +125,7 @@ class _Line:
         kind = _BY_METAVAR.get(metavar_of(action))
         if kind is not None:
             return kind, []
-        from probe_core.cli.values import LISTS, UNFINISHED, values_of
+        from probe_core.cli.completion_values import LISTS, UNFINISHED, values_of
 
         # Of `nvidia,am` the last item alone is unfinished.
         head, comma, item = typed.rpartition(",") if action.dest in LISTS else ("", "", typed)
@@ -167,7 +167,7 @@ def _parser(name: str, environ: Mapping[str, str]) -> Parser | None:
         return command_parser(name, import_module(f"probe_core.cli.{COMMANDS[name][0]}"))
     from probe_core.cli.installed import installed_commands
     from probe_core.cli.running import parser_of
-    from probe_core.cli.values import within_limit
+    from probe_core.cli.completion_values import within_limit
     from probe_core.commands.context import CommandError
 
     command = installed_commands(environ, name)[0].get(name)

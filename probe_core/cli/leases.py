@@ -83,7 +83,7 @@ def _kill(which: str, context: Context) -> int:
     try:
         entries = of(leases(folder), which)
         if not entries:
-            context.err(f"probe: leases: no such lease ({folder.path})")
+            context.err(f"probe leases: no such lease ({folder.path})")
             return 0 if which in ("", "all") else 3
         remaining = end(folder, entries)
     finally:
@@ -92,7 +92,7 @@ def _kill(which: str, context: Context) -> int:
     for entry in entries:
         subject = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
         if (entry["device"], entry["pid"]) in ids:
-            context.err(f"probe: leases: {subject} is not ended: its processes are another user's,"
+            context.err(f"probe leases: {subject} is not ended: its processes are another user's,"
                         " or stuck in the kernel")  # fmt: skip
         else:
             context.out(f"ended the {subject}")
