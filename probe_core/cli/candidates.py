@@ -165,9 +165,9 @@ def _parser(name: str, environ: Mapping[str, str]) -> Parser | None:
 
     if name in COMMANDS:
         return command_parser(name, import_module(f"probe_core.cli.{COMMANDS[name][0]}"))
+    from probe_core.cli.completion_values import within_limit
     from probe_core.cli.installed import installed_commands
     from probe_core.cli.running import parser_of
-    from probe_core.cli.completion_values import within_limit
     from probe_core.commands.context import CommandError
 
     command = installed_commands(environ, name)[0].get(name)

@@ -58,7 +58,7 @@ def _matching(devices: list[DeviceDoc], part: str | None) -> list[DeviceDoc]:
     matching = [device for device in devices if _names(device, part.casefold())]
     if not matching:
         ids = ", ".join(device["id"] for device in devices)
-        raise CommandError(f"no device has {part!r} in its name or ids; there are: {ids}")
+        raise CommandError(f"no device has an id with {part!r} in it; there are: {ids}")
     return matching
 
 

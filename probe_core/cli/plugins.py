@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.commands import CommandError
 
     if args.action in ("why-not", "new") and not args.name:
-        raise CommandError(f"{args.action} needs a plugin's name: probe plugins {args.action} NAME")
+        raise CommandError(f"{args.action} needs a plugin's name")
     if args.action == "new":
         return _new(args, context)
     report = context.report()

@@ -19,6 +19,7 @@ from probe_core.cli.answering import answer, split
 from probe_core.cli.candidates import candidates
 from probe_core.cli.page import long_name, sections
 from probe_core.cli.parser import command_parser
+from probe_core.cli.plugins import _ACTIONS
 from probe_core.model.runtimes import RUNTIMES
 
 DEVICES = ["cpu:0", "pci:0000:01:00.0", "pci:0000:02:00.0"]
@@ -74,7 +75,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("exec -- python --js", "files", []),
     ("exec python --js", "files", []),
     ("visible --for ", "words", [*RUNTIMES]),
-    ("plugins ", "words", ["list", "check", "why-not", "new"]),
+    ("plugins ", "words", [*_ACTIONS]),
     ("plugins why-not nvi", "words", ["nvidia"]),
     ("plugins new ", "words", []),
     ("plugins new x --folder ", "folders", []),
@@ -263,7 +264,7 @@ def test_zsh_completes(line: str, after: str, zsh: Shell) -> None:
 
 def test_bash_offers_all_and_nothing_else(bash: Shell) -> None:
     assert {*COMMANDS, "help"} <= set(bash.offered("probe "))
-    assert bash.offered("probe plugins ") == ["check", "list", "new", "why-not"]
+    assert bash.offered("probe plugins ") == sorted(_ACTIONS)
     assert bash.offered("probe completion ") == ["bash", "fish", "zsh"]
 
 

@@ -11,9 +11,11 @@ import pytest
 import probe_core
 from probe_core import __version__
 from probe_core.cli import COMMANDS, main
+from probe_core.cli.plugins import _ACTIONS
 from probe_core.config import load_config
 from probe_core.probing import registered_probers
 from probe_core.registry.discover import RESERVED
+from probe_core.wording import joined
 
 # Every sentence as a user reads it: what is wrong, with which word, and what would have worked.
 MISTAKES: list[tuple[list[str], str]] = [
@@ -63,11 +65,11 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["plugins", "lst"], "probe: no command 'plugins lst'. Did you mean plugins list?"),
     (
         ["plugins", "zzz"],
-        "probe: no command 'plugins zzz'. It has list, check, why-not and new.",
+        f"probe: no command 'plugins zzz'. It has {joined(_ACTIONS, 'and')}.",
     ),
     (
         ["plugins", "why-not"],
-        "probe plugins: why-not needs a plugin's name: probe plugins why-not NAME",
+        "probe plugins: why-not needs a plugin's name",
     ),
     (
         ["plugins", "why-not", "buss"],
@@ -77,7 +79,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["plugins", "why-not", "fallback"],
         "probe plugins: the fallback is the core's own: it always runs, and cannot be chosen",
     ),
-    (["plugins", "new"], "probe plugins: new needs a plugin's name: probe plugins new NAME"),
+    (["plugins", "new"], "probe plugins: new needs a plugin's name"),
     (["visible", "--for", "cudda"], "probe visible: no runtime 'cudda'. Did you mean cuda?"),
     (
         ["exec", "--for", "cudda", "--", "true"],
@@ -220,10 +222,8 @@ def test_explain_finds_by_name(part: str, tmp_path: Path, capsys: Any) -> None:
     shown = json.loads(capsys.readouterr().out)["devices"]
     assert [device["id"] for device in shown] == ["pci:0000:01:00.0"]
     assert outcome(["explain", "5090", "--static", str(file)]) == 2
-    assert capsys.readouterr().err == (
-        "probe explain: no device has '5090' in its name or ids; there are: cpu:0,"
-        " pci:0000:01:00.0\n"
-    )
+    sentence = "probe explain: no device has an id with '5090' in it; there are: cpu:0, pci:0000:01"
+    assert capsys.readouterr().err.startswith(sentence)
 
 
 def test_a_mistake_of_our_own_is_one_sentence(
@@ -275,6 +275,7 @@ def test_bad_variable_is_a_finding_not_an_error(
 ) -> None:
     (tmp_path / "proc").mkdir()
     monkeypatch.setenv("PROBE_TIMEOUT", "soon")
+    monkeypatch.setenv("COLUMNS", "200")
     assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
     assert "warning: a setting was ignored" in out
