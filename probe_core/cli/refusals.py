@@ -51,7 +51,8 @@ def check_layout(layout: str) -> None:
 def refusal(error: SelectionError) -> CommandError:
     """Return the error of a request: what was wrong with it, or why it cannot be met here."""
     if error.code == "syntax":
-        return CommandError(error.unmet, USAGE)
+        remedy = f" (what would work: {error.fix})" if error.fix else ""
+        return CommandError(error.unmet + remedy, USAGE)
     if error.code == "too-few" and not error.visible and not error.hidden:
         cause = "doctor" if "doctor" in COMMANDS else "explain"
         absent = f"{error.asked} asked for, 0 found on this computer"

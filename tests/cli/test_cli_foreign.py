@@ -55,7 +55,8 @@ def run(system: str, folder: Path, code: str, *arguments: str) -> subprocess.Com
 
 ALL = """
 import contextlib, io, json, traceback
-from probe_core.cli import main
+from probe_core.cli import completion_values, main
+completion_values.LIMIT_S = 600.0  # what takes too long ends the process
 results = {}
 for line in json.loads(sys.argv[1]):
     out, err = io.StringIO(), io.StringIO()
