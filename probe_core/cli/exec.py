@@ -147,6 +147,10 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
     if args.layout is None and (args.index is not None or args.all):
         flag = "all" if args.all else "index"
         raise CommandError(f"exec: --layout and --{flag} belong together", USAGE)
+    if args.runtime is not None:
+        from probe_core.cli.refusals import known_runtime
+
+        known_runtime(args.runtime)
     if args.layout is not None:
         from probe_core.cli.refusals import check_layout
 
@@ -170,14 +174,13 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
-    from probe_core.cli.refusals import known_runtime, refusal
+    from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError
     from probe_core.leasing.handout import hand_out
     from probe_core.leasing.plan import Request
     from probe_core.selection.interpreter import versions
 
-    runtime = known_runtime(args.runtime)
     report = _report(args, context)
     request = Request(
         args.gpus,
@@ -187,7 +190,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         share=bool(args.share),
         reserve=args.reserve,
         avoids=not args.share,
-        runtime=runtime,
+        runtime=args.runtime,
     )
     try:
         leased = hand_out(
