@@ -2,8 +2,8 @@
 
 A page holds ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``; what lies between is
 made from the code by the function of that name in `regions`. The typed views and TypedDicts of
-the model have the same marks in comments; the report's JSON Schema and the manual pages are made
-as a whole.
+the model have the same marks in comments. The report's JSON Schema, the pictures and the manual
+pages are made as a whole.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import picture
 from regions import REGIONS
 from regions_cli import manuals
 from typed import BODIES
@@ -76,12 +77,12 @@ def outdated() -> dict[Path, str]:
     texts |= {path: refreshed_module(path.read_text("utf-8")) for path in modules()}
     texts[SCHEMA] = schema_text()
     texts |= manuals()
-    return {path: text for path, text in texts.items() if _written(path) != text}
+    texts |= picture.texts()
+    return {path: text for path, text in texts.items() if _differs(path, text)}
 
 
-def _written(path: Path) -> str | None:
-    """Return what a file holds; None where it is not there yet."""
-    return path.read_text("utf-8") if path.exists() else None
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text("utf-8") != text
 
 
 def used() -> set[str]:
