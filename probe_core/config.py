@@ -51,7 +51,16 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be used; the message says what, whose, why and what would do."""
+    """A setting that cannot be used; the message says what, whose, why and what would do.
+
+    `setting` is a key of `SETTINGS` and `reason` what is wrong with its value; both are "" where
+    a whole file, or a name that is no setting, cannot be used.
+    """
+
+    def __init__(self, message: str, setting: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.reason = reason
 
 
 class IgnoredSetting:
@@ -192,7 +201,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
     return [
         IgnoredSetting(
             f"the environment variable {name} is not one of probe-core's:"
-            f" {did_you_mean(name, names)}",
+            f" {did_you_mean(name, names, 'PROBE_')}",
             variable=name,
             origin="the environment",
         )
@@ -258,7 +267,8 @@ def _set(config: Config, name: str, value: object, origin: str) -> None:
         setattr(config, name, _CONVERT[SETTINGS[name][0]](value))
     except (TypeError, ValueError) as error:
         shown = clean_text(_repr(value), 80)
-        raise ConfigError(f"{origin} set {name!r} to {shown}: {error}") from None
+        reason = str(error)
+        raise ConfigError(f"{origin} set {name!r} to {shown}: {reason}", name, reason) from None
     config.origins[name] = origin
 
 
@@ -303,6 +313,8 @@ def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
         if not isinstance(name, str):
             raise TypeError(f"expected a prober's name, found {name!r}")
         if isinstance(rank, bool) or not str(rank).strip().isdecimal():
+            if isinstance(value, str):
+                raise ValueError("write NAME=NUMBER, from 1 to 999 (nvidia=900)")
             raise ValueError(f"expected a priority from 1 to 999 for {name.strip()!r}")
         ranks[name.strip()] = int(rank)
         if not 1 <= ranks[name.strip()] <= 999:
@@ -312,11 +324,11 @@ def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
 
 def _seconds(value: str | float) -> float:
     if isinstance(value, bool):
-        raise TypeError("expected seconds")
+        raise TypeError("not a number of seconds (such as 2.5)")
     try:
         seconds = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("expected seconds, such as 2.5") from None
+        raise ValueError("not a number of seconds (such as 2.5)") from None
     if not 0 < seconds <= MAX_TIMEOUT_S:
         raise ValueError(f"expected seconds above 0 and up to {MAX_TIMEOUT_S:g}")
     return seconds

@@ -44,8 +44,14 @@ def register(name: str, target: Target) -> None:
 
     `target` is ``"module"``, ``"module:attribute"``, a module, or a mapping with ``target`` and
     what a manifest may say (``priority``, ``deadline_s``, ``active``, ``when`` …): for frozen
-    applications, which have no entry points. Raises `ConfigError` for anything else.
+    applications, which have no entry points. Raises `ConfigError` for anything else, and for a
+    name that the core keeps for itself.
     """
+    from probe_core.registry.discover import RESERVED
+
+    if isinstance(name, str) and name.lower() in RESERVED:
+        taken = ", ".join(sorted(RESERVED))
+        raise ConfigError(f"the prober name {name!r} is taken: the core keeps {taken}; rename it")
     _registered[name] = _as_registered(name, target)
     _cache.clear()
 

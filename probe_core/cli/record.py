@@ -29,6 +29,11 @@ _LEFT_OUT = (
 )
 _MAX_NAMES = 8
 """Sleeping devices named at most: those of one server of eight GPUs."""
+EXAMPLES = (
+    ("probe record", "write recorded-machine.json here"),
+    ("probe record - | gzip > machine.json.gz", "to standard output"),
+    ("probe --machine recorded-machine.json", "what it gives, on any computer"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,13 +95,13 @@ def _gathered(
     from probe_core.recording.gather import gather
 
     if machine.os != "linux":
-        raise CommandError(f"record: on {machine.os} plugins read no files that could be recorded")
+        raise CommandError(f"on {machine.os} plugins read no files that could be recorded")
     try:
         answers = _answers(machine, config, context) if config is not None else {}
         return gather(machine, _origin(machine), sources.declarations, answers=answers)
     except BadRecording as error:
         # Something changed while it was read, such as a GPU that was unplugged.
-        raise CommandError(f"record: {error}; try again", 1) from None
+        raise CommandError(f"{error}; try again") from None
 
 
 def _answers(machine: Machine, config: Config, context: Context) -> dict[str, RecordedAnswer]:
@@ -133,9 +138,11 @@ def _save(path: str, text: str, force: bool) -> None:
         with open(path, "w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise CommandError(f"record: {path} exists already; --force overwrites it") from None
+        raise CommandError(f"{path} exists already; --force overwrites it") from None
+    except ValueError as error:  # a null byte
+        raise CommandError(f"{path!a}: {error}") from None
     except OSError as error:
-        raise CommandError(f"record: {path}: {error.strerror or error}", 1) from None
+        raise CommandError(f"{path}: {error.strerror or error}") from None
 
 
 def _summary(path: str, gathered: Gathered) -> list[str]:

@@ -29,6 +29,6 @@ def opened(path: str) -> Iterator[Machine]:
         except OSError as error:
             # An error about another path is about a file inside the recording.
             missing = isinstance(error, FileNotFoundError) and error.filename == path
-            problem = "there is no such folder or file" if missing else error.strerror or str(error)
+            problem = "no such file or folder" if missing else error.strerror or str(error)
             raise CommandError(f"--machine {path}: {problem}") from None
         yield machine

@@ -140,7 +140,7 @@ def _failed(error: CannotRun) -> int:
 
 
 def _complain(error: CannotRun) -> None:
-    os.write(2, f"probe: exec: {error}\n".encode("ascii", "backslashreplace"))
+    os.write(2, f"probe exec: {error}\n".encode("ascii", "backslashreplace"))
 
 
 def end_as(status: int) -> NoReturn:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 
-from probe_core.leasing.errors import VARIABLE, LeaseError
+from probe_core.leasing.errors import VARIABLE, LeaseError, require_locks
 from probe_core.leasing.locks import try_take
 
 TYPE_CHECKING = False
@@ -182,8 +182,7 @@ def _text_of(pid: int, path: str) -> bytes:
 
 def lease_folder(environ: Mapping[str, str]) -> Folder:
     """Open the folder for leases, made if it is missing; raises `LeaseError`."""
-    if os.name != "posix":
-        raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
+    require_locks()
     named = environ.get(VARIABLE)
     if named:
         if not os.path.isabs(named):

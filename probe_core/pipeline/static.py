@@ -62,7 +62,10 @@ def read_document(path: str) -> ReportDoc:
         raw = read_file(file, FILE_LIMIT + 1)
     if len(raw) > FILE_LIMIT:
         raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
-    document = _safe(json.loads(raw, parse_constant=_no_number))
+    try:
+        document = _safe(json.loads(raw, parse_constant=_no_number))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ValueError("not a report (it is no JSON document)") from None
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
     whole = complete_report(document)
