@@ -58,8 +58,8 @@ NODE = (
     blocks(
         "snap",
         "the snap has no device node for it",
-        "`snap connections APP`",
-        "`snap connect APP:opengl` (or its gpu interface)",
+        "`snap connections {app}`",
+        "`snap connect {app}:opengl` (or its gpu interface)",
     ),
     blocks(
         "cdi-spec-stale",

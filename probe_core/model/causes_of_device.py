@@ -50,7 +50,7 @@ DRIVER = (
         "no-driver",
         "no kernel driver is bound",
         "`ls {folder}/driver`",
-        "install or load the driver of {vendor}",
+        "{load}",
     ),
     blocks(
         "driver-not-installed",
@@ -104,7 +104,7 @@ DRIVER = (
         "reserved-for-vm",
         "the device is reserved for a virtual machine (passthrough)",
         "`readlink {folder}/driver`",
-        "nothing, if that is intended; else bind the driver of {vendor}",
+        "nothing, if that is intended; else remove it from vfio-pci.ids, and bind {module}",
     ),
     intended(
         "vgpu-host-driver",
