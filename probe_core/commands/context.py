@@ -9,10 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import Any, TextIO
+    from typing import TextIO, TypeVar
 
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, ReportDoc
+
+    Answer = TypeVar("Answer")
 
 __all__ = ["CommandError", "Context", "terminal_width", "write_error"]
 
@@ -93,6 +95,13 @@ class Context:
 
         Raises `CommandError` for options that make no sense, unknown probers among them.
         """
+        return self.examined(lambda machine, report: report)
+
+    def examined(self, use: Callable[[Machine, ReportDoc], Answer]) -> Answer:
+        """Probe, and return what `use` makes of the machine, while it is open, and its report.
+
+        Raises `CommandError` as `report` does, and what `use` raises.
+        """
         from probe_core.commands.options import settings_of
         from probe_core.config import ConfigError, load_config
         from probe_core.probing import document
@@ -103,15 +112,21 @@ class Context:
             config, ignored = load_config(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
-            probed: Any = self._probed(lambda machine: document(config, ignored, machine=machine))
         except ConfigError as error:
             raise CommandError(str(error)) from None
-        report: ReportDoc = probed
-        _refuse_unknown_probers(report["findings"], settings)
-        _refuse_unusable_files(report["findings"], settings)
-        return report
 
-    def _probed(self, probe: Callable[[Machine], object]) -> object:
+        def probe(machine: Machine) -> Answer:
+            try:
+                report = document(config, ignored, machine=machine)
+            except ConfigError as error:
+                raise CommandError(str(error)) from None
+            _refuse_unknown_probers(report["findings"], settings)
+            _refuse_unusable_files(report["findings"], settings)
+            return use(machine, report)
+
+        return self._probed(probe)
+
+    def _probed(self, probe: Callable[[Machine], Answer]) -> Answer:
         from probe_core.machine import Machine
 
         path = getattr(self.args, "machine", None)

@@ -46,12 +46,14 @@ if TYPE_CHECKING:
     class ResultDoc(TypedDict):
         """One check's answer: plain data, because it may come from another process.
 
-        `reason` is None for `passed` and `failed`, and a sentence for the other two.
+        `reason` is None for `passed` and `failed`, and a sentence for the other two. `fix` is how
+        an `unknown` check could look: a command.
         """
 
         status: Status
         findings: list[CheckFindingDoc]
         reason: str | None
+        fix: NotRequired[str]
 
     class Check(Protocol):
         """One check. `code` names it for `--only`; its findings may have codes of their own.
@@ -62,10 +64,14 @@ if TYPE_CHECKING:
         `summary` completes "This check looks whether …" in a line.
         """
 
-        code: str
-        step: str
-        needs: Sequence[str]
-        summary: str
+        @property
+        def code(self) -> str: ...
+        @property
+        def step(self) -> str: ...
+        @property
+        def needs(self) -> Sequence[str]: ...
+        @property
+        def summary(self) -> str: ...
 
         def run(self, request: Request) -> ResultDoc:
             """Return the answer. What it raises makes the check `unknown`, with the error."""
@@ -181,9 +187,13 @@ def failed(*findings: CheckFindingDoc) -> ResultDoc:
     return {"status": "failed", "findings": list(findings), "reason": None}
 
 
-def unknown(reason: str) -> ResultDoc:
-    """Say that it could not be looked at, and why: a closed file, a recording without it."""
-    return {"status": "unknown", "findings": [], "reason": reason}
+def unknown(reason: str, fix: str = "") -> ResultDoc:
+    """Say that it could not be looked at, and why: a closed file, a recording without it.
+
+    `fix` is the command that would let it look; people are shown those alone.
+    """
+    result: ResultDoc = {"status": "unknown", "findings": [], "reason": reason}
+    return result | {"fix": fix} if fix else result
 
 
 def not_applicable(reason: str) -> ResultDoc:

@@ -104,7 +104,7 @@ DRIVER = (
         "reserved-for-vm",
         "the device is reserved for a virtual machine (passthrough)",
         "`readlink {folder}/driver`",
-        "nothing, if that is intended; else remove it from vfio-pci.ids, and bind {module}",
+        "nothing, if that is intended; else take it out of vfio-pci.ids, then reboot",
     ),
     intended(
         "vgpu-host-driver",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["fix_of", "meaning_of"]
+__all__ = ["fix_of", "is_exact", "meaning_of"]
 
 _RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/xe"}
 
@@ -58,6 +58,13 @@ def fix_of(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return exact_fix(cause.code, scene, names) or cause.fix.format_map(names)
 
 
+def is_exact(device: DeviceDoc, step: StepDoc, scene: Scene) -> bool:
+    """Return whether `fix_of` is this machine's own command, not the cause's general sentence."""
+    from probe_core.readiness.exact import exact_fix
+
+    return exact_fix(step["code"] or "", scene, _Names(device, step, scene)) is not None
+
+
 def meaning_of(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return what a broken step means, as the end of a sentence."""
     cause = CAUSES.get(step["code"] or "")
@@ -94,10 +101,13 @@ def _node(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 def _group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the groups to join: those of all nodes that refuse this process."""
+    from probe_core.machine.access import status
     from probe_core.readiness.needs import required
     from probe_core.readiness.refused import groups_of
 
     refused = [path for path in required(device, scene) if scene.access(path) == "EACCES"]
+    if not any(status(scene.machine, path) for path in refused):
+        return "render,video"  # a recording has no owners: the groups that AMD and Intel document
     groups = dict.fromkeys(groups_of(path, scene) for path in refused)
     return ",".join(groups) or "render"
 

@@ -1,0 +1,9 @@
+"""P."""
+
+
+def save(request: object, document: object) -> str:
+    return ""
+
+
+def compare(request: object, document: object) -> None:
+    return None
