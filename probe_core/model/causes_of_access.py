@@ -147,4 +147,10 @@ LIBRARY = (
         "`ls /usr/lib/wsl/lib`",
         "install the driver in Windows, `wsl --update`; remove a Linux driver from WSL",
     ),
+    blocks(
+        "wsl-linux-driver",
+        "a Linux driver inside WSL hides the CUDA library of the Windows driver",
+        "`ldconfig -p | grep libcuda.so.1` lists another folder before /usr/lib/wsl/lib",
+        "`sudo apt purge '^nvidia-.*' '^libnvidia-.*'` inside WSL; the driver is Windows's",
+    ),
 )
