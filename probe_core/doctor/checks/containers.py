@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS"]
 
-# Folders of CDI specifications, in the order in which engines read them (CDI's SPEC.md); nvidia-ctk writes nvidia.yaml into the first, its service into the second.
 # Folders of CDI specifications (CDI's SPEC.md); nvidia-ctk writes nvidia.yaml into the first, its
 # service into the second.
 _FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")

@@ -47,10 +47,11 @@ def _judged(code: str, request: Request, read: Callable[[Iterable[str]], Lines])
 def _findings(
     code: str, request: Request, lines: Lines, devices: list[DeviceDoc]
 ) -> list[ShownFindingDoc]:
+    """Return a finding for each line; one about a GPU that is gone from the bus names no device."""
     findings = []
     for name, line in lines.items():
         own = [device for device in devices if name in device["ids"]]
-        findings.append(of_cause(request, code, line.strip()[:_LIMIT], own or devices[:1]))
+        findings.append(of_cause(request, code, line.strip()[:_LIMIT], own))
     return findings
 
 
@@ -111,8 +112,8 @@ def faults(request: Request) -> ResultDoc:
         return result
 
     result = _judged("iommu-faults", request, read)
-    ids = {name for device in request.report["devices"] for name in device["ids"]}
-    own = [entry for entry in result["findings"] if entry["device"] in ids]
+    # Other devices (network, sound) have faults of their own.
+    own = [entry for entry in result["findings"] if entry["device"] is not None]
     return {**result, "findings": own} if own or not result["findings"] else passed()
 
 
