@@ -65,12 +65,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     sources = Sources(config.allow)
     asked = None if args.files_only else config
     if args.source is None:
-        gathered = _gathered(Machine(environ=context.environ), sources, asked)
+        gathered = recorded_machine(Machine(environ=context.environ), sources, asked)
     else:
         from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
-            gathered = _gathered(machine, sources, asked)
+            gathered = recorded_machine(machine, sources, asked)
     text = write(gathered.recording)
     if args.file == "-":
         context.out(text.rstrip("\n"))
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _gathered(machine: Machine, sources: Sources, config: Config | None) -> Gathered:
+def recorded_machine(machine: Machine, sources: Sources, config: Config | None) -> Gathered:
     from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather

@@ -92,6 +92,10 @@ def checked_result(value: object) -> ResultDoc | str:
         return f"is {status} without a reason"
     if fix := _text(value.get("fix")):
         result["fix"] = fix
+    facts = value.get("facts")
+    if isinstance(facts, dict):
+        pairs = list(facts.items())[:MAX_FINDINGS]
+        result["facts"] = {_text(name): _text(text) for name, text in pairs if _text(name)}
     return result
 
 

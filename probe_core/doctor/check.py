@@ -23,37 +23,16 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Literal, NotRequired, Protocol, TypedDict, TypeVar
+    from typing import Protocol, TypeVar
 
+    from probe_core.doctor.document import CheckFindingDoc as CheckFindingDoc
+    from probe_core.doctor.document import ResultDoc as ResultDoc
+    from probe_core.doctor.document import Status as Status
     from probe_core.machine import Machine
-    from probe_core.model.document import FindingDoc, ReportDoc, Severity
+    from probe_core.model.document import ReportDoc, Severity
     from probe_core.readiness import Scene
 
-    Status = Literal["passed", "failed", "unknown", "not_applicable"]
     Value = TypeVar("Value")
-
-    class CheckFindingDoc(FindingDoc):
-        """A finding of a check. The last three are of checks that read an environment.
-
-        `wheel` is a distribution with its version, "torch 2.9.1+cu128"; `has` says for which
-        devices it has code, `needs` what this device, or the distribution, would need.
-        """
-
-        wheel: NotRequired[str]
-        has: NotRequired[str]
-        needs: NotRequired[str]
-
-    class ResultDoc(TypedDict):
-        """One check's answer: plain data, because it may come from another process.
-
-        `reason` is None for `passed` and `failed`, and a sentence for the other two. `fix` is how
-        an `unknown` check could look: a command.
-        """
-
-        status: Status
-        findings: list[CheckFindingDoc]
-        reason: str | None
-        fix: NotRequired[str]
 
     class Check(Protocol):
         """One check. `code` names it for `--only`; its findings may have codes of their own.
@@ -108,7 +87,7 @@ class Request:
     environment is to be looked at. `device` is the id of the only device that is asked about.
     """
 
-    __slots__ = ("_scene", "_shared", "device", "environment", "machine", "report")
+    __slots__ = ("_scene", "_shared", "device", "environment", "facts", "machine", "report")
 
     def __init__(
         self,
@@ -125,6 +104,7 @@ class Request:
         self.device = device
         self._scene = scene
         self._shared: dict[str, object] = {}
+        self.facts: dict[str, str] = {}
 
     @property
     def scene(self) -> Scene:

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-from probe_core.doctor.check import CheckFindingDoc, ResultDoc, Status
-from probe_core.model.document import ReadinessDoc
+from probe_core.model.document import FindingDoc, ReadinessDoc
 
-__all__ = ["ChangeDoc", "CheckDoc", "DeviceStateDoc", "DoctorDoc", "FollowsDoc", "ShownFindingDoc"]
+__all__ = [
+    "BaselineDoc",
+    "ChangeDoc",
+    "CheckDoc",
+    "CheckFindingDoc",
+    "DeviceStateDoc",
+    "DoctorDoc",
+    "FollowsDoc",
+    "ResultDoc",
+    "ShownFindingDoc",
+    "Status",
+]
+
+Status: TypeAlias = Literal["passed", "failed", "unknown", "not_applicable"]
+
+
+class CheckFindingDoc(FindingDoc):
+    """A finding of a check. The last three are of checks that read an environment.
+
+    `wheel` is a distribution with its version, "torch 2.9.1+cu128"; `has` says for which
+    devices it has code, `needs` what this device, or the distribution, would need.
+    """
+
+    wheel: NotRequired[str]
+    has: NotRequired[str]
+    needs: NotRequired[str]
+
+
+class ResultDoc(TypedDict):
+    """One check's answer: plain data, because it may come from another process.
+
+    `reason` is None for `passed` and `failed`, and a sentence for the other two. `fix` is how
+    an `unknown` check could look: a command. `facts` are for the baseline (`--save`): what is
+    compared later where a device that was ready is not any more, such as a wheel's version.
+    """
+
+    status: Status
+    findings: list[CheckFindingDoc]
+    reason: str | None
+    fix: NotRequired[str]
+    facts: NotRequired[dict[str, str]]
 
 
 class FollowsDoc(TypedDict):
@@ -75,7 +114,3 @@ class BaselineDoc(TypedDict):
     saved: str
     lost: list[str]
     changed: list[ChangeDoc]
-
-
-Answer = tuple[str, ResultDoc, float]
-"""A check's code, its result and its milliseconds."""

@@ -59,6 +59,7 @@ def examine(
     for answer in remote:
         if answer.result is not None and (not only or answer.code in only):
             findings += map(_of_check, answer.result["findings"])
+            request.facts.update(answer.result.get("facts", {}))
             entry = _entry(answer.code, answer.result, answer.ms)
             checks.append({**entry, "distribution": answer.distribution})
     return _document(request, findings, checks, broken, only)
