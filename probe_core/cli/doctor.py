@@ -50,6 +50,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the findings; returns 1 where one of them is an error."""
     if args.list:
         return _list(args, context)
+    _check(args)
     document = context.examined(lambda machine, report: _examined(args, context, machine, report))
     _print(document, args, context)
     if args.bundle is not None:
@@ -57,6 +58,16 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
         write_bundle(args, context, document)
     return 0 if document["healthy"] else 1
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, before anything is probed."""
+    from probe_core.commands import CommandError
+
+    if args.save and args.machine is not None:
+        raise CommandError("doctor: --save keeps the state of this computer; leave out --machine")
+    if args.force and args.bundle is None:
+        raise CommandError("doctor: --force overwrites an archive; name it with --bundle FILE")
 
 
 def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> None:
@@ -73,7 +84,7 @@ def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> N
 def _examined(
     args: argparse.Namespace, context: Context, machine: Machine, report: ReportDoc
 ) -> DoctorDoc:
-    from probe_core.doctor.baseline import compare, save
+    from probe_core.doctor.baseline import compare
     from probe_core.doctor.check import Request
     from probe_core.doctor.examine import examine
 
@@ -87,10 +98,22 @@ def _examined(
     remote = _remote(request, only, context)
     document = examine(request, remote=remote, only=only)
     if args.save:
-        context.err(f"The state of this computer was saved to {save(request, document)}.")
+        context.err(f"The state of this computer was saved to {_saved(request, document)}.")
     elif machine.live:
         compare(request, document)
     return document
+
+
+def _saved(request: Request, document: DoctorDoc) -> str:
+    from probe_core.commands import CommandError
+    from probe_core.doctor.baseline import save, state_file
+
+    try:
+        return save(request, document)
+    except OSError as error:
+        path = state_file(request.machine.environ)
+        hint = "name another folder in XDG_STATE_HOME"
+        raise CommandError(f"doctor: {path}: {error.strerror or error}; {hint}", 1) from None
 
 
 def _environment(path: str | None, machine: Machine) -> str | None:
