@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
 from blocks import class_text, file_of, function, table
+from regions_doctor import causepages, checkauthor, distributions
 from regions_model import causes, report, rooms, sighting, tables
 from regions_recording import kept, limits, masks, recordings
 
@@ -216,6 +217,7 @@ REGIONS: dict[str, Callable[[], str]] = {
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(cluster, contract),
         *(causes, sighting, tables, rooms),
+        *(causepages, checkauthor, distributions),
         *(recordings, limits, kept, masks, tree, sysfs),
     )
 }

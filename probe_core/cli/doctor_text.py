@@ -161,10 +161,12 @@ def _changed(
 
 def _end(document: DoctorDoc, width: int, serious: bool) -> Iterator[str]:
     yield ""
-    if serious:
+    if not serious:
+        return
+    if any(check["status"] != "failed" for check in document["checks"]):
         tally = _tally(document["checks"], "other ")
         yield from text.wrapped(f"{tally} (probe doctor --all lists them).", width, " ")
-        yield " Attach this to a question:  probe doctor --bundle"
+    yield " Attach this to a question:  probe doctor --bundle"
 
 
 def _checks(checks: Iterable[CheckDoc], context: Context) -> Iterator[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Names = Mapping[str, str]
 
-__all__ = ["exact_fix", "option"]
+__all__ = ["ON_HOST", "exact_fix", "option"]
 
 _RELOAD = (
     "=`sudo reboot`; or, with no GPU program running: `sudo rmmod nvidia_uvm nvidia_drm"
@@ -24,7 +24,7 @@ _RELOAD = (
 
 # Code to pieces that are put together: a topic of `distributions.COMMANDS`, or after "=" a text.
 # Where the distribution has no command for a topic, the cause's general sentence stands.
-_ON_HOST: dict[str, tuple[str, ...]] = {
+ON_HOST: dict[str, tuple[str, ...]] = {
     "no-driver": ("=`sudo modprobe {module}`; where that fails: ", "driver {module}"),
     "driver-not-installed": ("driver {module}",),
     "npu-no-module": ("=`sudo modprobe {module}`; where that fails: ", "driver {module}"),
@@ -105,7 +105,7 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
     if scene.container is None:
         if (line := _forbidden(code, scene, names)) is not None:
             return line
-        pieces = _ON_HOST.get(code, ())
+        pieces = ON_HOST.get(code, ())
     else:
         pieces = _IN_CONTAINER.get(code, ())
     if code in _PARAMETERS:
