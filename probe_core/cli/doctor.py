@@ -157,6 +157,8 @@ def _remote(request: Request, only: Collection[str], context: Context) -> list[R
     if only and own.issuperset(only):
         return []
     sets = _sets(context)
+    if request.environment is not None and not sets:
+        context.err("probe: no installed check reads environments; probe-wheels brings them")
     checks: list[RemoteCheck] = []
     if sets:
         from probe_core.doctor.remote import run_installed

@@ -81,14 +81,19 @@ def _tally(checks: Sequence[CheckDoc], other: str = "") -> str:
 
 
 def _healthy_devices(devices: Sequence[DeviceStateDoc], width: int) -> Iterator[str]:
-    """Yield a line for each kind of device, with its state."""
-    groups: dict[tuple[str, str], int] = {}
+    """Yield what was looked at: each kind of device with its driver, link and memory."""
+    groups: dict[tuple[str, str, str, int | None], list[DeviceStateDoc]] = {}
     for device in devices:
-        key = (device["name"] or device["id"], device["readiness"]["state"])
-        groups[key] = groups.get(key, 0) + 1
-    for (name, state), count in groups.items():
-        times = f"{count} × " if count > 1 else ""
-        yield from text.wrapped(f"{times}{name}: {state}", width, _INDENT)
+        name, state = device["name"] or device["id"], device["readiness"]["state"]
+        key = (f"{name}: {state}", device["driver"] or "", device["link"] or "", device["memory"])
+        groups.setdefault(key, []).append(device)
+    for (name, driver, link, memory), group in groups.items():
+        times = f"{len(group)} × " if len(group) > 1 else ""
+        yield from text.wrapped(f"{times}{name}", width, _INDENT)
+        each = " each" if len(group) > 1 else ""
+        yield from _field("driver", driver, width)
+        yield from _field("link", f"{link}{each}" if link else "", width)
+        yield from _field("memory", f"{text.size(memory)}{each}" if memory else "", width)
     if not groups:
         yield f"{_INDENT}no accelerator is here"
 
@@ -137,7 +142,12 @@ def _field(label: str, value: str, width: int) -> Iterator[str]:
 
 
 def _unseen(check: CheckDoc, width: int) -> Iterator[str]:
-    yield from text.wrapped(f"{_UNKNOWN} {check['code']}   {check.get('reason', '')}", width, " ")
+    head, reason = f" {_UNKNOWN} {check['code']}", check.get("reason", "")
+    if text.width_of(head) + 3 + text.width_of(reason) <= width:
+        yield f"{head}   {reason}"
+    else:
+        yield head
+        yield from text.wrapped(reason, width, _INDENT)
     yield from _field("fix", check.get("fix", ""), width)
 
 

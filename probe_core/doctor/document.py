@@ -75,12 +75,18 @@ class CheckDoc(TypedDict):
 
 
 class DeviceStateDoc(TypedDict):
-    """One accelerator, and whether this process can use it."""
+    """One accelerator, and whether this process can use it.
+
+    `driver` is its name and version, `link` its own PCIe hop, `memory` its total in bytes.
+    """
 
     id: str
     name: str | None
     kind: str
     vendor: str | None
+    driver: str | None
+    link: str | None
+    memory: int | None
     readiness: ReadinessDoc
 
 

@@ -47,6 +47,8 @@ def examine(
     """
     broken = broken_findings(request)
     findings = [*broken.findings, *_reported(request, broken)]
+    if only:  # findings of checks may have codes of their own, and come below
+        findings = [finding for finding in findings if finding["code"] in only]
     codes = {finding["code"] for finding in findings}
     checks: list[CheckDoc] = []
     for check in all_checks():
@@ -62,7 +64,7 @@ def examine(
             request.facts.update(answer.result.get("facts", {}))
             entry = _entry(answer.code, answer.result, answer.ms)
             checks.append({**entry, "distribution": answer.distribution})
-    return _document(request, findings, checks, broken, only)
+    return _document(request, findings, checks)
 
 
 def _needs_more(check: Check, request: Request) -> bool:
@@ -108,12 +110,9 @@ def _document(
     request: Request,
     findings: list[ShownFindingDoc],
     checks: list[CheckDoc],
-    broken: Broken,
-    only: Collection[str],
 ) -> DoctorDoc:
     devices = [device for device in request.report["devices"] if _is_asked(device, request)]
-    selected = [finding for finding in findings if not only or finding["code"] in only]
-    selected = [finding for finding in selected if _concerns(finding, request)]
+    selected = [finding for finding in findings if _concerns(finding, request)]
     selected = ordered(selected, request.report)
     return {
         "schema": SCHEMA,
@@ -151,8 +150,28 @@ def _state(device: DeviceDoc) -> DeviceStateDoc:
         "name": device["name"],
         "kind": device["kind"],
         "vendor": device["vendor"],
+        "driver": _driver(device),
+        "link": _link(device),
+        "memory": device["memory"]["total"],
         "readiness": device["readiness"],
     }
+
+
+def _driver(device: DeviceDoc) -> str | None:
+    driver = device["driver"] or {}
+    return " ".join(filter(None, (driver.get("name"), driver.get("version")))) or None
+
+
+def _link(device: DeviceDoc) -> str | None:
+    """Return "PCIe 4 ×16", and what it could be where that is more lanes."""
+    link = next((link for link in device["links"] if link["kind"] == "pcie"), None)
+    width = link and link.get("local_width")
+    if not link or not width:
+        return None
+    most = link.get("local_max_width") or width
+    generation = link.get("local_generation")
+    text = f"PCIe {generation} ×{width}" if generation else f"PCIe ×{width}"
+    return text if most <= width else f"{text} of {most}"
 
 
 def _system(request: Request) -> str:
