@@ -46,18 +46,19 @@ def broken_findings(request: Request) -> Broken:
     devices = request.report["devices"]
     usable = usable_vendors(devices)
     result = Broken()
-    for group in _groups(devices):
+    for group in _groups(request):
         own = _own_findings(group, request.report["findings"])
         result.reported += own
         result.findings.append(_finding(group, own, request, usable))
     return result
 
 
-def _groups(devices: Sequence[DeviceDoc]) -> Iterator[Group]:
+def _groups(request: Request) -> Iterator[Group]:
     groups: dict[tuple[str, str, str | None], Group] = {}
-    for device in devices:
+    for device in request.report["devices"]:
         if device["kind"] in ACCELERATORS:
-            for step in _broken_steps(device):
+            for entry in _broken_steps(device):
+                step = _named(device, entry, request.report["findings"])
                 key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
                 groups.setdefault(key, []).append((device, step))
     yield from groups.values()
@@ -68,6 +69,18 @@ def _broken_steps(device: DeviceDoc) -> Iterator[StepDoc]:
     for step in readiness["steps"] if readiness else ():
         if step["status"] == "broken" and step["step"] != _BY_VISIBILITY:
             yield step
+
+
+def _named(device: DeviceDoc, step: StepDoc, reported: Iterable[FindingDoc]) -> StepDoc:
+    """Return a step that says no more than that a plugin cannot query by the cause it gave."""
+    if step["code"] != "query-fails":
+        return step
+    for entry in reported:
+        cause = CAUSES.get(entry["evidence"] or "")
+        is_own = entry["prober"] in (device["vendor"], *device["seen_by"])
+        if entry["code"] == "prober-unavailable" and is_own and cause is not None:
+            return broken(cause.step, cause.code, entry["why"])
+    return step
 
 
 def _own_findings(group: Group, reported: Iterable[FindingDoc]) -> list[FindingDoc]:

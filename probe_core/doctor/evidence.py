@@ -255,10 +255,18 @@ def _add_own_copies(result: Evidence, scene: Scene) -> None:
         if not _is_public(folder):
             own = f"/opt/folder{len(folders)}" + ("/stubs" if "/stubs" in f"{folder}/" else "/lib")
             for name in names:
-                result.files[f"{own}/{name}"] = machine.read_bytes(f"{folder}/{name}", 20)
+                result.files[f"{own}/{name}"] = _head(machine, f"{folder}/{name}")
         folders.append(own)
     if folders:
         result.environ["LD_LIBRARY_PATH"] = ":".join(folders)
+
+
+def _head(machine: Machine, path: str) -> bytes:
+    """Return the first bytes of a library: its format, and the size of its words."""
+    try:
+        return machine.read_bytes(path, 20)
+    except (OSError, ValueError):
+        return b""
 
 
 def _is_public(path: str) -> bool:
