@@ -83,8 +83,8 @@ def test_the_driver_by_distribution(release: str, expected: str, tmp_path: Path)
         (
             causes.blacklisted_by_the_command_line,
             (
-                "remove modprobe.blacklist=nouveau,nvidia from /etc/default/grub, `sudo update-grub`,"
-                " then reboot"
+                "remove modprobe.blacklist=nouveau,nvidia from /etc/default/grub,"
+                " `sudo update-grub`, then reboot"
             ),
         ),
         (
@@ -106,8 +106,8 @@ def test_the_driver_by_distribution(release: str, expected: str, tmp_path: Path)
         (
             causes.radeon,
             (
-                "add amdgpu.si_support=1 radeon.si_support=0 amdgpu.cik_support=1 radeon.cik_support=0"
-                " /etc/default/grub, `sudo update-grub`, then reboot"
+                "add amdgpu.si_support=1 radeon.si_support=0 amdgpu.cik_support=1"
+                " radeon.cik_support=0 to GRUB_CMDLINE_LINUX in /etc/default/grub, `sudo update-grub`, then reboot"
             ),
         ),
         (
