@@ -18,6 +18,7 @@ import source
 from blocks import class_text, file_of, function, table
 from regions_doctor import causepages, checkauthor, distributions
 from regions_model import causes, report, rooms, sighting, tables
+from regions_plugins import known
 from regions_recording import kept, limits, masks, recordings
 
 __all__ = ["REGIONS"]
@@ -218,7 +219,7 @@ REGIONS: dict[str, Callable[[], str]] = {
         *(cluster, contract),
         *(causes, sighting, tables, rooms),
         *(causepages, checkauthor, distributions),
-        *(recordings, limits, kept, masks, tree, sysfs),
+        *(recordings, limits, kept, masks, tree, sysfs, known),
     )
 }
 """Name of a region, as pages write it, to the function that makes it."""

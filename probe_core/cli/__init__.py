@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "visible": ("visible", "Look", "which devices CUDA, HIP, Vulkan … would see"),
     "chip": ("chip", "Look", "look a chip up by name or PCI id"),
     "doctor": ("doctor", "Fix", "why a device cannot be used, and the line that repairs it"),
-    "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, new"),
+    "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, run, new"),
     "record": ("record", "Fix", "save this computer as a file for a bug report"),
     "exec": ("exec", "Use", "run a command on free devices"),
     "leases": ("leases", "Use", "devices in use, their owners and since when"),

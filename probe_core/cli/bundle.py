@@ -42,18 +42,18 @@ def _bundle(context: Context, machine: Machine, report: ReportDoc) -> Bundle:
     from probe_core.doctor.check import Request
 
     config, _ = load_config({}, context.environ)
-    recording = with_evidence(_recording(machine, config), Request(machine, report))
+    recording = with_evidence(_recording(machine, config, context), Request(machine, report))
     with TemporaryDirectory(prefix="probe-bundle-", ignore_cleanup_errors=True) as folder:
         return make_bundle(
             recording, folder, lambda recorded: probe_document(recorded, context.environ)
         )
 
 
-def _recording(machine: Machine, config: Config) -> Recording:
+def _recording(machine: Machine, config: Config, context: Context) -> Recording:
     from probe_core.cli.record import recorded_machine
     from probe_core.recording.sources import Sources
 
-    return recorded_machine(machine, Sources(config.allow), config).recording
+    return recorded_machine(machine, Sources(config.allow), config, context).recording
 
 
 def _contents(bundle: Bundle) -> Iterable[str]:

@@ -13,6 +13,7 @@ from readiness_nodes import Node, nvidia
 from reports import report_of
 
 from probe_core.cli.record import recorded_machine
+from probe_core.commands import Context
 from probe_core.doctor.bundle import Bundle, first_cause, make_bundle, with_evidence
 from probe_core.doctor.check import Request
 from probe_core.doctor.document import DoctorDoc
@@ -26,7 +27,7 @@ def bundle_of(node: Node, folder: Path) -> tuple[DoctorDoc, Bundle]:
     machine = node.machine()
     request = Request(machine, report_of(machine))  # type: ignore[arg-type]
     document = examine(request)
-    gathered = recorded_machine(machine, Sources(), None)
+    gathered = recorded_machine(machine, Sources(), None, Context())
     recording = with_evidence(gathered.recording, request)
     bundle = make_bundle(recording, str(folder), report_of)  # type: ignore[arg-type]
     return document, bundle
