@@ -22,6 +22,11 @@ HELP = (
     " this distribution, container engine or orchestrator. Nothing is opened, woken or changed."
     " Exit status: 0 healthy, 1 with an error, 2 usage."
 )
+EXAMPLES = (
+    ("probe doctor", "what is wrong, and the line that repairs it"),
+    ("probe doctor --device 01:00.0 --json", "one device, for a script"),
+    ("probe doctor --bundle", "one archive to attach to a question"),
+)
 BUNDLE = "probe-bundle.tar.gz"
 
 _OWN = (

@@ -199,3 +199,9 @@ def test_options_that_contradict_each_other(broken: str) -> None:
         result = doctor(*arguments)
         assert (result.returncode, result.stdout) == (2, "")
         assert result.stderr.startswith("probe: doctor: --")
+
+
+def test_marks_stay_apart_where_a_terminal_has_ascii_alone(broken: str) -> None:
+    text = doctor("--machine", broken, PYTHONIOENCODING="ascii").stdout
+    assert "\n x version-mismatch   NVIDIA GeForce RTX 4090" in text
+    assert "?" not in text
