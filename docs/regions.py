@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import source
 from blocks import class_text, file_of, function, table
 from regions_cli import cli, plugins
+from regions_doctor import causepages, checkauthor, distributions
 from regions_model import causes, report, rooms, sighting, tables
 from regions_plugins import known
 from regions_recording import kept, limits, masks, recordings
@@ -154,6 +155,7 @@ REGIONS: dict[str, Callable[[], str]] = {
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(plugins, contract),
         *(causes, sighting, tables, rooms),
+        *(causepages, checkauthor, distributions),
         *(recordings, limits, kept, masks, tree, sysfs, known),
     )
 }

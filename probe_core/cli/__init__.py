@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": ("explain", "Look", "where every value comes from"),
     "visible": ("visible", "Look", "which devices CUDA, HIP, Vulkan … would see"),
     "chip": ("chip", "Look", "look a chip up by name or PCI id"),
+    "doctor": ("doctor", "Fix", "why a device cannot be used, and the line that repairs it"),
     "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, run, new"),
     "record": ("record", "Fix", "save this computer as a file for a bug report"),
     "exec": ("exec", "Use", "run a command on free devices"),

@@ -70,12 +70,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     sources = Sources(config.allow)
     asked = None if args.files_only else config
     if args.source is None:
-        gathered = _gathered(Machine(environ=context.environ), sources, asked, context)
+        gathered = recorded_machine(Machine(environ=context.environ), sources, asked, context)
     else:
         from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
-            gathered = _gathered(machine, sources, asked, context)
+            gathered = recorded_machine(machine, sources, asked, context)
     text = write(gathered.recording)
     if args.file == "-":
         context.out(text.rstrip("\n"))
@@ -87,9 +87,10 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _gathered(
+def recorded_machine(
     machine: Machine, sources: Sources, config: Config | None, context: Context
 ) -> Gathered:
+    """Return the recording of a machine; raises `CommandError`."""
     from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather

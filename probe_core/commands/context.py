@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import Any, TextIO
+    from typing import TextIO, TypeVar
 
     from probe_core.commands.waiting import WaitingLine
     from probe_core.config import ConfigError
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, ReportDoc
+
+    Answer = TypeVar("Answer")
 
 __all__ = ["CommandError", "Context", "refuse_missing", "terminal_width", "write_error"]
 
@@ -133,6 +135,13 @@ class Context:
 
         Raises `CommandError` for options that make no sense, unknown probers among them.
         """
+        return self.examined(lambda machine, report: report)
+
+    def examined(self, use: Callable[[Machine, ReportDoc], Answer]) -> Answer:
+        """Probe, and return what `use` makes of the machine, while it is open, and its report.
+
+        Raises `CommandError` as `report` does, and what `use` raises.
+        """
         from probe_core.commands.options import settings_of
         from probe_core.config import ConfigError, load_config
         from probe_core.probing import document
@@ -146,15 +155,19 @@ class Context:
             config, ignored = load_config(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
-            probed: Any = self._probed(
-                lambda machine: document(config, ignored, machine=machine, waiting=self.waiting())
-            )
         except ConfigError as error:
             raise CommandError(_unusable_option(error, settings)) from None
-        report: ReportDoc = probed
-        _refuse_unknown_probers(report, settings)
-        _refuse_unusable_files(report["findings"], settings)
-        return report
+
+        def probe(machine: Machine) -> Answer:
+            try:
+                report = document(config, ignored, machine=machine, waiting=self.waiting())
+            except ConfigError as error:
+                raise CommandError(_unusable_option(error, settings)) from None
+            _refuse_unknown_probers(report, settings)
+            _refuse_unusable_files(report["findings"], settings)
+            return use(machine, report)
+
+        return self._probed(probe)
 
     def waiting(self) -> Waiting | None:
         """Return what shows on a terminal who is waited for; None where nobody would read it.
@@ -184,7 +197,7 @@ class Context:
 
         return show
 
-    def _probed(self, probe: Callable[[Machine], object]) -> object:
+    def _probed(self, probe: Callable[[Machine], Answer]) -> Answer:
         from probe_core.machine import Machine
 
         path = getattr(self.args, "machine", None)

@@ -59,7 +59,7 @@ class Option:
         *,
         absent: bool | float | str | None = False,
         read: Callable[[str], object] | None = None,
-        bare: float | None = None,
+        bare: float | str | None = None,
         short: str = "",
         alias: str = "",
         dest: str = "",

@@ -77,6 +77,13 @@ class Scene:
         return is_wsl(self.machine)
 
     @lazy
+    def family(self) -> str:
+        """The distribution's family, as `distributions` has it; "" where it is not known."""
+        from probe_core.readiness.distributions import family_of, os_release
+
+        return family_of(os_release(self.machine))
+
+    @lazy
     def shows_nodes(self) -> bool:
         """Whether an absent device node is known to be absent.
 

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import bench_child
 import bench_cold
 import bench_commands
+import bench_doctor
 import bench_exo
 import bench_hang
 import bench_import
@@ -48,6 +49,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "exo": bench_exo.run,
     "partition": bench_partition.run,
     "commands": bench_commands.run,
+    "doctor": bench_doctor.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 

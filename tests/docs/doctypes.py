@@ -31,6 +31,7 @@ AUTHORS = (
     "how-to/read-device-files.md",
     "how-to/record-a-machine.md",
     "how-to/test-a-prober.md",
+    "how-to/write-a-check.md",
     "how-to/write-a-command.md",
     "reference/sighting.md",
 )
