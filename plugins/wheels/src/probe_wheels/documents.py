@@ -1,0 +1,82 @@
+"""Types of the plain data that the steps exchange. For type checkers alone: nobody imports this."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+__all__ = ["DistributionDoc", "LibraryDoc", "Verdict", "VerdictDoc"]
+
+
+class LibraryDoc(TypedDict, total=False):
+    """What one file has code for; a key is left out where there is nothing.
+
+    `cuda` and `hip` are lists of [targets, count]: how many containers (bundles) of the file have
+    exactly these targets. `unread` counts compressed bundles that nothing here could decode.
+    `intel` is "spirv" (compiled when it is loaded) or "native" (built for named chips). `packs` is
+    whether the code lies in kernel packs beside it. `problem` says why it could not all be read.
+    """
+
+    format: str
+    machines: list[str]
+    cuda: list[tuple[list[str], int]]
+    relocatable: bool
+    hip: list[tuple[list[str], int]]
+    unread: int
+    packs: bool
+    intel: str
+    metal: bool
+    needed: list[str]
+    problem: str
+
+
+class DistributionDoc(TypedDict):
+    """One installed distribution, and what its files have code for.
+
+    `path` is its metadata, `site` the folder that its files' paths start from. `files` maps the
+    path of each library with code for a GPU, or that could not be read, to its contents. `gfx`
+    are the AMD processors that names of other files carry (rocBLAS's kernels). `missing` are
+    files of its own list that are not there. `build` is the build's tag ("cu128", "cpu"), as far
+    as its version or its build string has one; `text` is what its own text says of its build.
+    """
+
+    name: str
+    version: str
+    build: str | None
+    path: str
+    site: str
+    files: dict[str, LibraryDoc]
+    gfx: list[str]
+    missing: list[str]
+    outside: list[str]
+    text: dict[str, str]
+    requires: list[str]
+    note: NotRequired[str]
+
+
+Verdict = Literal[
+    "native",
+    "jit-only",
+    "lacks-device",
+    "needs-newer-driver",
+    "cpu-build",
+    "other-vendor",
+    "compiles",
+    "unknown",
+]
+
+
+class VerdictDoc(TypedDict):
+    """Whether one distribution runs on one device.
+
+    `verdict`: "native" has machine code for it, "jit-only" code that the driver compiles first,
+    "compiles" makes its code at run time. `library` is the file that decided, `has` what it has
+    code for, `needs` what this device or this distribution would need, `why` one sentence.
+    """
+
+    wheel: str
+    device: str
+    verdict: Verdict
+    library: str | None
+    has: str
+    needs: str
+    why: str
