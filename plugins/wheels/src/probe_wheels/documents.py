@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, Required, TypedDict
 
-__all__ = ["DistributionDoc", "LibraryDoc", "Verdict", "VerdictDoc"]
+__all__ = [
+    "BuildDoc",
+    "DistributionDoc",
+    "DriversDoc",
+    "FrameworkDoc",
+    "LibraryDoc",
+    "TorchDoc",
+    "Verdict",
+    "VerdictDoc",
+]
 
 
 class LibraryDoc(TypedDict, total=False):
@@ -80,3 +89,92 @@ class VerdictDoc(TypedDict):
     has: str
     needs: str
     why: str
+
+
+class FrameworkDoc(TypedDict, total=False):
+    """What is known of a framework's builds: an entry of data/frameworks.toml, explained there."""
+
+    title: Required[str]
+    members: Required[list[str]]
+    builds: Required[list[str]]
+    source: Required[str]
+    main: list[str]
+    elsewhere: list[str]
+    cpu: list[str]
+    plain: str
+    compiles: list[str]
+    follows: str
+    fix: dict[str, str]
+
+
+class BuildDoc(TypedDict):
+    """One build of PyTorch for NVIDIA's GPUs: a row of data/torch.toml, explained there."""
+
+    backend: str
+    toolkit: str
+    arch: str
+    targets: list[int]
+    until: str
+    source: str
+
+
+class RocmDoc(TypedDict):
+    """One build of PyTorch for AMD's GPUs."""
+
+    backend: str
+    targets: list[str]
+    source: str
+
+
+class XpuDoc(TypedDict):
+    """The build of PyTorch for Intel's GPUs."""
+
+    backend: str
+    families: list[str]
+    source: str
+
+
+class UvDoc(TypedDict):
+    """What uv accepts and what it chooses by itself."""
+
+    version: str
+    backends: list[str]
+    amd: list[str]
+    linux: list[list[str]]
+    windows: list[list[str]]
+    source: str
+
+
+class TorchDoc(TypedDict):
+    """data/torch.toml."""
+
+    date: str
+    cuda: list[BuildDoc]
+    rocm: list[RocmDoc]
+    xpu: XpuDoc
+    uv: UvDoc
+
+
+class MajorsDoc(TypedDict):
+    """The first driver of each major version of CUDA."""
+
+    source: str
+    linux: dict[str, str]
+    windows: dict[str, str]
+
+
+class PtxDoc(TypedDict):
+    """Which driver compiles which PTX."""
+
+    source: str
+    rows: list[list[str]]
+
+
+class DriversDoc(TypedDict):
+    """data/drivers.toml; beside processors, the last three tables have their `source`."""
+
+    majors: MajorsDoc
+    ptx: PtxDoc
+    gfx: dict[str, str]
+    generic: dict[str, list[str] | str]
+    override: dict[str, list[str] | str]
