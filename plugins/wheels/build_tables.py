@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TARGET = HERE / "src" / "probe_wheels" / "tables.py"
-HEAD = '''"""The tables of plugins/wheels/data, made by plugins/wheels/build_tables.py. Do not edit."""
+HEAD = '''"""The tables of plugins/wheels/data: made by build_tables.py there, not to be edited."""
 
 # fmt: off
 # ruff: noqa: E501

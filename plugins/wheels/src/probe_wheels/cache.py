@@ -34,7 +34,9 @@ def cache_path(environ: Mapping[str, str]) -> str | None:
     else:
         home = environ.get("HOME", "")
         base = environ.get("XDG_CACHE_HOME") or (os.path.join(home, ".cache") if home else "")
-    return os.path.join(base, "probe-core", f"wheels-{SCHEMA}.json") if os.path.isabs(base) else None
+    return (
+        os.path.join(base, "probe-core", f"wheels-{SCHEMA}.json") if os.path.isabs(base) else None
+    )
 
 
 class Cache:

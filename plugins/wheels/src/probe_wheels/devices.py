@@ -85,14 +85,12 @@ def gpus_of(report: ReportDoc, environ: Mapping[str, str]) -> list[Gpu]:
     gpus = []
     for device in report["devices"]:
         if device["kind"] in KINDS and device["vendor"] in VENDORS:
-            if device["parent"] not in listed:
-                gpus.append(_gpu(device, report, environ, lookup))
+            whole = device["parent"] not in listed
+            gpus += [_gpu(device, report, environ, lookup)] if whole else []
     return sorted(gpus, key=lambda gpu: not gpu.primary)
 
 
-def _gpu(
-    device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], lookup: _Chips
-) -> Gpu:
+def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], lookup: _Chips) -> Gpu:
     name = device["name"] or device["chip"].get("name") or device["id"]
     gpu = Gpu(device["id"], device["vendor"] or "", name)
     arch = report["node"]["arch"]

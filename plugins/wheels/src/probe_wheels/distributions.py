@@ -7,7 +7,7 @@ import os
 from probe_wheels.files import Exhausted, identity, read_text
 from probe_wheels.formats.library import read_library
 from probe_wheels.records import Listing, listing_of
-from probe_wheels.texts import TEXT_FILES, build_text, build_tag, requires_of
+from probe_wheels.texts import TEXT_FILES, build_tag, build_text, requires_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, Required, TypedDict
 
+from probe_core.model.document import FindingDoc
+
 __all__ = [
     "BuildDoc",
     "DistributionDoc",
     "DriversDoc",
     "FrameworkDoc",
     "LibraryDoc",
+    "ResultDoc",
     "TorchDoc",
     "Verdict",
     "VerdictDoc",
+    "WheelFindingDoc",
 ]
 
 
@@ -91,6 +95,26 @@ class VerdictDoc(TypedDict):
     why: str
 
 
+class WheelFindingDoc(FindingDoc, total=False):
+    """A finding about a wheel, as `probe doctor` takes it.
+
+    `wheel` is the distribution with its version ("torch 2.9.1+cu128"), `has` what it has code
+    for, `needs` what the device, or the distribution, would need.
+    """
+
+    wheel: str
+    has: str
+    needs: str
+
+
+class ResultDoc(TypedDict):
+    """What a check of the doctor answers; `reason` says why nothing could be looked at."""
+
+    status: Literal["passed", "failed", "unknown", "not_applicable"]
+    findings: list[WheelFindingDoc]
+    reason: str | None
+
+
 class FrameworkDoc(TypedDict, total=False):
     """What is known of a framework's builds: an entry of data/frameworks.toml, explained there."""
 
@@ -99,6 +123,7 @@ class FrameworkDoc(TypedDict, total=False):
     builds: Required[list[str]]
     source: Required[str]
     main: list[str]
+    parts: list[str]
     elsewhere: list[str]
     cpu: list[str]
     plain: str

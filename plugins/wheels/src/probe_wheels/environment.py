@@ -216,7 +216,9 @@ def _complete(
 ) -> None:
     """Fill in where the packages lie, and what is wrong with the environment."""
     config = _config(environment.prefix, budget)
-    environment.sites = sites_of(environment.prefix, environment.kind, config, environ, budget, live)
+    environment.sites = sites_of(
+        environment.prefix, environment.kind, config, environ, budget, live
+    )
     if environment.kind == "venv":
         _check_home(environment, config)
     if not environment.sites:

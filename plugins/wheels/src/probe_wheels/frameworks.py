@@ -75,10 +75,12 @@ def own_libraries(document: DistributionDoc) -> dict[str, LibraryDoc]:
     auditwheel puts what a wheel links into ``NAME.libs``; ctranslate2 and faiss have their own
     code there.
     """
+    entry = framework_of(document["name"])
+    component = entry is not None and entry[0] == "components"
     named = {
         path: library
         for path, library in document["files"].items()
-        if not path.rpartition("/")[2].lower().startswith(_VENDORED)
+        if component or not path.rpartition("/")[2].lower().startswith(_VENDORED)
     }
     plain = {path: library for path, library in named.items() if ".libs/" not in path}
     vendors = ("nvidia", "amd", "intel", "apple")
@@ -104,7 +106,7 @@ def main_libraries(
     own = own_libraries(document)
     paths = [path for path, library in own.items() if has_code(library, vendor)]
     paths.sort(key=lambda path: (-_containers(own[path]), path))
-    for pattern in (framework or {}).get("main", ()):
+    for pattern in framework.get("main", ()) if framework else ():
         named = [path for path in paths if matches(path.rpartition("/")[2], (pattern,))]
         if named:
             return named

@@ -6,7 +6,9 @@ from probe_wheels.followers import loaded_libraries
 from probe_wheels.frameworks import (
     carriers,
     framework_of,
+    has_code,
     main_libraries,
+    matches,
     own_libraries,
     toolkit_of,
     vendors_of,
@@ -124,7 +126,22 @@ def _by_code(
     if not judgements:
         return None
     order = max if worst else min
-    return order(judgements, key=lambda judgement: judgement.rank)
+    judgement = order(judgements, key=lambda judgement: judgement.rank)
+    if framework and judgement.verdict == "native":
+        judgement.why += _parts_note(document, framework, gpu)
+    return judgement
+
+
+def _parts_note(document: DistributionDoc, framework: FrameworkDoc, gpu: Gpu) -> str:
+    """Return what a device must do without: torch 2.14.1 has linalg from sm_80 on."""
+    names = [
+        path.rpartition("/")[2]
+        for path, library in document["files"].items()
+        if matches(path.rpartition("/")[2], framework.get("parts", ()))
+        and has_code(library, gpu.vendor)
+        and judge_library(library, gpu, toolkit_of(document)).verdict == "lacks-device"
+    ]
+    return f"; {' and '.join(names)} has none" if names else ""
 
 
 def _best_of(document: DistributionDoc, paths: list[str]) -> list[str]:

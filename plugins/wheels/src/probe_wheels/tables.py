@@ -1,4 +1,4 @@
-"""The tables of plugins/wheels/data, made by plugins/wheels/build_tables.py. Do not edit."""
+"""The tables of plugins/wheels/data: made by build_tables.py there, not to be edited."""
 
 # fmt: off
 # ruff: noqa: E501
@@ -95,7 +95,8 @@ FRAMEWORKS: dict[str, FrameworkDoc] = {'torch': {'title': 'PyTorch',
            'members': ['torch', 'libtorch', 'pytorch', 'pytorch-gpu'],
            'builds': ['nvidia', 'amd', 'intel', 'apple'],
            'main': ['libtorch_cuda.so', 'libtorch_hip.so', 'libtorch_xpu.so', 'torch_cuda.dll', 'torch_hip.dll', 'torch_xpu.dll', 'libtorch_cpu.dylib'],
-           'elsewhere': ['libtorch', 'pytorch', 'pytorch-gpu', 'amd-torch*'],
+           'parts': ['libtorch_cuda_linalg.so'],
+           'elsewhere': ['libtorch', 'pytorch', 'pytorch-gpu'],
            'plain': 'unknown',
            'source': 'six torch wheels, read in November 2026; pytorch .ci/manywheel',
            'fix': {'nvidia': 'uv pip install --reinstall {torch}', 'amd': 'uv pip install --reinstall {torch}', 'intel': 'uv pip install --reinstall {torch}'}},

@@ -85,7 +85,9 @@ def targets_text(groups: Groups) -> str:
     listed = [target for target, count in counts.items() if count >= least]
     listed.sort(key=_sorting)
     names = [target for target in listed if not target.startswith("ptx_")]
-    ptx = dict.fromkeys(t.partition("@")[0].replace("ptx_", "PTX of sm_") for t in listed[len(names) :])
+    ptx = dict.fromkeys(
+        t.partition("@")[0].replace("ptx_", "PTX of sm_") for t in listed[len(names) :]
+    )
     return ", ".join([*names, *ptx]) or "no code for a GPU"
 
 
@@ -170,7 +172,7 @@ def _text(version: Iterable[int]) -> str:
 
 
 def _knows(gpu: Gpu, isa: tuple[int, ...]) -> bool:
-    """Return whether the driver compiles a PTX ISA. Of an unknown driver nothing is held against."""
+    """Return whether the driver compiles a PTX ISA; an unknown driver is not held against it."""
     needed = driver_of_ptx(isa, gpu.os)
     return not gpu.driver or bool(needed and gpu.driver >= needed)
 

@@ -83,7 +83,9 @@ def _of_elf(file: Opened) -> LibraryDoc:
 
 
 def _is_runtime(name: str) -> bool:
-    return name.startswith(("libcudart", "libcublas", "libamdhip64", "libsycl", "libze_", "libcuda"))
+    return name.startswith(
+        ("libcudart", "libcublas", "libamdhip64", "libsycl", "libze_", "libcuda")
+    )
 
 
 def _of_pe(file: Opened) -> LibraryDoc:

@@ -87,7 +87,7 @@ def _of_library() -> Callable[[bytes], bytes] | None:
     def decode(raw: bytes) -> bytes:
         output = ctypes.create_string_buffer(HEAD)
         target = Buffer(ctypes.addressof(output), HEAD, 0)
-        source = Buffer(ctypes.cast(raw, ctypes.c_void_p).value, len(raw), 0)
+        source = Buffer(ctypes.cast(ctypes.c_char_p(raw), ctypes.c_void_p).value, len(raw), 0)
         stream = library.ZSTD_createDStream()
         try:
             while target.at < HEAD and source.at < len(raw):

@@ -1,0 +1,90 @@
+"""The checks of `probe doctor --env`: which of this node's devices each wheel has code for.
+
+They have the attributes that the doctor's `Check` asks for, and import nothing of the doctor.
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_wheels.looking import look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from probe_core.machine import Machine
+    from probe_core.model.document import ReportDoc
+    from probe_wheels.documents import ResultDoc, WheelFindingDoc
+    from probe_wheels.looking import Look
+
+    class Request(Protocol):
+        """What the doctor asks a check."""
+
+        machine: Machine
+        report: ReportDoc
+        environment: str | None
+        device: str | None
+
+        def once(self, key: str, make: Callable[[], Look]) -> Look:
+            """Return what `make` returned at the first call with this key."""
+
+
+__all__ = ["CHECKS", "ENVIRONMENT_CODE"]
+
+ENVIRONMENT_CODE = "environment"
+"""The check for what is wrong with the environment itself; its findings have codes of their own."""
+
+_SUMMARIES = {
+    "wheel-lacks-device": "A wheel has no code for a device of this node.",
+    "wheel-needs-newer-driver": "A wheel needs a newer driver than this node has.",
+    "wheel-is-cpu-build": "A wheel is built for the CPU, and there is a GPU that it could use.",
+    "wheel-of-other-vendor": "A wheel is built for another vendor's GPUs.",
+    "wheel-jit-only": "A wheel's code is compiled by the driver when it first starts.",
+}
+
+
+def _look(request: Request) -> Look:
+    # A recorded machine has its own variables; the cache and the home are those of this process.
+    environ = request.machine.environ if request.machine.live else os.environ
+    return request.once(
+        "probe-wheels",
+        lambda: look(request.environment, request.report, environ, device=request.device),
+    )
+
+
+class WheelCheck:
+    """One check: it answers with the findings of its code."""
+
+    step = "runtime"
+    needs = ("environment",)
+
+    def __init__(self, code: str, summary: str) -> None:
+        self.code = code
+        self.summary = summary
+
+    def run(self, request: Request) -> ResultDoc:
+        """Return the findings of one look, which all checks share."""
+        result = _look(request)
+        findings = [finding for finding in result.findings if self._is_own(finding)]
+        if findings:
+            return {"status": "failed", "findings": findings, "reason": None}
+        if self.code in _SUMMARIES and not result.verdicts:
+            reason = "no wheel of the environment has to do with a device of this node"
+            return {"status": "not_applicable", "findings": [], "reason": reason}
+        return {"status": "passed", "findings": [], "reason": None}
+
+    def _is_own(self, finding: WheelFindingDoc) -> bool:
+        if self.code == ENVIRONMENT_CODE:
+            return finding["code"] not in _SUMMARIES
+        return finding["code"] == self.code
+
+
+CHECKS = [
+    WheelCheck(
+        ENVIRONMENT_CODE,
+        "The Python environment or a file of it is broken, or for another computer.",
+    ),
+    *(WheelCheck(code, summary) for code, summary in _SUMMARIES.items()),
+]

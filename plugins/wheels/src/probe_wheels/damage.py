@@ -1,0 +1,136 @@
+"""What is wrong with an environment itself: files that lie, are cut, or are for another machine."""
+
+from __future__ import annotations
+
+from probe_wheels.environment import Problem
+from probe_wheels.formats.library import read_library
+from probe_wheels.judging import title
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from probe_core.model.document import ReportDoc
+    from probe_wheels.documents import DistributionDoc
+    from probe_wheels.environment import Environment
+    from probe_wheels.files import Budget
+
+__all__ = ["environment_problems"]
+
+MAX_NAMES = 3
+"""Files that a sentence names; the others are counted."""
+
+MAX_PROBLEMS = 32
+
+_MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+
+
+def environment_problems(
+    environment: Environment,
+    documents: Iterable[DistributionDoc],
+    report: ReportDoc,
+    budget: Budget,
+) -> list[Problem]:
+    """Return the problems of an environment, its interpreter and its distributions' files."""
+    problems = list(environment.problems)
+    arch = report["node"]["arch"]
+    arch = _MACHINES.get(arch, arch)
+    problems += _of_interpreter(environment, arch, budget)
+    for document in documents:
+        problems += _of_distribution(document, arch)
+    return problems[:MAX_PROBLEMS]
+
+
+def _of_interpreter(environment: Environment, arch: str, budget: Budget) -> Iterator[Problem]:
+    path = environment.interpreter
+    if path is None or environment.problems:
+        return
+    machines = [_MACHINES.get(name, name) for name in _machines(path, budget)]
+    if machines and arch not in machines:
+        built = " and ".join(machines)
+        yield Problem(
+            "environment-other-architecture",
+            f"the Python of {environment.prefix} is built for {built}",
+            f"this computer is {arch}: nothing in that environment runs natively on it",
+            f"make an environment with a Python for {arch}",
+            evidence=f"{path}: {built}",
+        )
+
+
+def _machines(path: str, budget: Budget) -> list[str]:
+    from probe_wheels.files import Exhausted
+
+    try:
+        return read_library(path, budget).get("machines", [])
+    except Exhausted:
+        return []
+
+
+def _of_distribution(document: DistributionDoc, arch: str) -> Iterator[Problem]:
+    name, version = document["name"], title(document).partition(" ")[2]
+    again = f"reinstall it: pip install --force-reinstall {name}"
+    if document["missing"]:
+        yield Problem(
+            "wheel-files-missing",
+            f"{name} {version} lists libraries that are not there",
+            "its RECORD names files that somebody removed, or that were never installed",
+            again,
+            evidence=_names(document["missing"]),
+            severity="warning",
+        )
+    if document["outside"]:
+        yield Problem(
+            "wheel-record-wrong",
+            f"{name} {version} lists libraries outside of the environment",
+            "its RECORD has paths that lead out of site-packages; they were not read",
+            again,
+            evidence=_names(document["outside"]),
+            severity="warning",
+        )
+    damaged = {
+        path: library["problem"]
+        for path, library in document["files"].items()
+        if library.get("problem")
+    }
+    if damaged:
+        path, problem = next(iter(damaged.items()))
+        yield Problem(
+            "wheel-library-damaged",
+            f"a library of {name} {version} cannot be read",
+            f"{path.rpartition('/')[2]}: {problem}",
+            again,
+            evidence=_names(list(damaged)),
+        )
+    if "note" in document:
+        yield Problem(
+            "environment-too-large",
+            f"{name} {version} was not read",
+            document["note"],
+            "name a smaller environment, or try again: what was read is cached",
+            severity="warning",
+        )
+    yield from _of_other_machine(document, arch)
+
+
+def _of_other_machine(document: DistributionDoc, arch: str) -> Iterator[Problem]:
+    """Yield a problem where all libraries of a distribution are for another architecture."""
+    built = [
+        {_MACHINES.get(name, name) for name in library["machines"]} - {"cuda", "amdgpu"}
+        for library in document["files"].values()
+        if library.get("machines")
+    ]
+    built = [names for names in built if names]
+    if built and not any(arch in names for names in built):
+        names = " and ".join(sorted(set().union(*built)))
+        yield Problem(
+            "wheel-other-architecture",
+            f"{title(document)} is built for {names}",
+            f"this computer is {arch}: Python cannot load its libraries",
+            f"reinstall it with the Python of this computer: pip install {document['name']}",
+            evidence=next(iter(document["files"])),
+        )
+
+
+def _names(paths: list[str]) -> str:
+    named = ", ".join(paths[:MAX_NAMES])
+    return f"{named} and {len(paths) - MAX_NAMES} more" if len(paths) > MAX_NAMES else named
