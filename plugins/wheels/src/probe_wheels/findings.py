@@ -76,7 +76,7 @@ def _finding(
         "severity": _severity(verdict, gpu, served, extra),
         "what": _WHAT[kind].format(wheel=verdict["wheel"], name=gpu.name),
         "why": why,
-        "fix": repair_of(verdict, gpu, extra),
+        "fix": repair_of(verdict, gpu, extra, served=served),
         "device": gpu.id,
         "prober": None,
         "setting": None,

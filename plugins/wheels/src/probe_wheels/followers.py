@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_wheels.choice import best_build, why_no_build
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import tag_version
 from probe_wheels.targets import version_of
@@ -36,7 +37,7 @@ def file_toolkit(path: str) -> tuple[str, tuple[int, ...]]:
 
 
 def loaded_libraries(paths: Sequence[str], gpu: Gpu, scene: Scene) -> list[str] | Judgement:
-    """Return the library that will be loaded; all of the vendor's where nothing tells.
+    """Return the library that will be loaded; all of the vendor's where nothing decides.
 
     A PyTorch of another vendor, or for the CPU, makes it load a library for that: then the
     verdict comes back instead.
@@ -44,8 +45,10 @@ def loaded_libraries(paths: Sequence[str], gpu: Gpu, scene: Scene) -> list[str] 
     kind = _KINDS.get(gpu.vendor, "")
     versions = {path: file_toolkit(path)[1] for path in paths if file_toolkit(path)[0] == kind}
     torch = next((doc for doc in scene.documents if normal(doc["name"]) == "torch"), None)
-    if torch is None or not versions:
-        return list(versions) or list(paths)
+    if not versions:
+        return list(paths)
+    if torch is None:
+        return _for_next_torch(versions, gpu)
     toolkit = _torch_toolkit(torch, kind)
     if not toolkit:
         return _of_torch(torch, gpu)
@@ -53,6 +56,13 @@ def loaded_libraries(paths: Sequence[str], gpu: Gpu, scene: Scene) -> list[str] 
     if override.isdigit() and kind == "cuda":
         toolkit = tag_version(override)
     return [_closest(versions, toolkit)] if kind != "xpu" else list(versions)
+
+
+def _for_next_torch(versions: dict[str, tuple[int, ...]], gpu: Gpu) -> list[str]:
+    """Return the library for the PyTorch that would be installed; all where none fits."""
+    if gpu.vendor != "nvidia" or why_no_build(gpu) is not None:
+        return list(versions)
+    return [_closest(versions, version_of(best_build(gpu, [gpu]).toolkit))]
 
 
 def _torch_toolkit(torch: DistributionDoc, kind: str) -> tuple[int, ...]:

@@ -18,14 +18,21 @@ __all__ = ["repair_of"]
 
 
 def repair_of(
-    verdict: VerdictDoc, gpu: Gpu, extra: Mapping[str, FrameworkDoc] | None = None
+    verdict: VerdictDoc,
+    gpu: Gpu,
+    extra: Mapping[str, FrameworkDoc] | None = None,
+    *,
+    served: bool = False,
 ) -> str:
-    """Return one line that repairs a verdict, or says that nothing published would."""
+    """Return one line that repairs a verdict, or says that nothing published would.
+
+    `served` is whether another device of the node runs the wheel.
+    """
     name = verdict["wheel"].partition(" ")[0]
     entry = framework_of(name, extra)
     key, framework = entry or ("", None)
     kind = verdict["verdict"]
-    if kind == "jit-only":
+    if kind == "jit-only" or (kind == "other-vendor" and served):
         return "nothing to do"
     install = _install(name, key, framework, gpu)
     if kind == "needs-newer-driver":

@@ -37,7 +37,7 @@ class BadFile(ValueError):
 
 
 class Section:
-    """One section: its name, type, the bytes of the file that it covers, the section it refers to."""
+    """One section: name, type, the bytes of the file that it covers, the section it refers to."""
 
     __slots__ = ("kind", "link", "name", "offset", "size")
 
