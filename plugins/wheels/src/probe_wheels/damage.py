@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.wording import clean_text
 from probe_wheels.environment import Problem
 from probe_wheels.formats.library import read_library
 from probe_wheels.judging import title
@@ -67,7 +68,7 @@ def _machines(path: str, budget: Budget) -> list[str]:
 
 
 def _of_distribution(document: DistributionDoc, arch: str) -> Iterator[Problem]:
-    name, version = document["name"], title(document).partition(" ")[2]
+    name, _, version = title(document).partition(" ")
     again = f"reinstall it: pip install --force-reinstall {name}"
     if document["missing"]:
         yield Problem(
@@ -97,7 +98,7 @@ def _of_distribution(document: DistributionDoc, arch: str) -> Iterator[Problem]:
         yield Problem(
             "wheel-library-damaged",
             f"a library of {name} {version} cannot be read",
-            f"{path.rpartition('/')[2]}: {problem}",
+            clean_text(f"{path.rpartition('/')[2]}: {problem}"),
             again,
             evidence=_names(list(damaged)),
         )
@@ -122,15 +123,16 @@ def _of_other_machine(document: DistributionDoc, arch: str) -> Iterator[Problem]
     built = [names for names in built if names]
     if built and not any(arch in names for names in built):
         names = " and ".join(sorted(set().union(*built)))
+        wheel = title(document)
         yield Problem(
             "wheel-other-architecture",
-            f"{title(document)} is built for {names}",
+            f"{wheel} is built for {names}",
             f"this computer is {arch}: Python cannot load its libraries",
-            f"reinstall it with the Python of this computer: pip install {document['name']}",
-            evidence=next(iter(document["files"])),
+            f"install it with a Python for {arch}: pip install {wheel.partition(' ')[0]}",
+            evidence=_names(list(document["files"])[:1]),
         )
 
 
 def _names(paths: list[str]) -> str:
-    named = ", ".join(paths[:MAX_NAMES])
+    named = ", ".join(map(clean_text, paths[:MAX_NAMES]))
     return f"{named} and {len(paths) - MAX_NAMES} more" if len(paths) > MAX_NAMES else named

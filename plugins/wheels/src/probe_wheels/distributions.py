@@ -119,7 +119,7 @@ def libraries_of(
         place = os.path.join(site, path)
         try:
             key = "file:" + identity(place)
-        except OSError:
+        except (OSError, ValueError):  # a NUL in a path
             if len(listing.missing) < 16:
                 listing.missing.append(path)
             continue

@@ -129,6 +129,7 @@ class FrameworkDoc(TypedDict, total=False):
     plain: str
     compiles: list[str]
     follows: str
+    published: bool
     fix: dict[str, str]
 
 

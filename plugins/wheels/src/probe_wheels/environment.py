@@ -93,8 +93,6 @@ def _find(argument: str | None, environ: Mapping[str, str], budget: Budget) -> E
         return _missing(argument)
     if os.path.isdir(path):
         environment = _of_folder(os.path.abspath(path))
-    elif argument is not None and path == argument and not os.path.exists(path):
-        return _missing(argument)
     else:
         environment = _of_interpreter(os.path.abspath(path), environ, budget)
     _complete(environment, environ, budget, live=argument is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.wording import clean_text
 from probe_wheels.followers import loaded_libraries
 from probe_wheels.frameworks import (
     carriers,
@@ -66,7 +67,7 @@ def title(document: DistributionDoc) -> str:
     # PyPI's torch drops the local part from its metadata; its version.py keeps it.
     if "+" not in version and stated.startswith(version + "+"):
         version = stated
-    return f"{document['name']} {version}".strip()
+    return clean_text(f"{document['name']} {version}".strip())
 
 
 def judge(gpus: Iterable[Gpu], scene: Scene) -> list[VerdictDoc]:
@@ -168,7 +169,7 @@ def _of_library(
         toolkit = _file_toolkit(path) or toolkit_of(document)
         judgement = judge_library(library, gpu, toolkit, torch=torch)
         judgement = _with_rocblas(judgement, document, gpu)
-    judgement.library = path
+    judgement.library = clean_text(path)
     return judgement
 
 
@@ -197,7 +198,7 @@ def _with_packs(library: LibraryDoc, scene: Scene) -> LibraryDoc:
 
 def _with_rocblas(judgement: Judgement, document: DistributionDoc, gpu: Gpu) -> Judgement:
     """Return the verdict, corrected for a wheel whose rocBLAS has nothing for the device."""
-    processor, listed = gpu.processor, document["gfx"]
+    processor, listed = (gpu.processor or "").partition(":")[0], document["gfx"]
     if judgement.verdict != "native" or not listed or not processor or processor in listed:
         return judgement
     why = f"its rocBLAS has no kernels for {processor}, so every matrix product fails"

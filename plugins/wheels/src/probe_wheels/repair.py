@@ -34,7 +34,9 @@ def repair_of(
     kind = verdict["verdict"]
     if kind == "jit-only" or (kind == "other-vendor" and served):
         return "nothing to do"
-    install = _install(name, key, framework, gpu)
+    install = _install(name, framework, gpu)
+    if kind == "lacks-device" and not (framework and framework.get("published")):
+        install = None  # the same build again would lack the device again
     if kind == "needs-newer-driver":
         driver = f"install {verdict['needs'].removesuffix(' or newer')} of NVIDIA or a newer one"
         return f"{driver}; or: {install}" if install else driver
@@ -63,7 +65,7 @@ def _by_hand(name: str, key: str, gpu: Gpu) -> str:
     return f"install a build of {name} for {target}, or build it from source for {target}"
 
 
-def _install(name: str, key: str, framework: FrameworkDoc | None, gpu: Gpu) -> str | None:
+def _install(name: str, framework: FrameworkDoc | None, gpu: Gpu) -> str | None:
     template = framework.get("fix", {}).get(gpu.vendor) if framework else None
     if template is None:
         return None
