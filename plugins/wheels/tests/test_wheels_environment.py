@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import wheel_files as build
 
-from probe_wheels import find_environment, look, wheels
+from probe_wheels import find_environment, survey, wheels
 from probe_wheels.cache import cache_path
 from probe_wheels.texts import build_tag
 
@@ -48,7 +48,7 @@ def python(folder: Path, machine: int = 62) -> Path:
 
 
 def codes(argument: str | None, environ: dict[str, str] | None = None) -> list[str]:
-    seen = look(argument, REPORT, environ or {}, cached=False)
+    seen = survey(argument, REPORT, environ or {}, cached=False)
     return [finding["code"] for finding in seen.findings]
 
 
@@ -131,7 +131,7 @@ def test_conda_lists_libraries_of_other_packages(tmp_path: Path) -> None:
     path = tmp_path / "conda-meta" / "libtorch-2.5.1-cuda126_mkl_h1a2b_300.json"
     path.write_text(json.dumps(meta))
     (tmp_path / "conda-meta" / "broken-1-0.json").write_text("{")
-    seen = look(str(tmp_path), REPORT, {}, cached=False)
+    seen = survey(str(tmp_path), REPORT, {}, cached=False)
     (verdict,) = seen.verdicts
     assert (verdict["wheel"], verdict["verdict"]) == ("libtorch 2.5.1", "lacks-device")
     assert seen.distributions[0]["build"] == "cu126"
@@ -169,7 +169,7 @@ def test_damaged_and_missing_libraries_are_findings(tmp_path: Path) -> None:
     metadata = build.install(site, "acme", "1.0", files)
     (site / "acme/z.so").unlink()
     (metadata / "RECORD").write_text("acme/x.so,,\nacme/y.so,,\nacme/z.so,,\n../../../q.so,,\n")
-    seen = look(str(tmp_path / "env"), REPORT, {}, cached=False)
+    seen = survey(str(tmp_path / "env"), REPORT, {}, cached=False)
     by_code = {finding["code"]: finding["evidence"] for finding in seen.findings}
     assert by_code == {
         "wheel-files-missing": "acme/z.so",
@@ -204,8 +204,9 @@ def test_nothing_is_imported_executed_or_changed(tmp_path: Path) -> None:
     interpreter.chmod(0o755)
     before = listing(tmp_path)
     code = (
-        "import sys, json; from probe_wheels import look\n"
-        f"seen = look({str(interpreter)!r}, json.loads({json.dumps(REPORT)!r}), {{}}, cached=False)\n"
+        "import sys, json; from probe_wheels import survey\n"
+        f"report = json.loads({json.dumps(REPORT)!r})\n"
+        f"seen = survey({str(interpreter)!r}, report, {{}}, cached=False)\n"
         "print([verdict['verdict'] for verdict in seen.verdicts])\n"
         "print(sorted({'torch', 'tomllib', 'importlib.metadata', 'subprocess'} & set(sys.modules)))"
     )
@@ -219,12 +220,12 @@ def test_what_was_read_is_cached_by_identity(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
     path = Path(cache_path(environ) or "")
-    assert look(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
+    assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
     stored = path.read_bytes()
-    assert look(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
+    assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
     assert path.read_bytes() == stored
     (site / "acme/x.so").write_bytes(build.cuda({"sm_70": 4}))
-    assert look(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "lacks-device"
+    assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "lacks-device"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_a_broken_cache_is_not_used(tmp_path: Path, content: str) -> None:
     path.write_bytes(content.encode("latin-1"))
     site = build.environment(tmp_path / "env")
     build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
-    assert look(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
+    assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
 
 
 def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
@@ -246,12 +247,12 @@ def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     path = Path(cache_path(environ) or "")
     site = build.environment(tmp_path / "env")
     build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
-    look(str(tmp_path / "env"), REPORT, environ)
+    survey(str(tmp_path / "env"), REPORT, environ)
     path.write_text(path.read_text().replace("sm_90", "sm_70"))
     path.chmod(0o600)
-    assert look(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "lacks-device"
+    assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "lacks-device"
     path.chmod(0o666)
-    assert look(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
+    assert survey(str(tmp_path / "env"), REPORT, environ).verdicts[0]["verdict"] == "native"
 
 
 def test_the_list_for_a_baseline(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts on what real wheels hold: their sets of targets with counts, as read in November 2026."""
+"""Verdicts on what real wheels hold: their sets of targets with counts, read in November 2026."""
 
 from __future__ import annotations
 
@@ -324,20 +324,49 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wheel", "gpu", "severity", "fix"),
     [
-        ("onnx", nvidia("8.6"), "warning", "pip uninstall -y onnxruntime && pip install onnxruntime-gpu"),
+        (
+            "onnx",
+            nvidia("8.6"),
+            "warning",
+            "pip uninstall -y onnxruntime && pip install onnxruntime-gpu",
+        ),
         ("jaxlib", nvidia("8.6", "550.54.14"), "warning", "pip install -U 'jax[cuda12]'"),
-        ("torch-cpu", nvidia("12.0"), "warning", "uv pip install --reinstall torch --torch-backend=cu130"),
-        ("torch-cpu", nvidia("3.7"), "info", ("use torch on the CPU: no published build of PyTorch"
-         " has code for sm_37 on x86_64")),
-        ("torch-cpu", amd("gfx1103"), "info", ("use torch on the CPU: no published build of PyTorch"
-         " has code for gfx1103")),
-        ("faiss", nvidia("9.0"), "error", ("install a build of faiss-gpu-cu12 for sm_90, or build it"
-         " from source for sm_90")),
+        (
+            "torch-cpu",
+            nvidia("12.0"),
+            "warning",
+            "uv pip install --reinstall torch --torch-backend=cu130",
+        ),
+        (
+            "torch-cpu",
+            nvidia("3.7"),
+            "info",
+            ("use torch on the CPU: no published build of PyTorch has code for sm_37 on x86_64"),
+        ),
+        (
+            "torch-cpu",
+            amd("gfx1103"),
+            "info",
+            ("use torch on the CPU: no published build of PyTorch has code for gfx1103"),
+        ),
+        (
+            "faiss",
+            nvidia("9.0"),
+            "error",
+            ("install a build of faiss-gpu-cu12 for sm_90, or build it from source for sm_90"),
+        ),
         ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
-        ("torch-2.14", nvidia("8.0", "570.26"), "error", ("install driver 580 of NVIDIA or a newer"
-         " one; or: uv pip install --reinstall torch --torch-backend=cu126")),
+        (
+            "torch-2.14",
+            nvidia("8.0", "570.26"),
+            "error",
+            (
+                "install driver 580 of NVIDIA or a newer"
+                " one; or: uv pip install --reinstall torch --torch-backend=cu126"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_repairs(tmp_path: Path, wheel: str, gpu: Gpu, severity: str, fix: str) -> None:
     site = build.environment(tmp_path / "env")
     name, version, files = WHEELS[wheel]

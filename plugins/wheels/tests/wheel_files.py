@@ -1,4 +1,4 @@
-"""Builds small libraries and environments with code for GPUs, byte by byte as the real ones have it.
+"""Builds small libraries and environments with code for GPUs, with the bytes of real ones.
 
 The layouts were measured on real wheels (see the readers). No real wheel is in this repository.
 """
@@ -68,10 +68,8 @@ def entry(target: str, *, payload: int = 8, header: int = 64) -> bytes:
     major, minor = (int(part) for part in (isa or "1.7").split("."))
     flags = {"a": 0x100000, "f": 0x200000}.get(number[-1], 0) | 0x11
     arch = int(number.rstrip("af"))
-    raw = struct.pack(
-        "<HHIQIIHHIIIQ", 1 if kind == "ptx" else 2, 0x101, header, payload, 0, 0, minor, major, arch,
-        0, 0, flags,
-    )  # fmt: skip
+    fields = (1 if kind == "ptx" else 2, 0x101, header, payload, 0, 0, minor, major, arch)
+    raw = struct.pack("<HHIQIIHHIIIQ", *fields, 0, 0, flags)
     return raw.ljust(header, b"\0") + b"x" * payload
 
 

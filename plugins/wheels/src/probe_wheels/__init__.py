@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from probe_wheels.devices import gpus_of as gpus_of
     from probe_wheels.environment import Environment as Environment
     from probe_wheels.environment import find_environment as find_environment
-    from probe_wheels.looking import Look as Look
-    from probe_wheels.looking import look as look
-    from probe_wheels.looking import wheels as wheels
+    from probe_wheels.surveying import Survey as Survey
+    from probe_wheels.surveying import survey as survey
+    from probe_wheels.surveying import wheels as wheels
 
 _MODULES = {
     "Choice": "choice",
@@ -25,9 +25,9 @@ _MODULES = {
     "gpus_of": "devices",
     "Environment": "environment",
     "find_environment": "environment",
-    "Look": "looking",
-    "look": "looking",
-    "wheels": "looking",
+    "Survey": "surveying",
+    "survey": "surveying",
+    "wheels": "surveying",
 }
 
 __all__ = [*_MODULES]

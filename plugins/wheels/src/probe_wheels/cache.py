@@ -107,8 +107,8 @@ def _load(path: str) -> dict[str, Any]:
     try:
         status = os.lstat(path)
         # Whoever could write it decides what a wheel is said to have code for.
-        foreign = os.name != "nt" and (status.st_uid != os.geteuid() or status.st_mode & 0o022)
-        if foreign or status.st_size > MAX_BYTES or os.path.islink(path):
+        untrusted = os.name != "nt" and (status.st_uid != os.geteuid() or status.st_mode & 0o022)
+        if untrusted or status.st_size > MAX_BYTES or os.path.islink(path):
             return {}
         with open(path, "rb") as file:
             document = parse(file.read(MAX_BYTES))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from probe_wheels.looking import look
+from probe_wheels.surveying import survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
     from probe_wheels.documents import ResultDoc, WheelFindingDoc
-    from probe_wheels.looking import Look
+    from probe_wheels.surveying import Survey
 
     class Request(Protocol):
         """What the doctor asks a check."""
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         environment: str | None
         device: str | None
 
-        def once(self, key: str, make: Callable[[], Look]) -> Look:
+        def once(self, key: str, make: Callable[[], Survey]) -> Survey:
             """Return what `make` returned at the first call with this key."""
 
 
@@ -45,12 +45,12 @@ _SUMMARIES = {
 }
 
 
-def _look(request: Request) -> Look:
+def _survey(request: Request) -> Survey:
     # A recorded machine has its own variables; the cache and the home are those of this process.
     environ = request.machine.environ if request.machine.live else os.environ
     return request.once(
         "probe-wheels",
-        lambda: look(request.environment, request.report, environ, device=request.device),
+        lambda: survey(request.environment, request.report, environ, device=request.device),
     )
 
 
@@ -66,7 +66,7 @@ class WheelCheck:
 
     def run(self, request: Request) -> ResultDoc:
         """Return the findings of one look, which all checks share."""
-        result = _look(request)
+        result = _survey(request)
         findings = [finding for finding in result.findings if self._is_own(finding)]
         if findings:
             return {"status": "failed", "findings": findings, "reason": None}

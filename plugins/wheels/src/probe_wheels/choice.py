@@ -26,14 +26,14 @@ class Choice:
 
     `backend` is uv's name and the index's; `series` the last series of PyTorch that has the code,
     "" for the current one. `served` are the devices that it has code for, `excluded` the others
-    with a reason each, `why` one sentence.
+    with a reason each, `reason` one sentence.
     """
 
-    __slots__ = ("backend", "excluded", "series", "served", "toolkit", "why")
+    __slots__ = ("backend", "excluded", "reason", "series", "served", "toolkit")
 
-    def __init__(self, backend: str, why: str, *, series: str = "", toolkit: str = "") -> None:
+    def __init__(self, backend: str, reason: str, *, series: str = "", toolkit: str = "") -> None:
         self.backend = backend
-        self.why = why
+        self.reason = reason
         self.series = series
         self.toolkit = toolkit
         self.served: list[Gpu] = []
@@ -63,8 +63,8 @@ def choose(gpus: Sequence[Gpu], *, musl: bool = False) -> Choice:
         else:
             excluded.append((gpu, reason))
     if not candidates:
-        why = "no GPU here has a build of PyTorch" if gpus else "there is no GPU"
-        choice = Choice(CPU, why)
+        reason = "no GPU here has a build of PyTorch" if gpus else "there is no GPU"
+        choice = Choice(CPU, reason)
         choice.excluded = excluded
         return choice
     # An APU beside a card is the smaller device, whichever is listed first.
@@ -167,7 +167,7 @@ def _of_vendor(first: Gpu, siblings: list[Gpu]) -> Choice:
         return best_build(first, siblings)
     if first.vendor == "amd":
         choice = Choice(_rocm_backend(first.processor or "") or CPU, "")
-        choice.why = f"PyTorch's build for ROCm has code for {first.target}"
+        choice.reason = f"PyTorch's build for ROCm has code for {first.target}"
     elif first.vendor == "intel":
         choice = Choice(TORCH["xpu"]["backend"], f"PyTorch's XPU build supports {first.target}")
     else:
@@ -189,7 +189,7 @@ def best_build(first: Gpu, siblings: Sequence[Gpu]) -> Choice:
     choice = Choice(build["backend"], "", series=build["until"], toolkit=build["toolkit"])
     choice.served = [gpu for gpu in siblings if _runs(build, gpu)]
     names = dict.fromkeys(gpu.target for gpu in choice.served)
-    choice.why = f"PyTorch's build for CUDA {build['toolkit']} has code for {', '.join(names)}"
+    choice.reason = f"PyTorch's build for CUDA {build['toolkit']} has code for {', '.join(names)}"
     for gpu in siblings:
         if gpu not in choice.served:
             reason = f"no build serves it together with {first.name}"

@@ -136,7 +136,7 @@ def _comments(choice: Choice) -> list[str]:
     """Return the reason, and each device that the choice leaves out, as comments of a shell."""
     names = dict.fromkeys(f"{gpu.name} ({gpu.target})" for gpu in choice.served)
     subject = f"{', '.join(names)}: " if names else ""
-    lines = [_comment(f"{subject}{choice.why}")]
+    lines = [_comment(f"{subject}{choice.reason}")]
     if choice.series:
         lines.append(
             _comment(f"that is the last series with its code: install '{pin_of(choice.series)}'")
@@ -164,8 +164,8 @@ def _explained(installer: str, choice: Choice, own: tuple[str, str]) -> list[str
 def _for_pip(choice: Choice) -> list[str]:
     """Return requirements, one a line; PyTorch's index has to be named by the user."""
     if choice.backend == CPU:
-        return [_comment("PyTorch: the index cpu of its documentation, as --index-url")]
-    index = f"PyTorch: the index {choice.backend} of its documentation, as --index-url, or"
+        return [_comment("PyTorch: the index cpu of its documentation (pip takes its address)")]
+    index = f"PyTorch: the index {choice.backend} of its documentation (pip takes its address), or"
     command = f"uv pip install {_quoted(pin_of(choice.series))} --torch-backend={choice.backend}"
     return [_comment(f"{index}: {command}"), *pip_requirements(choice)]
 
@@ -186,7 +186,7 @@ def _document(
         "requirement": pin_of(choice.series),
         "variables": dict(variables),
         "properties": properties(choice),
-        "why": choice.why,
+        "why": choice.reason,
         "devices": [gpu.id for gpu in choice.served],
         "excluded": [{"device": gpu.id, "why": reason} for gpu, reason in excluded],
         "alone": {"backend": own[0], "why": own[1]},

@@ -23,21 +23,21 @@ _NAMES = ("python", "python3", "python.exe")
 class Problem:
     """Something about an environment that a person should know: a code, and three sentences."""
 
-    __slots__ = ("code", "evidence", "fix", "severity", "what", "why")
+    __slots__ = ("code", "evidence", "fix", "reason", "severity", "summary")
 
     def __init__(
         self,
         code: str,
-        what: str,
-        why: str,
+        summary: str,
+        reason: str,
         fix: str,
         *,
         evidence: str | None = None,
         severity: str = "error",
     ) -> None:
         self.code = code
-        self.what = what
-        self.why = why
+        self.summary = summary
+        self.reason = reason
         self.fix = fix
         self.evidence = evidence
         self.severity = severity
@@ -102,19 +102,27 @@ def _find(argument: str | None, environ: Mapping[str, str], budget: Budget) -> E
 def _missing(argument: str | None) -> Environment:
     environment = Environment(argument or "", "folder")
     if argument is None:
-        what, why = "no Python environment is active", "PATH has no python, python3 or environment"
+        summary, reason = (
+            "no Python environment is active",
+            "PATH has no python, python3 or environment",
+        )
     else:
-        what, why = f"the Python environment {argument} does not exist", "no such file or folder"
+        summary, reason = (
+            f"the Python environment {argument} does not exist",
+            "no such file or folder",
+        )
     fix = "name an interpreter or a folder: probe doctor --env .venv"
-    environment.problems.append(Problem("environment-missing", what, why, fix, evidence=argument))
+    environment.problems.append(
+        Problem("environment-missing", summary, reason, fix, evidence=argument)
+    )
     return environment
 
 
 def _start(argument: str | None, environ: Mapping[str, str]) -> str | None:
     """Return the file or folder to start from."""
     if argument is None:
-        found = _on_path("python", environ) or _on_path("python3", environ)
-        return found or environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")
+        processors = _on_path("python", environ) or _on_path("python3", environ)
+        return processors or environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")
     path = os.path.expanduser(argument)
     if os.path.lexists(path):
         return path

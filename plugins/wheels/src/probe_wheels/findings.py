@@ -26,7 +26,7 @@ CODES = {
 }
 """Verdict to the code of its finding; the others are no findings."""
 
-_WHAT = {
+_TEMPLATES = {
     "lacks-device": "{wheel} has no code for {name}",
     "jit-only": "{wheel} has no machine code for {name}: it is compiled at the first start",
     "needs-newer-driver": "{wheel} needs a newer driver for {name}",
@@ -67,15 +67,15 @@ def _finding(
     verdict: VerdictDoc, gpu: Gpu, served: bool, extra: Mapping[str, FrameworkDoc] | None
 ) -> WheelFindingDoc:
     kind = verdict["verdict"]
-    why = verdict["why"][:1].upper() + verdict["why"][1:] + "."
+    reason = verdict["why"][:1].upper() + verdict["why"][1:] + "."
     if kind == "jit-only":
-        why = f"{why} {_COST}"
+        reason = f"{reason} {_COST}"
     library = verdict["library"]
     return {
         "code": CODES[kind],
         "severity": _severity(verdict, gpu, served, extra),
-        "what": _WHAT[kind].format(wheel=verdict["wheel"], name=gpu.name),
-        "why": why,
+        "what": _TEMPLATES[kind].format(wheel=verdict["wheel"], name=gpu.name),
+        "why": reason,
         "fix": repair_of(verdict, gpu, extra, served=served),
         "device": gpu.id,
         "prober": None,
@@ -118,8 +118,8 @@ def problem_finding(problem: Problem) -> WheelFindingDoc:
     return {
         "code": problem.code,
         "severity": severity,
-        "what": problem.what,
-        "why": problem.why,
+        "what": problem.summary,
+        "why": problem.reason,
         "fix": problem.fix,
         "device": None,
         "prober": None,

@@ -81,10 +81,10 @@ def _of_torch(torch: DistributionDoc, gpu: Gpu) -> Judgement:
     text, tag = torch["text"], torch["build"] or ""
     others = any(text.get(key) for key in ("cuda", "hip", "rocm", "xpu"))
     if others or tag.startswith(("cu", "rocm", "xpu")):
-        why = "it loads the library of the installed PyTorch's vendor, which is another one"
-        return Judgement("other-vendor", "code for PyTorch's vendor", "another PyTorch", why)
-    why = "it loads its CPU library, because the installed PyTorch is a CPU build"
-    return Judgement("cpu-build", "its CPU library", f"a PyTorch build for {gpu.target}", why)
+        reason = "it loads the library of the installed PyTorch's vendor, which is another one"
+        return Judgement("other-vendor", "code for PyTorch's vendor", "another PyTorch", reason)
+    reason = "it loads its CPU library, because the installed PyTorch is a CPU build"
+    return Judgement("cpu-build", "its CPU library", f"a PyTorch build for {gpu.target}", reason)
 
 
 def _closest(versions: dict[str, tuple[int, ...]], toolkit: tuple[int, ...]) -> str:

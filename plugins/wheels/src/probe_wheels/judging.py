@@ -86,7 +86,7 @@ def judge(gpus: Iterable[Gpu], scene: Scene) -> list[VerdictDoc]:
                         "library": judgement.library,
                         "has": judgement.has,
                         "needs": judgement.needs,
-                        "why": judgement.why,
+                        "why": judgement.reason,
                     }
                 )
     return verdicts
@@ -97,8 +97,8 @@ def _judgement(document: DistributionDoc, gpu: Gpu, scene: Scene) -> Judgement |
     key, framework = entry or ("", None)
     vendors = vendors_of(document)
     if framework and gpu.vendor in framework.get("compiles", ()):
-        why = "it makes its code at run time, for the device at hand"
-        return Judgement("compiles", "a compiler", gpu.target, why)
+        reason = "it makes its code at run time, for the device at hand"
+        return Judgement("compiles", "a compiler", gpu.target, reason)
     if gpu.vendor in vendors:
         return _by_code(document, gpu, scene, key, framework)
     if framework and carriers(document, framework, scene.documents):
@@ -129,7 +129,7 @@ def _by_code(
     order = max if worst else min
     judgement = order(judgements, key=lambda judgement: judgement.rank)
     if framework and judgement.verdict == "native":
-        judgement.why += _parts_note(document, framework, gpu)
+        judgement.reason += _parts_note(document, framework, gpu)
     return judgement
 
 
@@ -161,8 +161,8 @@ def _of_library(
     machines = {_MACHINES.get(name, name) for name in library.get("machines", ())}
     if machines and gpu.arch not in machines:
         built = " and ".join(sorted(machines))
-        why = f"it is built for {built}, and this computer is {gpu.arch}"
-        judgement = Judgement("unknown", f"code for {built}", gpu.arch, why)
+        reason = f"it is built for {built}, and this computer is {gpu.arch}"
+        judgement = Judgement("unknown", f"code for {built}", gpu.arch, reason)
     elif library.get("packs"):
         judgement = judge_library(_with_packs(library, scene), gpu, (), torch=torch)
     else:
@@ -201,16 +201,16 @@ def _with_rocblas(judgement: Judgement, document: DistributionDoc, gpu: Gpu) -> 
     processor, listed = (gpu.processor or "").partition(":")[0], document["gfx"]
     if judgement.verdict != "native" or not listed or not processor or processor in listed:
         return judgement
-    why = f"its rocBLAS has no kernels for {processor}, so every matrix product fails"
+    reason = f"its rocBLAS has no kernels for {processor}, so every matrix product fails"
     has = f"{judgement.has}; rocBLAS for {', '.join(listed)}"
-    return Judgement("lacks-device", has, f"rocBLAS kernels for {processor}", why)
+    return Judgement("lacks-device", has, f"rocBLAS kernels for {processor}", reason)
 
 
 def _other_vendor(vendors: Iterable[str], gpu: Gpu) -> Judgement:
     names = " and ".join(VENDOR_NAMES.get(vendor, vendor) for vendor in vendors)
     own = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
-    why = f"it has code for GPUs of {names} alone"
-    return Judgement("other-vendor", f"code for {names}", f"a build for {own}", why)
+    reason = f"it has code for GPUs of {names} alone"
+    return Judgement("other-vendor", f"code for {names}", f"a build for {own}", reason)
 
 
 def _without_code(
@@ -221,12 +221,12 @@ def _without_code(
         return None
     stated = _stated_build(document)
     if stated == "gpu":
-        why = "it says that it is built for a GPU, and no library of it has code for one"
-        return Judgement("unknown", "no readable code", f"a build for {gpu.target}", why)
+        reason = "it says that it is built for a GPU, and no library of it has code for one"
+        return Judgement("unknown", "no readable code", f"a build for {gpu.target}", reason)
     if stated == "cpu" or framework.get("plain") == "cpu" or _is_cpu(document, framework):
         own = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
-        why = "it is built for the CPU alone"
-        return Judgement("cpu-build", "code for the CPU", f"a build for {own}", why)
+        reason = "it is built for the CPU alone"
+        return Judgement("cpu-build", "code for the CPU", f"a build for {own}", reason)
     return None
 
 

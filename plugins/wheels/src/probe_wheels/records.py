@@ -94,7 +94,7 @@ def _lines(raw: bytes) -> Iterator[str]:
 
 def _processors(name: str) -> set[str]:
     """Return the processors in the name of a kernel file: Kernels.so-000-gfx90a-xnack-.hsaco."""
-    found = set()
+    processors = set()
     for part in name.split("gfx")[1:]:
         digits = ""
         for char in part:
@@ -102,8 +102,8 @@ def _processors(name: str) -> set[str]:
                 break
             digits += char
         if len(digits) >= 3:
-            found.add("gfx" + digits)
-    return found
+            processors.add("gfx" + digits)
+    return processors
 
 
 def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:

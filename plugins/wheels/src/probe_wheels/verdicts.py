@@ -44,15 +44,15 @@ _OLDER_LEVEL_ZERO = ("xe-lp",)
 class Judgement:
     """One verdict with its facts; see `documents.VerdictDoc`."""
 
-    __slots__ = ("has", "library", "needs", "verdict", "why")
+    __slots__ = ("has", "library", "needs", "reason", "verdict")
 
     def __init__(
-        self, verdict: Verdict, has: str, needs: str, why: str, library: str | None = None
+        self, verdict: Verdict, has: str, needs: str, reason: str, library: str | None = None
     ) -> None:
         self.verdict = verdict
         self.has = has
         self.needs = needs
-        self.why = why
+        self.reason = reason
         self.library = library
 
     @property
@@ -108,8 +108,8 @@ def _nvidia(library: LibraryDoc, gpu: Gpu, toolkit: tuple[int, ...]) -> Judgemen
     groups = library.get("cuda", [])
     has = targets_text(groups)
     if not gpu.capabilities:
-        why = f"the compute capability of {gpu.name} is unknown"
-        return Judgement("unknown", has, "the compute capability of the GPU", why)
+        reason = f"the compute capability of {gpu.name} is unknown"
+        return Judgement("unknown", has, "the compute capability of the GPU", reason)
     toolkit = toolkit or _least_toolkit(library, groups)
     judgements = [_cuda(groups, has, pair, gpu, toolkit) for pair in gpu.capabilities]
     return max(judgements, key=lambda judgement: judgement.rank)
@@ -158,12 +158,12 @@ def _cuda(
     if native >= least:
         return Judgement("native", has, name, f"it has machine code that runs on {name}")
     if native + compiled >= least:
-        why = f"it has no machine code for {name}: the driver compiles its PTX at the first use"
-        return Judgement("jit-only", has, f"machine code for {name}", why)
+        reason = f"it has no machine code for {name}: the driver compiles its PTX at the first use"
+        return Judgement("jit-only", has, f"machine code for {name}", reason)
     if native + compiled + later >= least:
         isa = min(isas)
-        why = f"its PTX {_text(isa)} is newer than the driver can compile"
-        return _needs_driver(has, gpu, driver_of_ptx(isa, gpu.os), why)
+        reason = f"its PTX {_text(isa)} is newer than the driver can compile"
+        return _needs_driver(has, gpu, driver_of_ptx(isa, gpu.os), reason)
     return Judgement("lacks-device", has, name, f"none of its code runs on {name}")
 
 
@@ -177,18 +177,18 @@ def _knows(gpu: Gpu, isa: tuple[int, ...]) -> bool:
     return not gpu.driver or bool(needed and gpu.driver >= needed)
 
 
-def _needs_driver(has: str, gpu: Gpu, driver: tuple[int, ...], why: str) -> Judgement:
+def _needs_driver(has: str, gpu: Gpu, driver: tuple[int, ...], reason: str) -> Judgement:
     needs = f"driver {dotted(driver)} or newer" if driver else "a driver newer than any known here"
-    why = f"{why}, and the driver is {dotted(gpu.driver)}"
-    return Judgement("needs-newer-driver", has, needs, why)
+    reason = f"{reason}, and the driver is {dotted(gpu.driver)}"
+    return Judgement("needs-newer-driver", has, needs, reason)
 
 
 def _amd(library: LibraryDoc, gpu: Gpu) -> Judgement:
     groups = library.get("hip", [])
     has = targets_text(groups)
     if gpu.processor is None:
-        why = f"the processor (gfx) of {gpu.name} is unknown"
-        return Judgement("unknown", has, "the processor of the GPU", why)
+        reason = f"the processor (gfx) of {gpu.name} is unknown"
+        return Judgement("unknown", has, "the processor of the GPU", reason)
     count = sum(
         number
         for targets, number in groups
@@ -197,10 +197,10 @@ def _amd(library: LibraryDoc, gpu: Gpu) -> Judgement:
     if count and count >= max(_counts(groups).values()) / SHARE:
         return Judgement("native", has, gpu.processor, f"it has machine code for {gpu.processor}")
     if library.get("unread") or (library.get("packs") and not groups):
-        why = "its code is compressed, and nothing here can decompress it"
+        reason = "its code is compressed, and nothing here can decompress it"
         if library.get("packs"):
-            why = "its code lies in kernel packs, and none is in this environment"
-        return Judgement("unknown", has, gpu.processor, why)
+            reason = "its code lies in kernel packs, and none is in this environment"
+        return Judgement("unknown", has, gpu.processor, reason)
     return Judgement("lacks-device", has, gpu.processor, f"none of its code is for {gpu.processor}")
 
 
@@ -209,15 +209,15 @@ def _intel(library: LibraryDoc, gpu: Gpu, torch: bool) -> Judgement:
     has = "SYCL, built for named chips and SPIR-V" if native else "SYCL as SPIR-V"
     supported = set(TORCH["xpu"]["families"])
     if not gpu.families:
-        why = f"the architecture of {gpu.name} is unknown"
-        return Judgement("unknown", has, "the architecture of the GPU", why)
+        reason = f"the architecture of {gpu.name} is unknown"
+        return Judgement("unknown", has, "the architecture of the GPU", reason)
     if set(gpu.families) <= supported:
         if native:
             return Judgement("native", has, gpu.target, "it has code for Intel's GPUs")
-        why = "its code is SPIR-V: Level Zero compiles it when it is loaded"
-        return Judgement("jit-only", has, f"machine code for {gpu.target}", why)
+        reason = "its code is SPIR-V: Level Zero compiles it when it is loaded"
+        return Judgement("jit-only", has, f"machine code for {gpu.target}", reason)
     if not torch and set(gpu.families) <= supported.union(_OLDER_LEVEL_ZERO):
-        why = "its code is SPIR-V: Level Zero compiles it when it is loaded"
-        return Judgement("jit-only", has, f"machine code for {gpu.target}", why)
-    why = f"PyTorch's XPU does not support {gpu.target}" if torch else f"{gpu.target} is too old"
-    return Judgement("lacks-device", has, "Intel Arc, Core Ultra or Data Center GPU Max", why)
+        reason = "its code is SPIR-V: Level Zero compiles it when it is loaded"
+        return Judgement("jit-only", has, f"machine code for {gpu.target}", reason)
+    reason = f"PyTorch's XPU does not support {gpu.target}" if torch else f"{gpu.target} is too old"
+    return Judgement("lacks-device", has, "Intel Arc, Core Ultra or Data Center GPU Max", reason)

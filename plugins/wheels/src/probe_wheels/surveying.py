@@ -31,10 +31,10 @@ if TYPE_CHECKING:
         build: str | None
 
 
-__all__ = ["Look", "look", "wheels"]
+__all__ = ["Survey", "survey", "wheels"]
 
 
-class Look:
+class Survey:
     """What one look gives.
 
     `environment` is what was looked at, `distributions` what is installed, `verdicts` one for each
@@ -56,7 +56,7 @@ class Look:
         self.findings = findings
 
 
-def look(
+def survey(
     argument: str | None,
     report: ReportDoc,
     environ: Mapping[str, str] | None = None,
@@ -64,7 +64,7 @@ def look(
     device: str | None = None,
     seconds: float | None = None,
     cached: bool = True,
-) -> Look:
+) -> Survey:
     """Return what the wheels of an environment have code for, judged for each device of `report`.
 
     `argument` is an interpreter or a folder, None for the environment of the command line's
@@ -82,7 +82,7 @@ def look(
     verdicts = judge(gpus, Scene(documents, environ, extra))
     problems += environment_problems(environment, documents, report, budget)
     findings = [problem_finding(problem) for problem in problems]
-    return Look(environment, documents, verdicts, findings + findings_of(verdicts, gpus, extra))
+    return Survey(environment, documents, verdicts, findings + findings_of(verdicts, gpus, extra))
 
 
 def read(
