@@ -75,6 +75,12 @@ def gpu(base: Gpu, **facts: object) -> Gpu:
         ([gpu(nvidia("8.9"), state="blocked", step="driver"), amd("gfx1100")], "rocm7.2", 1),
         ([gpu(nvidia("8.9"), visible=False), amd("gfx1100")], "rocm7.2", 1),
         ([gpu(nvidia("8.9"), state="blocked", step="driver")], "cpu", 1),
+        # What a repair of permissions or libraries changes is not the build.
+        ([gpu(nvidia("8.9"), state="blocked", step="permission")], "cu130", 0),
+        ([gpu(nvidia("8.9"), state="blocked", step="library"), amd("gfx1100")], "rocm7.2", 1),
+        # Nobody knows the driver: the build of an older one.
+        ([nvidia("8.9", "")], "cu126", 0),
+        ([nvidia("12.0", "")], "cu130", 0),
         ([gpu(amd("gfx1100"), primary=True), nvidia("8.9")], "rocm7.2", 1),
         ([amd("gfx1100"), gpu(amd("gfx1036"), discrete=False)], "rocm7.2", 1),
         ([Gpu("x", "apple", "Apple M3")], "cpu", 0),

@@ -20,6 +20,8 @@ __all__ = ["Choice", "best_build", "choose", "pin_of", "why_no_build"]
 
 CPU = "cpu"
 
+_REPAIRABLE = ("permission", "library", "runtime")
+
 
 class Choice:
     """The build for a node.
@@ -79,15 +81,25 @@ def choose(gpus: Sequence[Gpu], *, musl: bool = False) -> Choice:
 
 
 def _usable(gpus: Iterable[Gpu]) -> tuple[list[Gpu], list[tuple[Gpu, str]]]:
-    usable, excluded = [], []
+    """Return the devices to choose for, and the others with a reason.
+
+    A device whose driver runs and whose library or permission is broken counts where there is no
+    other: its repair changes nothing about the build.
+    """
+    usable, repairable, excluded = [], [], []
     for gpu in gpus:
-        if gpu.state == "blocked":
-            excluded.append((gpu, f"it cannot be used now: its step '{gpu.step}' is broken"))
+        reason = f"it cannot be used now: its step '{gpu.step}' is broken"
+        if gpu.state == "blocked" and gpu.step in _REPAIRABLE:
+            repairable.append((gpu, reason))
+        elif gpu.state == "blocked":
+            excluded.append((gpu, reason))
         elif not gpu.visible:
             excluded.append((gpu, "a variable hides it from programs"))
         else:
             usable.append(gpu)
-    return usable, excluded
+    if usable:
+        return usable, excluded + repairable
+    return [gpu for gpu, _ in repairable], excluded
 
 
 def why_no_build(gpu: Gpu, *, musl: bool = False) -> str | None:
@@ -184,7 +196,12 @@ def best_build(first: Gpu, siblings: Sequence[Gpu]) -> Choice:
     builds = [build for build in _builds(first.arch) if _runs(build, first)]
     build = max(
         builds,
-        key=lambda build: (sum(_runs(build, gpu) for gpu in siblings), not build["until"]),
+        key=lambda build: (
+            sum(_runs(build, gpu) for gpu in siblings),
+            not build["until"],
+            # Of an unknown driver: the build that an older driver runs, too.
+            0 if first.driver else -version_of(build["toolkit"])[0],
+        ),
     )
     choice = Choice(build["backend"], "", series=build["until"], toolkit=build["toolkit"])
     choice.served = [gpu for gpu in siblings if _runs(build, gpu)]
