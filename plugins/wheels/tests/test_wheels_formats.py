@@ -11,7 +11,8 @@ import wheel_files as build
 from probe_wheels.documents import LibraryDoc
 from probe_wheels.files import Budget
 from probe_wheels.formats import zstd
-from probe_wheels.formats.library import is_library, read_library
+from probe_wheels.formats.library import read_library
+from probe_wheels.names import is_library
 
 
 def read(folder: Path, raw: bytes, name: str = "lib.so") -> LibraryDoc:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from probe_core.wording import clean_text
 from probe_wheels.environment import Problem
-from probe_wheels.formats.library import read_library
+from probe_wheels.files import Exhausted, Opened
 from probe_wheels.judging import title
+from probe_wheels.names import MACHINES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ def _of_interpreter(environment: Environment, arch: str, budget: Budget) -> Iter
     path = environment.interpreter
     if path is None or environment.problems:
         return
-    machines = [_MACHINES.get(name, name) for name in _machines(path, budget)]
-    if machines and arch not in machines:
-        built = " and ".join(machines)
+    built = _machine_of(path, budget)
+    if built is not None and arch != built:
         yield Problem(
             "environment-other-architecture",
             f"the Python of {environment.prefix} is built for {built}",
@@ -58,13 +58,16 @@ def _of_interpreter(environment: Environment, arch: str, budget: Budget) -> Iter
         )
 
 
-def _machines(path: str, budget: Budget) -> list[str]:
-    from probe_wheels.files import Exhausted
-
+def _machine_of(path: str, budget: Budget) -> str | None:
+    """Return the machine of an ELF file's header; None for scripts and other formats."""
     try:
-        return read_library(path, budget).get("machines", [])
-    except Exhausted:
-        return []
+        with Opened(path, budget) as file:
+            head = file.read(0, 20)
+    except (OSError, Exhausted):
+        return None
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        return None
+    return MACHINES.get(int.from_bytes(head[18:20], "little"))
 
 
 def _of_distribution(document: DistributionDoc, arch: str) -> Iterator[Problem]:

@@ -68,6 +68,12 @@ class Gpu:
         self.xnack: bool | None = None
 
     @property
+    def kind(self) -> tuple[object, ...]:
+        """What decides whether code runs on it: equal for devices that take the same code."""
+        facts = (self.capabilities, self.processor, self.families, self.driver, self.xnack)
+        return (self.vendor, self.name, self.os, self.arch, *facts)
+
+    @property
     def target(self) -> str:
         """What its code must be for, as people write it: ``sm_89``, ``gfx1100``, ``Xe-HPG``."""
         if self.vendor == "nvidia":

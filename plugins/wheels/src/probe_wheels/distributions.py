@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from probe_wheels.files import Exhausted, identity, read_text
-from probe_wheels.formats.library import read_library
 from probe_wheels.records import Listing, listing_of
 from probe_wheels.texts import TEXT_FILES, build_tag, build_text, requires_of
 
@@ -125,6 +124,8 @@ def libraries_of(
             continue
         document = cache.library(key) if cache else None
         if document is None:
+            from probe_wheels.formats.library import read_library  # not when all is cached
+
             document = read_library(place, budget)
             document = document if any(name in document for name in _CODE) else {}
             if cache:

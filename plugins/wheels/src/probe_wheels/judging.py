@@ -75,8 +75,12 @@ def judge(gpus: Iterable[Gpu], scene: Scene) -> list[VerdictDoc]:
     listed = list(gpus)
     verdicts: list[VerdictDoc] = []
     for document in scene.documents:
+        # Most nodes have several of one kind: each kind is judged once.
+        judgements: dict[object, Judgement | None] = {}
         for gpu in listed:
-            judgement = _judgement(document, gpu, scene)
+            if gpu.kind not in judgements:
+                judgements[gpu.kind] = _judgement(document, gpu, scene)
+            judgement = judgements[gpu.kind]
             if judgement is not None:
                 verdicts.append(
                     {

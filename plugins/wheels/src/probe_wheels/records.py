@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from probe_wheels.files import Exhausted, Opened
-from probe_wheels.formats.library import SUFFIXES, is_library
+from probe_wheels.files import Exhausted, Opened, read_text
+from probe_wheels.names import SUFFIXES, is_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _processors(name: str) -> set[str]:
 def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:
     """Yield the libraries in the packages of a distribution that has no list of its files."""
     count = 0
-    for package in _packages(metadata, site):
+    for package in _packages(metadata, site, budget):
         for folder, folders, names in os.walk(os.path.join(site, package)):
             count += len(names) + len(folders)
             if count > MAX_WALK:
@@ -122,15 +122,12 @@ def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:
                 yield os.path.relpath(os.path.join(folder, name), site).replace(os.sep, "/")
 
 
-def _packages(metadata: str, site: str) -> list[str]:
+def _packages(metadata: str, site: str, budget: Budget) -> list[str]:
     """Return the packages that `top_level.txt` names, else the one that is called as it is."""
-    raw = b""
     try:
-        with open(os.path.join(metadata, "top_level.txt"), "rb") as file:
-            raw = file.read(64 << 10)
+        names = read_text(os.path.join(metadata, "top_level.txt"), 64 << 10, budget).split()
     except OSError:
-        pass
-    names = raw.decode("utf-8", "replace").split()
+        names = []
     names = names or [os.path.basename(metadata).partition("-")[0]]
     plain = [name for name in names if name.replace("_", "a").replace(".", "a").isalnum()]
     return [name for name in plain if os.path.isdir(os.path.join(site, name))][:64]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from probe_wheels.cache import Cache, cache_path
-from probe_wheels.conda import read_packages
 from probe_wheels.damage import environment_problems
 from probe_wheels.devices import gpus_of
 from probe_wheels.distributions import read_distributions
@@ -94,6 +93,8 @@ def read(
     cache = Cache(path) if path else None
     documents = read_distributions(environment.sites, budget, cache)
     if environment.kind == "conda":
+        from probe_wheels.conda import read_packages
+
         documents += read_packages(environment.prefix, documents, budget, cache)
     if cache is not None:
         cache.save()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from struct import Struct
 
+from probe_wheels.names import MACHINES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_wheels.files import Opened
 
-__all__ = ["MACHINES", "BadFile", "Elf", "Section", "read_elf"]
+__all__ = ["BadFile", "Elf", "Section", "read_elf"]
 
 MAGIC = b"\x7fELF"
 
@@ -20,9 +22,6 @@ MAX_NAMES = 1 << 20
 MAX_DYNAMIC = 64 << 10
 MAX_NEEDED = 256
 MAX_NAME = 256
-
-MACHINES = {3: "i686", 40: "armv7l", 62: "x86_64", 183: "aarch64", 190: "cuda", 224: "amdgpu"}
-"""e_machine as `uname -m` names it; the last two are code of GPUs."""
 
 _HEADER = Struct("<16xHHIQQQIHHHHHH")
 _SECTION = Struct("<IIQQQQIIQQ")
@@ -50,7 +49,7 @@ class Section:
 
 
 class Elf:
-    """What the headers hold: `machine` (a key of `MACHINES`' values, or its number), sections."""
+    """What the headers hold: `machine` (a value of `MACHINES`, else its number), sections."""
 
     __slots__ = ("_file", "flags", "machine", "sections")
 

@@ -13,23 +13,11 @@ if TYPE_CHECKING:
     from probe_wheels.files import Budget
     from probe_wheels.formats.fatbin import Groups
 
-__all__ = ["SUFFIXES", "is_library", "read_library"]
-
-SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".metallib", ".kpack", ".cubin")
-"""Endings of the files that are looked into, beside ``.so.4`` with a version."""
+__all__ = ["read_library"]
 
 _SYCL = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64"
 _MAX_GROUPS = 512
 """Different sets of targets in one file; libcublasLt, the most varied, has a few dozen."""
-
-
-def is_library(path: str) -> bool:
-    """Return whether the name of a file says that it may hold code for a GPU."""
-    name = path.rpartition("/")[2]
-    if name.endswith(SUFFIXES):
-        return True
-    _, dot, version = name.rpartition(".so.")
-    return bool(dot) and version.replace(".", "").isdigit()
 
 
 def read_library(path: str, budget: Budget) -> LibraryDoc:
