@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
-    from probe_wheels.documents import ResultDoc, WheelFindingDoc
+    from probe_wheels.documents import ResultDoc
     from probe_wheels.surveying import Survey
 
     class Request(Protocol):
@@ -31,18 +31,30 @@ if TYPE_CHECKING:
             """Return what `make` returned at the first call with this key."""
 
 
-__all__ = ["CHECKS", "ENVIRONMENT_CODE"]
+__all__ = ["CHECKS"]
 
-ENVIRONMENT_CODE = "environment"
-"""The check for what is wrong with the environment itself; its findings have codes of their own."""
-
-_SUMMARIES = {
+_WHEELS = {
     "wheel-lacks-device": "A wheel has no code for a device of this node.",
     "wheel-needs-newer-driver": "A wheel needs a newer driver than this node has.",
     "wheel-is-cpu-build": "A wheel is built for the CPU, and there is a GPU that it could use.",
     "wheel-of-other-vendor": "A wheel is built for another vendor's GPUs.",
     "wheel-jit-only": "A wheel's code is compiled by the driver when it first starts.",
 }
+"""Causes about a wheel and a device, by the code of their findings."""
+
+_ENVIRONMENT = {
+    "environment-missing": "The interpreter or folder does not exist, or no environment is active.",
+    "environment-unreadable": "The environment cannot be read.",
+    "environment-broken": "The environment has no packages, or its interpreter is gone.",
+    "environment-other-architecture": "The environment's Python is for another architecture.",
+    "environment-too-large": "There was no time to read all of the environment.",
+    "wheel-other-architecture": "A wheel is built for another architecture.",
+    "wheel-files-missing": "A wheel lists libraries that are not there.",
+    "wheel-record-wrong": "A wheel lists libraries outside of the environment.",
+    "wheel-library-damaged": "A library of a wheel is cut, empty or no library.",
+    "frameworks-unusable": "A distribution's table of frameworks has a mistake.",
+}
+"""Causes about the environment and its files."""
 
 
 def _survey(request: Request) -> Survey:
@@ -67,24 +79,13 @@ class WheelCheck:
     def run(self, request: Request) -> ResultDoc:
         """Return the findings of one look, which all checks share."""
         result = _survey(request)
-        findings = [finding for finding in result.findings if self._is_own(finding)]
+        findings = [finding for finding in result.findings if finding["code"] == self.code]
         if findings:
             return {"status": "failed", "findings": findings, "reason": None}
-        if self.code in _SUMMARIES and not result.verdicts:
+        if self.code in _WHEELS and not result.verdicts:
             reason = "no wheel of the environment has to do with a device of this node"
             return {"status": "not_applicable", "findings": [], "reason": reason}
         return {"status": "passed", "findings": [], "reason": None}
 
-    def _is_own(self, finding: WheelFindingDoc) -> bool:
-        if self.code == ENVIRONMENT_CODE:
-            return finding["code"] not in _SUMMARIES
-        return finding["code"] == self.code
 
-
-CHECKS = [
-    WheelCheck(
-        ENVIRONMENT_CODE,
-        "The Python environment or a file of it is broken, or for another computer.",
-    ),
-    *(WheelCheck(code, summary) for code, summary in _SUMMARIES.items()),
-]
+CHECKS = [WheelCheck(code, summary) for code, summary in {**_WHEELS, **_ENVIRONMENT}.items()]
