@@ -54,7 +54,7 @@ def gpu(base: Gpu, **facts: object) -> Gpu:
         ([nvidia("6.1"), nvidia("12.0")], "cu126", 1),
         ([nvidia("12.1", arch="aarch64")], "cu130", 0),
         ([nvidia("11.0", "", arch="aarch64")], "cu130", 0),
-        ([nvidia("8.7", "", arch="aarch64")], "cu132", 0),
+        ([nvidia("8.7", "", arch="aarch64")], "cpu", 1),
         ([nvidia("7.2", "", arch="aarch64")], "cpu", 1),
         ([nvidia("9.0", OLD, arch="aarch64")], "cu126", 0),
         ([nvidia("9.0", arch="ppc64le")], "cpu", 1),

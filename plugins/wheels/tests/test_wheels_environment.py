@@ -150,6 +150,8 @@ def test_bad_arguments_are_findings_with_the_name(tmp_path: Path) -> None:
     for argument in ("lost", "lost/bin/python"):
         assert codes(str(tmp_path / argument)) == ["environment-broken"]
     assert codes("a\0b") == ["environment-missing"]
+    (tmp_path / "notes.txt").write_text("no program")
+    assert codes(str(tmp_path / "notes.txt")) == ["environment-missing"]
 
 
 def test_another_architecture_is_a_finding(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def choose(gpus: Sequence[Gpu], *, musl: bool = False) -> Choice:
         else:
             excluded.append((gpu, reason))
     if not candidates:
-        reason = "no GPU here has a build of PyTorch" if gpus else "there is no GPU"
+        reason = "no build of PyTorch has code for a GPU of this node"
+        if not gpus:
+            reason = "this node has no GPU of NVIDIA, AMD, Intel or Apple"
         choice = Choice(CPU, reason)
         choice.excluded = excluded
         return choice
@@ -207,6 +209,8 @@ def best_build(first: Gpu, siblings: Sequence[Gpu]) -> Choice:
     choice.served = [gpu for gpu in siblings if _runs(build, gpu)]
     names = dict.fromkeys(gpu.target for gpu in choice.served)
     choice.reason = f"PyTorch's build for CUDA {build['toolkit']} has code for {', '.join(names)}"
+    if not first.driver:
+        choice.reason += "; the driver's version is unknown"
     for gpu in siblings:
         if gpu not in choice.served:
             reason = f"no build serves it together with {first.name}"

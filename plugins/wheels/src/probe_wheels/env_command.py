@@ -141,9 +141,11 @@ def _comments(choice: Choice) -> list[str]:
         lines.append(
             _comment(f"that is the last series with its code: install '{pin_of(choice.series)}'")
         )
-    for gpu, reason in choice.excluded:
-        lines.append(_comment(f"without {gpu.name} ({gpu.target or gpu.id}): {reason}"))
-    return lines
+    # Equal devices are told once; a dictionary keeps their order.
+    excluded = dict.fromkeys(
+        f"without {gpu.name} ({gpu.target or gpu.id}): {reason}" for gpu, reason in choice.excluded
+    )
+    return lines + [_comment(text) for text in excluded]
 
 
 def _comment(text: str) -> str:

@@ -17,6 +17,7 @@ MAX_CFG = 64 << 10
 MAX_ROOTS = 64
 
 _BIN = ("bin", "Scripts")
+_MAGICS = ("\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ", "#!")
 _NAMES = ("python", "python3", "python.exe")
 
 
@@ -148,6 +149,18 @@ def _of_interpreter(path: str, environ: Mapping[str, str], budget: Budget) -> En
     version = _pyenv_version(path, environ, budget)
     path = version or path
     # A virtual environment's interpreter is a link; its configuration lies beside the link.
+    if not _is_program(path, budget):
+        environment = Environment(path, "folder", path)
+        environment.problems.append(
+            Problem(
+                "environment-missing",
+                f"{path} is no Python interpreter",
+                "it is neither a program nor a script",
+                "name an interpreter or a folder: probe doctor --env .venv",
+                evidence=path,
+            )
+        )
+        return environment
     candidates = (path, *_links(path))
     for candidate in candidates:
         prefix = _prefix(candidate)
@@ -156,6 +169,14 @@ def _of_interpreter(path: str, environ: Mapping[str, str], budget: Budget) -> En
     real = os.path.realpath(path)
     prefix = _prefix(real)
     return Environment(prefix, _kind(prefix), real)
+
+
+def _is_program(path: str, budget: Budget) -> bool:
+    """Return whether a file starts as programs do: ELF, Mach-O, PE, or a script's first line."""
+    try:
+        return read_text(path, 4, budget, "latin-1").startswith(_MAGICS)
+    except OSError:
+        return False
 
 
 def _links(path: str) -> list[str]:
@@ -227,7 +248,7 @@ def _complete(
     )
     if environment.kind == "venv":
         _check_home(environment, config)
-    if not environment.sites:
+    if not environment.sites and not environment.problems:
         environment.problems.append(
             Problem(
                 "environment-broken",

@@ -122,10 +122,10 @@ def _read_by_seeking(fd: int, count: int, offset: int) -> bytes:
 _read_at = getattr(os, "pread", _read_by_seeking)  # Windows has no pread
 
 
-def read_text(path: str, limit: int, budget: Budget) -> str:
+def read_text(path: str, limit: int, budget: Budget, encoding: str = "utf-8") -> str:
     """Return the text of a file, at most `limit` bytes of it; raises `OSError`."""
     with Opened(path, budget) as file:
-        return file.read(0, limit).decode("utf-8", "replace").removeprefix("\ufeff")
+        return file.read(0, limit).decode(encoding, "replace").removeprefix("\ufeff")
 
 
 def identity(path: str) -> str:
