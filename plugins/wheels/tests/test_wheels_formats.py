@@ -111,6 +111,13 @@ def test_sycl_is_known_by_its_sections(tmp_path: Path) -> None:
     assert read(tmp_path, native)["intel"] == "native"
 
 
+def test_needed_libraries_are_those_of_the_gpus_runtimes(tmp_path: Path) -> None:
+    raw = build.needing("libcudart.so.12", "libc.so.6", "libvulkan.so.1")
+    library = read(tmp_path, raw)
+    assert library["needed"] == ["libcudart.so.12"]
+    assert library["vulkan"] is True
+
+
 def test_metal(tmp_path: Path) -> None:
     assert read(tmp_path, b"MTLB" + bytes(60), "mlx.metallib") == {
         "format": "metallib",

@@ -12,6 +12,7 @@ from probe_wheels.distributions import read_distributions
 from probe_wheels.files import Budget
 from probe_wheels.findings import findings_of
 from probe_wheels.judging import Scene, judge
+from probe_wheels.targets import runs_on_gfx
 
 # Of each wheel the library that decides, with what it was read to hold (rounded where noted).
 TORCH_29 = {
@@ -238,6 +239,60 @@ NATIVE, JIT, LACKS, DRIVER = "native", "jit-only", "lacks-device", "needs-newer-
 )
 def test_one_wheel_on_one_device(tmp_path: Path, wheel: str, gpu: Gpu, expected: str) -> None:
     assert verdicts(tmp_path, [wheel], gpu) == [expected]
+
+
+def test_code_in_kernel_packs_of_another_distribution(tmp_path: Path) -> None:
+    """TheRock's torch has its code in amd-torch-device-gfx1100 and the like."""
+    site = build.environment(tmp_path / "env")
+    library = build.elf([(".rocm_kpack_ref", b"x"), (".hip_fatbin", bytes(4096))])
+    build.install(site, "torch", "2.10+rocm7.14", {"torch/lib/libtorch_hip.so": library})
+    gpus = [amd("gfx1100"), amd("gfx942")]
+    documents = read_distributions([str(site)], Budget())
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == ["unknown", "unknown"]
+    contents = b"\x81\xaagfx_arches\x91\xa7gfx1100"
+    pack = b"KPAK" + bytes(4) + (16).to_bytes(8, "little") + contents
+    files = {"torch/lib/.kpack/torch_gfx1100.kpack": pack}
+    build.install(site, "amd-torch-device-gfx1100", "2.10", files)
+    documents = read_distributions([str(site)], Budget())
+    verdicts = [v for v in judge(gpus, Scene(documents)) if v["wheel"].startswith("torch ")]
+    assert [v["verdict"] for v in verdicts] == [NATIVE, LACKS]
+
+
+def test_vulkan_serves_every_vendor(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    files = {"llama_cpp/lib/libggml-vulkan.so": build.needing("libvulkan.so.1")}
+    build.install(site, "llama-cpp-python", "0.3.16", files)
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("3.5"), amd("gfx803"), intel("gen9")]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == ["compiles"] * 3
+
+
+def test_the_driver_is_judged_by_what_a_library_needs(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    code = [(".nv_fatbin", build.fatbin({"sm_80": 3}))]
+    raw = build.needing("libcudart.so.13", sections=code)
+    build.install(site, "acme", "1.0", {"acme/x.so": raw})
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("8.0", "579.99"), nvidia("8.6", "580.65.06")]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == [DRIVER, NATIVE]
+
+
+@pytest.mark.parametrize(
+    ("target", "device", "xnack", "expected"),
+    [
+        ("gfx90a", "gfx90a:sramecc+:xnack-", None, True),
+        ("gfx90a:xnack+", "gfx90a", None, False),
+        ("gfx90a:xnack+", "gfx90a", True, True),
+        ("gfx90a:xnack-", "gfx90a", True, False),
+        ("gfx90a:sramecc-", "gfx90a:sramecc+", None, False),
+        ("gfx9-4-generic", "gfx942", None, True),
+        ("gfx9-generic", "gfx90a", None, False),
+        ("gfx11-generic", "gfx1103", None, True),
+        ("gfx1030", "gfx1031", None, False),
+    ],
+)
+def test_amd_targets(target: str, device: str, xnack: bool | None, expected: bool) -> None:
+    assert runs_on_gfx(target, device, xnack) is expected
 
 
 def test_a_jetson_runs_its_own_code_alone(tmp_path: Path) -> None:

@@ -49,6 +49,18 @@ def elf(sections: Iterable[Section], *, machine: int = 62, flags: int = 0, cut: 
     return raw[: len(raw) - cut]
 
 
+def needing(*names: str, sections: Iterable[Section] = ()) -> bytes:
+    """An ELF file that needs these libraries, as the loader reads it."""
+    strings = b"\0" + b"\0".join(name.encode() for name in names) + b"\0"
+    entries = b"".join(struct.pack("<qQ", 1, strings.index(name.encode())) for name in names)
+    listed = [(".dynstr", strings), (".dynamic", entries + bytes(16)), *sections]
+    raw = bytearray(elf(listed))
+    (table,) = struct.unpack_from("<Q", raw, 0x28)
+    struct.pack_into("<I", raw, table + 2 * 64 + 4, 6)  # .dynamic is of type SHT_DYNAMIC
+    struct.pack_into("<I", raw, table + 2 * 64 + 40, 1)  # and its texts are in .dynstr
+    return bytes(raw)
+
+
 def pe(sections: Iterable[Section], *, machine: int = 0x8664) -> bytes:
     """A PE file with these sections; their names have eight bytes."""
     listed = list(sections)

@@ -21,7 +21,7 @@ __all__ = ["libraries_of", "normal", "read_distributions"]
 MAX_DISTRIBUTIONS = 4096
 MAX_METADATA = 256 << 10
 
-_CODE = ("cuda", "hip", "intel", "metal", "packs", "relocatable", "unread", "problem")
+_CODE = ("cuda", "hip", "intel", "metal", "vulkan", "packs", "relocatable", "unread", "problem")
 
 
 def normal(name: str) -> str:

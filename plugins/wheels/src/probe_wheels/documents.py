@@ -26,7 +26,8 @@ class LibraryDoc(TypedDict, total=False):
     `cuda` and `hip` are lists of [targets, count]: how many containers (bundles) of the file have
     exactly these targets. `unread` counts compressed bundles that nothing here could decode.
     `intel` is "spirv" (compiled when it is loaded) or "native" (built for named chips). `packs` is
-    whether the code lies in kernel packs beside it. `problem` says why it could not all be read.
+    whether the code lies in kernel packs beside it, `vulkan` whether it needs Vulkan's loader.
+    `problem` says why it could not all be read.
     """
 
     format: str
@@ -38,6 +39,7 @@ class LibraryDoc(TypedDict, total=False):
     packs: bool
     intel: str
     metal: bool
+    vulkan: bool
     needed: list[str]
     problem: str
 

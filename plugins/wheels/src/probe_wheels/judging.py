@@ -105,6 +105,9 @@ def _judgement(document: DistributionDoc, gpu: Gpu, scene: Scene) -> Judgement |
         return Judgement("compiles", "a compiler", gpu.target, reason)
     if gpu.vendor in vendors:
         return _by_code(document, gpu, scene, key, framework)
+    if any(library.get("vulkan") for library in own_libraries(document).values()):
+        reason = "the device's driver compiles its shaders for Vulkan"
+        return Judgement("compiles", "Vulkan", gpu.target, reason)
     if framework and carriers(document, framework, scene.documents):
         return None  # those have the verdict
     if vendors:

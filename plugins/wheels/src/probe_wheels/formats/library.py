@@ -66,7 +66,10 @@ def _of_elf(file: Opened) -> LibraryDoc:
         arch = elf.flags & 0xFF
         return {**doc, "cuda": [([f"sm_{arch}"], 1)]} if arch else doc
     _add_code(doc, file, elf.sections)
-    doc["needed"] = [name for name in elf.needed() if _is_runtime(name)]
+    needed = elf.needed()
+    doc["needed"] = [name for name in needed if _is_runtime(name)]
+    if any(name.startswith("libvulkan.") for name in needed):
+        doc["vulkan"] = True  # ggml's shaders are SPIR-V, which each vendor's driver compiles
     return doc
 
 
