@@ -138,6 +138,16 @@ def test_a_record_leads_nowhere_else(tmp_path: Path) -> None:
     assert len(document["missing"]) <= 16
 
 
+def test_a_record_of_nothing_but_lines(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    metadata = build.install(site, "huge", "1.0", {"huge/x.so": build.cuda({"sm_80": 1})})
+    sparse(metadata / "RECORD", b"huge/x.so,,\n" + b"\n" * (1 << 22), 1 << 35)
+    start = monotonic()
+    (document,) = read_distributions([str(site)], Budget())
+    assert monotonic() - start < 10
+    assert list(document["files"]) == ["huge/x.so"]
+
+
 def test_time_is_bounded_and_the_others_say_so(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     for number in range(3):

@@ -30,9 +30,15 @@ def normal(name: str) -> str:
 
 
 def read_distributions(
-    sites: Iterable[str], budget: Budget, cache: Cache | None = None
+    sites: Iterable[str],
+    budget: Budget,
+    cache: Cache | None = None,
+    *,
+    libraries: bool = True,
 ) -> list[DistributionDoc]:
     """Return the distributions of some folders; of equal names the first, as for imports.
+
+    Without `libraries` no list of files and no library is read.
 
     When the budget is used up, the distributions that were not read have a `note`.
     """
@@ -41,7 +47,13 @@ def read_distributions(
         name, version = _name(metadata)
         if normal(name) in documents or len(documents) == MAX_DISTRIBUTIONS:
             continue
-        documents[normal(name)] = _document(metadata, name, version, budget, cache)
+        document = documents[normal(name)] = _document(metadata, name, version)
+        try:
+            if libraries:
+                _add_libraries(document, budget, cache)
+            _add_texts(document, budget)
+        except Exhausted as error:
+            document["note"] = f"not all of it was read: {error}"
     return list(documents.values())
 
 
@@ -66,17 +78,13 @@ def _name(metadata: str) -> tuple[str, str]:
     return name.replace("_", "-"), version.partition("-py3")[0]
 
 
-def _document(
-    metadata: str, name: str, version: str, budget: Budget, cache: Cache | None
-) -> DistributionDoc:
-    """Return one distribution, from the cache where its own list has not changed."""
-    site = os.path.dirname(metadata)
-    document: DistributionDoc = {
+def _document(metadata: str, name: str, version: str) -> DistributionDoc:
+    return {
         "name": name,
         "version": version,
         "build": build_tag(version),
         "path": metadata,
-        "site": site,
+        "site": os.path.dirname(metadata),
         "files": {},
         "gfx": [],
         "missing": [],
@@ -84,15 +92,14 @@ def _document(
         "text": {},
         "requires": [],
     }
-    try:
-        listing = _listing(metadata, site, budget, cache)
-        document["files"] = libraries_of(site, listing, budget, cache)
-        document["gfx"] = sorted(listing.gfx)
-        document["missing"], document["outside"] = listing.missing, listing.outside
-        _add_texts(document, budget)
-    except Exhausted as error:
-        document["note"] = f"not all of it was read: {error}"
-    return document
+
+
+def _add_libraries(document: DistributionDoc, budget: Budget, cache: Cache | None) -> None:
+    """Add the libraries, from the cache where the distribution's own list has not changed."""
+    listing = _listing(document["path"], document["site"], budget, cache)
+    document["files"] = libraries_of(document["site"], listing, budget, cache)
+    document["gfx"] = sorted(listing.gfx)
+    document["missing"], document["outside"] = listing.missing, listing.outside
 
 
 def _listing(metadata: str, site: str, budget: Budget, cache: Cache | None) -> Listing:

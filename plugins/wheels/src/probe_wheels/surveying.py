@@ -104,10 +104,12 @@ def read(
 def wheels(argument: str | None = None, environ: Mapping[str, str] | None = None) -> list[WheelDoc]:
     """Return what is installed in an environment, sorted by name: for a baseline to compare with.
 
-    Reads names of folders, and the text files of the frameworks that know their build.
+    Reads names of folders, and the text files of the frameworks that know their build: no library.
     """
     environ = os.environ if environ is None else environ
-    _, documents = read(argument, environ, Budget())
+    budget = Budget()
+    environment = find_environment(argument, environ, budget)
+    documents = read_distributions(environment.sites, budget, libraries=False)
     listed: list[WheelDoc] = [
         {
             "name": document["name"],
