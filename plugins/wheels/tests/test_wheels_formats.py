@@ -68,9 +68,22 @@ def test_a_cut_file_keeps_what_was_read(tmp_path: Path) -> None:
     }
 
 
-def test_a_cubin_is_known_by_its_flags(tmp_path: Path) -> None:
-    library = read(tmp_path, build.elf([(".text", b"")], machine=190, flags=90), "k.cubin")
-    assert library["cuda"] == [(["sm_90"], 1)]
+@pytest.mark.parametrize(
+    ("abi", "flags", "target"),
+    [
+        (7, 0x5A055A, "sm_90"),
+        (7, 0x5A0D5A, "sm_90a"),
+        (7, 0x340534, "sm_52"),
+        (8, 0x6005A04, "sm_90a"),
+        (8, 0x6006402, "sm_100f"),
+        (8, 0x6007802, "sm_120f"),
+    ],
+)
+def test_a_cubin_is_known_by_its_flags(tmp_path: Path, abi: int, flags: int, target: str) -> None:
+    """Flags as `cuobjdump -xelf` wrote them of xformers, cupy and vLLM."""
+    raw = bytearray(build.elf([(".text", b"")], machine=190, flags=flags))
+    raw[8] = abi
+    assert read(tmp_path, bytes(raw), "k.cubin")["cuda"] == [([target], 1)]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

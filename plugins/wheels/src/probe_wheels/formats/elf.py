@@ -51,10 +51,13 @@ class Section:
 class Elf:
     """What the headers hold: `machine` (a value of `MACHINES`, else its number), sections."""
 
-    __slots__ = ("_file", "flags", "machine", "sections")
+    __slots__ = ("_file", "abi", "flags", "machine", "sections")
 
-    def __init__(self, file: Opened, machine: str, flags: int, sections: list[Section]) -> None:
+    def __init__(
+        self, file: Opened, machine: str, flags: int, abi: int, sections: list[Section]
+    ) -> None:
         self._file = file
+        self.abi = abi
         self.machine = machine
         self.flags = flags
         self.sections = sections
@@ -88,7 +91,7 @@ def read_elf(file: Opened) -> Elf:
         raise BadFile("it is no 64-bit little-endian ELF file")
     _, machine, _, _, _, table, flags, _, _, _, entry, count, names = _HEADER.unpack(head)
     sections = _sections(file, table, entry, count, names) if table else []
-    return Elf(file, MACHINES.get(machine, str(machine)), flags, sections)
+    return Elf(file, MACHINES.get(machine, str(machine)), flags, head[8], sections)
 
 
 def _sections(file: Opened, table: int, entry: int, count: int, names: int) -> list[Section]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_wheels.files import Exhausted, Opened
 from probe_wheels.formats.bundles import hip_groups
-from probe_wheels.formats.elf import MAGIC, BadFile, Section, read_elf
+from probe_wheels.formats.elf import MAGIC, BadFile, Elf, Section, read_elf
 from probe_wheels.formats.fatbin import cuda_groups
 
 TYPE_CHECKING = False
@@ -62,15 +62,28 @@ def _of_elf(file: Opened) -> LibraryDoc:
     elf = read_elf(file)
     doc: LibraryDoc = {"format": "elf", "machines": [elf.machine]}
     if elf.machine == "cuda":
-        # A cubin: the low byte of its flags is the target (16 bits from ELF ABI 8 on).
-        arch = elf.flags & 0xFF
-        return {**doc, "cuda": [([f"sm_{arch}"], 1)]} if arch else doc
+        target = _cubin_target(elf)
+        return {**doc, "cuda": [([target], 1)]} if target else doc
     _add_code(doc, file, elf.sections)
     needed = elf.needed()
     doc["needed"] = [name for name in needed if _is_runtime(name)]
     if any(name.startswith("libvulkan.") for name in needed):
         doc["vulkan"] = True  # ggml's shaders are SPIR-V, which each vendor's driver compiles
     return doc
+
+
+def _cubin_target(elf: Elf) -> str | None:
+    """Return the target of a cubin by its flags.
+
+    Measured on cubins of cuobjdump 13.5: up to ABI 7 the low byte is the target and 0x800 stands
+    for "a"; from ABI 8 on the second byte is the target, 4 stands for "a" and 2 for "f".
+    """
+    if elf.abi >= 8:
+        arch = elf.flags >> 8 & 0xFF
+        suffix = "a" if elf.flags & 4 else "f" if elf.flags & 2 else ""
+    else:
+        arch, suffix = elf.flags & 0xFF, "a" if elf.flags & 0x800 else ""
+    return f"sm_{arch}{suffix}" if arch else None
 
 
 def _is_runtime(name: str) -> bool:
