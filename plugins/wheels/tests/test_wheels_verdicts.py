@@ -258,6 +258,18 @@ def test_code_in_kernel_packs_of_another_distribution(tmp_path: Path) -> None:
     assert [v["verdict"] for v in verdicts] == [NATIVE, LACKS]
 
 
+def test_many_files_of_machine_code_are_counted_by_their_names(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    names = [f"cubins/gemm/sm100/k{n}.cubin" for n in range(30)]
+    names += [f"cubins/fmha/fmhaSm100aKernel{n}.cubin" for n in range(20)]
+    names += [f"cubins/fmhaSm103aKernel{n}.cubin" for n in range(20)] + ["cubins/sm90_x.cubin"]
+    build.install(site, "flashinfer-cubin", "0.5", dict.fromkeys(names, b""))
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("10.0"), nvidia("10.3"), nvidia("9.0"), nvidia("12.0")]
+    expected = [NATIVE, NATIVE, LACKS, LACKS]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == expected
+
+
 def test_vulkan_serves_every_vendor(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     files = {"llama_cpp/lib/libggml-vulkan.so": build.needing("libvulkan.so.1")}

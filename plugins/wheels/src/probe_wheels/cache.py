@@ -62,16 +62,19 @@ class Cache:
     def listing(self, key: str) -> Listing | None:
         """Return the files of a RECORD; None when it is not known."""
         value = self._value(key)
-        if not isinstance(value, list) or len(value) != 3 or not all(map(_is_texts, value)):
+        if not isinstance(value, list) or len(value) != 4 or not all(map(_is_texts, value)):
             return None
         listing = Listing()
-        listing.libraries, gfx, listing.outside = value
+        listing.libraries, gfx, listing.outside, cubins = value
         listing.gfx = set(gfx)
+        pairs = (text.partition("=") for text in cubins)
+        listing.cubins = {target: int(count) for target, _, count in pairs if count.isdecimal()}
         return listing
 
     def keep_listing(self, key: str, listing: Listing) -> None:
         """Remember the files of a RECORD."""
-        self._keep(key, [listing.libraries, sorted(listing.gfx), listing.outside])
+        cubins = [f"{target}={count}" for target, count in listing.cubins.items()]
+        self._keep(key, [listing.libraries, sorted(listing.gfx), listing.outside, cubins])
 
     def save(self) -> None:
         """Write the cache in one step; an error changes nothing and is nobody's problem."""

@@ -121,6 +121,9 @@ def libraries_of(
 ) -> dict[str, LibraryDoc]:
     """Return what each library has code for; those without code for a GPU are left out."""
     files: dict[str, LibraryDoc] = {}
+    if listing.cubins:
+        groups = [([target], count) for target, count in sorted(listing.cubins.items())]
+        files["*.cubin"] = {"format": "cubins", "cuda": groups}
     for path in listing.libraries:
         place = os.path.join(site, path)
         try:

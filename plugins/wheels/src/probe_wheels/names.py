@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MACHINES", "SUFFIXES", "is_library"]
+__all__ = ["MACHINES", "SUFFIXES", "cubin_target", "is_library"]
 
 MACHINES = {
     3: "i686",
@@ -28,3 +28,13 @@ def is_library(path: str) -> bool:
         return True
     _, dot, version = name.rpartition(".so.")
     return bool(dot) and version.replace(".", "").isdigit()
+
+
+def cubin_target(path: str) -> str:
+    """Return ``sm_100a`` of ``fmha/fmhaSm100aKernel.cubin``: the last target in a path, or ""."""
+    target = ""
+    for part in path.lower().replace("sm_", "sm").split("sm")[1:]:
+        end = next((at for at, char in enumerate(part) if not char.isdecimal()), len(part))
+        if end in (2, 3):
+            target = f"sm_{part[:end]}{part[end : end + 1] if part[end : end + 1] in 'af' else ''}"
+    return target

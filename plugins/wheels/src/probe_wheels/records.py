@@ -6,7 +6,7 @@ import os
 from io import BytesIO
 
 from probe_wheels.files import Exhausted, Opened, read_text
-from probe_wheels.names import SUFFIXES, is_library
+from probe_wheels.names import SUFFIXES, cubin_target, is_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ MAX_RECORD = 16 << 20
 """Bytes of a RECORD; tensorflow's and torch's, of 13,000 files, have 1.3 MB."""
 MAX_LINES = 400_000
 MAX_FILES = 4096
-"""Libraries of one distribution; the most that was seen is flashinfer_cubin's 15,970 cubins,
-which are alike by name: the first of each folder tell as much."""
+"""Libraries of one distribution; tensorflow has 130."""
 MAX_WALK = 50_000
 
 _MARKS = (*(suffix.encode() for suffix in SUFFIXES), b".so.")
@@ -35,13 +34,16 @@ class Listing:
     """What a distribution's own list names.
 
     `libraries` are paths below its site, `gfx` the processors in names of rocBLAS's kernel files,
-    `missing` and `outside` are libraries that are not there, or lie outside of the environment.
+    `cubins` counts the files of machine code whose names say their target (flashinfer_cubin has
+    15,970). `missing` and `outside` are libraries that are not there, or lie outside of the
+    environment.
     """
 
-    __slots__ = ("gfx", "libraries", "missing", "outside")
+    __slots__ = ("cubins", "gfx", "libraries", "missing", "outside")
 
     def __init__(self) -> None:
         self.libraries: list[str] = []
+        self.cubins: dict[str, int] = {}
         self.gfx: set[str] = set()
         self.missing: list[str] = []
         self.outside: list[str] = []
@@ -55,7 +57,10 @@ class Listing:
             return
         if "gfx" in path and "rocblas" in path:
             self.gfx.update(_processors(parts[-1]))
-        if is_library(path) and len(self.libraries) < MAX_FILES:
+        target = cubin_target(path) if path.endswith(".cubin") else ""
+        if target:
+            self.cubins[target] = self.cubins.get(target, 0) + 1
+        elif is_library(path) and len(self.libraries) < MAX_FILES:
             self.libraries.append(path)
 
 
