@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import source
 from blocks import class_text, file_of, function, table
 from regions_model import causes, report, rooms, sighting, tables
+from regions_plugins import known
 from regions_recording import kept, limits, masks, recordings
 
 __all__ = ["REGIONS"]
@@ -216,7 +217,7 @@ REGIONS: dict[str, Callable[[], str]] = {
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
         *(cluster, contract),
         *(causes, sighting, tables, rooms),
-        *(recordings, limits, kept, masks, tree, sysfs),
+        *(recordings, limits, kept, masks, tree, sysfs, known),
     )
 }
 """Name of a region, as pages write it, to the function that makes it."""

@@ -39,6 +39,7 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
     "hostname": ("flag", "PROBE_HOSTNAME", "report the host's name, too"),
     "anonymous": ("flag", "PROBE_ANONYMOUS", "report no id of the node"),
+    "verbose": ("flag", "PROBE_VERBOSE", "keep what probers print, also of those that succeed"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
 ARGUMENTS = "the arguments"
@@ -99,6 +100,7 @@ class Config:
         "sealed",
         "static",
         "timeout",
+        "verbose",
     )
 
     def __init__(self) -> None:
@@ -112,6 +114,7 @@ class Config:
         self.static: str | None = None
         self.hostname: bool = False
         self.anonymous: bool = False
+        self.verbose: bool = False
         self.origins: dict[str, str] = {}
         self.sealed: IgnoredSetting | None = None
 
@@ -134,6 +137,7 @@ class Config:
             self.sealed and self.sealed.reason,
             self.hostname,
             self.anonymous,
+            self.verbose,
         )
 
 

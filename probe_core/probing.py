@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from probe_core.isolation.launch import Waiting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.discover import Registered
@@ -91,6 +92,7 @@ def probe(
     static: str | os.PathLike[str] | None = None,
     hostname: bool | None = None,
     anonymous: bool | None = None,
+    verbose: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -102,16 +104,18 @@ def probe(
     `only` and `disable` name probers, `priority` overrides priorities (1 to 999), `timeout` is
     each prober's deadline in seconds, `active` allows opening devices, `allow` names trusted
     distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `hostname` adds
-    the host's name, `anonymous` leaves the node's id out, `config` is a TOML file of settings.
-    `probers` are added to the registered ones for this call; `hooks` are
-    objects with host hooks. `machine` is another machine than this one.
+    the host's name, `anonymous` leaves the node's id out, `verbose` keeps what probers print also
+    where they succeed, `config` is a TOML file of settings. `probers` are added to the registered
+    ones for this call; `hooks` are objects with host hooks. `machine` is another machine than this
+    one.
 
     The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
     argument of a wrong type or value, which it names, and nothing that hardware, drivers or
     plugins could cause.
     """
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
+    rules = (only, disable, priority, timeout, active, allow)
+    call.set(*rules, chipdb, static, hostname, anonymous, verbose)
     return call.report(-1)
 
 
@@ -127,6 +131,7 @@ async def probe_async(
     static: str | os.PathLike[str] | None = None,
     hostname: bool | None = None,
     anonymous: bool | None = None,
+    verbose: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -141,7 +146,8 @@ async def probe_async(
     from probe_core.awaiting import in_thread
 
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
+    rules = (only, disable, priority, timeout, active, allow)
+    call.set(*rules, chipdb, static, hostname, anonymous, verbose)
     return await in_thread(call.report)
 
 
@@ -253,10 +259,12 @@ def document(
     probers: Mapping[str, Registered] | None = None,
     hooks: Sequence[object] = (),
     wake_fd: int = -1,
+    waiting: Waiting | None = None,
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
     A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
+    `waiting` is told of probers that are slow, see `isolation.launch.run_probers`.
     """
     unusable: list[FindingDoc] = []
     if config.static:
@@ -279,6 +287,7 @@ def document(
         registered={**_registered, **(probers or {})},
         host=host,
         wake_fd=wake_fd,
+        waiting=waiting,
     )
     report["findings"] = unusable + report["findings"]
     return report

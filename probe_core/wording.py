@@ -61,6 +61,11 @@ def joined(items: Iterable[str], last: str = "or") -> str:
     return f" {last} ".join(filter(None, [", ".join(listed[:-1]), *listed[-1:]]))
 
 
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return ``1 device`` or ``2 devices``; `plural` is that of a noun that needs more than s."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 def gib(count: float) -> str:
     """Return bytes for a sentence, rounded to a tenth: ``79.6 GiB``, ``80 GiB``, ``0 B``."""
     from probe_core.sizes import format_size

@@ -52,6 +52,7 @@ def test_good_data_passes(data: Path) -> None:
         ("boost = 2000", "boost = 2000000", "a slip of x1000? 2000 would do"),
         ("base = 1000", "base = 2500", "clock: base 2500 is above boost 2000; swap them"),
         ("gib = 16", "gib = 16384", "memory.gib: 16384 is out of bounds"),
+        ("gib = 16", "gib = 1048576", "memory.gib: 1048576 is out of bounds; it should be "),
         ("gbs = 512", "gbs = 0.512", "memory: 0.512 GB/s over 256 bits is 0.016 Gb/s per pin, not possible for GDDR6"),
         ("gbs = 512", "gbs = 5120", "160 Gb/s per pin, not possible for GDDR6"),
         ('"aaaa:0001"', '"AAAA:0001"', "pci[0]: 'AAAA:0001' is not well formed; write vvvv:dddd"),

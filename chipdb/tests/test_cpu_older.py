@@ -107,6 +107,9 @@ def test_unknown_cores_in_plain_words(
         ("spacemit,x60", "X60"),
         ("Spacemit(R) X60", "X60"),
         ("Cell Broadband Engine, altivec supported", "Cell PPE"),
+        ("IBM z15", "z15"),
+        ("IBM z14 ZR1", "z14 ZR1"),
+        ("IBM Z of machine type 9999", None),
     ],
 )
 def test_names_as_kernels_spell_them(real: Database, name: str, uarch: str | None) -> None:
@@ -124,3 +127,10 @@ def test_x925_has_fp16_and_int8(real: Database) -> None:
     match = real.cpu(implementer=0x41, part=0xD85, flags=("asimd", "asimdhp", "asimddp"))
     assert match.rates["fp16.vector.fp16"] == 96
     assert match.rates["int8.vector.int32"] == 128
+    # Which of its six pipes compute dot products is in no text that was read: four are certain.
+    assert match.at_least == {"int8.vector.int32"}
+
+
+def test_all_rates_of_an_entry_that_is_a_lower_bound_are_one(real: Database) -> None:
+    match = real.cpu(implementer=0x4E, part=0x004, flags=("asimd", "asimdhp"))
+    assert match.at_least == {FP32, FP64, "fp16.vector.fp16"}

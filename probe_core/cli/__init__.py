@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": ("explain", "Look", "where every value comes from"),
     "visible": ("visible", "Look", "which devices CUDA, HIP, Vulkan … would see"),
     "chip": ("chip", "Look", "look a chip up by name or PCI id"),
-    "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, new"),
+    "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, run, new"),
     "record": ("record", "Fix", "save this computer as a file for a bug report"),
     "exec": ("exec", "Use", "run a command on free devices"),
     "leases": ("leases", "Use", "devices in use, their owners and since when"),

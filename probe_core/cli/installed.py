@@ -12,7 +12,7 @@ from probe_core.cli.manifest import manifest_path, read_entry, read_manifest
 from probe_core.machine.trust import Trust, allowed, applies
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
-from probe_core.wording import clean_text
+from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def installed_commands(
                 candidates.append(command)
     if len(entries) > MAX_COMMANDS:
         count = len(entries) - MAX_COMMANDS
-        sentence = f"{count} commands are left out: more than {MAX_COMMANDS} are installed"
+        left_out = f"{counted(count, 'command')} {'is' if count == 1 else 'are'} left out"
+        sentence = f"{left_out}: more than {MAX_COMMANDS} are installed"
         problems.append(("", f"{sentence}; remove some distributions"))
     commands = _first_of_each(candidates, _trust(candidates, environ), problems)
     problems += _describe(commands.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.wording import joined
+from probe_core.wording import counted, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     sources = Sources(config.allow)
     asked = None if args.files_only else config
     if args.source is None:
-        gathered = _gathered(Machine(environ=context.environ), sources, asked)
+        gathered = _gathered(Machine(environ=context.environ), sources, asked, context)
     else:
         from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
-            gathered = _gathered(machine, sources, asked)
+            gathered = _gathered(machine, sources, asked, context)
     text = write(gathered.recording)
     if args.file == "-":
         context.out(text.rstrip("\n"))
@@ -82,7 +82,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _gathered(machine: Machine, sources: Sources, config: Config | None) -> Gathered:
+def _gathered(
+    machine: Machine, sources: Sources, config: Config | None, context: Context
+) -> Gathered:
     from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
@@ -90,19 +92,20 @@ def _gathered(machine: Machine, sources: Sources, config: Config | None) -> Gath
     if machine.os != "linux":
         raise CommandError(f"record: on {machine.os} plugins read no files that could be recorded")
     try:
-        answers = _answers(machine, config) if config is not None else {}
+        answers = _answers(machine, config, context) if config is not None else {}
         return gather(machine, _origin(machine), sources.declarations, answers=answers)
     except BadRecording as error:
         # Something changed while it was read, such as a GPU that was unplugged.
         raise CommandError(f"record: {error}; try again", 1) from None
 
 
-def _answers(machine: Machine, config: Config) -> dict[str, RecordedAnswer]:
+def _answers(machine: Machine, config: Config, context: Context) -> dict[str, RecordedAnswer]:
     """Run the plugins as a probe does; return the answers that files alone would not give."""
     from probe_core.pipeline.answers import answers_of
     from probe_core.pipeline.run_probers import ProberRun
 
     run = ProberRun(machine, config, None)
+    run.waiting = context.waiting()
     run.run_builtin(_ignore)
     run.run_plugins({}, -1, _ignore, lambda: None)
     return answers_of(run.runs)
@@ -138,10 +141,8 @@ def _save(path: str, text: str, force: bool) -> None:
 def _summary(path: str, gathered: Gathered) -> list[str]:
     recording = gathered.recording
     target = "standard output" if path == "-" else path
-    lines = [
-        f"{len(recording.files)} files and {len(recording.links)} links were written to {target}.",
-        _LEFT_OUT,
-    ]
+    files, links = counted(len(recording.files), "file"), counted(len(recording.links), "link")
+    lines = [f"{files} and {links} were written to {target}.", _LEFT_OUT]
     if recording.answers:
         lines.append(f"Answers of libraries: {joined(recording.answers, 'and')}.")
     if gathered.asleep:
@@ -149,9 +150,11 @@ def _summary(path: str, gathered: Gathered) -> list[str]:
         names += " …" if gathered.asleep[_MAX_NAMES:] else ""
         lines.append(f"Left out, so as not to wake them: most files of {names}.")
     if gathered.unreadable:
-        lines.append(f"Left out, for they cannot be read: {len(gathered.unreadable)} files.")
+        lines.append(
+            f"Left out, for they cannot be read: {counted(len(gathered.unreadable), 'file')}."
+        )
     if gathered.over:
-        lines.append(f"Left out, for a recording is full: {gathered.over} files.")
+        lines.append(f"Left out, for a recording is full: {counted(gathered.over, 'file')}.")
     return lines
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 HELP = "Show which devices are visible to a process with this environment, for each runtime."
 _YES = ("1", "true", "yes", "on")
-_UNCUT = 1000  # the reason is what the table is for: a terminal may wrap it
 _HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "STATE", "WHY")
 
 
@@ -50,8 +49,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.json(_document(runtimes[0], views, answers) if only else documents)
         return 0
     _print_table(views, report, context)
+    from probe_core.commands.text import folded
+
     for name, answer in answers.items():
-        context.out(f"{name}, as its driver reports: {answer['said']}")
+        for line in folded(f"{name}, as its driver reports: {answer['said']}", context.width):
+            context.out(line)
     return 0
 
 
@@ -113,15 +115,21 @@ def _driver_answers(
 
 
 def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
-    from probe_core.commands import text
+    from probe_core.commands.tables import grid
     from probe_core.model.readiness import state_word
+    from probe_core.model.short_ids import short_ids
 
-    titles = {device["id"]: (_title(device), state_word(device)) for device in report["devices"]}
+    ids = short_ids(device["id"] for device in report["devices"])
+    titles = {
+        device["id"]: (ids[device["id"]], _title(device), state_word(device))
+        for device in report["devices"]
+    }
     rows = [row for runtime in views for row in _rows(runtime, views[runtime], titles)]
     if not rows:
         context.err("no device of this computer belongs to a runtime that numbers devices")
         return
-    for line in text.columns([_HEAD, *rows], _UNCUT, right=(1,), flexible=len(_HEAD) - 1):
+    shown = [_HEAD, *([context.encodable(cell) for cell in row] for row in rows)]
+    for line in grid(shown, context.width, right=("INDEX",), wrap="WHY"):
         context.out(line)
 
 
@@ -130,14 +138,14 @@ def _title(device: Mapping[str, Any]) -> str:
 
 
 def _rows(
-    runtime: str, views: Sequence[View], titles: Mapping[str, tuple[str, str]]
+    runtime: str, views: Sequence[View], titles: Mapping[str, tuple[str, str, str]]
 ) -> Iterator[tuple[str, ...]]:
     for view in views:
         entries = [(view.entry(device), device) for device in view.pool]
         entries.sort(key=lambda pair: (_rank(pair[0]), pair[0]["index"] or 0))
         for entry, device in entries:
-            title = titles.get(device, ("", ""))
-            yield runtime, _index(entry), device, *title, entry["reason"] or ""
+            title = titles.get(device, (device, "", ""))
+            yield runtime, _index(entry), *title, entry["reason"] or ""
 
 
 def _rank(entry: Mapping[str, Any]) -> int:

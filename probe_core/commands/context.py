@@ -8,23 +8,32 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any, TextIO
 
+    from probe_core.commands.waiting import WaitingLine
+    from probe_core.isolation.launch import Waiting
+    from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, ReportDoc
 
 __all__ = ["CommandError", "Context", "terminal_width", "write_error"]
 
-# Wider than the 80 columns of a terminal by default: what goes into a file or a pipe is not cut
-# at the edge of a screen. The report's table with three GPUs and their ids takes 97 (README).
-DEFAULT_WIDTH = 100
+# Wider than the 80 columns of a terminal by default: what goes into a file or a pipe has all
+# columns. The report's whole table with the longest name of a desktop GPU takes 107.
+DEFAULT_WIDTH = 120
 
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
 
 MAX_LINE = 8192
 """Characters of one line of an error: it may quote a path, of PATH_MAX (4,096) bytes."""
+
+
+SLOW_S = 0.7
+"""Seconds after which a terminal names who is waited for.
+
+Eight H100 answer in 0.08 s (measured), so a fast machine never shows it."""
 
 
 class CommandError(Exception):
@@ -39,8 +48,8 @@ class Context:
     """One run of one command.
 
     `args` are the parsed arguments, `environ` the environment variables, `width` the columns to
-    fill, and `colour` tells whether standard output shows colours. `output_error` is what a write
-    to standard output raised: a closed pipe or a full disk.
+    fill, `terminal` whether standard output is one, and `colour` whether it shows colours.
+    `output_error` is what a write to standard output raised: a closed pipe or a full disk.
     """
 
     def __init__(
@@ -53,18 +62,36 @@ class Context:
         self.args = args
         self.environ = os.environ if environ is None else environ
         self._stdout = sys.stdout if stdout is None else stdout
-        self.colour = _colour(self.environ, self._stdout)
+        self.terminal = _is_terminal(self._stdout)
+        self.colour = self._colours(getattr(args, "color", None))
         self.width = terminal_width(self.environ, self._stdout)
         self.output_error: OSError | None = None
+
+    def _colours(self, choice: str | None) -> bool:
+        """Return whether to colour: by `choice`, else NO_COLOR (no-color.org), else terminals."""
+        if choice in ("always", "never"):
+            return choice == "always"
+        if self.environ.get("NO_COLOR") or self._stdout is None:
+            return False
+        if self.environ.get("FORCE_COLOR"):
+            return True
+        return self.terminal and self.environ.get("TERM") != "dumb"
+
+    def encodable(self, text: str) -> str:
+        """Return `text` as standard output can show it: on an ASCII terminal ``-`` for ``–``."""
+        if text.isascii():
+            return text
+        from probe_core.commands.text import encodable
+
+        encoding = self._stdout.encoding if self._stdout is not None else None
+        return encodable(text, encoding or "ascii")
 
     def out(self, text: str) -> None:
         """Write a line of data to standard output."""
         if self._stdout is None:  # closed by the caller (`probe >&-`)
             return
-        encoding = self._stdout.encoding or "ascii"
-        # A terminal that cannot show "·" gets "?", not a traceback.
         try:
-            self._stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+            self._stdout.write(self.encodable(text) + "\n")
         except OSError as error:
             self.output_error = error
             raise
@@ -79,7 +106,7 @@ class Context:
         Indented for a person at a terminal. For a script on one line: only then does Python use
         its C encoder, which is five times faster on a node with eight GPUs.
         """
-        if self._stdout is not None and self._stdout.isatty():
+        if self.terminal:
             import json
 
             self.out(json.dumps(data, indent=2))
@@ -103,13 +130,43 @@ class Context:
             config, ignored = load_config(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
-            probed: Any = self._probed(lambda machine: document(config, ignored, machine=machine))
+            probed: Any = self._probed(
+                lambda machine: document(config, ignored, machine=machine, waiting=self.waiting())
+            )
         except ConfigError as error:
             raise CommandError(str(error)) from None
         report: ReportDoc = probed
         _refuse_unknown_probers(report["findings"], settings)
         _refuse_unusable_files(report["findings"], settings)
         return report
+
+    def waiting(self) -> Waiting | None:
+        """Return what shows on a terminal who is waited for; None where nobody would read it.
+
+        Where all plugins answer at once nothing of it is imported.
+        """
+        stream = sys.stderr
+        if stream is None or not _is_terminal(stream) or getattr(self.args, "quiet", False):
+            return None
+        if self.environ.get("CI") or self.environ.get("TERM") == "dumb":
+            return None
+        try:
+            stream.fileno()
+        except (OSError, ValueError, AttributeError):  # a notebook's: it calls itself a terminal
+            return None
+        line: WaitingLine | None = None
+
+        def show(now: float, runs: Sequence[Run]) -> None:
+            nonlocal line
+            if line is None:
+                if not runs or now < runs[0].started + SLOW_S:
+                    return
+                from probe_core.commands.waiting import WaitingLine
+
+                line = WaitingLine(stream, self.environ, getattr(self.args, "color", None))
+            line.show(now, runs)
+
+        return show
 
     def _probed(self, probe: Callable[[Machine], object]) -> object:
         from probe_core.machine import Machine
@@ -155,23 +212,21 @@ def write_error(text: str) -> None:
         sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
-def _colour(environ: Mapping[str, str], stdout: TextIO | None) -> bool:
-    """Return whether to colour: terminals alone, never against NO_COLOR (no-color.org)."""
-    if environ.get("NO_COLOR") or stdout is None:
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # a host closed it
         return False
-    if environ.get("FORCE_COLOR"):
-        return True
-    return stdout.isatty() and environ.get("TERM") != "dumb"
 
 
 def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
-    """Return the columns to fill: COLUMNS, else the terminal's, else a hundred."""
+    """Return the columns to fill: COLUMNS, else the terminal's, else 120."""
     columns = environ.get("COLUMNS", "")
     # Six digits and more are no terminal; Python itself refuses to convert thousands of digits.
     if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
         return max(MIN_WIDTH, int(columns))
     try:
-        if stdout is not None and stdout.isatty():
+        if stdout is not None and _is_terminal(stdout):
             return max(MIN_WIDTH, os.get_terminal_size(stdout.fileno()).columns)
     except (OSError, ValueError):
         pass

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "COLOR",
     "RECORDING_HELP",
     "SHARED_OPTIONS",
     "Option",
@@ -77,6 +78,15 @@ class Option:
         return [name for name in (f"--{self.name}", self.short, self.alias) if name]
 
 
+COLOR = Option(
+    "color",
+    "WHEN",
+    "auto (default: on a terminal, unless NO_COLOR is set), always or never",
+    choices=("auto", "always", "never"),
+)
+"""The option of every command that colours."""
+
+
 def _setting(name: str, metavar: str) -> Option:
     _, variable, text = SETTINGS[name]
     return Option(name, metavar, f"{text} [{variable}]", absent=None)
@@ -93,6 +103,7 @@ SHARED_OPTIONS = (
     _setting("active", ""),
     _setting("hostname", ""),
     _setting("anonymous", ""),
+    _setting("verbose", ""),
     Option("config", "FILE", "a TOML file of settings [PROBE_CONFIG]"),
     Option("machine", "PATH", f"probe a recorded machine: {RECORDING_HELP}"),
 )

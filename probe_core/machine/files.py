@@ -1,10 +1,22 @@
-"""Read files that somebody else chose: never block, never read without a bound."""
+"""Read files that somebody else chose, never blocking or unbounded, and the kernel's formats."""
 
 from __future__ import annotations
 
-from probe_core.machine import open_regular, read_file
+from probe_core.machine import decimal, open_regular, read_file
 
-__all__ = ["named_lines", "open_regular", "read_file", "read_regular", "text_of"]
+__all__ = [
+    "MAX_CPUS",
+    "cpu_list",
+    "cpu_mask",
+    "named_lines",
+    "open_regular",
+    "read_file",
+    "read_regular",
+    "text_of",
+]
+
+MAX_CPUS = 65_536
+"""CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
 
 
 def read_regular(path: str, limit: int) -> bytes:
@@ -32,3 +44,30 @@ def named_lines(text: str) -> dict[str, str]:
     """Return the lines "Name: value" of a file of /proc as a table; of equal names the last."""
     pairs = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+
+
+def cpu_list(text: str | None) -> list[int]:
+    """Return the numbers of a kernel CPU list ("0-3,8"); bad parts are left out.
+
+    At most `MAX_CPUS` numbers: a recorded list may repeat itself without an end.
+    """
+    numbers: list[int] = []
+    for part in (text or "").split(","):
+        low, dash, high = part.strip().partition("-")
+        first, last = decimal(low), decimal(high if dash else low)
+        if first is None or last is None or not first <= last < MAX_CPUS:
+            continue
+        numbers += range(first, last + 1)
+        if len(numbers) > MAX_CPUS:
+            break
+    return numbers[:MAX_CPUS]
+
+
+def cpu_mask(text: str | None) -> list[int]:
+    """Return the numbers of a kernel CPU mask ("00000000,00001111"), lowest first."""
+    digits = (text or "").replace(",", "")
+    try:
+        bits = int(digits, 16) if digits and len(digits) <= MAX_CPUS // 4 else 0
+    except ValueError:
+        return []
+    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]

@@ -10,6 +10,7 @@ from probe_core.pipeline.primary import choose, in_order
 from probe_core.pipeline.ready import troubles, vendors_of
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
+from probe_core.wording import clean_text, gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,16 +170,7 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
         findings += bus_findings(unconfirmed, vendors_of(decisions, ran), ran)
     memory = document["node"]["memory"]
     if memory["limit"] is not None:
-        findings.append(
-            finding(
-                "memory-limited",
-                f"this process may use {memory['limit'] >> 20} MiB of memory",
-                "a cgroup limits it (memory.max or cpuset.mems); the machine has more",
-                "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit",
-                severity="info",
-                evidence=memory.get("limited_by"),
-            )
-        )
+        findings.append(_memory_limited(memory["limit"], memory.get("limited_by") or ""))
     if memory["total"] is None:
         findings.append(
             finding(
@@ -189,6 +181,22 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
             )
         )
     return findings
+
+
+def _memory_limited(limit: int, file: str) -> FindingDoc:
+    """Return the finding of a limit in bytes, which a cgroup's `file` holds."""
+    if "mems" in file.rpartition("/")[2]:
+        fix = "allow more memory nodes: `docker run --cpuset-mems`, or `AllowedMemoryNodes=`"
+    else:
+        fix = "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit"
+    return finding(
+        "memory-limited",
+        f"this process may use {gib(limit)} of memory",
+        f"{clean_text(file) or 'a cgroup'} limits it; the machine has more",
+        fix,
+        severity="info",
+        evidence=file or None,
+    )
 
 
 def by_severity(findings: list[FindingDoc]) -> list[FindingDoc]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from probe_core.machine import decimal
 from probe_core.machine.cgroups import hierarchies
-from probe_core.probers.topology import cpu_list
+from probe_core.machine.files import cpu_list
+from probe_core.machine.numa import NODES, numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["correct", "limit"]
 
-NODES = "/sys/devices/system/node"
 GPUS = "/proc/driver/nvidia/gpus"
 _MEMS_FILES = {2: "cpuset.mems.effective", 1: "cpuset.mems", 0: "mems"}
 
@@ -57,9 +57,8 @@ def limit(machine: Machine, memory: NodeMemoryDoc) -> None:
     total = memory["total"]
     if not allowed or total is None:
         return
-    listed = cpu_list(machine.read(f"{NODES}/online", 4096))
     gpus = _gpu_nodes(machine) if "devices" in memory else []
-    own = [node for node in listed if node not in gpus]
+    own = [node for node in numbers(machine) if node not in gpus]
     if not own or allowed.issuperset(own):
         return
     sizes = [_sizes(machine, node) for node in own if node in allowed]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from probe_core.machine.cgroups import cpu_quota, hierarchies
-from probe_core.probers.topology import cpu_list, own_cpus
+from probe_core.machine.files import cpu_list
+from probe_core.probers.topology import own_cpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from typing import Any
 
     from probe_core.machine import Machine
+    from probe_core.probers.cpu_types import Cluster, Part
 
 __all__ = ["Limits", "limits", "mark", "share"]
 
@@ -63,33 +64,30 @@ def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
 
 def share(
     limits: Limits, members: Collection[int], cores: Collection[Collection[int]] | None
-) -> dict[str, Any] | None:
+) -> Part | None:
     """Return what of a package this process may use; None when it may use all.
 
     `cores` holds the CPUs of each, None where they are unknown. A core counts when one of its
     threads is allowed.
     """
     threads = _held(limits, members)
-    part: dict[str, Any] = {"threads": threads}
+    part: Part = {"threads": threads}
     if cores is not None:
         part["cores"] = sum(_held(limits, core) > 0 for core in cores)
     places = [limits.cpus_by] if threads < len(members) else []
     if limits.quota is not None and limits.quota < threads:
         part["quota"] = round(limits.quota, 3)
         places.append(limits.quota_by)
-    return {**part, "by": places} if places else None
+    if not places:
+        return None
+    part["by"] = places
+    return part
 
 
-def mark(limits: Limits, clusters: Iterable[dict[str, Any]], machine: Machine) -> None:
+def mark(limits: Limits, clusters: Iterable[Cluster]) -> None:
     """Give each cluster the count of its `allowed` cores, in place."""
     for cluster in clusters:
-        members = cluster.get("members")
-        if members is None:  # a kind of core that the kernel lists
-            listed = cpu_list(machine.read(f"/sys/devices/{cluster['kind']}/cpus"))
-            ratio = _held(limits, listed) / len(listed) if listed else 1.0
-            cluster["allowed"] = min(cluster["cores"], round(cluster["cores"] * ratio + 0.499))
-        else:
-            cluster["allowed"] = sum(_held(limits, core) > 0 for core in members)
+        cluster["allowed"] = sum(_held(limits, core) > 0 for core in cluster["members"])
 
 
 def _held(limits: Limits, cpus: Collection[int]) -> int:

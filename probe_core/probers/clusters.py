@@ -6,18 +6,15 @@ clusters shows three packages (Linux 3.10 to 5.17), and with vendors' trees nine
 
 from __future__ import annotations
 
-from probe_core.probers.topology import CPUS, MAX_CPUS, clocks, cpu_list, nodes_of
+from probe_core.machine.files import MAX_CPUS, cpu_list
+from probe_core.probers.topology import CPUS, clocks, nodes_of, timed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
     from probe_core.machine import Machine
-    from probe_core.probers.topology import Nodes
-
-    Core = Sequence[int]
-    Midr = Mapping[str, int]
+    from probe_core.probers.cpu_types import Cluster, Core, CpuFacts, Midr, Nodes
 
 __all__ = ["MIDR", "kinds", "one_threaded", "split", "whole_chips"]
 
@@ -25,10 +22,16 @@ MIDR = ("implementer", "part", "variant")
 """What names an Arm core."""
 
 _TRIES = 4
-"""CPUs of a cluster that are asked for its clock: a phone may have switched the first ones off."""
+"""CPUs of a cluster that are asked for its clock: a phone may have switched the first ones off.
+
+A judgement: half of a cluster of eight.
+"""
 
 _PHONE = 16
-"""Cores of a chip whose clocks are read one by one. A server has hundreds that are alike."""
+"""Cores of a chip whose clocks are read one by one: a judgement, twice the cores of most phones.
+
+A server has hundreds that are alike.
+"""
 
 # Cores with two or four threads: Cortex-A65 and A65AE, Neoverse E1, ThunderX2, Olympus.
 _THREADED = frozenset(
@@ -72,8 +75,8 @@ def one_threaded(cpus: Mapping[int, Midr]) -> bool:
 
 
 def kinds(
-    machine: Machine, chip: Iterable[Sequence[int]], cores: Sequence[Core], facts: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    machine: Machine, chip: Iterable[Sequence[int]], cores: Sequence[Core], facts: CpuFacts
+) -> list[Cluster]:
     """Return the kinds of cores of a chip, each with its cores, clock and MIDR; nothing for one.
 
     Clusters that are alike count as one kind: a server has dozens of them.
@@ -102,16 +105,17 @@ class Kind:
         self.mhz = mhz
         self.cores = cores
 
-    def table(self) -> dict[str, Any]:
+    def table(self) -> Cluster:
         """Return the entry of the report, and the CPUs of each core as `members`."""
-        return {
-            **self.midr,
-            "cores": len(self.cores),
-            "threads": sum(map(len, self.cores)),
-            "first": self.cores[0][0],
-            **self.mhz,
-            "members": self.cores,
-        }
+        entry: Cluster = {}
+        if self.midr:
+            entry |= {"implementer": self.midr["implementer"], "part": self.midr["part"]}
+        if "variant" in self.midr:
+            entry["variant"] = self.midr["variant"]
+        entry |= {"cores": len(self.cores), "threads": sum(map(len, self.cores))}
+        entry["first"] = self.cores[0][0]
+        timed(entry, self.mhz)["members"] = self.cores
+        return entry
 
 
 def _kinds_of_package(
@@ -145,20 +149,21 @@ class _Midrs:
 
     __slots__ = ("_cpus", "_machine", "_only")
 
-    def __init__(self, machine: Machine, members: Iterable[int], facts: Mapping[str, Any]) -> None:
+    def __init__(self, machine: Machine, members: Iterable[int], facts: CpuFacts) -> None:
         self._machine = machine
         self._cpus: Mapping[int, Midr] = facts.get("cpus", {})
         listed = [self._cpus[cpu] for cpu in members if cpu in self._cpus]
-        self._only = listed[0] if listed and all(midr == listed[0] for midr in listed) else {}
+        alike = bool(listed) and all(midr == listed[0] for midr in listed)
+        self._only: Midr = listed[0] if alike else {}
 
     def of(self, cpu: int) -> Midr:
         """Return implementer, part and variant; empty where nothing tells them."""
         if midr := self._cpus.get(cpu):
-            return dict(midr)
+            return midr
         path = f"{CPUS}/cpu{cpu}/regs/identification/midr_el1"
         number = self._machine.read_int(path)
         if number is None or not 0 < number < 1 << 32:
-            return dict(self._only)
+            return self._only
         return {
             "implementer": number >> 24,
             "part": number >> 4 & 0xFFF,
@@ -166,11 +171,9 @@ class _Midrs:
         }
 
 
-def _by_cluster(
-    machine: Machine, cores: Sequence[Core], facts: Mapping[str, Any]
-) -> list[list[Core]]:
+def _by_cluster(machine: Machine, cores: Sequence[Core], facts: CpuFacts) -> list[list[Core]]:
     """Return the cores of each cluster and kind: clusters of the kernel, else of one clock."""
-    listed: dict[tuple[Any, ...], list[Core]] = {}
+    listed: dict[tuple[object, ...], list[Core]] = {}
     places: dict[int, int] = {}
     own = {core[0] for core in cores}
     for core in cores:
@@ -199,7 +202,7 @@ def _clocks(machine: Machine, cpus: Sequence[int]) -> dict[str, float]:
     return {}
 
 
-def split(machine: Machine, cores: Sequence[Core]) -> list[dict[str, Any]]:
+def split(machine: Machine, cores: Sequence[Core]) -> list[Cluster]:
     """Return performance and efficiency cores of a processor whose kernel does not list them.
 
     Efficiency cores have one thread and a lower clock. Whether the processor is a hybrid at all is
@@ -215,8 +218,8 @@ def split(machine: Machine, cores: Sequence[Core]) -> list[dict[str, Any]]:
         own = [core for core, flag in zip(cores, flags, strict=True) if flag is small]
         if own:
             mhz = _clocks(machine, [core[0] for core in own])
-            counts = {"cores": len(own), "threads": sum(map(len, own)), "members": own}
-            groups.append({"kind": kind, "guessed": True, **counts, **mhz})
+            group: Cluster = {"kind": kind, "cores": len(own), "threads": sum(map(len, own))}
+            groups.append(timed({**group, "guessed": True, "members": own}, mhz))
     return groups if len(groups) > 1 else []
 
 

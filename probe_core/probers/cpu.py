@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
     from probe_core.probers.allowed import Limits
-    from probe_core.probers.topology import Nodes
+    from probe_core.probers.cpu_types import Cluster, Core, CpuFacts, Nodes, Package, Part
 
-    Cores = list[list[int]]
+    Cores = list[Core]
 
 __all__ = ["probe_devices"]
 
@@ -46,6 +46,8 @@ def probe_devices(request: Request) -> list[dict[str, Any]] | NotApplicable:
     running = topology.online(machine)
     if not (facts or running):
         return not_applicable("neither /proc/cpuinfo nor /sys/devices/system/cpu can be read")
+    if not running and "family" in facts:
+        _add_places(machine, facts)
     nodes = topology.nodes(machine)
     chips = _chips(machine, running or facts.get("numbers", []), facts, nodes)
     limited = _limits(machine, running)
@@ -69,10 +71,26 @@ def _limits(machine: Machine, running: list[int]) -> Limits | None:
     return limits(machine, running)
 
 
+def _add_places(machine: Machine, facts: CpuFacts) -> None:
+    """Note where x86's processors are, where /sys lists none; nothing of a file that was cut.
+
+    A block alone is what bug reports quote of many.
+    """
+    from probe_core.probers import cpuinfo_places
+
+    places = cpuinfo_places.places(machine)
+    if len(places) >= facts.get("threads", 2):
+        facts["places"] = places
+
+
 def _chips(
-    machine: Machine, running: list[int], facts: dict[str, Any], nodes: Nodes | None
+    machine: Machine, running: list[int], facts: CpuFacts, nodes: Nodes | None
 ) -> list[Cores]:
     """Return the packages of each chip: one, but for clusters of a system-on-chip."""
+    if "places" in facts:
+        from probe_core.probers import cpuinfo_places
+
+        return [[members] for members in cpuinfo_places.packages(facts["places"])]
     groups = topology.sockets(machine, running)
     if not facts.get("by_cluster"):
         return [[members] for members in groups]
@@ -83,7 +101,7 @@ def _chips(
 
 def _sighting(
     machine: Machine,
-    facts: dict[str, Any],
+    facts: CpuFacts,
     index: int,
     chip: Cores,
     limited: Limits | None,
@@ -120,9 +138,10 @@ def _sighting(
     return sighting
 
 
-def _identity(facts: dict[str, Any], clusters: list[dict[str, Any]]) -> dict[str, Any]:
+def _identity(facts: CpuFacts, clusters: list[Cluster]) -> dict[str, Any]:
     """Return what names the cores, their flags and clusters."""
-    cpu = {key: facts[key] for key in cpuinfo.IDENTITY if key in facts}
+    known: dict[str, Any] = dict(facts)
+    cpu = {key: known[key] for key in cpuinfo.IDENTITY if key in known}
     cpu["flags"] = facts.get("flags", [])
     if not clusters:
         return cpu
@@ -137,8 +156,8 @@ def _identity(facts: dict[str, Any], clusters: list[dict[str, Any]]) -> dict[str
 
 
 def _package(
-    machine: Machine, facts: dict[str, Any], chip: Cores, nodes: Nodes | None
-) -> tuple[dict[str, Any], Cores | None]:
+    machine: Machine, facts: CpuFacts, chip: Cores, nodes: Nodes | None
+) -> tuple[Package, Cores | None]:
     """Return the counts of a chip, and the CPUs of its cores; nothing where no CPU is listed."""
     members = [cpu for group in chip for cpu in group]
     if not members:
@@ -149,20 +168,25 @@ def _package(
 
         single = clusters.one_threaded(facts["cpus"])
     cores = topology.cores_of(machine, members, single=single)
+    if cores is None and "family" in facts:
+        from probe_core.probers import cpuinfo_places
+
+        places = facts.get("places") or cpuinfo_places.places(machine)
+        cores = cpuinfo_places.cores_of(places, members)
     hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
     return topology.package(machine, members, cores, nodes, hybrid=hybrid), cores
 
 
-def _units(facts: dict[str, Any], package: dict[str, Any]) -> int | None:
+def _units(facts: CpuFacts, package: Package) -> int | None:
     if (facts.get("vendor_id"), facts.get("family")) == _BULLDOZER and "threads" in package:
         return int(package["threads"])
-    units: int | None = package.get("cores") or facts.get("cores")
-    return units
+    # What /proc/cpuinfo says is of a package of so many siblings; of any other it says nothing.
+    own: int | None = package.get("cores")
+    fitting = package.get("threads") in (None, facts.get("threads"))
+    return own or (facts.get("cores") if fitting else None)
 
 
-def _clusters(
-    machine: Machine, facts: dict[str, Any], chip: Cores, cores: Cores | None
-) -> list[dict[str, Any]]:
+def _clusters(machine: Machine, facts: CpuFacts, chip: Cores, cores: Cores | None) -> list[Cluster]:
     """Return the kinds of cores of a chip, each with its own clock; nothing when they are alike."""
     if not cores or len(cores) < 2:
         return []
@@ -177,7 +201,7 @@ def _clusters(
     return clusters.split(machine, cores)
 
 
-def _may_be_hybrid(machine: Machine, facts: dict[str, Any], cores: Sequence[list[int]]) -> bool:
+def _may_be_hybrid(machine: Machine, facts: CpuFacts, cores: Sequence[list[int]]) -> bool:
     """Return whether to look for efficiency cores that this kernel does not list.
 
     All of Intel's hybrids have AVX2 without AVX-512, but for Lakefield, which has neither.
@@ -192,8 +216,8 @@ def _allowed(
     limited: Limits | None,
     chip: Cores,
     cores: Cores | None,
-    clusters: list[dict[str, Any]],
-) -> dict[str, Any] | None:
+    clusters: list[Cluster],
+) -> Part | None:
     """Return what of the chip this process may use, and mark it on each cluster."""
     if limited is None or (limited.cpus is None and limited.quota is None):
         return None
@@ -201,5 +225,5 @@ def _allowed(
 
     part = share(limited, [cpu for group in chip for cpu in group], cores)
     if part:
-        mark(limited, clusters, machine)
+        mark(limited, clusters)
     return part

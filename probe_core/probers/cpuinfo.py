@@ -6,9 +6,8 @@ from probe_core.machine.files import named_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from probe_core.machine import Machine
+    from probe_core.probers.cpu_types import CpuFacts
 
 __all__ = ["IDENTITY", "PEAK_FLAGS", "facts", "parse", "whole"]
 
@@ -45,7 +44,7 @@ _FIRST_BLOCK = 16 << 10
 """Bytes of /proc/cpuinfo read at first: eleven times an AMD EPYC's block of 1,436 bytes."""
 
 
-def facts(machine: Machine) -> dict[str, Any]:
+def facts(machine: Machine) -> CpuFacts:
     """Return what the file says of the processor; empty when it cannot be read.
 
     x86 blocks are alike, and 256 of them take the kernel milliseconds to print: the first ones are
@@ -63,7 +62,7 @@ def facts(machine: Machine) -> dict[str, Any]:
     return parse(text)
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> CpuFacts:
     """Return name, vendor, identity and flags from the text of a /proc/cpuinfo.
 
     `cpus` maps the processors that Arm's kernels describe to their MIDR; `cores` and `threads` are
@@ -72,7 +71,7 @@ def parse(text: str) -> dict[str, Any]:
     # LoongArch and s390 begin with a block of the system, Arm and MIPS end with the board's.
     blocks = [block for block in map(named_lines, text.split("\n\n")) if block]
     first = _first(blocks)
-    processor: dict[str, Any] = {}
+    processor: CpuFacts = {}
     if ("vendor_id" in first or "cpu family" in first) and first.get("vendor_id") != "IBM/S390":
         processor |= _x86(first)
     elif blocks:
@@ -122,19 +121,21 @@ def _flags_of(text: str) -> set[str]:
     return {*base[4:], *extensions}
 
 
-def _x86(first: dict[str, str]) -> dict[str, Any]:
-    identity: dict[str, Any] = {}
+def _x86(first: dict[str, str]) -> CpuFacts:
+    identity: CpuFacts = {}
     vendor = first.get("vendor_id", "")
     if vendor:
         identity |= {"vendor_id": vendor, "vendor": _X86_VENDORS.get(vendor, vendor.lower())}
-    for key, name in (("family", "cpu family"), ("model", "model"), ("stepping", "stepping")):
-        number = whole(first.get(name))
-        if number is not None:
-            identity[key] = number
-    for key, name in (("cores", "cpu cores"), ("threads", "siblings")):
-        number = whole(first.get(name))
-        if number:
-            identity[key] = number
+    if (family := whole(first.get("cpu family"))) is not None:
+        identity["family"] = family
+    if (model := whole(first.get("model"))) is not None:
+        identity["model"] = model
+    if (stepping := whole(first.get("stepping"))) is not None:
+        identity["stepping"] = stepping
+    if cores := whole(first.get("cpu cores")):
+        identity["cores"] = cores
+    if threads := whole(first.get("siblings")):
+        identity["threads"] = threads
     return identity
 
 

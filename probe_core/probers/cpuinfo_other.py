@@ -6,7 +6,7 @@ from probe_core.probers.cpuinfo import whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from probe_core.probers.cpu_types import CpuFacts, Midr
 
     Block = dict[str, str]
 
@@ -48,12 +48,12 @@ _IBM_Z = {
 }
 
 
-def identity(first: Block, blocks: list[Block], text: str) -> dict[str, Any]:
+def identity(first: Block, blocks: list[Block], text: str) -> CpuFacts:
     """Return name, vendor and the processors that the file lists.
 
     `by_cluster` says that these kernels number packages by the device tree's clusters.
     """
-    facts: dict[str, Any] = {}
+    facts: CpuFacts = {}
     numbers = _numbers(text)
     if numbers:
         facts["numbers"] = numbers
@@ -68,7 +68,7 @@ def identity(first: Block, blocks: list[Block], text: str) -> dict[str, Any]:
     return facts
 
 
-def ibm_z(text: str) -> dict[str, Any]:
+def ibm_z(text: str) -> CpuFacts:
     """Return name and processors of an IBM Z, whose lines end with ``machine = 8561``."""
     machine = text.rpartition("machine = ")[2][:4]
     if not (len(machine) == 4 and machine.isdecimal()):
@@ -88,44 +88,41 @@ def _numbers(text: str) -> list[int]:
     for line in text.splitlines():
         if line[:9] == "processor":
             number = whole(line.partition(":")[2].strip())
-            if number is not None:
+            if number is not None and number >= 0:
                 numbers.append(number)
-    return numbers
+    return list(dict.fromkeys(numbers))
 
 
-def _architecture(first: Block) -> dict[str, int]:
+def _architecture(first: Block) -> CpuFacts:
     text = first.get("CPU architecture")
     number = 8 if text == "AArch64" else whole(text)
     return {} if number is None else {"architecture": number}
 
 
-def _arm(blocks: list[Block], numbers: list[int]) -> dict[str, Any]:
-    """Return the MIDR of each core, that of the first core, and the kinds of cores.
+def _arm(blocks: list[Block], numbers: list[int]) -> CpuFacts:
+    """Return the MIDR of each core, and that of the first one.
 
-    `first` of a kind is the number of its first CPU, for its clock. Kernels before 3.19 describe
-    one core alone, that which reads the file: `one_midr` is then true.
+    Kernels before 3.19 describe one core alone, that which reads the file: `one_midr` is then true.
     """
     described = [block for block in blocks if _midr(block)]
     if not described:
         return {}
-    cpus: dict[int, dict[str, int]] = {}
+    first = _midr(described[0])
+    facts: CpuFacts = {"implementer": first["implementer"], "part": first["part"], "cpus": {}}
+    if "variant" in first:
+        facts["variant"] = first["variant"]
     if len(described) == 1 and len(numbers) > 1:
-        cpus = dict.fromkeys(numbers, _midr(described[0]))
+        facts["cpus"] = dict.fromkeys(numbers, first)
+        facts["one_midr"] = True
     else:
         for block in described:
-            cpus[whole(block.get("processor")) or 0] = _midr(block)
-    facts: dict[str, Any] = {"cpus": cpus, **_midr(described[0])}
-    if len(described) == 1 and len(numbers) > 1:
-        facts["one_midr"] = True
-    kinds = _kinds(cpus)
-    if len(kinds) > 1:
-        facts["clusters"] = kinds
+            facts["cpus"][whole(block.get("processor")) or 0] = _midr(block)
     if facts["implementer"] in _ARM_VENDORS:
         facts["vendor"] = _ARM_VENDORS[facts["implementer"]]
     return facts
 
 
-def _midr(block: Block) -> dict[str, int]:
+def _midr(block: Block) -> Midr:
     """Return implementer, part and variant of a block; empty when it does not tell them.
 
     Huawei's kernels print those of two kinds of cores in one line: ``0xc07 & 0xc0f``.
@@ -133,15 +130,8 @@ def _midr(block: Block) -> dict[str, int]:
     implementer, part = whole(block.get("CPU implementer")), whole(block.get("CPU part"))
     if implementer is None or part is None:
         return {}
-    midr = {"implementer": implementer, "part": part}
+    midr: Midr = {"implementer": implementer, "part": part}
     variant = whole(block.get("CPU variant"))
-    return midr if variant is None else {**midr, "variant": variant}
-
-
-def _kinds(cpus: dict[int, dict[str, int]]) -> list[dict[str, int]]:
-    """Return each kind of core with its count."""
-    kinds: dict[tuple[int, ...], dict[str, int]] = {}
-    for cpu, midr in cpus.items():
-        kind = kinds.setdefault(tuple(midr.values()), {**midr, "cores": 0, "first": cpu})
-        kind["cores"] += 1
-    return list(kinds.values())
+    if variant is not None:
+        midr["variant"] = variant
+    return midr

@@ -47,6 +47,8 @@ RECORDS: dict[str, Records] = {
         "files": [
             "/proc/modules",
             "/proc/devices",
+            "/proc/driver/nvidia/params",
+            "/proc/driver/nvidia/version",
             "/sys/fs/selinux/enforce",
         ],
         "pci": [
@@ -56,8 +58,27 @@ RECORDS: dict[str, Records] = {
                 "pci_class": ["03", "12"],
                 "files": ["resource", "aer_dev_fatal"],
             },
+            # The possible sizes are read from the device (pci_rebar_get_possible_sizes).
+            {"pci_class": ["03", "12"], "files": ["resource0_resize", "resource1_resize"]},
+            # The names of nodes of drivers outside DRM and accel; see `readiness.needs`.
+            {
+                "asleep": True,
+                "pci_class": ["12", "08", "0b", "ff"],
+                "files": [
+                    "hailo_chardev/*/dev",
+                    "apex/*/dev",
+                    "tenstorrent/*/dev",
+                    "neuron_device/*/dev",
+                ],
+            },
         ],
+        "cgroup": ["devices.list"],
         "nodes": [
+            "/dev/apex_#",
+            "/dev/hailo#",
+            "/dev/neuron#",
+            "/dev/nvidia-caps/nvidia-cap#",
+            "/dev/tenstorrent/#",
             "/dev/nvidia#",
             "/dev/nvidiactl",
             "/dev/nvidia-uvm",

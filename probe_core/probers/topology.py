@@ -5,68 +5,36 @@ from __future__ import annotations
 import os
 
 from probe_core.machine import decimal
+from probe_core.machine.files import MAX_CPUS, cpu_list, cpu_mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any
 
     from probe_core.machine import Machine
-
-    Nodes = Mapping[int, frozenset[int] | None]
-    """NUMA node to its CPUs; None stands for all of a machine of one node."""
+    from probe_core.probers.cpu_types import Cluster, Core, Nodes, Package
 
 __all__ = [
     "CPUS",
     "clocks",
     "cores_of",
-    "cpu_list",
     "nodes",
     "nodes_of",
     "offline",
     "online",
     "own_cpus",
     "package",
-    "packages",
     "siblings",
     "sockets",
+    "timed",
 ]
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
-MAX_CPUS = 65_536
-"""CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
 
 # Lists since Linux 5.2; lists; masks of kernels before 2.6.30, and what some gather tools keep.
 PACKAGE = ("package_cpus_list", "core_siblings_list", "package_cpus", "core_siblings")
 CORE = ("core_cpus_list", "thread_siblings_list", "core_cpus", "thread_siblings")
-
-
-def cpu_list(text: str | None) -> list[int]:
-    """Return the numbers of a kernel CPU list ("0-3,8"); bad parts are left out.
-
-    At most `MAX_CPUS` numbers: a recorded list may repeat itself without an end.
-    """
-    numbers: list[int] = []
-    for part in (text or "").split(","):
-        low, dash, high = part.strip().partition("-")
-        first, last = decimal(low), decimal(high if dash else low)
-        if first is None or last is None or not first <= last < MAX_CPUS:
-            continue
-        numbers += range(first, last + 1)
-        if len(numbers) > MAX_CPUS:
-            break
-    return numbers[:MAX_CPUS]
-
-
-def cpu_mask(text: str | None) -> list[int]:
-    """Return the numbers of a kernel CPU mask ("00000000,00001111"), lowest first."""
-    digits = (text or "").replace(",", "")
-    try:
-        bits = int(digits, 16) if digits and len(digits) <= MAX_CPUS // 4 else 0
-    except ValueError:
-        return []
-    return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1]
 
 
 def online(machine: Machine) -> list[int]:
@@ -121,26 +89,20 @@ def sockets(machine: Machine, running: Iterable[int]) -> list[list[int]]:
     return groups
 
 
-def packages(machine: Machine) -> list[dict[str, Any]]:
-    """Return for each package its cores, threads, first CPU and NUMA node."""
-    groups = sockets(machine, online(machine))
-    return [package(machine, members, cores_of(machine, members)) for members in groups]
-
-
 def package(
     machine: Machine,
     members: Sequence[int],
-    cores: Sequence[Sequence[int]] | None,
+    cores: Sequence[Core] | None,
     nodes: Nodes | None = None,
     *,
     hybrid: bool = True,
-) -> dict[str, Any]:
+) -> Package:
     """Return the counts of one package: of its `cores` where the kernel shows them.
 
     `nodes` are those of the machine, where they are read already. `hybrid` says whether to look
     for the kernel's list of efficiency cores.
     """
-    counts: dict[str, Any] = {"first": members[0], "threads": len(members)}
+    counts: Package = {"first": members[0], "threads": len(members)}
     if cores:
         counts["cores"] = len(cores)
     own = nodes_of(machine, members, nodes)
@@ -156,7 +118,7 @@ def package(
 
 def cores_of(
     machine: Machine, members: Iterable[int], *, single: bool = False
-) -> list[list[int]] | None:
+) -> list[Core] | None:
     """Return the CPUs of each core; None when the kernel does not show which share one.
 
     One read per core, not per thread: a CPU's list of siblings covers all of its core. `single`
@@ -182,12 +144,11 @@ def nodes(machine: Machine) -> Nodes | None:
 
     Read once for all packages: a machine of 128 packages has 64 nodes.
     """
-    listed = cpu_list(machine.read(f"{NODES}/online"))
-    if not listed:
-        return None
-    if len(listed) == 1:
-        return {listed[0]: None}
-    return {n: frozenset(cpu_list(machine.read(f"{NODES}/node{n}/cpulist"))) for n in listed}
+    if machine.read(f"{NODES}/online") == "0":  # most machines: nothing to import
+        return {0: None}
+    from probe_core.machine import numa
+
+    return numa.nodes(machine)
 
 
 def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = None) -> list[int]:
@@ -202,9 +163,9 @@ def nodes_of(machine: Machine, members: Sequence[int], listed: Nodes | None = No
     return [int(names[0])] if names and names[0].isdecimal() else []
 
 
-def _hybrid(machine: Machine, cores: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+def _hybrid(machine: Machine, cores: Sequence[Core]) -> list[Cluster]:
     """Return performance and efficiency cores of Intel's hybrids, which the kernel lists apart."""
-    kinds = []
+    kinds: list[Cluster] = []
     for name in ("cpu_core", "cpu_atom", "cpu_lowpower"):
         text = machine.read(f"/sys/devices/{name}/cpus")
         if text is None and name == "cpu_core":
@@ -214,7 +175,8 @@ def _hybrid(machine: Machine, cores: Sequence[Sequence[int]]) -> list[dict[str, 
         if own:
             mhz, _ = clocks(machine, own[0][0], None)
             threads = sum(cpu in held for core in own for cpu in core)
-            kinds.append({"kind": name, "cores": len(own), "threads": threads, **mhz})
+            kind: Cluster = {"kind": name, "cores": len(own), "threads": threads}
+            kinds.append(timed({**kind, "members": own}, mhz))
     return kinds
 
 
@@ -234,3 +196,12 @@ def clocks(machine: Machine, cpu: int, current_mhz: float | None) -> tuple[dict[
     if not frequencies and current_mhz:
         frequencies["current_mhz"] = current_mhz
     return frequencies, "neither cpufreq nor /proc/cpuinfo gives a frequency"
+
+
+def timed(cluster: Cluster, mhz: Mapping[str, float]) -> Cluster:
+    """Return the cluster with its clocks."""
+    if "max_mhz" in mhz:
+        cluster["max_mhz"] = mhz["max_mhz"]
+    if "base_mhz" in mhz:
+        cluster["base_mhz"] = mhz["base_mhz"]
+    return cluster

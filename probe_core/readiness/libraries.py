@@ -67,7 +67,7 @@ class Libraries:
         That variable leads to a copy: it says nothing of where the rest of its package is.
         """
         variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
-        folders = {path.rstrip("/") for path in variable} - {*self._configured, *self._own}
+        folders = {path.rstrip("/") for path in variable} - {*self.configured, *self._own}
         return any(path.rpartition("/")[0] not in folders for path in self.find(name))
 
     def find_any(self, *names: str) -> str | None:
@@ -92,7 +92,7 @@ class Libraries:
         A recording without libraries tells nothing, nor does NixOS, where rpaths lead to them. A
         name in the loader's cache lies in a folder that was not looked at.
         """
-        if self._machine.exists("/etc/NIXOS") or not self._are_recorded:
+        if self._machine.exists("/etc/NIXOS") or not self.are_recorded:
             return False
         try:
             cache = self._machine.read_bytes(_CACHE)
@@ -101,7 +101,7 @@ class Libraries:
         return not any(name.encode() in cache for name in names)
 
     @lazy
-    def _are_recorded(self) -> bool:
+    def are_recorded(self) -> bool:
         """Whether the loader's folders have libraries at all."""
         return any(
             ".so" in name for folder in self.folders for name in self._machine.listdir(folder)
@@ -111,7 +111,7 @@ class Libraries:
     def folders(self) -> list[str]:
         """The folders that the loader searches: the variable's, the configured, its own."""
         variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
-        listed = [*variable, *self._configured, *self._own, *_OF_DRIVERS]
+        listed = [*variable, *self.configured, *self._own, *_OF_DRIVERS]
         folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
         return list(folders)[:_MAX_FOLDERS]
 
@@ -125,7 +125,7 @@ class Libraries:
         return own
 
     @lazy
-    def _configured(self) -> list[str]:
+    def configured(self) -> list[str]:
         """The folders of ld.so.conf and of the files that it includes (ldconfig(8))."""
         return list(self._in_configuration(_CONFIGURATION, deep=True))
 

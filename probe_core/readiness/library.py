@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["library"]
+__all__ = ["CUDA", "NVML", "library"]
 
 _STEP = "library"
 NVML, CUDA = "libnvidia-ml.so.1", "libcuda.so.1"

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["Modules"]
+__all__ = ["CONFIGURATION", "DKMS", "SECURE_BOOT", "Modules"]
 
 _ROOTS = ("/lib/modules", "/usr/lib/modules")
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
@@ -17,12 +17,12 @@ _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 # DKMS (updates/dkms, updates, extra), Fedora's akmods (extra), SUSE (updates, weak-updates), Debian
 # and Ubuntu's signed packages (kernel/nvidia-580).
 _OUTSIDE = ("updates/dkms", "updates", "extra", "weak-updates", "misc", "kernel/drivers/video")
-_CONFIGURATION = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
-_DKMS = "/var/lib/dkms"
+CONFIGURATION = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+DKMS = "/var/lib/dkms"
 _MAX_FILES = 256
 """Files of one folder that are read. A judgement: a distribution has about twenty."""
 
-_EFI = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
 
 class Modules:
@@ -99,7 +99,12 @@ class Modules:
         if not self.folder:
             return False
         text = self._machine.read(f"{self.folder}/modules.dep")
-        return text is None or len(text) < (1 << 20) - 4096
+        return text is None or self.is_whole(text)
+
+    @staticmethod
+    def is_whole(text: str) -> bool:
+        """Return whether a list was read to its end: `Machine` reads no more than 1 MiB."""
+        return len(text) < (1 << 20) - 4096
 
     def for_other_kernel(self, name: str) -> str | None:
         """Return where a module is installed for other kernels alone, or built for none."""
@@ -115,13 +120,13 @@ class Modules:
 
         A version's folder has one for each kernel it was built for, and `source`.
         """
-        for package in self._machine.listdir(_DKMS):
+        for package in self._machine.listdir(DKMS):
             if package != name and not package.startswith(f"{name}-"):
                 continue
-            for version in self._machine.listdir(f"{_DKMS}/{package}"):
-                built = self._machine.listdir(f"{_DKMS}/{package}/{version}")
+            for version in self._machine.listdir(f"{DKMS}/{package}"):
+                built = self._machine.listdir(f"{DKMS}/{package}/{version}")
                 if built and self.release not in built:
-                    return f"{_DKMS}/{package}/{version}"
+                    return f"{DKMS}/{package}/{version}"
         return None
 
     def forbidden(self, name: str) -> str | None:
@@ -142,7 +147,7 @@ class Modules:
         return None
 
     def _by_configuration(self, name: str) -> str | None:
-        for folder in _CONFIGURATION:
+        for folder in CONFIGURATION:
             for entry in self._machine.listdir(folder)[:_MAX_FILES]:
                 if entry.endswith(".conf"):  # modprobe reads no others
                     path = f"{folder}/{entry}"
@@ -154,7 +159,7 @@ class Modules:
     def secure_boot(self) -> bool:
         """Whether firmware enforces signatures: the variable's last byte, after its attributes."""
         try:
-            raw = self._machine.read_bytes(_EFI, 16)
+            raw = self._machine.read_bytes(SECURE_BOOT, 16)
         except (OSError, ValueError):
             return False
         return len(raw) == 5 and raw[-1] == 1

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["rocm"]
+__all__ = ["KFD_NODES", "RUNTIMES", "rocm"]
 
 _STEP = "runtime"
-_NODES = "/sys/class/kfd/kfd/topology/nodes"
+KFD_NODES = "/sys/class/kfd/kfd/topology/nodes"
 _OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
-_RUNTIMES = (
+RUNTIMES = (
     "libhsa-runtime64.so.1",
     "libhsa-runtime64.so",
     # Its number is ROCm's major; PyTorch's wheels have none in the name.
@@ -38,15 +38,15 @@ _MAX_NODES = 64
 def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step `runtime` of a GPU that amdgpu drives."""
     if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
-        text = f"no node in {_NODES} has the location of {address_of(device)}"
+        text = f"no node in {KFD_NODES} has the location of {address_of(device)}"
         return broken(_STEP, "kfd-no-gpu", text)
     value = scene.environ.get(_OVERRIDE)
     if value is not None and not _is_version(value):
         return broken(_STEP, "hsa-override-bad", f"{_OVERRIDE}={value[:40]}")
-    path = scene.libraries.find_any(*_RUNTIMES)
+    path = scene.libraries.find_any(*RUNTIMES)
     if path is None:
-        evidence = f"{_RUNTIMES[0]} is in no folder of the loader, of /opt/rocm or of wheels"
-        if scene.libraries.surely_absent(*_RUNTIMES):
+        evidence = f"{RUNTIMES[0]} is in no folder of the loader, of /opt/rocm or of wheels"
+        if scene.libraries.surely_absent(*RUNTIMES):
             return broken(_STEP, "rocm-missing", evidence)
         return unknown(_STEP, f"{evidence}; other folders may have it")
     return _without_kernels(device, scene, path) or ok(_STEP, f"{path}: there")
@@ -65,10 +65,10 @@ def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:
     In a container the nodes of other GPUs cannot be read (EPERM): then nothing is sure.
     """
     address = address_of(device)
-    names = scene.machine.listdir(_NODES)[:_MAX_NODES]
+    names = scene.machine.listdir(KFD_NODES)[:_MAX_NODES]
     if address is None or not names:
         return False
-    places = [_place(scene.machine.read(f"{_NODES}/{name}/properties", 8192)) for name in names]
+    places = [_place(scene.machine.read(f"{KFD_NODES}/{name}/properties", 8192)) for name in names]
     domain, bus, slot = address.split(":")
     number, _, function = slot.partition(".")
     try:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["runtime"]
+__all__ = ["CUDA", "NVML", "ZE", "runtime"]
 
 _STEP = "runtime"
 CUDA, NVML, ZE = "libcuda.so.1", "libnvidia-ml.so.1", "libze_intel_gpu.so.1"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["MODULES", "module_of", "unbound"]
+__all__ = ["FIRMWARE", "MODULES", "module_of", "unbound"]
 
 _STEP = "driver"
 
@@ -32,7 +32,7 @@ MODULES = {
 _DRM = ("amdgpu", "i915", "xe")
 
 # What each driver cannot start without, below /lib/firmware.
-_FIRMWARE = {
+FIRMWARE = {
     "amdgpu": "amdgpu",
     "xe": "xe",
     "intel_vpu": "intel/vpu",
@@ -98,7 +98,7 @@ def _refused(device: DeviceDoc, scene: Scene, module: str, evidence: str) -> Ste
 
 def _without_firmware(scene: Scene, module: str) -> str | None:
     """Return the folder of firmware that is not there; a container has none, the host counts."""
-    machine, folder = scene.machine, _FIRMWARE.get(module)
+    machine, folder = scene.machine, FIRMWARE.get(module)
     if folder is None or scene.container is not None or not machine.listdir("/lib/firmware"):
         return None
     path = f"/lib/firmware/{folder}"

@@ -69,7 +69,8 @@ def _of_cpuinfo(text: str) -> str | None:
         return "riscv64" if isa.startswith("rv64") else "riscv32"
     if fields.get("CPU Family", "").startswith("Loongson-64"):
         return "loongarch64"
-    if fields.get("cpu", "").startswith(("POWER", "Cell")):
+    # From POWER8 on Linux runs in both byte orders, and this file looks the same.
+    if fields.get("cpu", "").startswith(("POWER4", "POWER5", "POWER6", "POWER7", "Cell")):
         return "ppc64"
     if "cpu model" in fields:
         return "mips64" if "mips64" in isa else "mips"

@@ -5,13 +5,18 @@ from __future__ import annotations
 from probe_core.machine.surroundings import SIGNS
 from probe_core.machine.surroundings import VARIABLES as SURROUNDINGS
 from probe_core.model.runtimes import RUNTIMES
+from probe_core.readiness import Scene
+from probe_core.recording.account import account_files, account_variables
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.cgroups import cgroups
 from probe_core.recording.devices import Devices
 from probe_core.recording.disguise import disguised
+from probe_core.recording.kernel import kernel_files, refused_files
+from probe_core.recording.loader import Loader
 from probe_core.recording.patterns import Expansion
 from probe_core.recording.process import (
     STATUS_PATH,
+    first_user,
     node_access,
     process_status,
     surroundings,
@@ -79,23 +84,41 @@ def gather(
         taker.mark(path)
     for path in filter(machine.exists, SIGNS):
         taker.put(path, b"")
-    if status := process_status(machine):
-        taker.put(STATUS_PATH, status.encode())
     for path, text in surroundings(machine).items():
         taker.put(path, text.encode())
+    judged = _judged(machine, taker)
     names = dict.fromkeys(name for declared in declarations for name in declared.cgroup)
     for path, text in cgroups(machine, list(names)).items():
         taker.put(path, text.encode())
     about = {
         "os": machine.os,
         "arch": machine.arch,
-        "environ": _environ(machine, anonymiser),
+        "environ": _environ(machine, anonymiser) | judged,
         "origin": origin,
         "access": node_access(machine, nodes, declarations),
         "answers": disguised(answers or {}, anonymiser, machine.environ.get("HOME")),
     }
     recording = Recording(taker.files, taker.links, about)
     return Gathered(recording, reader.asleep(), taker.unreadable, taker.over + reader.cut)
+
+
+def _judged(machine: Machine, taker: Taker) -> dict[str, str]:
+    """Keep what readiness judges by, beside the files that probers declare; return variables."""
+    if machine.os != "linux":
+        return {}
+    scene, uid = Scene(machine), None
+    if status := process_status(machine):
+        taker.put(STATUS_PATH, status.encode())
+        uid = first_user(status)
+    loader = Loader(machine, scene)
+    files = kernel_files(machine, scene) | loader.files | account_files(machine, scene, uid)
+    for path, content in files.items():
+        if path not in taker.files and path not in taker.links:
+            taker.put(path, content)
+    for path, content in refused_files(machine, dict(taker.files)):
+        taker.put(taker.real(path), content)
+    taker.links |= {path: name for path, name in loader.links.items() if path not in taker.files}
+    return loader.environ | account_variables(machine)
 
 
 class _Reader:

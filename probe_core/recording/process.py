@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.recording.declared import Declared
 
-__all__ = ["STATUS_PATH", "node_access", "process_status", "surroundings"]
+__all__ = ["STATUS_PATH", "first_user", "node_access", "process_status", "surroundings"]
 
 STATUS_PATH = "/proc/self/status"
 
@@ -63,14 +63,24 @@ def node_access(
     recorded machine stays so.
     """
     plain = [n for declared in declarations for n in declared.nodes if not ("*" in n or "#" in n)]
-    paths = list(dict.fromkeys((*nodes, *plain)))[:MAX_ACCESS]
+    paths = list(dict.fromkeys((*nodes, *plain, *_of_classes(machine))))[:MAX_ACCESS]
     answers = {path: access(machine, path) for path in paths}
-    dev = machine.exists("/dev")
+    shown = machine.live or machine.exists("/dev")
     return {
         path: word
         for path, word in answers.items()
-        if word != UNKNOWN and (word != MISSING or dev or machine.live)
+        if word != UNKNOWN and (word != MISSING or shown or path in machine.access)
     }
+
+
+def _of_classes(machine: Machine) -> list[str]:
+    """Return the nodes that the kernel has devices for, whether or not they are in /dev."""
+    return [
+        f"/dev/{folder}/{name}"
+        for kind, folder, stem in (("drm", "dri", "renderD"), ("accel", "accel", "accel"))
+        for name in machine.listdir(f"/sys/class/{kind}")
+        if name.removeprefix(stem).isdecimal()
+    ]
 
 
 def process_status(machine: Machine) -> str | None:
@@ -87,6 +97,12 @@ def process_status(machine: Machine) -> str | None:
         if name in ("Uid", "Gid", "Groups"):
             lines.append(f"{name}:\t{' '.join(map(_disguised, numbers.split()))}\n")
     return "".join(lines) or None
+
+
+def first_user(status: str) -> str | None:
+    """Return the user's number in what `process_status` made."""
+    fields = status.partition("Uid:")[2].partition("\n")[0].split()
+    return fields[0] if fields else None
 
 
 def _disguised(number: str) -> str:

@@ -12,18 +12,25 @@ if TYPE_CHECKING:
 
 __all__ = ["read"]
 
-# The first bytes of archives that are not read.
+# The first bytes of archives that are not read, as file(1) knows them.
 _PACKED = (
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),  # an empty one
     (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"Rar!\x1a\x07", "RAR"),
+    (b"LZIP", "lzip"),
+    (b"\x5d\x00\x00", "LZMA"),
+    (b"\x89LZO\x00", "lzop"),
     (b"\x04\x22\x4d\x18", "lz4"),
     (b"\x1f\x9d", "compress"),
+    (b"0707", "cpio"),
+    (b"hsqs", "squashfs"),
 )
-_UNKNOWN = (
+_NEITHER = (
     "it is neither a recording in JSON nor a tar archive of a machine's root, plain or packed with"
-    " gzip or xz; `probe record` writes one"
+    " gzip or xz"
 )
 
 
@@ -56,5 +63,9 @@ def _read(stream: Stream) -> Recording:
         return parse(stream.whole(MAX_DOCUMENT))
     form = next((name for magic, name in _PACKED if start.startswith(magic)), None)
     if form:
-        raise BadRecording(f"{_UNKNOWN}; it is packed with {form}, which is not read")
-    raise BadRecording(_UNKNOWN)
+        unread = f"it is packed with {form}, which is not read; unpack it and name the folder"
+        raise BadRecording(f"{_NEITHER}: {unread}")
+    if not start.strip(b"\0"):
+        form = "an empty archive" if start else "an empty file"
+        raise BadRecording(f"{_NEITHER}: it is {form}; `probe record` writes one")
+    raise BadRecording(f"{_NEITHER}; `probe record` writes one")

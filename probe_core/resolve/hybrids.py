@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.resolve.processors import rate_name
 from probe_core.resolve.shorthands import shorthand
 
 TYPE_CHECKING = False
@@ -50,7 +51,7 @@ def bound(device: DeviceDoc, group: Group) -> None:
     match = group.match
     least, most = match.efficient_rates, match.rates
     for peak in list(device["peaks"]):
-        rate = f"{peak['dtype']}.{peak['path']}.{peak['accumulate']}"
+        rate = rate_name(peak)
         if rate not in least:
             # A rate that the smaller cores lack holds for an unknown number of cores.
             device["peaks"].remove(peak)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["Group", "resolve", "summed"]
+__all__ = ["Group", "rate_name", "resolve", "summed"]
 
 # How the smaller cores of a hybrid are named: by Linux on Intel, by macOS on Apple and by us.
 _SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
@@ -38,6 +38,8 @@ def resolve(device: DeviceDoc, database: Database) -> None:
     identified = any(group.arch for group in groups)
     reason = "processors are known by microarchitecture, not one by one" if identified else missing
     device["unknown"].setdefault("chip", reason)
+    if device.get("arch") is None:
+        device["unknown"].setdefault("arch", missing or "its cores have no name that is known")
     if missing:
         device["unknown"]["peaks"] = missing
         return
@@ -168,8 +170,11 @@ def _add_peaks(group: Group, device: DeviceDoc) -> str:
     peaks = match.peaks(cores, mhz, label, source, efficient=small)
     group.peaks = [peak.as_json() for peak in peaks]
     borrowed = "first" in group.cluster and "max_mhz" not in group.cluster
-    if label != "max" or borrowed or getattr(arch, "at_least", False):
-        for peak in group.peaks:
+    unsure = label != "max" or borrowed or getattr(arch, "at_least", False)
+    # An older chipdb does not tell single rates that are a lower bound.
+    rates = () if small else getattr(match, "at_least", ())
+    for peak in group.peaks:
+        if unsure or rate_name(peak) in rates:
             peak["bound"] = "lower"
     return ""
 
@@ -227,8 +232,17 @@ def summed(parts: Sequence[Sequence[PeakDoc]]) -> list[PeakDoc]:
             whole["source"] = " + ".join(part["source"] for part in same)
             if any(part.get("bound") for part in same):
                 whole["bound"] = "lower"
+            if len({part.get("mhz") for part in same}) > 1:
+                whole["mhz"] = None  # each kind has its own, which its cluster lists
+            # A sum rests on the weakest of its clocks.
+            whole["clock"] = next((p["clock"] for p in same if p["clock"] != "max"), "max")
             total.append(whole)
     return total
+
+
+def rate_name(peak: PeakDoc) -> str:
+    """Return a peak's rate as chipdb names it: ``fp32.vector.fp32``."""
+    return f"{peak['dtype']}.{peak['path']}.{peak['accumulate']}"
 
 
 def _rate(peak: PeakDoc) -> tuple[str | None, ...]:

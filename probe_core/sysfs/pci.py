@@ -32,8 +32,6 @@ __all__ = [
 DEVICES = "/sys/bus/pci/devices"
 """The folder in which every PCI function is listed by its address."""
 
-NODES = "/sys/devices/system/node"
-
 # Key of a sighting's `pci`: the numbers that it is made of, by their names in /sys, and digits.
 _FIELDS = (
     ("id", ("vendor", "device"), 4),
@@ -188,17 +186,21 @@ def normal_id(address: str) -> str | None:
 def numa_node(machine: Machine, folder: str) -> int | None:
     """Return the NUMA node of the device at `folder`; None where nothing tells it.
 
-    Where firmware does not say (-1), the CPUs near the device do, if they are those of one node.
+    Where firmware does not say (-1), the only node is the device's, or the one that holds all CPUs
+    near the device.
     """
     node = machine.read_int(f"{folder}/numa_node")
     if node is not None and node >= 0:
         return node
-    near = machine.read(f"{folder}/local_cpulist", 4096)
-    names = [name for name in machine.listdir(NODES) if name[:4] == "node"] if near else []
-    if len(names) < 2:
-        return None
-    own = [name for name in names if machine.read(f"{NODES}/{name}/cpulist", 4096) == near]
-    return int(own[0][4:]) if len(own) == 1 and own[0][4:].isdecimal() else None
+    from probe_core.machine import numa
+    from probe_core.machine.files import cpu_list, cpu_mask
+
+    text = machine.read(f"{folder}/local_cpulist", 4096)
+    if text is None:  # hwloc's recording of a POWER9 has the mask alone
+        near = cpu_mask(machine.read(f"{folder}/local_cpus", 16 << 10))
+    else:
+        near = cpu_list(text)
+    return numa.node_of(machine, near)
 
 
 def physical_function(machine: Machine, folder: str) -> str | None:

@@ -99,7 +99,9 @@ def test_bad_variable_is_a_finding_not_an_error(
     monkeypatch.setenv("PROBE_TIMEOUT", "soon")
     assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
-    assert "warning: a setting was ignored" in out
+    assert "warning  a setting was ignored: PROBE_TIMEOUT " in out
+    assert outcome(["explain", "--machine", str(tmp_path), "--only", "cpu"]) == 0
+    out, _ = capsys.readouterr()
     assert "why: PROBE_TIMEOUT set 'timeout' to 'soon': expected seconds, such as 2.5" in out
 
 
@@ -186,4 +188,4 @@ def test_static_report_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
     document["node"]["model"] = "From a file"
     (tmp_path / "report.json").write_text(json.dumps(document))
     assert outcome(["--static", str(tmp_path / "report.json")]) == 0
-    assert capsys.readouterr().out.startswith("From a file · linux")
+    assert capsys.readouterr().out.startswith("From a file · Linux")

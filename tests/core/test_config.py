@@ -25,6 +25,7 @@ VALUES: dict[str, tuple[Any, str, str, Any]] = {
     "static": ("report.json", "report.json", '"report.json"', "report.json"),
     "hostname": (True, "1", "true", True),
     "anonymous": (True, "on", "true", True),
+    "verbose": (True, "1", "true", True),
 }
 
 

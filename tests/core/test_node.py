@@ -249,3 +249,24 @@ def test_the_smaller_of_two_limits_holds(tree: Tree) -> None:
     tree.file("/sys/fs/cgroup/memory.max", str(4 * GIB))
     found = memory(tree.machine())
     assert (found["limit"], found["limited_by"]) == (4 * GIB, "/sys/fs/cgroup/memory.max")
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "fix"),
+    [
+        ("memory.max", "/sys/fs/cgroup/job/memory.max", "docker run --memory"),
+        ("cpuset.mems.effective", "/sys/fs/cgroup/job/cpuset.mems.effective", "--cpuset-mems"),
+    ],
+)
+def test_the_finding_names_the_limit_s_file(file: str, place: str, fix: str, tree: Tree) -> None:
+    from reports import report_of
+
+    tree.file("/proc/meminfo", MEMINFO)
+    tree.file("/proc/self/cgroup", "0::/job\n")
+    numa(tree, {0: 8, 1: 8})
+    tree.file(place, "0" if "mems" in file else str(4 * GIB))
+    findings = report_of(tree.machine())["findings"]
+    (limited,) = [found for found in findings if found["code"] == "memory-limited"]
+    assert limited["why"] == f"{place} limits it; the machine has more"
+    assert fix in limited["fix"]
+    assert limited["evidence"] == place

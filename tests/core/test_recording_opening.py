@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +173,22 @@ def test_a_link_to_a_root_elsewhere_is_not_entered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("magic", "name"),
-    [(b"BZh91AY", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"PK\x03\x04", "zip")],
+    [
+        (b"BZh91AY", "bzip2"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"PK\x03\x04", "zip"),
+        (b"PK\x05\x06", "zip"),
+        (b"7z\xbc\xaf\x27\x1c\0\4", "7-Zip"),
+        (b"Rar!\x1a\x07\0", "RAR"),
+        (b"Rar!\x1a\x07\1\0", "RAR"),
+        (b"LZIP\1", "lzip"),
+        (b"\x5d\0\0\x80\0", "LZMA"),
+        (b"\x89LZO\0\r\n\x1a\n", "lzop"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"\x1f\x9d\x90", "compress"),
+        (b"070701", "cpio"),
+        (b"hsqs", "squashfs"),
+    ],
 )
 def test_compressed_forms_that_are_not_read_are_named(
     magic: bytes, name: str, tmp_path: Path
@@ -180,6 +197,43 @@ def test_compressed_forms_that_are_not_read_are_named(
     path.write_bytes(magic + bytes(600))
     with pytest.raises(BadRecording, match=f"it is packed with {name}, which is not read"):
         open_machine(str(path)).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", ".*: it is an empty file; `probe record` writes one"),
+        (bytes(10_240), ".*: it is an empty archive; `probe record` writes one"),
+        (b"hello\n", "it is neither a recording in JSON nor a tar archive"),
+        (gzip.compress(bytes(10_240), mtime=0), ".*: it is an empty archive;"),
+        (gzip.compress(b"x" * 9_000, mtime=0)[:-20], "its packing is damaged: it is cut short"),
+    ],
+    ids=["empty", "zeros", "text", "packed zeros", "cut"],
+)
+def test_files_that_hold_no_machine(raw: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "machine"
+    path.write_bytes(raw)
+    with pytest.raises(BadRecording, match=f"is no recorded machine: {reason}"):
+        open_machine(str(path)).__enter__()
+
+
+def test_archives_that_python_s_own_modules_write(tmp_path: Path) -> None:
+    root = tmp_path / "node7"
+    (root / "proc").mkdir(parents=True)
+    (root / "proc" / "cpuinfo").write_text("processor : 0\nisa : rv64imafdc\n")
+    for mode in ("w", "w:gz", "w:xz"):
+        with tarfile.open(tmp_path / "m.tar", mode) as tar:  # type: ignore[call-overload]
+            tar.add(root, arcname="node7")
+        with open_machine(str(tmp_path / "m.tar")) as machine:
+            assert machine.arch == "riscv64"
+    whole = (tmp_path / "m.tar").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BadRecording, match="its packing is damaged"):
+        open_machine(str(tmp_path / "cut")).__enter__()
+    with zipfile.ZipFile(tmp_path / "m.zip", "w") as archive:
+        archive.write(root / "proc" / "cpuinfo", "node7/proc/cpuinfo")
+    with pytest.raises(BadRecording, match="packed with zip, which is not read; unpack it and"):
+        open_machine(str(tmp_path / "m.zip")).__enter__()
 
 
 ARM = "processor : 0\nFeatures : {}\nCPU implementer : 0x41\nCPU architecture: {}\n"
@@ -201,7 +255,11 @@ ARM = "processor : 0\nFeatures : {}\nCPU implementer : 0x41\nCPU architecture: {
             "armv6l",
         ),
         ("/proc/cpuinfo", "processor : 0\nisa : rv64imafdc", "riscv64"),
-        ("/proc/cpuinfo", "cpu : POWER9, altivec supported", "ppc64"),
+        ("/proc/cpuinfo", "cpu : POWER7 (architected), altivec supported", "ppc64"),
+        # Linux runs on these in both byte orders, and the file looks the same: hwloc's POWER9 with
+        # V100 is ppc64le, its POWER8 may be either.
+        ("/proc/cpuinfo", "cpu : POWER9, altivec supported", "unknown"),
+        ("/proc/cpuinfo", "cpu : POWER8NVL (raw), altivec supported", "unknown"),
         ("/proc/cpuinfo", "system type : x\n\nCPU Family : Loongson-64bit", "loongarch64"),
         ("/proc/cpuinfo", "vendor_id : IBM/S390", "s390x"),
         ("/proc/cpuinfo", "cpu model : MIPS 24Kc V7.4", "mips"),

@@ -9,9 +9,10 @@ from foreign import CHANCES, Chance, encoded, write_files
 from hypothesis import given
 
 from probe_core.api import Machine, NotApplicable, Request
+from probe_core.machine.files import MAX_CPUS, cpu_list
 from probe_core.pipeline import node
 from probe_core.pipeline.validate import check_sighting
-from probe_core.probers import builtin_probers, cpuinfo, topology
+from probe_core.probers import builtin_probers, cpuinfo
 
 GPU = "sys/bus/pci/devices/0000:01:00.0"
 CPU = "sys/devices/system/cpu"
@@ -101,4 +102,4 @@ def test_processors(chance: Chance) -> None:
 @given(CHANCES)
 def test_lists_of_processors(chance: Chance) -> None:
     text = encoded(chance.words(["0-3", "8", "0-65535", "3-1", "-"], ",")).decode(errors="replace")
-    assert all(0 <= cpu < topology.MAX_CPUS for cpu in topology.cpu_list(text))
+    assert all(0 <= cpu < MAX_CPUS for cpu in cpu_list(text))

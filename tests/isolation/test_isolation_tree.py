@@ -130,7 +130,7 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @linux
 def test_a_child_of_which_something_stays_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork = "import os, time; print(os.fork(), flush=True); time.sleep(60)"
+    fork = "import os, time; os.write(1, b'%d\\n' % os.fork()); time.sleep(60)"
     child = subprocess.Popen(
         [sys.executable, "-c", fork], start_new_session=True, stdout=subprocess.PIPE
     )

@@ -131,6 +131,10 @@ def test_input_and_status_pass_through(node: Node) -> None:
     assert (done.returncode, done.stdout) == (9, "words\n")
 
 
+STARTED = r"echo star\ted"
+"""Prints a word that the command line does not hold: bash may show the line that was typed."""
+
+
 class Terminal:
     """An interactive shell with job control on a terminal of its own."""
 
@@ -176,7 +180,7 @@ def terminal(node: Node) -> object:
 
 
 def test_ctrl_c_comes_once_and_ends_the_command(node: Node, terminal: Terminal) -> None:
-    counter = "trap 'echo int' INT; echo started; while :; do sleep 0.05; done"
+    counter = f"trap 'echo int' INT; {STARTED}; while :; do sleep 0.05; done"
     terminal.send(line(node, counter) + "; echo status $?\n")
     terminal.expect("started")
     terminal.send("\x03")
@@ -188,7 +192,7 @@ def test_ctrl_c_comes_once_and_ends_the_command(node: Node, terminal: Terminal) 
 
 
 def test_ctrl_z_stops_the_job_and_fg_continues_it(node: Node, terminal: Terminal) -> None:
-    script = "echo started; read word; echo got $word; exit 5"
+    script = f"{STARTED}; read word; echo got $word; exit 5"
     terminal.send(line(node, script) + "\n")
     terminal.expect("started")
     terminal.send("\x1a")
@@ -207,7 +211,7 @@ def test_ctrl_z_stops_the_job_and_fg_continues_it(node: Node, terminal: Terminal
 
 
 def test_a_command_that_ignores_ctrl_z_is_not_stopped(node: Node, terminal: Terminal) -> None:
-    script = "trap '' TSTP; echo started; read word; echo got $word"
+    script = f"trap '' TSTP; {STARTED}; read word; echo got $word"
     terminal.send(line(node, script) + "; echo status $?\n")
     terminal.expect("started")
     terminal.send("\x1a")
@@ -219,7 +223,7 @@ def test_a_command_that_ignores_ctrl_z_is_not_stopped(node: Node, terminal: Term
 
 def test_hanging_up_ends_the_command_and_frees_the_device(node: Node) -> None:
     terminal = Terminal(node.environ)
-    terminal.send(line(node, "echo started; exec sleep 60") + "\n")
+    terminal.send(line(node, f"{STARTED}; exec sleep 60") + "\n")
     terminal.expect("started")
     assert keeper_of(node)
     terminal.close()

@@ -10,6 +10,7 @@ from trees import Tree
 from probe_core import Machine
 from probe_core.probers import allowed
 from probe_core.probers.allowed import AFFINITY, limits, mark, share
+from probe_core.probers.cpu_types import Cluster
 
 ONLINE = list(range(8))
 V2 = "/sys/fs/cgroup"
@@ -110,10 +111,12 @@ def test_share_counts_a_core_with_one_allowed_thread(tree: Tree) -> None:
 def test_each_kind_of_core_has_its_allowed_part(tree: Tree) -> None:
     tree.file("/proc/self/cgroup", "0::/\n")
     tree.file(f"{V2}/cpuset.cpus.effective", "0-1,6\n")
-    tree.file("/sys/devices/cpu_core/cpus", "0-3\n")
-    tree.file("/sys/devices/cpu_atom/cpus", "4-7\n")
-    machine = tree.machine()
-    listed = [{"kind": "cpu_core", "cores": 2}, {"kind": "cpu_atom", "cores": 4}]
-    members = [{"cores": 2, "members": [[0], [7]]}]
-    mark(limits(machine, ONLINE), [*listed, *members], machine)
-    assert [kind["allowed"] for kind in (*listed, *members)] == [1, 1, 1]
+    performance: Cluster = {"kind": "cpu_core", "cores": 2, "members": [[0, 1], [2, 3]]}
+    efficiency: Cluster = {"kind": "cpu_atom", "cores": 4, "members": [[4], [5], [6], [7]]}
+    other: Cluster = {"cores": 2, "members": [[0], [7]]}
+    kinds = [performance, efficiency, other]
+    mark(limits(tree.machine(), ONLINE), kinds)
+    assert [kind["allowed"] for kind in kinds] == [1, 1, 1]
+    tree.file(f"{V2}/cpuset.cpus.effective", "0,2\n")
+    mark(limits(tree.machine(), ONLINE), kinds)
+    assert [kind["allowed"] for kind in kinds] == [2, 0, 1]

@@ -8,8 +8,9 @@ import pytest
 from trees import Tree
 
 from probe_core.api import Request
-from probe_core.probers import cpu, topology
-from probe_core.probers.topology import cores_of, cpu_mask, nodes_of, online, sockets
+from probe_core.machine.files import cpu_list, cpu_mask
+from probe_core.probers import cpu
+from probe_core.probers.topology import cores_of, nodes_of, online, sockets
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
@@ -27,7 +28,7 @@ def phone(tree: Tree, *clusters: tuple[str, str, int]) -> None:
     """Write clusters (CPU list, part or "", kHz), each of them a package of its own."""
     text = ""
     for listed, part, khz in clusters:
-        for number in topology.cpu_list(listed):
+        for number in cpu_list(listed):
             folder = f"{CPUS}/cpu{number}"
             tree.file(f"{folder}/topology/core_siblings_list", listed)
             tree.file(f"{folder}/topology/thread_siblings_list", str(number))
@@ -220,7 +221,7 @@ def intel(tree: Tree, cores: list[str], clocks: dict[str, list[int]]) -> list[di
     tree.file("/proc/cpuinfo", INTEL.format(model=186, name="Intel Core"))
     tree.file(f"{CPUS}/online", ",".join(cores))
     for number, core in enumerate(cores):
-        for member in topology.cpu_list(core):
+        for member in cpu_list(core):
             tree.file(f"{CPUS}/cpu{member}/topology/core_cpus_list", core)
             for name, values in clocks.items():
                 tree.file(f"{CPUS}/cpu{member}/cpufreq/{name}", str(values[number] * 1000))

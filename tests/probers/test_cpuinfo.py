@@ -78,27 +78,22 @@ def test_x86_reads_the_first_block_alone(tree: Tree) -> None:
 
 def test_big_little_counts_each_kind_of_core(tree: Tree) -> None:
     text = arm(*[("0x41", "0xd05")] * 4, *[("0x41", "0xd0b")] * 3, ("0x41", "0xd0b"))
-    assert parse(text)["clusters"] == [
-        {"implementer": 0x41, "part": 0xD05, "cores": 4, "first": 0},
-        {"implementer": 0x41, "part": 0xD0B, "cores": 4, "first": 4},
-    ]
+    small, large = {"implementer": 0x41, "part": 0xD05}, {"implementer": 0x41, "part": 0xD0B}
+    assert parse(text)["cpus"] == {n: small if n < 4 else large for n in range(8)}
     assert parse(text)["vendor"] == "arm"
     assert parse(text)["flags"] == ["asimd", "asimddp", "asimdhp", "bf16", "i8mm", "sve"]
 
 
 def test_three_kinds_of_cores_of_two_makers() -> None:
     kinds = [("0x51", "0x001"), ("0x41", "0xd4f"), ("0x51", "0x001"), ("0x41", "0xd05")]
-    clusters = parse(arm(*kinds))["clusters"]
-    assert [(c["implementer"], c["cores"], c["first"]) for c in clusters] == [
-        (0x51, 2, 0),
-        (0x41, 1, 1),
-        (0x41, 1, 3),
-    ]
+    cpus = parse(arm(*kinds))["cpus"]
+    expected = {0: (0x51, 0x001), 1: (0x41, 0xD4F), 2: (0x51, 0x001), 3: (0x41, 0xD05)}
+    assert {n: (midr["implementer"], midr["part"]) for n, midr in cpus.items()} == expected
 
 
 def test_one_kind_of_core_is_no_cluster() -> None:
     found = parse(arm(("0x41", "0xd0c"), ("0x41", "0xd0c")))
-    assert "clusters" not in found
+    assert found["cpus"][0] == found["cpus"][1]
     assert (found["implementer"], found["part"]) == (0x41, 0xD0C)
     assert "name" not in found
 

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from trees import Tree
 
-from probe_core.probers.topology import clocks, cpu_list, packages
+from probe_core import Machine
+from probe_core.machine.files import cpu_list
+from probe_core.probers.topology import clocks, cores_of, nodes, nodes_of, online, package, sockets
 
 CPUS = "/sys/devices/system/cpu"
+
+
+def packages(machine: Machine) -> list[Any]:
+    """Return the counts of each package, without the CPUs of each core."""
+    groups = sockets(machine, online(machine))
+    found: list[Any] = [package(machine, members, cores_of(machine, members)) for members in groups]
+    for counts in found:
+        for cluster in counts.get("clusters", ()):
+            del cluster["members"]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -112,3 +126,27 @@ def test_clocks(
     found, why = clocks(tree.machine(), 0, current)
     assert found == expected
     assert why == "neither cpufreq nor /proc/cpuinfo gives a frequency"
+
+
+def test_nodes_of_recordings_without_lists(tree: Tree) -> None:
+    """hwloc's Itanium of 128 packages has the nodes' folders and masks, and no `online`."""
+    for number, mask in ((0, "0000000f"), (1, "000000f0"), (10, "00000000")):
+        tree.file(f"/sys/devices/system/node/node{number}/cpumap", mask)
+    machine = tree.machine()
+    expected = {0: frozenset(range(4)), 1: frozenset(range(4, 8)), 10: frozenset()}
+    assert nodes(machine) == expected
+    assert [nodes_of(machine, [cpu]) for cpu in (0, 7, 8)] == [[0], [1], []]
+
+
+def test_nodes_that_list_the_same_cpus_are_the_first(tree: Tree) -> None:
+    """hwloc's recording of a Xeon E5472: each of eight nodes lists all eight CPUs."""
+    tree.file("/sys/devices/system/node/online", "0-7")
+    for number in range(8):
+        tree.file(f"/sys/devices/system/node/node{number}/cpulist", "0-7")
+    assert nodes_of(tree.machine(), range(8)) == [0]
+
+
+def test_folders_without_cpus_tell_no_node(tree: Tree) -> None:
+    tree.file("/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1 kB")
+    tree.file("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 1 kB")
+    assert nodes(tree.machine()) is None

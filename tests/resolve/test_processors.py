@@ -95,6 +95,47 @@ def test_kinds_show_their_part_of_the_peak() -> None:
     assert "guessed" not in made["cpu"]["clusters"][0]
 
 
+def test_a_sum_names_no_clock_that_only_some_of_its_cores_have() -> None:
+    kinds = [
+        {"implementer": 0x41, "part": 0xD05, "cores": 4, "first": 0, "max_mhz": 1800.0},
+        {"implementer": 0x41, "part": 0xD0B, "cores": 4, "first": 4, "max_mhz": 2304.0},
+    ]
+    made = device(units=8, cpu={"flags": ["asimd"], "clusters": kinds})
+    assert (peak(made)["clock"], peak(made)["mhz"]) == ("max", None)
+    same = [{**kind, "max_mhz": 2000.0} for kind in kinds]
+    made = device(units=8, cpu={"flags": ["asimd"], "clusters": same})
+    assert (peak(made)["clock"], peak(made)["mhz"]) == ("max", 2000.0)
+
+
+def test_a_sum_rests_on_the_weakest_clock() -> None:
+    kinds = [
+        {"implementer": 0x41, "part": 0xD05, "cores": 4, "first": 0, "max_mhz": 1800.0},
+        {"implementer": 0x41, "part": 0xD0B, "cores": 4, "first": 4, "base_mhz": 1000.0},
+    ]
+    made = device(units=8, cpu={"flags": ["asimd"], "clusters": kinds})
+    assert (peak(made)["clock"], peak(made)["bound"]) == ("base", "lower")
+
+
+def test_cores_of_gb10() -> None:
+    """fp16 of all pipes; int8 of Cortex-X925 is a lower bound, and so is the sum."""
+    flags = ["asimd", "asimdhp", "asimddp"]
+    kinds = [
+        {"implementer": 0x41, "part": 0xD87, "cores": 10, "first": 0, "max_mhz": 2808.0},
+        {"implementer": 0x41, "part": 0xD85, "cores": 10, "first": 5, "max_mhz": 3900.0},
+    ]
+    made = device(units=20, cpu={"flags": flags, "clusters": kinds})
+    figures = {name: (peak(made, name)["tflops"], peak(made, name).get("bound"))
+               for name in ("fp32", "fp16", "int8")}  # fmt: skip
+    assert figures == {
+        "fp32": (2.3213, None),  # 10 * 2.808 * 16 + 10 * 3.9 * 48 GFLOPS
+        "fp16": (4.6426, None),
+        "int8": (6.7891, "lower"),  # 10 * 2.808 * 64 + 10 * 3.9 * 128
+    }
+    without = [{**kinds[0]}, {**kinds[1]}]
+    made = device(units=20, cpu={"flags": ["asimd"], "clusters": without})
+    assert (peak(made, "fp16"), peak(made, "int8")) == (None, None)
+
+
 def test_kinds_that_were_inferred_go_where_chipdb_knows_no_hybrid() -> None:
     """A Xeon one of whose threads is offline has cores of one and of two threads."""
     kinds = [

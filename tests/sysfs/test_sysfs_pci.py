@@ -144,7 +144,8 @@ def test_power_states(
 
 
 @pytest.mark.parametrize(
-    ("near", "node"), [("8-15", 1), ("0-15", None), ("0-7\n", 0), ("3", None), ("", None)]
+    ("near", "node"),
+    [("8-15", 1), ("0-15", None), ("0-7\n", 0), ("3", 0), ("7-8", None), ("", None), ("x", None)],
 )
 def test_cpus_near_a_device_tell_its_node(near: str, node: int | None, tree: Tree) -> None:
     folder = "/sys/bus/pci/devices/0000:01:00.0"
@@ -155,7 +156,19 @@ def test_cpus_near_a_device_tell_its_node(near: str, node: int | None, tree: Tre
     assert pci.numa_node(tree.machine(), folder) == node
 
 
-def test_on_a_machine_of_one_node_nothing_is_near_it(tree: Tree) -> None:
-    tree.file("/d/local_cpulist", "0-7\n")
-    tree.file("/sys/devices/system/node/node0/cpulist", "0-7\n")
+def test_the_only_node_is_the_device_s(tree: Tree) -> None:
+    tree.file("/d/numa_node", "-1\n")
     assert pci.numa_node(tree.machine(), "/d") is None
+    tree.file("/sys/devices/system/node/node0/cpulist", "0-7\n")
+    assert pci.numa_node(tree.machine(), "/d") == 0
+
+
+def test_masks_tell_where_a_recording_has_no_lists(tree: Tree) -> None:
+    """hwloc's POWER9 with V100 has `local_cpus` alone; nodes without CPUs are the GPUs' memory."""
+    for number, mask in ((0, "0000,0000ffff"), (8, "000000ff,ff000000,00000000,00000000")):
+        tree.file(f"/sys/devices/system/node/node{number}/cpumap", mask)
+    tree.file("/sys/devices/system/node/node255/cpumap", "00000000,00000000")
+    for address, mask in (("a", "00000000,0000ffff"), ("b", "000000ff,ff000000,00000000,00000000")):
+        tree.file(f"/{address}/local_cpus", mask)
+    machine = tree.machine()
+    assert [pci.numa_node(machine, folder) for folder in ("/a", "/b", "/c")] == [0, 8, None]

@@ -61,12 +61,25 @@ class Arch:
         """The raw text of one column, for the code that matches."""
         return self._fields[_AT[name]]
 
-    def isa_steps(self) -> list[tuple[frozenset[str], dict[str, float]]]:
-        """For CPUs: (flags needed, rates then valid), each step replacing what it names."""
+    def isa_steps(self) -> list[tuple[frozenset[str], dict[str, float], bool]]:
+        """For CPUs: (flags needed, rates then valid, whether those are a lower bound).
+
+        Each step replaces what it names.
+        """
         return [
-            (frozenset(flags.split(",")), rates_of(rates.replace(",", "|")))
-            for flags, rates in parts(self.column("isa"))
+            (frozenset(flags.split(",")), rates_of(rates.replace(",", "|")), bool(at_least))
+            for flags, rates, *at_least in parts(self.column("isa"))
         ]
+
+    def rates_with(self, flags: frozenset[str]) -> tuple[dict[str, float], frozenset[str]]:
+        """For CPUs: the rates that hold with these flags, and which of them are a lower bound."""
+        rates = dict(self.rates)
+        lower = frozenset(rates) if self.at_least else frozenset[str]()
+        for needed, step, at_least in self.isa_steps():
+            if needed <= flags:
+                rates.update(step)
+                lower = lower | step.keys() if at_least or self.at_least else lower - step.keys()
+        return rates, lower
 
     def with_rates(self, rates: dict[str, float]) -> "Arch":
         """The same architecture, held to other rates."""

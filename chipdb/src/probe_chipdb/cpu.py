@@ -20,12 +20,16 @@ class CpuMatch:
     arch: its rates' entry, or None. uarch: its name ("Zen 4"). by: "cpuid", "midr", "brand",
         "generic" or None.
     rates: operations per clock and core that the given flags allow.
+    at_least: those of them that are no more than a lower bound.
     efficient: the architecture of the smaller cores of a hybrid package, which report the same
         cpuid; count those cores with `efficient_rates`. None where there are none, or unknown.
     reason: how the answer came about, or why there is none.
     """
 
-    __slots__ = ("arch", "by", "efficient", "efficient_rates", "rates", "reason", "uarch")
+    __slots__ = (
+        "arch", "at_least", "by", "efficient",
+        "efficient_rates", "rates", "reason", "uarch",
+    )  # fmt: skip
 
     def __init__(self, arch: Arch | None, uarch: str | None, by: str | None, reason: str) -> None:
         self.arch = arch
@@ -33,6 +37,7 @@ class CpuMatch:
         self.by = by
         self.reason = reason
         self.rates: dict[str, float] = {}
+        self.at_least = frozenset[str]()
         self.efficient: Arch | None = None
         self.efficient_rates: dict[str, float] = {}
 
@@ -163,7 +168,7 @@ def find_cpu(db: "Database", facts: CpuFacts) -> CpuMatch:
         return CpuMatch(None, None, None, "neither cpuid, MIDR, brand nor flags name a known core")
     match, efficient = answer
     if match.arch:
-        match.rates = held_rates(match.arch, facts.flags)
+        match.rates, match.at_least = match.arch.rates_with(facts.flags)
         if facts.is_arm32:
             # NEON of 32-bit Arm has no fp64: VFP computes one number at a time.
             match.rates.pop("fp64.vector.fp64", None)
@@ -171,7 +176,7 @@ def find_cpu(db: "Database", facts: CpuFacts) -> CpuMatch:
         match.reason += ", flags not given: only what needs none"
     match.efficient = db.arch(efficient) if efficient else None
     if match.efficient:
-        match.efficient_rates = held_rates(match.efficient, facts.flags)
+        match.efficient_rates, _ = match.efficient.rates_with(facts.flags)
         match.reason += f", smaller cores: {match.efficient.name}"
     return match
 
@@ -187,15 +192,6 @@ def _by_name_or_flags(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] |
         reason = f"the core is not known: a lower bound from its flags ({arch.name})"
         return Rule(arch, arch.name, "").match("generic", reason)
     return None
-
-
-def held_rates(arch: Arch, flags: frozenset[str]) -> dict[str, float]:
-    """The base rates, and every step whose flags are all there."""
-    rates = dict(arch.rates)
-    for needed, step in arch.isa_steps():
-        if needed <= flags:
-            rates.update(step)
-    return rates
 
 
 def _by_cpuid(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:
@@ -255,8 +251,8 @@ def _closest(rules: list[Rule], name: str | None) -> Rule | None:
 
 def _full_rate(arch: Arch) -> float:
     """What the core can do with every instruction that its entry names."""
-    flags = frozenset().union(*(needed for needed, _ in arch.isa_steps()))
-    return held_rates(arch, flags).get("fp32.vector.fp32", 0.0)
+    flags = frozenset().union(*(needed for needed, _, _ in arch.isa_steps()))
+    return arch.rates_with(flags)[0].get("fp32.vector.fp32", 0.0)
 
 
 def _by_midr(db: "Database", facts: CpuFacts) -> tuple[CpuMatch, str] | None:

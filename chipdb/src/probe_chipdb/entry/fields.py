@@ -238,7 +238,11 @@ ARCH: dict[str, Spec] = {
     ),
     "isa": ListOf(
         Table(
-            {"flags": ListOf(Text(r"", r"\w+", "write the flag as Linux does")), "rates": _rates},
+            {
+                "flags": ListOf(Text(r"", r"\w+", "write the flag as Linux does")),
+                "rates": _rates,
+                "at_least": Flag("true when these rates are a lower bound"),
+            },
             need=("flags", "rates"),
         ),
         "CPU: rates that need instructions",

@@ -74,7 +74,9 @@ def _chip_row(chip: "ChipEntry") -> list[str]:
 def _arch_row(name: str, arch: "ArchEntry") -> list[str]:
     match = arch.get("match", {})
     steps = (
-        f"{','.join(step['flags'])};{_rates(step['rates'], ',')}" for step in arch.get("isa", ())
+        f"{','.join(step['flags'])};{_rates(step['rates'], ',')}"
+        + (";1" if step.get("at_least") else "")
+        for step in arch.get("isa", ())
     )
     packed = {
         "id": name,

@@ -3,7 +3,7 @@
 `fields` has the bounds and the sentences of the same fields; a test holds the two together.
 """
 
-from typing import Required, TypedDict
+from typing import NotRequired, Required, TypedDict
 
 __all__ = [
     "ArchEntry",
@@ -175,6 +175,7 @@ class IsaStep(TypedDict):
 
     flags: list[str]
     rates: dict[str, float]
+    at_least: NotRequired[bool]
 
 
 class ArchEntry(TypedDict, total=False):

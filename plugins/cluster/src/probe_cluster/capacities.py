@@ -4,9 +4,9 @@ The rule. Counted are the GPUs and accelerators that their vendor's own runtime 
 whose memory is known. Where one of them has dedicated memory, those with dedicated memory count
 and the integrated ones do not; else the integrated ones count and their memory is the system's,
 once. Without any, the CPU counts. A GPU that is split into parts (MIG) counts as its visible
-parts. NPUs and displays never count unless named. FLOPS and dedicated memory are sums. Bandwidth
-is the memory-weighted harmonic mean: layers lie on one device each, and are read one after
-another.
+parts. NPUs and displays never count unless named. FLOPS and dedicated memory are sums, of a limited
+processor over the cores that this process may use. Bandwidth is the memory-weighted harmonic mean:
+layers lie on one device each, and are read one after another.
 """
 
 from __future__ import annotations
@@ -200,14 +200,26 @@ def _table(value: Any) -> Mapping[str, Any]:
 def _flops(chosen: list[Device], name: str, reasons: dict[str, str]) -> float | None:
     values = []
     for device in chosen:
-        value = rate(device.get(name))
+        value = _own_rate(device, name)
         if value is None:
             reasons[name] = f"{name} of {device['id']} is unknown{_because(device, name)}"
         else:
             values.append(value)
     if not chosen:
         reasons[name] = "the report has no device that counts"
-    return sum(values) if values else None
+    return sum(values) or None if values else None
+
+
+def _own_rate(device: Device, name: str) -> float | None:
+    """Return a figure of a device; of a processor, that of the cores this process may use.
+
+    Memory is counted within its control group's limit, and so are the cores.
+    """
+    whole, allowed = rate(device.get(name)), device.get("allowed")
+    if whole is None or not isinstance(allowed, Mapping):
+        return whole
+    part = allowed.get(name)
+    return 0.0 if part == 0 else rate(part)
 
 
 def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:
