@@ -80,7 +80,9 @@ def test_one_manifest_in_a_package_serves_several_commands(site: Site, capsys: A
     site.register("probe-kitchen", "3", {"fry": "x_kitchen.fry", "boil": "x_kitchen"})
     groups, err = shown(capsys)
     assert err == ""
-    assert [line.split(maxsplit=1)[1] for line in groups["Fix"][-2:]] == ["to fry", "to boil"]
+    # probe-wheels, which is installed here, has a command in that group, too.
+    lines = [line for line in groups["Fix"] if line.split()[0] in tables]
+    assert [line.split(maxsplit=1)[1] for line in lines] == ["to fry", "to boil"]
 
 
 def test_help_imports_no_plugin(site: Site) -> None:

@@ -18,6 +18,7 @@ HOSTS = (
     "how-to/use-in-a-script.md",
     "plugins/cluster/README.md",
     "plugins/exo/README.md",
+    "plugins/wheels/README.md",
     "reference/hooks.md",
     "reference/machine.md",
     "reference/python.md",
