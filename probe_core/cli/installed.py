@@ -160,9 +160,9 @@ def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str 
 
     A restriction fails closed: a file that cannot be used may be the one that restricts.
     """
-    from probe_core.config import load_config
+    from probe_core.pipeline.settings import load_settings
 
-    config, _ = load_config({}, environ)
+    config, _ = load_settings({}, environ)
     if config.sealed is not None:
         return None, f"no plugin runs: {clean_text(config.sealed.reason, 400)}"
     return config.allow, None

@@ -94,13 +94,14 @@ class Context:
         Raises `CommandError` for options that make no sense, unknown probers among them.
         """
         from probe_core.commands.options import settings_of
-        from probe_core.config import ConfigError, load_config
+        from probe_core.config import ConfigError
+        from probe_core.pipeline.settings import load_settings
         from probe_core.probing import document
 
         try:
             settings = settings_of(self.args) if self.args else {}
             file = getattr(self.args, "config", None)
-            config, ignored = load_config(settings, self.environ, file)
+            config, ignored = load_settings(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
             probed: Any = self._probed(lambda machine: document(config, ignored, machine=machine))

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from probe_core.machine import open_regular, read_file
 
-__all__ = ["named_lines", "open_regular", "read_file", "read_regular", "text_of"]
+__all__ = [
+    "Untrusted",
+    "named_lines",
+    "open_regular",
+    "read_file",
+    "read_regular",
+    "read_trusted",
+    "text_of",
+]
+
+
+class Untrusted(ValueError):
+    """A file that root must not use; the message is the reason."""
 
 
 def read_regular(path: str, limit: int) -> bytes:
@@ -18,6 +30,22 @@ def read_regular(path: str, limit: int) -> bytes:
     if len(raw) > limit:
         raise ValueError(f"longer than {limit} bytes")
     return raw
+
+
+def read_trusted(path: str, limit: int) -> bytes:
+    """Return at most `limit` bytes and one more of a file that a setting names.
+
+    Raises `Untrusted` where somebody other than root could have written what root would read,
+    `OSError` where it cannot be read.
+    """
+    import os
+
+    from probe_core.machine.trust import untrusted
+
+    if os.path.exists(path) and (reason := untrusted([path])):
+        raise Untrusted(reason)
+    with open_regular(path) as file:
+        return read_file(file, limit + 1)
 
 
 def text_of(raw: bytes) -> str:
