@@ -13,6 +13,7 @@ from time import monotonic, sleep
 
 from probe_core.isolation.ending import end_process
 from probe_core.isolation.worker import Worker
+from probe_core.machine.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["answers"]
+__all__ = ["LOOK_S", "Looks", "answers"]
 
 LOOK_S = 1.0
 """Seconds that a server has: a hundred round trips to another continent, or one automount."""
@@ -30,6 +31,29 @@ _STAT = "/usr/bin/stat"
 _BY_PYTHON = "import os, sys; os.statvfs(sys.argv[1])"
 _PAUSES_S = (0.0003, 0.0003, 0.0005, 0.001, 0.002, 0.005)
 """Times between two looks at the process, of which most end after half a millisecond."""
+
+
+class Looks:
+    """Says which paths this host may look at; each server is asked once.
+
+    A server that stops between the answer and the look hangs the host all the same. That is a
+    millisecond, and what somebody else may choose is read in a child, see `pipeline.settings`.
+    """
+
+    __slots__ = ("_mounts", "_servers")
+
+    def __init__(self) -> None:
+        self._mounts = Mounts()
+        self._servers: dict[str, bool] = {}
+
+    def allow(self, path: str) -> bool:
+        """Return whether no dead server stands between this process and an absolute path."""
+        return not self._mounts.may_hang(path, self._answers)
+
+    def _answers(self, point: str) -> bool:
+        if point not in self._servers:
+            self._servers[point] = answers(point)
+        return self._servers[point]
 
 
 def answers(path: str, seconds: float = LOOK_S) -> bool:

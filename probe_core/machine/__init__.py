@@ -186,14 +186,15 @@ def may_hang(path: str) -> bool:
 
     30 µs where no such file system is mounted.
     """
-    if is_kernels(path) or not _has_served_mounts():
+    if is_kernels(path) or not has_served_mounts():
         return False
     from probe_core.machine.mounts import Mounts
 
     return Mounts().may_hang(path)
 
 
-def _has_served_mounts(path: str = "/proc/self/mountinfo") -> bool:
+def has_served_mounts(path: str = "/proc/self/mountinfo") -> bool:
+    """Return whether any file system is mounted for which a server answers."""
     try:
         with FileIO(path) as file:
             data = read_file(file, READ_LIMIT)

@@ -9,6 +9,10 @@ import os
 
 from probe_core.machine import SERVED, is_kernels
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["Mounts"]
 
 _MAX_LINKS = 40  # as the kernel follows at most, see path_resolution(7)
@@ -26,19 +30,18 @@ class Mounts:
         self._path = path
         self._served: dict[str, bool] | None = None
 
-    def may_hang(self, path: str) -> bool:
-        """Return whether looking at an absolute path may hang. Follows its links one by one."""
-        return self.served(path) is not None
+    def may_hang(self, path: str, answers: Callable[[str], bool] | None = None) -> bool:
+        """Return whether looking at an absolute path may hang. Follows its links one by one.
 
-    def served(self, path: str) -> str | None:
-        """Return the mount point of the first served file system on the way to a path, if any."""
+        `answers` says of a mount point whether its server answers; without it none is trusted to.
+        """
         if is_kernels(path):
-            return None
+            return False
         if self._served is None:
             self._served = _read(self._path)
-        return self._walk(path) if True in self._served.values() else None
+        return True in self._served.values() and self._walk(path, answers)
 
-    def _walk(self, path: str) -> str | None:
+    def _walk(self, path: str, answers: Callable[[str], bool] | None) -> bool:
         real, parts, links = "", path.split("/")[::-1], 0
         while parts:
             part = parts.pop()
@@ -48,18 +51,19 @@ class Mounts:
                 real = os.path.dirname(real)
                 continue
             real = f"{real.rstrip('/')}/{part}"
-            if (point := self._point(real)) is not None:
-                return point
+            point = self._point(real)
+            if point is not None and not (answers and answers(point)):
+                return True
             try:
                 target = os.readlink(real)
             except OSError:  # no link, or nothing
                 continue
             links += 1
             if links > _MAX_LINKS:
-                return None
+                return False
             parts += target.split("/")[::-1]
             real = "" if target.startswith("/") else os.path.dirname(real)
-        return None
+        return False
 
     def _point(self, real: str) -> str | None:
         """Return the mount point of a path without links, where a server answers for it."""

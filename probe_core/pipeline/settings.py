@@ -52,7 +52,7 @@ def _is_file(path: str) -> bool:
     if on_server(path):
         from probe_core.isolation.look import LOOK_S, answers
 
-        if not answers(os.path.dirname(path)):
+        if not answers(path):
             raise _silent(path, LOOK_S)
     return os.path.isfile(path)
 

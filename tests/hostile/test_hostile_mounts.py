@@ -162,3 +162,75 @@ def test_a_server_that_answers_for_the_file_system_but_not_for_the_file(
     assert reason.endswith("cannot be read: its server did not answer within 2 s")
     assert (probers["good"], probers["cpu"], same) == ("skipped", "ok", True)
     assert took < 8.0
+
+
+LIBRARIES = """
+        from probe_core.isolation.look import Looks
+        from probe_core.machine import Machine
+        from probe_core.readiness.libraries import Libraries
+        before = state()
+        start = time.monotonic()
+        libraries = Libraries(Machine(environ={"LD_LIBRARY_PATH": folder}), Looks().allow)
+        paths = libraries.find("libprobe-test.so.1")
+        absent = libraries.surely_absent("libprobe-test.so.1")
+        print(json.dumps([paths, absent, time.monotonic() - start, left(before)]))
+"""
+
+
+def test_libraries_in_a_folder_of_a_dead_server_are_not_known_to_be_absent(site: Path) -> None:
+    script = HUNG + "        folder = target\n" + LIBRARIES
+    answer = host(site, script)
+    if answer is None:
+        pytest.skip("no file system may be mounted here")
+    paths, absent, took, remains = answer
+    assert (paths, absent, remains) == ([], False, None)
+    assert took < 5.0
+
+
+def test_libraries_in_a_folder_of_a_server_that_answers(site: Path) -> None:
+    mount = f"""
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import fuse_server
+        folder = sys.argv[1] + "/served"
+        server = fuse_server.mount(folder, {{"libprobe-test.so.1": b"x"}})
+        if server is None:
+            print("null")
+            sys.exit()
+    """
+    end = "        os.kill(server, 9)\n"
+    answer = host(site, mount + LIBRARIES.replace("left(before)", "None") + end)
+    if answer is None:
+        pytest.skip("no file system may be mounted here")
+    assert answer[0] == [f"{site}/served/libprobe-test.so.1"]
+
+
+COMMANDS = {
+    "leases": ({"PROBE_LEASES": "hung/leases"}, 3, "name a local folder in PROBE_LEASES"),
+    "--machine {site}/hung/machine.json": ({}, 2, "its server did not answer within 1 s"),
+    "--json --config {site}/hung/config.toml": ({}, 2, "its server did not answer within 2 s"),
+    "--json --static {site}/hung/report.json": ({}, 2, "its server did not answer within 2 s"),
+    "--json --chipdb {site}/hung/chips.toml": ({}, 2, "a server answers for it"),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_command_about_a_file_on_a_mount_whose_server_is_dead(site: Path, words: str) -> None:
+    variables, status, sentence = COMMANDS[words]
+    answer = host(
+        site,
+        HUNG
+        + f"""
+        import io
+        from probe_core.cli import main
+        for name, value in {variables!r}.items():
+            os.environ[name] = sys.argv[1] + "/" + value
+        os.environ["PROBE_TIMEOUT"] = "3"
+        sys.stderr = io.StringIO()
+        status = main({words.format(site=site).split()!r})
+        print(json.dumps([status, sys.stderr.getvalue()]))
+        """,
+    )
+    if answer is None:
+        pytest.skip("no file system may be mounted here")
+    assert answer[0] == status, answer[1]
+    assert sentence in answer[1]
