@@ -123,10 +123,12 @@ class Front:
     def _alone(self) -> bool:
         """Return whether only the witness is left; the devices are then given back."""
         from probe_core.leasing.processes import descendants
+        from probe_core.leasing.scope import tidy
 
         if descendants([os.getpid()]) - {self._witness.pid}:
             return False
         self.leased.put_back()
+        tidy()
         return True
 
 
