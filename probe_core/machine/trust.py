@@ -38,9 +38,10 @@ class Trust:
     itself runs what lies in ``__pycache__``.
     """
 
-    __slots__ = ("_trees", "_verdicts")
+    __slots__ = ("_bytecode", "_trees", "_verdicts")
 
     def __init__(self) -> None:
+        self._bytecode: dict[str, dict[str, list[str]]] = {}
         self._verdicts: dict[str, str | None] = {}
         self._trees: dict[str, str | None] = {}
 
@@ -52,6 +53,18 @@ class Trust:
             if problem := self._with_tree(os.path.abspath(path)):
                 return f"running as root, and {problem}"
         return None
+
+    def bytecode(self, folder: str, module: str) -> list[str]:
+        """Return the files of a folder's ``__pycache__`` that an import of `module` may run.
+
+        Each is listed once: hundreds of modules may lie side by side in a site folder.
+        """
+        cache = f"{folder}/__pycache__"
+        if cache not in self._bytecode:
+            listed = self._bytecode[cache] = {}
+            for name in os.listdir(cache) if os.path.isdir(cache) else ():
+                listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
+        return self._bytecode[cache].get(module, [])
 
     def _with_tree(self, path: str) -> str | None:
         return self._chain(path) or (self._tree(path) if os.path.isdir(path) else None)

@@ -24,12 +24,14 @@ import bench_commands
 import bench_exo
 import bench_hang
 import bench_import
+import bench_leases
 import bench_memory
 import bench_nvidia
 import bench_partition
 import bench_price
 import bench_ready
 import bench_rivals
+import bench_sealed
 import bench_stages
 import place as places
 from measure import Figure
@@ -48,6 +50,8 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "exo": bench_exo.run,
     "partition": bench_partition.run,
     "commands": bench_commands.run,
+    "sealed": bench_sealed.run,
+    "leases": bench_leases.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 
