@@ -91,8 +91,13 @@ class Folder:
         except FileNotFoundError:  # the folder itself was deleted
             self._make_again()
             return -1
-        except OSError as error:
-            raise self._refusal(name, error.strerror) from None
+        except OSError as error:  # a full or read-only file system: there is no file to remove
+            path = f"{self.path}/{name}"
+            raise LeaseError(
+                f"the lease file {path} cannot be made: {error.strerror}; "
+                f"name another folder in {VARIABLE}",
+                path=path,
+            ) from None
         os.fchmod(handle, _EVERYBODY)  # whatever the umask says
         if name.endswith(_SUFFIX):
             self._copy_deleted(name, handle)

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import os
 
-from probe_core.leasing.execute import quiet, spawn
+from probe_core.leasing.execute import NOT_EXECUTABLE, CannotRun, complain, quiet, spawn
 from probe_core.leasing.libc import call
 from probe_core.leasing.scope import enter
-from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files
+from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files, pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def can_keep() -> bool:
 def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     """Run the programs under the lease; end as the first one that failed does, or with 0.
 
-    After `can_keep`.
+    After `can_keep`. Raises `CannotRun` where no process can be started.
     """
     quiet()
     mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
@@ -72,15 +72,20 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     # Ignored, children would be reaped by the kernel, and their statuses lost (waitpid(2)).
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     leased.keep_on_exec()
-    reports, reporting = os.pipe()
-    requests, requesting = os.pipe()
     front = os.getpid()
-    keeper = os.fork()
+    try:
+        reports, reporting = pipe()
+        requests, requesting = pipe()
+        keeper = os.fork()
+    except OSError as error:  # no room for a process, or for a file
+        raise CannotRun(f"no command can be started: {error.strerror}", NOT_EXECUTABLE) from None
     if keeper == 0:
         try:
             Keeper(leased, programs, Wire(requests, reporting), front).run(mask, ignored)
+        except OSError as error:
+            complain(CannotRun(f"no command can be started: {error.strerror}", NOT_EXECUTABLE))
         finally:
-            os._exit(1)
+            os._exit(NOT_EXECUTABLE)
     from probe_core.leasing.front import Front
 
     os.close(reporting)
