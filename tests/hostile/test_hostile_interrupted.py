@@ -224,3 +224,24 @@ def test_the_cache_of_reports_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(probing._cache) == probing.MAX_CACHED
     last = probe_core.probe(only=["bus"], priority={"x": 3 * probing.MAX_CACHED})
     assert probe_core.probe(only=["bus"], priority={"x": 3 * probing.MAX_CACHED}) is last
+
+
+# A user of this process's alone: the limit counts all processes of a user.
+USER = 70_000 + os.getpid() % 10_000
+AS_A_USER = ["setpriv", f"--reuid={USER}", "--clear-groups", "--inh-caps=+dac_override"]
+AS_A_USER += ["--ambient-caps=+dac_override", "prlimit", "--nproc=3"]
+
+
+def test_no_room_for_threads_and_supervisors(site: Path) -> None:
+    """The limit on processes counts threads: neither host nor child may start any."""
+    if subprocess.run([*AS_A_USER, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no other user may be become here")
+    statuses, remains = host(
+        site,
+        """
+        before = state()
+        print(json.dumps([once(), left(before)]))
+        """,
+        *AS_A_USER,
+    )
+    assert (statuses, remains) == (["ok"], None)
