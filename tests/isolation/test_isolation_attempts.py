@@ -133,8 +133,9 @@ def test_a_slow_device_is_waited_for(run_eight: Callable[..., Run]) -> None:
 
 def test_slow_progress_is_no_silence(run_eight: Callable[..., Run]) -> None:
     """Eight slow devices that run out of time are a short deadline, and no dead device."""
-    # 0.4 s short of a silence: on busy cores a process may be late by a few tenths of a second.
-    run = run_eight(dict.fromkeys(range(8), 0.6), deadline_s=4.0)
+    # Long, so that a process that busy cores delay by 0.3 s is not taken for silent over one of
+    # the first devices: the second process would then come to that one, and pass it over.
+    run = run_eight(dict.fromkeys(range(8), 1.05), deadline_s=8.0)
     assert run.status == "timeout"
     assert run.unresponsive == []
     assert set(names(run).values()) == {"asked"}
