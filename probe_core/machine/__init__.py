@@ -210,13 +210,15 @@ def has_served_mounts(path: str = "/proc/self/mountinfo") -> bool:
     return False
 
 
-def open_regular(path: str) -> FileIO:
+def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
     """Open a regular file to read; raises `OSError` for anything else, which is not opened.
+
+    `status` is what stat(2) says of it, where the caller has asked already.
 
     `FileIO` opens and remembers in one step of C: a signal handler that raises between `os.open`
     and its assignment leaves the descriptor open for good.
     """
-    mode = os.stat(path).st_mode
+    mode = (status or os.stat(path)).st_mode
     if not (S_ISREG(mode) or S_ISDIR(mode)):  # of a folder, `FileIO` has its own error
         raise OSError(EINVAL, "not a regular file", path)
     return FileIO(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.machine.files import open_regular, read_file
+from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import KINDS
@@ -51,8 +51,7 @@ def _unusable(path: str, reason: str) -> FindingDoc:
 
 def read_document(path: str) -> ReportDoc:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
-    with open_regular(path) as file:
-        return _document(read_file(file, FILE_LIMIT + 1))
+    return _document(read_head(path, FILE_LIMIT))
 
 
 def _document(raw: bytes) -> ReportDoc:

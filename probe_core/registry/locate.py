@@ -44,7 +44,8 @@ class Place:
                 folder = os.path.dirname(folder)
             return [self.file or self.folder, folder]
         stem = f"{self.folder}/{parts[0]}"
-        variants = [stem + suffix for suffix in (*_SUFFIXES, *_extension_suffixes())]
+        # A folder of that name is no package yet, and its owner can make it one at any moment.
+        variants = [stem + suffix for suffix in ("", *_SUFFIXES, *_extension_suffixes())]
         present = [path for path in variants if path == self.file or os.path.lexists(path)]
         return present + trust.bytecode(self.folder, parts[0])
 
