@@ -15,6 +15,8 @@ import pytest
 
 from probe_core.config import load_config
 from probe_core.probing import document
+from probe_core.recording.errors import BadRecording
+from probe_core.recording.opening import open_machine
 
 Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"
@@ -229,3 +231,5 @@ def test_no_data_is_read_from_a_file_of_the_kernel_that_blocks(
     _, (ignored,) = load_config({}, {"PROBE_CONFIG": str(chips)})
     assert ignored.seals
     assert ignored.reason.endswith("cannot be read: a file of the kernel")
+    with pytest.raises(BadRecording, match="a file of the kernel"), open_machine(str(chips)):
+        pass
