@@ -64,7 +64,10 @@ def answers(path: str, seconds: float = LOOK_S) -> bool:
     ended: list[bool] = []
 
     def work(worker: Worker) -> None:
-        pid = _spawn(path)
+        try:
+            pid = _spawn(path)
+        except Exception:  # no room for a process, or an audit hook of the host forbids it
+            return
         try:
             if _ends(pid, monotonic() + seconds, worker):
                 ended.append(True)
@@ -72,10 +75,7 @@ def answers(path: str, seconds: float = LOOK_S) -> bool:
             if not ended:
                 end_process(pid, monotonic)
 
-    try:
-        Worker(work, _start_thread).run()
-    except OSError:  # no room for a process
-        return False
+    Worker(work, _start_thread).run()
     return bool(ended)
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "MARK",
     "Owner",
     "in_group",
+    "living_sharers",
     "marks",
     "own_record",
     "read_owners",
@@ -108,10 +109,6 @@ class Owner:
             return False
         return self.keeper_started is not None and started(self.keeper) == self.keeper_started
 
-    def same_lease(self, other: Owner) -> bool:
-        """Return whether both are of one lease."""
-        return bool(self.mark) and self.mark == other.mark
-
 
 def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> str:
     """Return the value of `MARK` for processes under lease `mark`: behind those of outer leases."""
@@ -174,6 +171,15 @@ def survivors(owners: Sequence[Owner]) -> list[int]:
     if not members:
         members = [pid for owner in owners for pid in in_group(owner)]
     return sorted(set(members))
+
+
+def living_sharers(owners: Sequence[Owner]) -> list[Owner]:
+    """Return the owners that share and have not surely ended with all that ran under their leases.
+
+    A sharer that was killed does not erase its record; one that cannot be seen from here counts.
+    """
+    sharers = (owner for owner in owners if owner.share)
+    return [owner for owner in sharers if owner.alive() is not False or survivors([owner])]
 
 
 def in_group(owner: Owner) -> list[int]:
