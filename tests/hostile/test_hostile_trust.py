@@ -214,6 +214,7 @@ def test_root_reads_no_chip_file_of_a_user(tmp_path: Path) -> None:
     assert finding["setting"] == "chipdb"
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/kmsg"), reason="Linux alone has it")
 def test_no_data_is_read_from_a_file_of_the_kernel_that_blocks(
     probe_with: Probe, site: Path, tmp_path: Path
 ) -> None:
