@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
+from probe_core.pipeline.settings import load_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class _Call:
 
         live = self._machine is None or self._machine.live
         environ = (self._machine or Machine()).environ if live else os.environ
-        config, ignored = load_config(self._settings, environ, self._file)
+        config, ignored = load_settings(self._settings, environ, self._file)
         # Another process (fork) or other settings are another report; a changed environment too,
         # for a program that hides devices from itself must not be shown them.
         key: object = None

@@ -219,6 +219,9 @@ def _silence_stdout() -> None:
     """Keep the interpreter's own flush at exit from complaining about the closed pipe."""
     import os
 
-    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # a container without /dev/null, or no descriptor for it
+        return
     os.dup2(null, 1)
     os.close(null)

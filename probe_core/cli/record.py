@@ -61,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Write the recording; report what it holds and what it leaves out."""
-    from probe_core.config import load_config
     from probe_core.machine import Machine
+    from probe_core.pipeline.settings import load_settings
     from probe_core.recording.document import write
     from probe_core.recording.sources import Sources
 
-    config, ignored = load_config({}, context.environ)
+    config, ignored = load_settings({}, context.environ)
     sources = Sources(config.allow)
     asked = None if args.files_only else config
     if args.source is None:

@@ -143,7 +143,8 @@ class Context:
         Raises `CommandError` as `report` does, and what `use` raises.
         """
         from probe_core.commands.options import settings_of
-        from probe_core.config import ConfigError, load_config
+        from probe_core.config import ConfigError
+        from probe_core.pipeline.settings import load_settings
         from probe_core.probing import document
 
         settings = settings_of(self.args) if self.args else {}
@@ -152,7 +153,7 @@ class Context:
             if option in _FILES and path is not None:
                 refuse_missing(f"--{option}", path)
         try:
-            config, ignored = load_config(settings, self.environ, file)
+            config, ignored = load_settings(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
         except ConfigError as error:

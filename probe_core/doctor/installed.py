@@ -81,7 +81,7 @@ def installed_checks(
             check_set.problem
             or sealed
             or allowed(prober.distribution, prober.version, allow)
-            or _located(check_set, entry)
+            or _located(check_set, entry, trust)
             or trust.reason(prober.files)
         )
     return sets
@@ -97,7 +97,7 @@ def _rejection(entry: EntryPoint) -> str | None:
     return f"its entry point {clean_text(entry.target, 80)!r} is not `module` or `module:attribute`"
 
 
-def _located(check_set: CheckSet, entry: EntryPoint) -> str | None:
+def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None:
     """Find the module and its manifest; return why the checks cannot be used."""
     prober, module = check_set.prober, entry.target.partition(":")[0]
     place = locate(module, entry.site)
@@ -105,7 +105,7 @@ def _located(check_set: CheckSet, entry: EntryPoint) -> str | None:
         place, prober.needs_site = locate_by_hooks(module)
     if place is None:
         return f"its module {module!r} does not exist; reinstall {prober.distribution}"
-    prober.files += place.code(module) if applies() else [place.file or place.folder]
+    prober.files += place.code(module, trust) if applies() else [place.file or place.folder]
     path = _manifest_path(place, module)
     if path is None:
         return None
