@@ -257,7 +257,10 @@ def refuse_missing(option: str, path: str) -> None:
 
     What was typed now is refused now; a variable that is set for a whole fleet is a finding.
     """
-    if not os.path.exists(path):
+    from probe_core.pipeline.settings import on_server
+
+    # Where a dead server could hold the look for ever, the child that reads the file says it.
+    if not on_server(path) and not os.path.exists(path):
         raise CommandError(f"{option} {path}: no such file")
 
 

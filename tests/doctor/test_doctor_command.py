@@ -198,7 +198,7 @@ def test_options_that_contradict_each_other(broken: str) -> None:
     for arguments in (["--save", "--machine", broken], ["--force"]):
         result = doctor(*arguments)
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("probe: doctor: --")
+        assert result.stderr.startswith("probe doctor: --")
 
 
 def test_marks_stay_apart_where_a_terminal_has_ascii_alone(broken: str) -> None:

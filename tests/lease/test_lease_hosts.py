@@ -95,7 +95,7 @@ def test_no_room_for_a_process_is_an_error_and_not_success(count: int, node: Nod
     )
     assert done.returncode == 126
     reason = "Resource temporarily unavailable"
-    assert done.stderr == f"probe: exec: no command can be started: {reason}\n"
+    assert done.stderr == f"probe exec: no command can be started: {reason}\n"
     assert soon(lambda: node.held() == [])
 
 
@@ -109,7 +109,7 @@ def test_no_room_for_a_file_is_named(node: Node) -> None:
         preexec_fn=limited(resource.RLIMIT_NOFILE, 8),
     )
     assert done.returncode == 126
-    assert done.stderr == "probe: exec: no command can be started: Too many open files\n"
+    assert done.stderr == "probe exec: no command can be started: Too many open files\n"
 
 
 def test_a_killed_keeper_costs_no_commands_status(node: Node) -> None:
