@@ -91,7 +91,7 @@ def cli() -> str:
 
 def cluster() -> str:
     """The commands of probe-cluster with their options."""
-    names = ("topology", "partition")
+    names = ("topology", "partition", "fit")
     return "\n\n".join(_command(f"probe {n}", f"probe_cluster.{n}_command") for n in names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from probe_cluster.fit_document import model_document
 from probe_cluster.fitting import Fit
 from probe_cluster.model import Model
 from probe_cluster.planning import Comparison
@@ -18,15 +19,7 @@ def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> di
     """Return the document of `probe partition --json`. Bytes and seconds; null is unknown."""
     return {
         "schema": SCHEMA,
-        "model": {
-            "name": model.name,
-            "params": model.params,
-            "layers": model.layers,
-            "bits": model.bits,
-            "context": model.context,
-            "weight_bytes": model.weight_bytes,
-            "kv_bytes": model.kv_bytes_per_layer * model.layers,
-        },
+        "model": model_document(model),
         "fit": {
             "ok": answer.ok,
             "policy": answer.policy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_cluster.model_options import MODEL_HELP, add_model_options
 from probe_cluster.options import add_cluster_options, links_of, members_of
 from probe_core.commands import CommandError, columns, size, wrapped
 
@@ -25,17 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="M",
-        help="parameters (70b), a built-in name (llama-3.1-70b), or the path of a config.json",
+        help=MODEL_HELP,
     )
-    for flag, metavar, meaning in (
-        ("params", "N", "parameters, such as 70b, where M lacks them"),
-        ("active-params", "N", "parameters that one token touches (mixture of experts)"),
-        ("layers", "N", "layers, where M lacks them"),
-        ("bits", "N", "bits per parameter as stored (16)"),
-        ("context", "TOKENS", "count the KV cache of so many tokens (0)"),
-        ("kv-bits", "N", "bits per value of the KV cache (16)"),
-    ):
-        group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
+    add_model_options(group)
     group = parser.add_argument_group("planning")
     group.add_argument("--strategy", metavar="S", help="plan by this one alone")
     group.add_argument(
