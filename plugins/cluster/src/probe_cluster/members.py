@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from probe_cluster.capacities import capacity
 from probe_cluster.errors import ClusterError
 from probe_core.commands import document_of
 
-__all__ = ["Member", "member"]
+__all__ = ["Member", "member", "with_memory"]
 
 MIB = 1 << 20
 
@@ -59,6 +59,23 @@ class Member:
             reason = self.reasons.get("memory_total", "its report does not give")
             raise ClusterError(f"the memory of node {self.id!r} is unknown: {reason}", node=self.id)
         return (size,)
+
+
+def with_memory(members: Sequence[Member], memories: Mapping[str, int]) -> list[Member]:
+    """Return the members with the memory (bytes) that a person gives for some, as one pool.
+
+    Raises `ClusterError` for a node that is not there.
+    """
+    for id_ in memories:
+        if all(member.id != id_ for member in members):
+            names = ", ".join(member.id for member in members)
+            raise ClusterError(f"a memory names node {id_!r}; there are {names}", node=id_)
+    return [
+        replace(member, memory=size, available=size, pools=(size,))
+        if (size := memories.get(member.id)) is not None
+        else member
+        for member in members
+    ]
 
 
 def member(

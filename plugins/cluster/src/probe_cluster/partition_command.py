@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_cluster.model_options import MODEL_HELP, add_model_options
-from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_cluster.options import add_cluster_options, layers_of, links_of, members_of
 from probe_core.commands import CommandError, columns, size, wrapped
 
 TYPE_CHECKING = False
@@ -46,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="memory bandwidth of a node whose report lacks it: pi=17GB/s",
     )
     group.add_argument("--assume-bandwidth", metavar="SPEED", help="… of all such nodes")
+    for flag, metavar, meaning in (
+        ("layers-on", "NODE=N", "give a node so many layers by hand; 0 leaves it out"),
+        ("memory", "NODE=SIZE", "memory of a node that a model may take: studio=96GiB"),
+    ):
+        group.add_argument(f"--{flag}", action="append", default=[], metavar=metavar, help=meaning)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
@@ -74,7 +79,13 @@ def _run(
     strategies = _strategies(args.strategy, STRATEGIES)
     answer = fit(members, model, args.fit, reserve=reserve)
     comparison = compare(
-        members, model, links=links, use=args.use, reserve=reserve, strategies=strategies
+        members,
+        model,
+        links=links,
+        use=args.use,
+        reserve=reserve,
+        strategies=strategies,
+        pinned=layers_of(args.layers_on),
     )
     if args.json:
         context.json(comparison_document(model, answer, comparison))

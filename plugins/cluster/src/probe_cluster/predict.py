@@ -74,6 +74,10 @@ class Plan:
     """Whether every stage's memory suffices."""
     notes: tuple[str, ...]
     """What does not fit, is not used or is not known: sentences that name the node."""
+    parallel: str = "pipeline"
+    """``one`` node, or a ``pipeline`` of nodes; ``tensor`` where each layer is split."""
+    gap: float | None = None
+    """At most this share slower than the best pipeline; 0 is exact, None is not known."""
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -104,6 +108,7 @@ def predicted(
         hop_seconds=sum(hops),
         fits=all(stage.layers <= stage.most for stage in stages),
         notes=tuple(sentences),
+        parallel="pipeline" if len(parts) > 1 else "one",
     )
 
 
