@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from probe_cluster.capacities import capacity
+from probe_cluster.efficiency import Efficiency, device_class, efficiency_of
 from probe_cluster.errors import ClusterError
 from probe_core.commands import document_of
 
@@ -41,6 +42,10 @@ class Member:
     """The name of its first GPU, or of its CPU."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is unknown or incomplete."""
+    class_: str | None = None
+    """Class of efficiency of its first device; None where its like was never measured."""
+    efficiency: Efficiency | None = None
+    """What it reaches; None: its times are lower bounds, from theoretical peaks."""
 
     @property
     def memory_mib(self) -> int:
@@ -79,12 +84,18 @@ def with_memory(members: Sequence[Member], memories: Mapping[str, int]) -> list[
 
 
 def member(
-    id_: str, report: Any, *, devices: str | tuple[str, ...] = "all", bandwidth: float | None = None
+    id_: str,
+    report: Any,
+    *,
+    devices: str | tuple[str, ...] = "all",
+    bandwidth: float | None = None,
+    engine: str = "auto",
 ) -> Member:
     """Return the member that a report, or its document, describes.
 
     `devices` chooses as `capacity` says. `bandwidth` (bytes per second) stands in where the report
-    does not tell, and is then named as given. Raises `ClusterError` with the node's id.
+    does not tell, and is then named as given. `engine` is one of `ENGINES`. Raises `ClusterError`
+    with the node's id.
     """
     try:
         offer = capacity(report, devices)
@@ -93,6 +104,7 @@ def member(
     node = document_of(report).get("node")
     model = node.get("model") if isinstance(node, Mapping) else None
     reasons = dict(offer.reasons)
+    class_ = device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified)
     if offer.bandwidth is None and bandwidth is not None:
         reasons["bandwidth"] = "as given, not from the report"
     return Member(
@@ -107,4 +119,6 @@ def member(
         model=model if isinstance(model, str) else None,
         chip=offer.chip,
         reasons=reasons,
+        class_=class_,
+        efficiency=efficiency_of(class_, engine),
     )

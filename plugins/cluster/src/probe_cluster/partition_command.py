@@ -46,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="memory bandwidth of a node whose report lacks it: pi=17GB/s",
     )
     group.add_argument("--assume-bandwidth", metavar="SPEED", help="… of all such nodes")
+    group.add_argument(
+        "--engine",
+        default="auto",
+        metavar="ENGINE",
+        help="predict for llama.cpp, mlx, vllm, exo-ring, or none: theoretical peaks (auto)",
+    )
     for flag, metavar, meaning in (
         ("layers-on", "NODE=N", "give a node so many layers by hand; 0 leaves it out"),
         ("memory", "NODE=SIZE", "memory of a node that a model may take: studio=96GiB"),
@@ -55,10 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the plans; exit with 1 when the model does not fit."""
+    from probe_cluster.efficiency import hop_software
     from probe_cluster.errors import ClusterError
 
     links = links_of(args)
     members = members_of(args, links)
+    links.software = hop_software(args.engine, {member.class_ for member in members})
     try:
         return _run(args, context, members, links)
     except ClusterError as error:
@@ -121,8 +129,16 @@ def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) 
     notes = [comparison.best] if comparison.best is not None else comparison.plans
     for note in dict.fromkeys(note for plan in notes for note in plan.notes):
         lines += wrapped(note, context.width)
-    rule = "* least time per token · times are lower bounds, from theoretical peaks"
-    return [*lines, "", *wrapped(rule, context.width)]
+    return [*lines, "", *wrapped(f"* least time per token · {_basis(notes)}", context.width)]
+
+
+def _basis(plans: Sequence[Plan]) -> str:
+    """Return what the times rest on, and how far off they can be."""
+    factor = next((plan.factor for plan in plans), None)
+    if factor is None:
+        return "times are lower bounds, from theoretical peaks"
+    basis = "; ".join(dict.fromkeys(sentence for plan in plans for sentence in plan.basis))
+    return f"off by at most a factor of {factor:g} in nine cases of ten · {basis}"
 
 
 def _row(plan: Plan, best: bool) -> tuple[str, ...]:

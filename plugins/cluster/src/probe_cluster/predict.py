@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from probe_cluster.efficiency import table
 from probe_cluster.links import Links
 from probe_cluster.members import Member
 from probe_cluster.model import Model
@@ -56,7 +57,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who runs which layers, and the prediction. Times are lower bounds, from theoretical peaks."""
+    """Who runs which layers, and the prediction. Times say what they rest on."""
 
     strategy: str
     """One of `STRATEGIES`."""
@@ -78,6 +79,11 @@ class Plan:
     """``one`` node, or a ``pipeline`` of nodes; ``tensor`` where each layer is split."""
     gap: float | None = None
     """At most this share slower than the best pipeline; 0 is exact, None is not known."""
+    basis: tuple[str, ...] = ()
+    """What the time rests on: a sentence for each kind of node."""
+    factor: float | None = None
+    """In nine cases of ten the time is at most so many times larger or smaller; None where it is
+    a lower bound, from theoretical peaks."""
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -109,7 +115,15 @@ def predicted(
         fits=all(stage.layers <= stage.most for stage in stages),
         notes=tuple(sentences),
         parallel="pipeline" if len(parts) > 1 else "one",
+        basis=_basis(parts),
+        factor=table()["range"] if all(part.member.efficiency for part in parts) else None,
     )
+
+
+def _basis(parts: Sequence[Part]) -> tuple[str, ...]:
+    peak = "theoretical peaks: a lower bound of the time"
+    sentences = [part.member.efficiency.basis if part.member.efficiency else peak for part in parts]
+    return tuple(dict.fromkeys(sentences))
 
 
 def _stages(

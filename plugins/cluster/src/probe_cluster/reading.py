@@ -63,11 +63,12 @@ def read_members(
     devices: str = "all",
     bandwidth: Mapping[str, float] | None = None,
     assumed: float | None = None,
+    engine: str = "auto",
 ) -> list[Member]:
     """Return the members that the files describe.
 
     `bandwidth` gives a node's memory bandwidth, `assumed` that of every node that does not tell
-    it, both in bytes per second. Raises `ClusterError`.
+    it, both in bytes per second; `engine` is one of `ENGINES`. Raises `ClusterError`.
     """
     speeds = dict(bandwidth or {})
     reports = read_reports(files)
@@ -76,6 +77,6 @@ def read_members(
             names = ", ".join(reports)
             raise ClusterError(f"a bandwidth names node {id_!r}; there are {names}", node=id_)
     return [
-        member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed))
+        member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed), engine=engine)
         for id_, report in reports.items()
     ]

@@ -19,12 +19,17 @@ def token_seconds(member: Member, model: Model) -> float | None:
 
     Decoding reads every active weight once per token: memory bandwidth bounds it, unless the
     arithmetic takes longer still (S. Williams et al., "Roofline", CACM 52(4), 2009). Peaks are
-    theoretical, so this is a lower bound.
+    theoretical, so this is a lower bound, unless what devices of its class reach is known.
     """
     if member.bandwidth is None:
         return None
     reading = model.layer_read_bytes / member.bandwidth
-    return max(reading, prompt_seconds(member, model) or 0.0)
+    efficiency = member.efficiency
+    if efficiency is None:
+        return max(reading, prompt_seconds(member, model) or 0.0)
+    reading /= efficiency.share
+    beyond = efficiency.layer_seconds(model.kind)
+    return max(reading, prompt_seconds(member, model) or 0.0) + beyond
 
 
 def prompt_seconds(member: Member, model: Model) -> float | None:
