@@ -206,3 +206,42 @@ def test_the_command_takes_layers_and_memory_by_hand(
     ):
         assert main([*start, *wrong, *files]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_layers_are_split_across_macs_with_rdma_where_that_is_faster() -> None:
+    from probe_cluster.efficiency import efficiency_of
+    from probe_cluster.model_spec import parse_model
+
+    mac = efficiency_of("apple-m3", "mlx")
+    macs = [
+        replace(node(name, 480, 819.2), class_="apple-m3", efficiency=mac)
+        for name in ("m1", "m2", "m3", "m4")
+    ]
+    mesh = {(a.id, b.id): KINDS["rdma"] for a, b in combinations(macs, 2)}
+    model = parse_model({"model": "glm-5", "bits": "mxfp8"})
+    found = compare(macs, model, links=Links(mesh)).best
+    assert found is not None
+    assert (found.strategy, found.parallel, len(found.stages)) == ("tensor", "tensor", 4)
+    # Measured: 23.7 tokens/s on four, 18.3 on two (exo issue 1468).
+    assert found.tokens_per_second == pytest.approx(23.7, rel=0.1)
+    pair = compare(macs[:2], model, links=Links({("m1", "m2"): KINDS["rdma"]})).best
+    assert pair is not None
+    assert pair.tokens_per_second == pytest.approx(18.3, rel=0.1)
+    # A missing cable leaves no group of four; sockets leave none at all.
+    del mesh["m1", "m4"]
+    best = compare(macs, model, links=Links(mesh)).best
+    assert best is not None
+    assert len(best.stages) == 2
+    sockets = compare(macs, model, links=Links(default=KINDS["thunderbolt5"]))
+    assert "tensor" not in [p.strategy for p in sockets.plans]
+
+
+def test_a_width_divides_heads_and_kv_heads() -> None:
+    from probe_cluster.model_spec import parse_model
+    from probe_cluster.tensor import widths
+
+    assert widths(parse_model({"model": "llama-3.1-8b"})) == [2, 4, 8]
+    assert widths(parse_model({"model": "qwen3-30b-a3b"})) == [2, 4]
+    assert widths(parse_model({"model": "phi-4"})) == [2]
+    assert widths(parse_model({"model": "glm-4.7-flash"})) == [2, 4]  # MLA: 20 heads
+    assert widths(parse_model({"model": "8b", "layers": 32})) == []

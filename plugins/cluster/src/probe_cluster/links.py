@@ -37,6 +37,7 @@ KINDS: dict[str, Link] = {
         ("same-host", 80.0, 20e-6),
         ("rdma", 80.0, _RDMA),  # Thunderbolt 5 with RDMA
         ("infiniband", 100.0, 10e-6),
+        ("roce", 200.0, 10e-6),  # ConnectX-7 of a DGX Spark
         ("thunderbolt5", 80.0, _TCP),
         ("thunderbolt4", 40.0, _TCP),
         ("thunderbolt3", 40.0, _TCP),

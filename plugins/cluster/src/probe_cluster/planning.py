@@ -16,6 +16,7 @@ from probe_cluster.ring import ring_memory_weighted, shards
 from probe_cluster.setting import Setting
 from probe_cluster.share import balanced, proportional
 from probe_cluster.stages import RESERVE, prompt_seconds, token_seconds
+from probe_cluster.tensor import tensor_plan
 
 __all__ = ["STRATEGIES", "Comparison", "Plan", "best", "compare", "plan"]
 
@@ -34,7 +35,7 @@ class Comparison:
     """All strategies side by side."""
 
     plans: tuple[Plan, ...]
-    """The plans, in the order of `STRATEGIES`."""
+    """The plans, in the order of `STRATEGIES`; then ``tensor`` where layers can be split."""
     refused: tuple[tuple[str, str], ...]
     """(strategy, why it gives no plan)."""
     setting: Setting | None = None
@@ -96,6 +97,10 @@ def compare(
             plans.append(_plan(strategy, setting))
         except ClusterError as error:
             refused.append((strategy, str(error)))
+    # Only where all strategies are compared: it is no pipeline, and most engines lack it.
+    split = tensor_plan(setting) if len(strategies) == len(STRATEGIES) else None
+    if split is not None:
+        plans.append(split)
     return Comparison(tuple(plans), tuple(refused), setting)
 
 

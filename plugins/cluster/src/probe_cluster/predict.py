@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from probe_cluster.efficiency import table
@@ -14,7 +14,7 @@ from probe_cluster.order import pairs, ring_seconds
 from probe_cluster.stages import prompt_seconds, token_seconds
 from probe_core.wording import gib
 
-__all__ = ["Part", "Plan", "Stage", "predicted"]
+__all__ = ["Part", "Plan", "Stage", "predicted", "split"]
 
 
 class Part(NamedTuple):
@@ -117,6 +117,38 @@ def predicted(
         parallel="pipeline" if len(parts) > 1 else "one",
         basis=_basis(parts),
         factor=table()["range"] if all(part.member.efficiency for part in parts) else None,
+    )
+
+
+def split(pipeline: Plan, model: Model, layer_seconds: float) -> Plan:
+    """Return a plan whose nodes all have a part of each layer, of these seconds."""
+    width = len(pipeline.stages)
+    seconds = layer_seconds * model.layers
+    own = model.kv_bytes if model.kind == "mla" else model.kv_bytes // width
+    memory = model.weight_bytes // width + own
+    stages = [
+        replace(
+            stage,
+            start_layer=0,
+            end_layer=model.layers - 1,
+            memory=memory,
+            most=model.layers,
+            seconds=seconds,
+            hop_seconds=0.0,
+        )
+        for stage in pipeline.stages
+    ]
+    prompt = pipeline.seconds_per_prompt_token
+    return replace(
+        pipeline,
+        stages=tuple(stages),
+        seconds_per_token=seconds,
+        slowest_stage=seconds,
+        seconds_per_prompt_token=None if prompt is None else prompt / width**2,
+        hop_seconds=0.0,
+        fits=True,
+        notes=(),
+        parallel="tensor",
     )
 
 
