@@ -27,6 +27,7 @@ import bench_import
 import bench_memory
 import bench_nvidia
 import bench_partition
+import bench_predictions
 import bench_price
 import bench_ready
 import bench_rivals
@@ -47,6 +48,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "memory": bench_memory.run,
     "exo": bench_exo.run,
     "partition": bench_partition.run,
+    "predictions": bench_predictions.run,
     "commands": bench_commands.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}

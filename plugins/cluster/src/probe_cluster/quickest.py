@@ -24,6 +24,10 @@ _THRESHOLDS = 6
 """So many speeds of link are tried as the slowest that a ring may have."""
 
 
+# No pipeline can be faster by more than this, so that searching on is not worth its time.
+_NEAR = 1.005
+
+
 def quickest(setting: Setting, alternatives: Sequence[Callable[[Setting], Plan]]) -> Plan:
     """Return the fastest plan; exact up to `EXACT_NODES` nodes of known speed.
 
@@ -42,9 +46,9 @@ def quickest(setting: Setting, alternatives: Sequence[Callable[[Setting], Plan]]
         raise ClusterError(
             f"layers by hand are planned for up to {EXACT_NODES} nodes; there are {len(fast)}"
         )
-    plan = _searched(setting, costs, usable, notes, alternatives)
-    assert plan.seconds_per_token is not None
     bound = lower_bound(costs, _near(setting), setting.model.layers)
+    plan = _searched(setting, costs, usable, notes, alternatives, bound)
+    assert plan.seconds_per_token is not None
     return replace(plan, gap=max(0.0, plan.seconds_per_token / bound - 1))
 
 
@@ -54,6 +58,7 @@ def _searched(
     usable: Sequence[int],
     notes: Sequence[str],
     alternatives: Sequence[Callable[[Setting], Plan]],
+    bound: float,
 ) -> Plan:
     """Return the best plan of several searches.
 
@@ -69,13 +74,15 @@ def _searched(
         counts = fastest(costs.layer, caps, setting.model.layers, hop)
         plan = setting.in_best_order("fastest", list(enumerate(counts)), notes)
         best = _faster(best, plan)
+    for other in alternatives:
+        best = _faster(best, _renamed(other, setting))
     for pool in _pools(setting, costs, best):
+        if best is not None and (best.seconds_per_token or 0.0) <= bound * _NEAR:
+            break
         few = cheapest(_of(costs, pool), setting.model.layers)
         if few is not None:
             exact = [(pool[place], count) for place, count in few]
             best = _faster(best, setting.planned("fastest", exact, notes))
-    for other in alternatives:
-        best = _faster(best, _renamed(other, setting))
     assert best is not None  # the last group is every node, and `usable_layers` found room there
     return best
 
