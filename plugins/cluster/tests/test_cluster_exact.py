@@ -238,7 +238,7 @@ def test_layers_are_split_across_macs_with_rdma_where_that_is_faster() -> None:
 
 def test_a_width_divides_heads_and_kv_heads() -> None:
     from probe_cluster.model_spec import parse_model
-    from probe_cluster.tensor import widths
+    from probe_cluster.stages import widths
 
     assert widths(parse_model({"model": "llama-3.1-8b"})) == [2, 4, 8]
     assert widths(parse_model({"model": "qwen3-30b-a3b"})) == [2, 4]

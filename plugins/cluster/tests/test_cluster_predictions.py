@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,7 +16,7 @@ from probe_cluster import ClusterError, Links, Member, member, plan
 from probe_cluster.efficiency import device_class, efficiency_of, hop_software, table
 from probe_cluster.links import KINDS, Link
 from probe_cluster.model_spec import parse_model
-from probe_cluster.tensor import split_seconds
+from probe_cluster.stages import split_seconds
 from probe_core.cli import main
 
 PUBLISHED = Path(__file__).parents[3] / "tests" / "bench" / "published.toml"
@@ -125,3 +126,21 @@ def test_the_document_says_range_and_basis(
     assert "times are lower bounds, from theoretical peaks" in capsys.readouterr().out
     assert main([*start, "--engine", "ollama"]) == 2
     assert "'ollama' is no engine" in capsys.readouterr().err
+
+
+def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
+    model = parse_model({"model": "llama-3.1-70b", "bits": "awq"})
+    twin = member("twin", home["twin"], engine="vllm")
+    split = plan("fastest", [twin], model)
+    assert (split.parallel, twin.width) == ("tensor", 2)
+    # Half of the bytes on each, 38 us a layer and two all-reduces by PCIe.
+    layer = model.layer_read_bytes / 2 / (1.008e12 * 0.86) + 38e-6 + 2 * 30e-6
+    assert split.seconds_per_token == pytest.approx(80 * layer, rel=1e-4)
+    assert plan("fastest", [member("twin", home["twin"])], model).parallel == "one"
+    # 64 heads and 8 KV heads split in two, the 15 heads of no model do not.
+    odd = replace(model, heads=15)
+    assert plan("fastest", [twin], odd).parallel == "one"
+    # The device with the least free memory decides: each holds half of every layer.
+    tight = replace(twin, pools=(25_200_000_000, 12_000_000_000))
+    with pytest.raises(ClusterError):
+        plan("fastest", [tight], model)

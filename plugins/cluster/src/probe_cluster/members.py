@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from probe_cluster.capacities import capacity
+from probe_cluster.capacities import Capacity, capacity
 from probe_cluster.efficiency import Efficiency, device_class, efficiency_of
 from probe_cluster.errors import ClusterError
 from probe_core.commands import document_of
@@ -46,6 +46,9 @@ class Member:
     """Class of efficiency of its first device; None where its like was never measured."""
     efficiency: Efficiency | None = None
     """What it reaches; None: its times are lower bounds, from theoretical peaks."""
+
+    width: int = 1
+    """Equal devices that may split each layer among them (tensor parallelism)."""
 
     @property
     def memory_mib(self) -> int:
@@ -121,4 +124,12 @@ def member(
         reasons=reasons,
         class_=class_,
         efficiency=efficiency_of(class_, engine),
+        width=_width(report, offer) if engine == "vllm" else 1,
     )
+
+
+def _width(report: Any, offer: Capacity) -> int:
+    """Return how many devices are equal and have memory of their own; 1 where they differ."""
+    devices = document_of(report).get("devices") or ()
+    names = {device.get("name") for device in devices if device.get("id") in offer.devices}
+    return len(offer.pools) if len(names) == 1 and not offer.unified else 1

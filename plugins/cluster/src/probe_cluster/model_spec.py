@@ -51,10 +51,17 @@ def parse_model(options: Mapping[str, Any]) -> Model:
 
 
 def _described(text: str) -> Fields:
-    if os.path.isdir(text):
-        return _from_folder(text)
-    if os.path.isfile(text):
-        return _from_file(text)
+    try:
+        if os.path.isdir(text):
+            return _from_folder(text)
+        if os.path.isfile(text):
+            return _from_file(text)
+    except OSError as error:
+        raise ClusterError(f"{text}: {error.strerror or error}") from None
+    except ValueError as error:
+        if isinstance(error, ClusterError):
+            raise
+        return _from_count(text)  # a path cannot hold a NUL
     known = known_model(text)
     if known is not None:
         precision = PRECISIONS[known.precision or known.native]

@@ -11,7 +11,7 @@ from probe_cluster.links import Links
 from probe_cluster.members import Member
 from probe_cluster.model import Model
 from probe_cluster.order import pairs, ring_seconds
-from probe_cluster.stages import prompt_seconds, token_seconds
+from probe_cluster.stages import prompt_seconds, splits, token_seconds
 from probe_core.wording import gib
 
 __all__ = ["Part", "Plan", "Stage", "predicted", "split"]
@@ -114,7 +114,7 @@ def predicted(
         hop_seconds=sum(hops),
         fits=all(stage.layers <= stage.most for stage in stages),
         notes=tuple(sentences),
-        parallel="pipeline" if len(parts) > 1 else "one",
+        parallel=_parallel(parts, model),
         basis=_basis(parts),
         factor=table()["range"] if all(part.member.efficiency for part in parts) else None,
     )
@@ -150,6 +150,12 @@ def split(pipeline: Plan, model: Model, layer_seconds: float) -> Plan:
         notes=(),
         parallel="tensor",
     )
+
+
+def _parallel(parts: Sequence[Part], model: Model) -> str:
+    if len(parts) > 1:
+        return "pipeline"
+    return "tensor" if any(splits(part.member, model) for part in parts) else "one"
 
 
 def _basis(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 
 from probe_cluster.efficiency import table
 from probe_cluster.exact import EXACT_NODES
 from probe_cluster.links import Links
-from probe_cluster.members import Member
-from probe_cluster.model import Model
 from probe_cluster.predict import Part, Plan, predicted, split
 from probe_cluster.setting import Setting
+from probe_cluster.stages import split_seconds, widths
 
-__all__ = ["split_seconds", "tensor_plan", "widths"]
-
-# Engines split among powers of two; 8 is the widest of the published speeds.
-_WIDTHS = (2, 4, 8)
+__all__ = ["tensor_plan"]
 
 
 # distributed-llama splits layers over sockets too, at 0.9 ms an all-reduce; exo and vLLM do not.
 _LINKS = ("rdma", "roce", "infiniband")
-
-
-def widths(model: Model) -> list[int]:
-    """Return into how many parts the layers of a model can be split; none without known heads.
-
-    A width divides the heads and the KV heads. MLA keeps one latent vector for all heads, on
-    every node, so the KV heads do not count there.
-    """
-    if not model.heads:
-        return []
-    kv_heads = model.heads if model.kind == "mla" else model.kv_heads or model.heads
-    return [width for width in _WIDTHS if not (model.heads % width or kv_heads % width)]
-
-
-def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> float | None:
-    """Return the seconds of a layer that is split among `members`; None for unknown speeds.
-
-    `reduce` is the seconds of one all-reduce, of which a layer has two. What a layer costs beyond
-    its bytes does not shrink by being split (measured on 2 and 4 M3 Ultra: exo issue 1468).
-    """
-    cache = model.kv_bytes_per_layer
-    # MLA's cache is on every node.
-    whole = cache if model.kind == "mla" else 0
-    part = (model.layer_read_bytes - whole) / len(members) + whole
-    slowest = 0.0
-    for member in members:
-        if member.bandwidth is None or member.efficiency is None:
-            return None
-        reading = part / (member.bandwidth * member.efficiency.share)
-        slowest = max(slowest, reading + member.efficiency.layer_seconds(model.kind))
-    return slowest + 2 * reduce
 
 
 def tensor_plan(setting: Setting) -> Plan | None:
