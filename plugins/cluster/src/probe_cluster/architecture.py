@@ -28,25 +28,25 @@ class Parameters:
     """All routed experts."""
     active_experts: int
     """The routed experts that one token uses."""
-    rest: int
+    common: int
     """Attention, norms, routers, dense and shared feed-forward parts."""
 
     @property
     def total(self) -> int:
         """All parameters."""
-        return self.embedding + self.head + self.experts + self.rest
+        return self.embedding + self.head + self.experts + self.common
 
     @property
     def active(self) -> int:
         """Parameters of one token, both embeddings counted as model cards count them."""
         return self.total - self.experts + self.active_experts
 
-    def bytes(self, edges: float, rest: float, experts: float) -> tuple[int, int]:
+    def bytes(self, edges: float, common: float, experts: float) -> tuple[int, int]:
         """Return (bytes stored, bytes read per token) at these bits per parameter."""
         ends = (self.embedding + self.head) * edges
-        stored = ends + self.experts * experts + self.rest * rest
+        stored = ends + self.experts * experts + self.common * common
         # The head multiplies every hidden state, so all of it is read, tied or not.
-        read = (self.head or self.embedding) * edges + self.rest * rest
+        read = (self.head or self.embedding) * edges + self.common * common
         return round(stored / 8), round((read + self.active_experts * experts) / 8)
 
 
@@ -133,15 +133,15 @@ def _parameters(
     if not (kinds and hidden and vocabulary):
         return None
     experts = active = 0
-    rest = hidden  # the norm after the last layer
+    common = hidden  # the norm after the last layer
     for place, (kind, part) in enumerate(zip(kinds, parts, strict=True)):
         wide = feed_forward(table, kind, place)
         if wide is None or part is None or part.params is None:
             return None
         experts, active = experts + wide.experts, active + wide.active
-        rest += part.params + wide.always + _norms(table, hidden)
+        common += part.params + wide.always + _norms(table, hidden)
     embedding = vocabulary * hidden
-    return Parameters(embedding, 0 if _tied(table) else embedding, experts, active, rest)
+    return Parameters(embedding, 0 if _tied(table) else embedding, experts, active, common)
 
 
 def _norms(table: ConfigTable, hidden: int) -> int:

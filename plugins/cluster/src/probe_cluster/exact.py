@@ -75,11 +75,11 @@ def _filled(costs: Costs, used: Sequence[int], layers: int) -> list[int] | None:
     for place, at in enumerate(used):
         # Pinned layers are as many as they are.
         limit = costs.least[at] or costs.most[at]
-        more = min(spare, limit - counts[place])
-        if more < 0:
+        extra = min(spare, limit - counts[place])
+        if extra < 0:
             return None
-        counts[place] += more
-        spare -= more
+        counts[place] += extra
+        spare -= extra
     return None if spare else counts
 
 

@@ -137,15 +137,15 @@ def _from_gguf(path: str) -> Fields:
 def _from_safetensors(config: str, paths: list[str]) -> Fields:
     from probe_cluster.safetensors import read_safetensors
 
-    tensors, words = read_safetensors(paths)
+    tensors, packs = read_safetensors(paths)
     if os.path.isfile(config):
         shape, _ = _configured(config)
-    elif words:
+    elif packs:
         raise ClusterError(f"{paths[0]} is quantised, so it needs the config.json beside it")
     else:
         shape = shape_of({}, config)
     weights = weights_of(tensors, shape.experts, shape.layers)
-    if words and shape.params is not None:
+    if packs and shape.params is not None:
         weights = weights._replace(params=shape.params.total, active=shape.params.active)
     return _with_weights(shape, weights, paths[0])
 

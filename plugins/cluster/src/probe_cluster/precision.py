@@ -13,7 +13,7 @@ class Precision(NamedTuple):
 
     edges: float
     """Of the input embedding and the output head."""
-    rest: float
+    common: float
     """Of attention, dense and shared parts."""
     experts: float
     """Of the routed experts."""

@@ -33,7 +33,7 @@ def read_safetensors(paths: Iterable[str]) -> tuple[list[Tensor], bool]:
     Raises `ClusterError` for a file that is cut or hostile.
     """
     tensors: list[Tensor] = []
-    words = False
+    packs = False
     for number, path in enumerate(paths):
         if number >= _MOST_FILES:
             raise ClusterError(f"{path}: there are more than {_MOST_FILES} files of one model")
@@ -41,10 +41,10 @@ def read_safetensors(paths: Iterable[str]) -> tuple[list[Tensor], bool]:
             if name == "__metadata__":
                 continue
             tensors.append(_tensor(path, name, entry))
-            words = words or packed(entry)
+            packs = packs or packed(entry)
         if len(tensors) > _MOST_TENSORS:
             raise ClusterError(f"{path}: there are more than {_MOST_TENSORS} tensors")
-    return tensors, words
+    return tensors, packs
 
 
 def packed(entry: Mapping[str, Any]) -> bool:
