@@ -2,7 +2,8 @@
 
 A page holds ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``; what lies between is
 made from the code by the function of that name in `regions`. The typed views and TypedDicts of
-the model have the same marks in comments, and the report's JSON Schema is made as a whole.
+the model have the same marks in comments. The report's JSON Schema, the pictures and the manual
+pages are made as a whole.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import picture
 from regions import REGIONS
+from regions_cli import manuals
 from typed import BODIES
 
 DOCS = Path(__file__).resolve().parent
@@ -73,7 +76,13 @@ def outdated() -> dict[Path, str]:
     texts = {path: refreshed(path.read_text("utf-8")) for path in pages()}
     texts |= {path: refreshed_module(path.read_text("utf-8")) for path in modules()}
     texts[SCHEMA] = schema_text()
-    return {path: text for path, text in texts.items() if path.read_text("utf-8") != text}
+    texts |= manuals()
+    texts |= picture.texts()
+    return {path: text for path, text in texts.items() if _differs(path, text)}
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text("utf-8") != text
 
 
 def used() -> set[str]:
@@ -89,6 +98,7 @@ def main(arguments: list[str]) -> int:
     for path, text in stale.items():
         print(path.relative_to(DOCS.parent))
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
     return 1 if stale and check else 0
 

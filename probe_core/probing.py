@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
+from probe_core.pipeline.settings import load_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from probe_core.isolation.launch import Waiting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
     from probe_core.registry.discover import Registered
@@ -43,8 +45,14 @@ def register(name: str, target: Target) -> None:
 
     `target` is ``"module"``, ``"module:attribute"``, a module, or a mapping with ``target`` and
     what a manifest may say (``priority``, ``deadline_s``, ``active``, ``when`` …): for frozen
-    applications, which have no entry points. Raises `ConfigError` for anything else.
+    applications, which have no entry points. Raises `ConfigError` for anything else, and for a
+    name that the core keeps for itself.
     """
+    from probe_core.registry.discover import RESERVED
+
+    if isinstance(name, str) and name.lower() in RESERVED:
+        taken = ", ".join(sorted(RESERVED))
+        raise ConfigError(f"the prober name {name!r} is taken: the core keeps {taken}; rename it")
     _registered[name] = _as_registered(name, target)
     _cache.clear()
 
@@ -91,6 +99,7 @@ def probe(
     static: str | os.PathLike[str] | None = None,
     hostname: bool | None = None,
     anonymous: bool | None = None,
+    verbose: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -102,16 +111,18 @@ def probe(
     `only` and `disable` name probers, `priority` overrides priorities (1 to 999), `timeout` is
     each prober's deadline in seconds, `active` allows opening devices, `allow` names trusted
     distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `hostname` adds
-    the host's name, `anonymous` leaves the node's id out, `config` is a TOML file of settings.
-    `probers` are added to the registered ones for this call; `hooks` are
-    objects with host hooks. `machine` is another machine than this one.
+    the host's name, `anonymous` leaves the node's id out, `verbose` keeps what probers print also
+    where they succeed, `config` is a TOML file of settings. `probers` are added to the registered
+    ones for this call; `hooks` are objects with host hooks. `machine` is another machine than this
+    one.
 
     The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
     argument of a wrong type or value, which it names, and nothing that hardware, drivers or
     plugins could cause.
     """
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
+    rules = (only, disable, priority, timeout, active, allow)
+    call.set(*rules, chipdb, static, hostname, anonymous, verbose)
     return call.report(-1)
 
 
@@ -127,6 +138,7 @@ async def probe_async(
     static: str | os.PathLike[str] | None = None,
     hostname: bool | None = None,
     anonymous: bool | None = None,
+    verbose: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
@@ -141,7 +153,8 @@ async def probe_async(
     from probe_core.awaiting import in_thread
 
     call = _Call(config, machine, probers, hooks, refresh)
-    call.set(only, disable, priority, timeout, active, allow, chipdb, static, hostname, anonymous)
+    rules = (only, disable, priority, timeout, active, allow)
+    call.set(*rules, chipdb, static, hostname, anonymous, verbose)
     return await in_thread(call.report)
 
 
@@ -175,7 +188,7 @@ class _Call:
 
         live = self._machine is None or self._machine.live
         environ = (self._machine or Machine()).environ if live else os.environ
-        config, ignored = load_config(self._settings, environ, self._file)
+        config, ignored = load_settings(self._settings, environ, self._file)
         # Another process (fork) or other settings are another report; a changed environment too,
         # for a program that hides devices from itself must not be shown them.
         key: object = None
@@ -253,10 +266,12 @@ def document(
     probers: Mapping[str, Registered] | None = None,
     hooks: Sequence[object] = (),
     wake_fd: int = -1,
+    waiting: Waiting | None = None,
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
     A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
+    `waiting` is told of probers that are slow, see `isolation.launch.run_probers`.
     """
     unusable: list[FindingDoc] = []
     if config.static:
@@ -279,6 +294,7 @@ def document(
         registered={**_registered, **(probers or {})},
         host=host,
         wake_fd=wake_fd,
+        waiting=waiting,
     )
     report["findings"] = unusable + report["findings"]
     return report

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_chipdb.__main__ import main
 from probe_chipdb.tools.check import check
 
 FAST = "chips/acme/fast.toml"
@@ -52,6 +53,7 @@ def test_good_data_passes(data: Path) -> None:
         ("boost = 2000", "boost = 2000000", "a slip of x1000? 2000 would do"),
         ("base = 1000", "base = 2500", "clock: base 2500 is above boost 2000; swap them"),
         ("gib = 16", "gib = 16384", "memory.gib: 16384 is out of bounds"),
+        ("gib = 16", "gib = 1048576", "memory.gib: 1048576 is out of bounds; it should be "),
         ("gbs = 512", "gbs = 0.512", "memory: 0.512 GB/s over 256 bits is 0.016 Gb/s per pin, not possible for GDDR6"),
         ("gbs = 512", "gbs = 5120", "160 Gb/s per pin, not possible for GDDR6"),
         ('"aaaa:0001"', '"AAAA:0001"', "pci[0]: 'AAAA:0001' is not well formed; write vvvv:dddd"),
@@ -211,3 +213,16 @@ def test_fix_writes_the_schemas_line(repository: Path) -> None:
     path.write_text("#:schema elsewhere.json\n" + text.partition("\n")[2])
     assert layout.fix(str(repository)) == [str(path)]
     assert path.read_text() == text
+
+
+def test_a_file_is_named_as_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was called `.` once: the path relative to itself."""
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    for name in ("x.toml", "./x.toml", "folder/x.toml"):
+        Path(name).write_text("[[chips]]\nname = 3\n")
+        assert main(["check", name]) == 1
+        (line,) = capsys.readouterr().out.splitlines()
+        assert line == f"error: {name}: chips: is no known table; did you mean 'chip'?"

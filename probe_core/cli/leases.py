@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
 
     from probe_core.commands import Context
     from probe_core.model.document import LeaseDoc
@@ -14,6 +15,11 @@ HELP = (
     " no device."
 )
 _HEAD = ("DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND")
+EXAMPLES = (
+    ("probe leases", "who uses which device"),
+    ("probe leases --kill", "end what ended commands left running"),
+    ("probe leases --kill 4242", "end all processes under a lease, by its process number"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Read the lease folder."""
+    from probe_core.cli.refusals import refuse_without_locks
     from probe_core.commands import CommandError
     from probe_core.leasing.errors import LeaseError
 
+    refuse_without_locks()
     try:
         if args.kill is not None:
             return _kill(args.kill, context)
@@ -45,10 +53,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     elif not entries:
         context.err(f"no device is leased ({path})")
     else:
-        from probe_core.commands import text
+        from probe_core.commands.tables import grid
+        from probe_core.model.short_ids import short_ids
 
-        rows = [_HEAD, *(_row(entry) for entry in entries)]
-        for line in text.columns(rows, context.width, right=(1,), flexible=len(_HEAD) - 1):
+        ids = short_ids(entry["device"] for entry in entries)
+        rows = [_HEAD, *([context.encodable(c) for c in _row(e, ids)] for e in entries)]
+        for line in grid(rows, context.width, right=("PID",), wrap="COMMAND"):
             context.out(line)
     return 0
 
@@ -74,9 +84,10 @@ def _kill(which: str, context: Context) -> int:
 
     folder = lease_folder(context.environ)
     try:
-        entries = of(leases(folder), which)
+        listed = leases(folder)
+        entries = of(listed, _whole(which, listed))
         if not entries:
-            context.err(f"probe: leases: no such lease ({folder.path})")
+            context.err(f"probe leases: no such lease ({folder.path})")
             return 0 if which in ("", "all") else 3
         remaining = end(folder, entries)
     finally:
@@ -85,17 +96,33 @@ def _kill(which: str, context: Context) -> int:
     for entry in entries:
         subject = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
         if (entry["device"], entry["pid"]) in ids:
-            context.err(f"probe: leases: {subject} is not ended: its processes are another user's,"
+            context.err(f"probe leases: {subject} is not ended: its processes are another user's,"
                         " or stuck in the kernel")  # fmt: skip
         else:
             context.out(f"ended the {subject}")
     return 3 if remaining else 0
 
 
-def _row(entry: LeaseDoc) -> tuple[str, ...]:
+def _whole(which: str, entries: Sequence[LeaseDoc]) -> str:
+    """Return the list with the ids of leased devices whole that are short, as tables have them."""
+    from probe_core.commands import CommandError
+    from probe_core.model.short_ids import named_by
+
+    devices = list(dict.fromkeys(entry["device"] for entry in entries))
+    names = []
+    for name in which.split(","):
+        fits = [devices[place] for place in named_by(name.strip(), [[d] for d in devices])]
+        if len(fits) > 1:
+            listed = ", ".join(fits)
+            raise CommandError(f"leases: {name!a} names several devices; write one of {listed}")
+        names += fits or [name]
+    return ",".join(names)
+
+
+def _row(entry: LeaseDoc, ids: Mapping[str, str]) -> tuple[str, ...]:
     how = {True: "shared", False: "exclusive", None: "?"}[entry["share"]]
     return (
-        entry["device"],
+        ids[entry["device"]],
         "?" if entry["pid"] is None else str(entry["pid"]),
         _user(entry["uid"]),
         _time(entry["since"]),

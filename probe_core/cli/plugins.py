@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from probe_core.cli.plugins_new import TEMPLATES
 from probe_core.commands import text
-from probe_core.commands.options import add_probe_options
+from probe_core.commands.options import COLOR, add_options, add_probe_options
+from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,18 +13,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_core.commands import Context
-    from probe_core.model.document import DecisionDoc, FindingDoc, OutcomeDoc, ReportDoc
+    from probe_core.model.document import FindingDoc, OutcomeDoc, ReportDoc
 
 HELP = "List, check and explain the installed plugins."
-_ACTIONS = ("list", "check", "why-not", "new")
+_ACTIONS = ("list", "check", "why-not", "run", "new")
+_NEEDS = {"why-not": "a plugin's name", "new": "a plugin's name", "run": "a file, module or name"}
+"""What an action cannot do without, in words."""
 _SOUND = ("ok", "not_applicable", "unavailable", "skipped")
 _MISTAKES = ("manifest-problem", "value-rejected", "distribution-broken")
 """Codes of the findings that are a plugin's own fault; its other mistakes are outcomes."""
 
-_BUILT_IN = ("bus", "cpu", "fallback")
-
-# The reason is the last column and what the table is for: a narrow terminal wraps it.
-_LEAST_WIDTH = 160
+EXAMPLES = (
+    ("probe plugins", "all plugins, and whether they run here"),
+    ("probe plugins why-not nvidia", "why one did not run or reported nothing"),
+    ("probe plugins check", "run all of them, and name their mistakes"),
+    ("probe plugins new acme", "write a plugin to start from"),
+    ("probe plugins run acme.py --debug", "run one's own in this process"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,11 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="list",
         choices=_ACTIONS,
         help="list (default): all plugins and whether they run; check: run and check them;"
-        " why-not NAME: why one did not run or reported nothing; new NAME: write a plugin",
+        " why-not NAME: why one did not run or reported nothing;"
+        " run FILE.py, MODULE or NAME: run one in this process, for its author;"
+        " new NAME: write a plugin",
     )
-    parser.add_argument("name", nargs="?", help="a plugin's name")
+    parser.add_argument("name", nargs="?", help="a plugin's name; of `run` also a file or module")
+    parser.add_argument("--debug", action="store_true", help="`run`: open pdb where it raises")
+    parser.add_argument(
+        "--isolated",
+        action="store_true",
+        help="`run`: in a child with a deadline, as in a report",
+    )
     parser.add_argument("--folder", default=".", help="where `new` writes (default: here)")
+    parser.add_argument(
+        "--template",
+        default=TEMPLATES[0],
+        choices=TEMPLATES,
+        help="what `new` reads: files of a driver (default), or a vendor's C library",
+    )
+    parser.add_argument("--pci", metavar="ID", help="PCI vendor id of the devices of `new` (10de)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--long", action="store_true", help="list priority, deadline and package")
+    add_options(parser, [COLOR])
     add_probe_options(parser)
 
 
@@ -45,16 +69,30 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Carry out one action."""
     from probe_core.commands import CommandError
 
-    if args.action in ("why-not", "new") and not args.name:
-        raise CommandError(f"probe plugins {args.action} needs a plugin's name")
+    if args.action in _NEEDS and not args.name:
+        raise CommandError(f"{args.action} needs {_NEEDS[args.action]}")
     if args.action == "new":
-        return _new(args, context)
+        from probe_core.cli.plugins_new import run as write_new
+
+        return write_new(args, context)
+    if args.action == "run":
+        from probe_core.cli.plugins_run import run as run_here
+
+        return run_here(args, context)
     report = context.report()
     if args.name is not None:
         _refuse_unknown(args.name, report)
     if args.action == "why-not":
         return _why_not(args.name, report, context)
-    return _check(args, report, context) if args.action == "check" else _list(args, report, context)
+    if args.action == "check":
+        return _check(args, report, context)
+    status = _list(args, report, context)
+    if not args.json:
+        from probe_core.cli.printed import printed_lines
+
+        for line in printed_lines(report["outcomes"]):
+            context.out(line)
+    return status
 
 
 def _list(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
@@ -62,23 +100,12 @@ def _list(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
     if args.json:
         context.json(decisions)
         return 0
-    rows = [("PLUGIN", "PACKAGE", "PRIORITY", "DEADLINE", "RUNS", "WHY NOT")]
-    rows += [_row(decision) for decision in decisions]
-    rows += [(name, "probe-core", "", "", "built in", "") for name in _BUILT_IN]
-    for line in text.columns(rows, max(context.width, _LEAST_WIDTH), right=(2, 3), flexible=5):
+    from probe_core.cli.plugin_list import grouped_lines, long_lines
+
+    lines = long_lines if args.long else grouped_lines
+    for line in lines(report, decisions, context):
         context.out(line)
     return 0
-
-
-def _row(decision: DecisionDoc) -> tuple[str, str, str, str, str, str]:
-    return (
-        decision["prober"],
-        decision["distribution"],
-        str(decision["priority"]),
-        f"{decision['deadline_s']:g} s",
-        "yes" if decision["selected"] else "no",
-        decision["reason"] or "",
-    )
 
 
 def _check(args: argparse.Namespace, report: ReportDoc, context: Context) -> int:
@@ -94,23 +121,26 @@ def _check(args: argparse.Namespace, report: ReportDoc, context: Context) -> int
     if args.json:
         context.json({"outcomes": outcomes, "findings": mistakes, "sound": sound})
     else:
-        for line in _verdicts(outcomes, mistakes):
-            context.out(line)
+        for start, verdict in _verdicts(outcomes, mistakes):
+            hanging = start if "|" in start else " " * len(start)
+            for line in text.folded(verdict, context.width, start, hanging):
+                context.out(line)
     return 0 if sound else 1
 
 
-def _verdicts(outcomes: list[OutcomeDoc], mistakes: list[FindingDoc]) -> Iterator[str]:
+def _verdicts(outcomes: list[OutcomeDoc], mistakes: list[FindingDoc]) -> Iterator[tuple[str, str]]:
+    """Yield what a paragraph begins with, and the paragraph."""
     for outcome in outcomes:
         mark = "ok  " if outcome["status"] in _SOUND else "FAIL"
         reason = f": {outcome['reason']}" if outcome["reason"] else ""
         devices = f", {_devices(outcome)}" if outcome["status"] == "ok" else ""
         spent = f" in {outcome['elapsed_ms']:.0f} ms" if outcome["status"] != "skipped" else ""
         name = f"{outcome['prober']} ({outcome['distribution']})"
-        yield f"{mark} {name} {outcome['status']}{devices}{spent}{reason}"
+        yield f"{mark} ", f"{name} {outcome['status']}{devices}{spent}{reason}"
         for line in outcome.get("stderr", ()):
-            yield f"     | {line}"
+            yield "     | ", line
     for finding in mistakes:
-        yield f"FAIL {finding['what']}: {finding['why']}; {finding['fix']}"
+        yield "FAIL ", f"{finding['what']}: {finding['why']}; {finding['fix']}"
 
 
 def _why_not(name: str, report: ReportDoc, context: Context) -> int:
@@ -118,10 +148,11 @@ def _why_not(name: str, report: ReportDoc, context: Context) -> int:
     outcome = next(o for o in report["outcomes"] if o["prober"] == name)
     skipped = next((d["reason"] for d in report["decisions"] if d["prober"] == name), None)
     paragraph = " ".join(_explanation(outcome, skipped))
-    for line in text.wrapped(paragraph, context.width):
+    for line in text.folded(paragraph, context.width):
         context.out(line)
-    for line in outcome.get("stderr", ()):
-        context.out(f"  | {line}")
+    for stderr in outcome.get("stderr", ()):
+        for line in text.folded(stderr, context.width, "  | "):
+            context.out(line)
     return 0
 
 
@@ -149,29 +180,17 @@ def _ended(sentence: str) -> str:
 
 
 def _devices(outcome: OutcomeDoc) -> str:
-    count = outcome["devices"]
-    return f"{count} device" if count == 1 else f"{count} devices"
+    return counted(outcome["devices"], "device")
 
 
 def _refuse_unknown(name: str, report: ReportDoc) -> None:
     from probe_core.commands import CommandError, did_you_mean
+    from probe_core.wording import clean_text
 
     # A static report names the probers of the machine that it was made on.
     names = {outcome["prober"] for outcome in report["outcomes"]} | {"fallback"}
     if name not in names:
-        raise CommandError(f"no plugin {name!r} is installed: {did_you_mean(name, names)}")
+        hint = did_you_mean(clean_text(name, 80), names)
+        raise CommandError(f"no plugin {clean_text(name, 80)!r} is installed: {hint}")
     if name == "fallback":
         raise CommandError("the fallback is the core's own: it always runs, and cannot be chosen")
-
-
-def _new(args: argparse.Namespace, context: Context) -> int:
-    from probe_core.commands import CommandError
-    from probe_core.testing.scaffold import write
-
-    try:
-        files = write(args.name, args.folder)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"the plugin {args.name!r} was not written: {error}") from None
-    for path in files:
-        context.out(str(path))
-    return 0

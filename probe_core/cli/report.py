@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from probe_core import __version__
-from probe_core.commands.options import SHARED_OPTIONS, Option, add_options, add_probe_options
+from probe_core.commands.options import (
+    COLOR,
+    SHARED_OPTIONS,
+    Option,
+    add_options,
+    add_probe_options,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,15 +23,28 @@ HELP = "Show the devices of this computer: accelerators, CPU, available memory a
 _OWN = (
     Option("json", "", "print one JSON document"),
     Option("strict", "", "exit with 1 when something is wrong"),
+    Option("all", "", "also list display adapters, which cannot compute"),
+    COLOR,
 )
 OPTIONS = (*_OWN, *SHARED_OPTIONS)
 """All options but those that end the process: with these alone argparse is not imported."""
+EXAMPLES = (
+    ("probe", "this computer at a glance"),
+    ("probe --json | jq .devices", "the same facts for a script"),
+    ("probe exec --gpus 2 -- python train.py", "run on two free GPUs, exclusively"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe`."""
     add_options(parser, _OWN)
-    parser.add_argument("--version", action="version", version=f"probe-core {__version__}")
+    parser.add_argument(
+        "-V",
+        "--version",
+        action="version",
+        version=f"probe-core {__version__}",
+        help="print the version of probe-core",
+    )
     add_probe_options(parser)
 
 
@@ -40,6 +59,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
         for line in lines(report, context):
             context.out(line)
+        if any("stderr" in outcome for outcome in report["outcomes"]):
+            from probe_core.cli.printed import printed_lines
+
+            for line in printed_lines(report["outcomes"]):
+                context.out(line)
     return 1 if args.strict and is_degraded(report) else 0
 
 

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 HELP = "Show which devices are visible to a process with this environment, for each runtime."
 _YES = ("1", "true", "yes", "on")
-_UNCUT = 1000  # the reason is what the table is for: a terminal may wrap it
 _HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "STATE", "WHY")
+EXAMPLES = (
+    ("probe visible", "what each runtime would see here"),
+    ("probe visible --for cuda", "only CUDA"),
+    ("CUDA_VISIBLE_DEVICES=1 probe visible --for cuda", "what a variable would change"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,23 +54,21 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.json(_document(runtimes[0], views, answers) if only else documents)
         return 0
     _print_table(views, report, context)
+    from probe_core.commands.text import folded
+
     for name, answer in answers.items():
-        context.out(f"{name}, as its driver reports: {answer['said']}")
+        for line in folded(f"{name}, as its driver reports: {answer['said']}", context.width):
+            context.out(line)
     return 0
 
 
 def _chosen(runtime: str | None) -> list[str]:
     """Return the runtime of `--for` by the name that reports use, or all; raises `CommandError`."""
-    from probe_core.commands import CommandError
-    from probe_core.model.runtimes import RUNTIMES, canonical
+    from probe_core.cli.refusals import known_runtime
+    from probe_core.model.runtimes import RUNTIMES
 
-    if runtime is None:
-        return list(RUNTIMES)
-    name = canonical(runtime)
-    if name not in RUNTIMES:
-        names = ", ".join(RUNTIMES)
-        raise CommandError(f"visible: {name!a} is no runtime of probe-core's ({names})", 2)
-    return [name]
+    name = known_runtime(runtime)
+    return list(RUNTIMES) if name is None else [name]
 
 
 def _document(name: str, views: Views, answers: Mapping[str, object]) -> dict[str, Any]:
@@ -113,15 +115,21 @@ def _driver_answers(
 
 
 def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
-    from probe_core.commands import text
+    from probe_core.commands.tables import grid
     from probe_core.model.readiness import state_word
+    from probe_core.model.short_ids import short_ids
 
-    titles = {device["id"]: (_title(device), state_word(device)) for device in report["devices"]}
+    ids = short_ids(device["id"] for device in report["devices"])
+    titles = {
+        device["id"]: (ids[device["id"]], _title(device), state_word(device))
+        for device in report["devices"]
+    }
     rows = [row for runtime in views for row in _rows(runtime, views[runtime], titles)]
     if not rows:
         context.err("no device of this computer belongs to a runtime that numbers devices")
         return
-    for line in text.columns([_HEAD, *rows], _UNCUT, right=(1,), flexible=len(_HEAD) - 1):
+    shown = [_HEAD, *([context.encodable(cell) for cell in row] for row in rows)]
+    for line in grid(shown, context.width, right=("INDEX",), wrap="WHY"):
         context.out(line)
 
 
@@ -130,14 +138,14 @@ def _title(device: Mapping[str, Any]) -> str:
 
 
 def _rows(
-    runtime: str, views: Sequence[View], titles: Mapping[str, tuple[str, str]]
+    runtime: str, views: Sequence[View], titles: Mapping[str, tuple[str, str, str]]
 ) -> Iterator[tuple[str, ...]]:
     for view in views:
         entries = [(view.entry(device), device) for device in view.pool]
         entries.sort(key=lambda pair: (_rank(pair[0]), pair[0]["index"] or 0))
         for entry, device in entries:
-            title = titles.get(device, ("", ""))
-            yield runtime, _index(entry), device, *title, entry["reason"] or ""
+            title = titles.get(device, (device, "", ""))
+            yield runtime, _index(entry), *title, entry["reason"] or ""
 
 
 def _rank(entry: Mapping[str, Any]) -> int:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from probe_core.commands.reports import probe_document as probe_document
     from probe_core.commands.reports import read_report as read_report
     from probe_core.commands.reports import system_memory as system_memory
+    from probe_core.commands.tables import grid as grid
+    from probe_core.commands.tables import grid_rows as grid_rows
     from probe_core.commands.text import bandwidth as bandwidth
     from probe_core.commands.text import columns as columns
+    from probe_core.commands.text import folded as folded
+    from probe_core.commands.text import listed as listed
     from probe_core.commands.text import paint as paint
     from probe_core.commands.text import rate as rate
     from probe_core.commands.text import size as size
@@ -31,6 +35,10 @@ _MODULES = {
     "columns": "commands.text",
     "did_you_mean": "wording",
     "document_of": "selection.document",
+    "folded": "commands.text",
+    "grid": "commands.tables",
+    "grid_rows": "commands.tables",
+    "listed": "commands.text",
     "paint": "commands.text",
     "probe_document": "commands.reports",
     "rate": "commands.text",

@@ -8,27 +8,51 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import Any, TextIO
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from typing import TextIO, TypeVar
 
+    from probe_core.commands.waiting import WaitingLine
+    from probe_core.config import ConfigError
+    from probe_core.isolation.launch import Waiting
+    from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, ReportDoc
 
-__all__ = ["CommandError", "Context", "terminal_width", "write_error"]
+    Answer = TypeVar("Answer")
 
-# Wider than the 80 columns of a terminal by default: what goes into a file or a pipe is not cut
-# at the edge of a screen. The report's table with three GPUs and their ids takes 97 (README).
-DEFAULT_WIDTH = 100
+__all__ = ["CommandError", "Context", "refuse_missing", "terminal_width", "write_error"]
+
+# Wider than the 80 columns of a terminal by default: what goes into a file or a pipe has all
+# columns. The report's whole table with the longest name of a desktop GPU takes 107.
+DEFAULT_WIDTH = 120
 
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
+
+_FILES = ("chipdb", "config", "static")
+"""Options that name a file."""
+
+MAX_VALUE = 80
+"""Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
 
 MAX_LINE = 8192
 """Characters of one line of an error: it may quote a path, of PATH_MAX (4,096) bytes."""
 
 
+SLOW_S = 0.7
+"""Seconds after which a terminal names who is waited for.
+
+Eight H100 answer in 0.08 s (measured), so a fast machine never shows it."""
+
+
 class CommandError(Exception):
-    """A command that cannot be carried out: one sentence, and the exit status."""
+    """A command that cannot be carried out: one sentence, and the exit status.
+
+    `program` is the name that begins the sentence on standard error, where it is not the
+    command's own (``probe exec``).
+    """
+
+    program: str | None = None
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
@@ -39,8 +63,8 @@ class Context:
     """One run of one command.
 
     `args` are the parsed arguments, `environ` the environment variables, `width` the columns to
-    fill, and `colour` tells whether standard output shows colours. `output_error` is what a write
-    to standard output raised: a closed pipe or a full disk.
+    fill, `terminal` whether standard output is one, and `colour` whether it shows colours.
+    `output_error` is what a write to standard output raised: a closed pipe or a full disk.
     """
 
     def __init__(
@@ -53,18 +77,36 @@ class Context:
         self.args = args
         self.environ = os.environ if environ is None else environ
         self._stdout = sys.stdout if stdout is None else stdout
-        self.colour = _colour(self.environ, self._stdout)
+        self.terminal = _is_terminal(self._stdout)
+        self.colour = self._colours(getattr(args, "color", None))
         self.width = terminal_width(self.environ, self._stdout)
         self.output_error: OSError | None = None
+
+    def _colours(self, choice: str | None) -> bool:
+        """Return whether to colour: by `choice`, else NO_COLOR (no-color.org), else terminals."""
+        if choice in ("always", "never"):
+            return choice == "always"
+        if self.environ.get("NO_COLOR") or self._stdout is None:
+            return False
+        if self.environ.get("FORCE_COLOR"):
+            return True
+        return self.terminal and self.environ.get("TERM") != "dumb"
+
+    def encodable(self, text: str) -> str:
+        """Return `text` as standard output can show it: on an ASCII terminal ``-`` for ``–``."""
+        if text.isascii():
+            return text
+        from probe_core.commands.text import encodable
+
+        encoding = self._stdout.encoding if self._stdout is not None else None
+        return encodable(text, encoding or "ascii")
 
     def out(self, text: str) -> None:
         """Write a line of data to standard output."""
         if self._stdout is None:  # closed by the caller (`probe >&-`)
             return
-        encoding = self._stdout.encoding or "ascii"
-        # A terminal that cannot show "·" gets "?", not a traceback.
         try:
-            self._stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+            self._stdout.write(self.encodable(text) + "\n")
         except OSError as error:
             self.output_error = error
             raise
@@ -79,7 +121,7 @@ class Context:
         Indented for a person at a terminal. For a script on one line: only then does Python use
         its C encoder, which is five times faster on a node with eight GPUs.
         """
-        if self._stdout is not None and self._stdout.isatty():
+        if self.terminal:
             import json
 
             self.out(json.dumps(data, indent=2))
@@ -93,25 +135,70 @@ class Context:
 
         Raises `CommandError` for options that make no sense, unknown probers among them.
         """
+        return self.examined(lambda machine, report: report)
+
+    def examined(self, use: Callable[[Machine, ReportDoc], Answer]) -> Answer:
+        """Probe, and return what `use` makes of the machine, while it is open, and its report.
+
+        Raises `CommandError` as `report` does, and what `use` raises.
+        """
         from probe_core.commands.options import settings_of
-        from probe_core.config import ConfigError, load_config
+        from probe_core.config import ConfigError
+        from probe_core.pipeline.settings import load_settings
         from probe_core.probing import document
 
+        settings = settings_of(self.args) if self.args else {}
+        file = getattr(self.args, "config", None)
+        for option, path in {**settings, "config": file}.items():
+            if option in _FILES and path is not None:
+                refuse_missing(f"--{option}", path)
         try:
-            settings = settings_of(self.args) if self.args else {}
-            file = getattr(self.args, "config", None)
-            config, ignored = load_config(settings, self.environ, file)
+            config, ignored = load_settings(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
-            probed: Any = self._probed(lambda machine: document(config, ignored, machine=machine))
         except ConfigError as error:
-            raise CommandError(str(error)) from None
-        report: ReportDoc = probed
-        _refuse_unknown_probers(report["findings"], settings)
-        _refuse_unusable_files(report["findings"], settings)
-        return report
+            raise CommandError(_unusable_option(error, settings)) from None
 
-    def _probed(self, probe: Callable[[Machine], object]) -> object:
+        def probe(machine: Machine) -> Answer:
+            try:
+                report = document(config, ignored, machine=machine, waiting=self.waiting())
+            except ConfigError as error:
+                raise CommandError(_unusable_option(error, settings)) from None
+            _refuse_unknown_probers(report, settings)
+            _refuse_unusable_files(report["findings"], settings)
+            return use(machine, report)
+
+        return self._probed(probe)
+
+    def waiting(self) -> Waiting | None:
+        """Return what shows on a terminal who is waited for; None where nobody would read it.
+
+        Where all plugins answer at once nothing of it is imported.
+        """
+        stream = sys.stderr
+        if stream is None or not _is_terminal(stream) or getattr(self.args, "quiet", False):
+            return None
+        if self.environ.get("CI") or self.environ.get("TERM") == "dumb":
+            return None
+        try:
+            stream.fileno()
+        except (OSError, ValueError, AttributeError):  # a notebook's: it calls itself a terminal
+            return None
+        line: WaitingLine | None = None
+
+        def show(now: float, runs: Sequence[Run]) -> None:
+            nonlocal line
+            if line is None:
+                if not runs or now < runs[0].started + SLOW_S:
+                    return
+                from probe_core.commands.waiting import WaitingLine
+
+                line = WaitingLine(stream, self.environ, getattr(self.args, "color", None))
+            line.show(now, runs)
+
+        return show
+
+    def _probed(self, probe: Callable[[Machine], Answer]) -> Answer:
         from probe_core.machine import Machine
 
         path = getattr(self.args, "machine", None)
@@ -123,26 +210,55 @@ class Context:
             return probe(machine)
 
 
-def _refuse_unknown_probers(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
+def _unusable_option(error: ConfigError, settings: Mapping[str, object]) -> str:
+    """Return the sentence about a value of an option that is none, by what the user typed."""
+    if error.setting not in settings:
+        return str(error)
+    from probe_core.wording import clean_text
+
+    typed = clean_text(str(settings[error.setting]), MAX_VALUE)
+    return f"--{error.setting} {typed}: {error.reason}"
+
+
+def _refuse_unknown_probers(report: ReportDoc, options: Collection[str]) -> None:
     """Raise `CommandError` for an unknown prober in an option: a usage error, not a finding.
 
     An option replaces the variable and the file of the same setting, so a finding about a setting
     that is among `options` is about the option.
     """
-    for finding in findings:
+    for finding in report["findings"]:
         if finding["code"] == "unknown-prober" and finding["setting"] in options:
-            option, prober = finding["setting"], finding["prober"]
-            problem = f"--{option} names a plugin {prober!r} that is not installed"
-            raise CommandError(f"{problem}: {finding['fix']}")
+            from probe_core.wording import clean_text, suggestion
+
+            prober = clean_text(finding["prober"] or "")
+            names = [outcome["prober"] for outcome in report["outcomes"]]
+            hint = suggestion(prober, names) or " `probe plugins` lists those that are installed."
+            raise CommandError(f"--{finding['setting']} {prober}: no such prober.{hint}")
 
 
 def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
     """Raise `CommandError` for a file that was typed as an option and cannot be used."""
     for finding in findings:
         if finding["code"] in ("static-unusable", "chip-file-unusable"):
-            option = finding["setting"]
-            if option in options:
-                raise CommandError(f"--{option} {finding['evidence']}: {finding['why']}")
+            option, reason = finding["setting"], finding["why"]
+            if option is not None and option in options:
+                raise CommandError(f"--{option} {finding['evidence']}: {reason}{_FORMS[option]}")
+
+
+_FORMS = {
+    "static": "; reports are written by `probe --json > report.json`",
+    "chipdb": "; `python -m probe_chipdb check FILE` lists all that is wrong",
+}
+"""What would have worked, for the files that an option names."""
+
+
+def refuse_missing(option: str, path: str) -> None:
+    """Raise `CommandError` for a typed file that is not there.
+
+    What was typed now is refused now; a variable that is set for a whole fleet is a finding.
+    """
+    if not os.path.exists(path):
+        raise CommandError(f"{option} {path}: no such file")
 
 
 def write_error(text: str) -> None:
@@ -155,23 +271,21 @@ def write_error(text: str) -> None:
         sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
-def _colour(environ: Mapping[str, str], stdout: TextIO | None) -> bool:
-    """Return whether to colour: terminals alone, never against NO_COLOR (no-color.org)."""
-    if environ.get("NO_COLOR") or stdout is None:
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # a host closed it
         return False
-    if environ.get("FORCE_COLOR"):
-        return True
-    return stdout.isatty() and environ.get("TERM") != "dumb"
 
 
 def terminal_width(environ: Mapping[str, str], stdout: TextIO | None) -> int:
-    """Return the columns to fill: COLUMNS, else the terminal's, else a hundred."""
+    """Return the columns to fill: COLUMNS, else the terminal's, else 120."""
     columns = environ.get("COLUMNS", "")
     # Six digits and more are no terminal; Python itself refuses to convert thousands of digits.
     if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
         return max(MIN_WIDTH, int(columns))
     try:
-        if stdout is not None and stdout.isatty():
+        if stdout is not None and _is_terminal(stdout):
             return max(MIN_WIDTH, os.get_terminal_size(stdout.fileno()).columns)
     except (OSError, ValueError):
         pass

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "COLOR",
+    "PROBING",
     "RECORDING_HELP",
     "SHARED_OPTIONS",
     "Option",
@@ -18,6 +20,9 @@ __all__ = [
     "add_probe_options",
     "settings_of",
 ]
+
+PROBING = "probing"
+"""The heading of the options that all commands that probe share; help shows them on demand."""
 
 RECORDING_HELP = "a folder that stands for /, a file of `probe record`, or a tar archive"
 """What a recorded machine can be."""
@@ -54,7 +59,7 @@ class Option:
         *,
         absent: bool | float | str | None = False,
         read: Callable[[str], object] | None = None,
-        bare: float | None = None,
+        bare: float | str | None = None,
         short: str = "",
         alias: str = "",
         dest: str = "",
@@ -77,6 +82,15 @@ class Option:
         return [name for name in (f"--{self.name}", self.short, self.alias) if name]
 
 
+COLOR = Option(
+    "color",
+    "WHEN",
+    "auto (default: on a terminal, unless NO_COLOR is set), always or never",
+    choices=("auto", "always", "never"),
+)
+"""The option of every command that colours."""
+
+
 def _setting(name: str, metavar: str) -> Option:
     _, variable, text = SETTINGS[name]
     return Option(name, metavar, f"{text} [{variable}]", absent=None)
@@ -93,6 +107,7 @@ SHARED_OPTIONS = (
     _setting("active", ""),
     _setting("hostname", ""),
     _setting("anonymous", ""),
+    _setting("verbose", ""),
     Option("config", "FILE", "a TOML file of settings [PROBE_CONFIG]"),
     Option("machine", "PATH", f"probe a recorded machine: {RECORDING_HELP}"),
 )
@@ -101,7 +116,7 @@ SHARED_OPTIONS = (
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that probes; `Context.report` reads them."""
-    add_options(parser.add_argument_group("probing"), SHARED_OPTIONS)
+    add_options(parser.add_argument_group(PROBING), SHARED_OPTIONS)
 
 
 def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 __all__ = [
     "bandwidth",
     "column_widths",
     "columns",
+    "cut",
+    "encodable",
+    "folded",
+    "listed",
     "paint",
     "rate",
     "size",
@@ -26,6 +30,24 @@ _UNKNOWN = "–"
 # Enough of a device's name to tell two apart ("NVIDIA GeFo…"): a judgement.
 _LEAST_FLEXIBLE = 12
 
+# Columns that a word is broken to at least, however little room an indentation leaves.
+_LEAST_FOLDED = 8
+_SEPARATORS = "/,:;=_-"
+
+# What stands for a character that the terminal's encoding lacks.
+_ASCII = {
+    "–": "-",
+    "—": "-",
+    "└": "+-",
+    "×": "x",
+    "·": "|",
+    "≥": ">=",
+    "…": "...",
+    "✓": "+",
+    "✕": "x",
+    "→": "->",
+}
+
 
 def paint(text: str, style: str | None, colour: bool) -> str:
     """Return `text` in a style, or as it is where colours are off.
@@ -33,6 +55,28 @@ def paint(text: str, style: str | None, colour: bool) -> str:
     A style is ``bold``, ``dim``, ``red``, ``yellow``, ``green``, ``cyan``, or None for none.
     """
     return f"\033[{_CODES[style]}m{text}\033[0m" if colour and style else text
+
+
+def encodable(text: str, encoding: str) -> str:
+    """Return `text` in characters that `encoding` has: ``-`` for ``–``, ``?`` for a foreign letter.
+
+    On a terminal in ASCII a table is written so before its columns are measured.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(_replaced(char, encoding) for char in text)
+    return text
+
+
+def _replaced(char: str, encoding: str) -> str:
+    try:
+        char.encode(encoding)
+    except UnicodeEncodeError:
+        return _ASCII.get(char, "?")
+    return char
 
 
 def width_of(text: str) -> int:
@@ -46,12 +90,13 @@ def width_of(text: str) -> int:
     )
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns; an ellipsis, where it fits, stands for the rest."""
     if width_of(text) <= width:
         return text
     while text and width_of(text) > width - 1:
         text = text[:-1]
-    return text + "…"
+    return text + "…" if width > 0 else ""
 
 
 def columns(
@@ -94,7 +139,7 @@ def without_empty(rows: Sequence[Sequence[str]], *, keep: Collection[str]) -> li
 def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
     cells = []
     for index, cell in enumerate(row):
-        text = _cut(cell, widths[index])
+        text = cut(cell, widths[index])
         space = " " * (widths[index] - width_of(text))
         cells.append(space + text if index in right else text + space)
     return _GAP.join(cells).rstrip()
@@ -102,14 +147,78 @@ def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> st
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Return `text` broken at spaces into lines of at most `width`, each with `indent`."""
-    lines, line = [], ""
-    for part in text.split():
-        if line and width_of(indent + line) + 1 + width_of(part) > width:
-            lines.append(indent + line)
-            line = part
+    return [indent + line for line in _packed(text.split(), width - width_of(indent), " ")]
+
+
+def folded(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
+    """Return `text` broken into lines of at most `width`, also inside words that are longer.
+
+    The first line begins with `indent`, the others with `hanging` (default: `indent`). Paths and
+    ids break behind one of their own separators where they have any.
+    """
+    hanging = indent if hanging is None else hanging
+    room = max(_LEAST_FOLDED, width - max(width_of(indent), width_of(hanging)))
+    words = [piece for word in text.split() for piece in _pieces(word, room)]
+    lines = _packed(words, room, " ")
+    return [(hanging if at else indent) + line for at, line in enumerate(lines)]
+
+
+def listed(
+    parts: Iterable[str],
+    width: int,
+    indent: str = "",
+    hanging: str | None = None,
+    *,
+    separator: str = " · ",
+) -> list[str]:
+    """Return the parts joined on lines of at most `width`, broken between parts where possible.
+
+    The first line begins with `indent`, the others with `hanging` (default: `indent`).
+    """
+    hanging = indent if hanging is None else hanging
+    room = max(_LEAST_FOLDED, width - max(width_of(indent), width_of(hanging)))
+    lines: list[str] = []
+    for line in _packed([part for part in parts if part], room, separator):
+        whole = [line] if width_of(line) <= room else folded(line, room)
+        lines += [(hanging if lines or at else indent) + piece for at, piece in enumerate(whole)]
+    return lines
+
+
+def _packed(parts: Iterable[str], room: int, separator: str) -> list[str]:
+    """Return the parts joined, as many on a line as `room` columns hold, and at least one."""
+    lines: list[str] = []
+    used = 0
+    for part in parts:
+        taken = width_of(part)
+        if lines and used + len(separator) + taken <= room:
+            lines[-1] += separator + part
+            used += len(separator) + taken
         else:
-            line = f"{line} {part}" if line else part
-    return [*lines, indent + line] if line else lines
+            lines.append(part)
+            used = taken
+    return lines
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    """Return a word in pieces of at most `room` columns."""
+    pieces = []
+    while width_of(word) > room:
+        end = _end_of_piece(word, room)
+        pieces.append(word[:end])
+        word = word[end:]
+    return [*pieces, word]
+
+
+def _end_of_piece(word: str, room: int) -> int:
+    end = used = 0
+    for char in word:
+        used += width_of(char)
+        if used > room:
+            break
+        end += 1
+    # Not so early that a path of many short names fills the screen: a judgement.
+    breaks = [at for at in range(end // 2, end) if word[at] in _SEPARATORS]
+    return breaks[-1] + 1 if breaks else max(1, end)
 
 
 def size(count: float | None) -> str:
@@ -125,7 +234,8 @@ def rate(tera: float | None) -> str:
     """Return TFLOPS or TOPS with three digits; ``–`` when unknown."""
     if tera is None:
         return _UNKNOWN
-    return f"{tera:.0f}" if tera >= 1000 else f"{tera:.1f}" if tera >= 10 else f"{tera:.2f}"
+    # Compared with what rounding makes of it: 9.996 is written 10.0, not 10.00.
+    return f"{tera:.0f}" if tera >= 99.95 else f"{tera:.1f}" if tera >= 9.995 else f"{tera:.2f}"
 
 
 def bandwidth(count: float | None) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from probe_core.api import NotApplicable
+from probe_core.api import NotApplicable, Unavailable
 from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS, type_name
 from probe_core.unencodable import INVALID
+from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     End = tuple[str, str | None, dict[str, object]]
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "failure"]
 
 _HINT = "return a list, yield devices, or return not_applicable(reason)"
 
@@ -109,3 +110,20 @@ def _problem(answer: object) -> str | None:
     if isinstance(answer, type) or not hasattr(answer, "__iter__"):
         return f"it returned {type_name(answer)}; {_HINT}"
     return None
+
+
+def failure(error: BaseException) -> End:
+    """Return the end of a prober that raised."""
+    if isinstance(error, Unavailable):
+        details: dict[str, object] = {"code": _text(error.code), "fix": _text(error.fix)}
+        return "unavailable", clean_text(_text(error.reason) or "no reason given", 1024), details
+    if isinstance(error, MemoryError):
+        return "resource", "it ran out of memory", {}
+    if isinstance(error, SystemExit):
+        return "call_error", f"it called sys.exit({_text(repr(error.code))})", {}
+    return "call_error", error_text(error), {}
+
+
+def _text(value: object) -> str | None:
+    """Return text as it is, and of anything else the name of its type; None stays None."""
+    return value if type(value) is str else None if value is None else type(value).__name__

@@ -10,12 +10,12 @@ import gc
 import os
 import sys
 
-from probe_core.api import API_VERSION, Machine, Request, Unavailable
+from probe_core.api import API_VERSION, Machine, Request
 from probe_core.isolation import confine
-from probe_core.isolation.answers import Answers
-from probe_core.isolation.hook import HookError, find_hook
-from probe_core.isolation.wire import FRAME_LIMIT, encode
-from probe_core.wording import clean_text, error_text
+from probe_core.isolation.answers import Answers, failure
+from probe_core.isolation.hook import HookError, load_hook
+from probe_core.isolation.wire import encode, frame
+from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.messages import RequestMessage
 
 _write, _exit, _getpid, _fstat = os.write, os._exit, os.getpid, os.fstat
+_stdout = sys.stdout
 CANNOT_ANSWER = 70
 """Exit status of a child that could not send its answer: EX_SOFTWARE of sysexits.h."""
 
@@ -51,10 +52,7 @@ class Channel:
             _exit(0)
         if self._identity() != self._node:
             raise OSError("it closed its result pipe")
-        text = encode({"kind": kind, **fields})
-        if len(text) > FRAME_LIMIT:
-            text = encode({"kind": "oversize", "of": kind, "bytes": len(text)})
-        self._write_line(self._fd, text)
+        self._write_line(self._fd, frame(kind, fields))
 
     def announce(self, kind: str, device: object) -> None:
         """Write what the prober is about to do, see `Request`."""
@@ -126,18 +124,14 @@ def _prober_request(request: RequestMessage, channel: Channel) -> Request:
 
 
 def _end(channel: Channel, status: str, reason: str | None = None, **details: object) -> None:
+    _flush()
     channel.send("end", status=status, reason=reason, **details)
 
 
 def _load(target: str, channel: Channel) -> Hook | None:
     """Import the prober's module and return its hook; None when an end frame says why not."""
-    module_name, _, attribute = target.partition(":")
     try:
-        module = __import__(module_name, fromlist=["probe_devices"])
-        plugin = module
-        for part in filter(None, attribute.split(".")):
-            plugin = getattr(plugin, part)
-        return find_hook(plugin, target)
+        return load_hook(target)
     except HookError as error:
         _end(channel, "load_error", str(error))
     except BaseException as error:
@@ -152,30 +146,23 @@ def _call(function: Hook, request: Request, channel: Channel) -> None:
     try:
         status, reason, details = answers.take(function, request)
     except BaseException as error:
-        status, reason, details = _failure(error)
+        status, reason, details = failure(error)
         if status == "call_error":
             _print_traceback(error)
     _end(channel, status, reason, **details)
 
 
-def _failure(error: BaseException) -> tuple[str, str, dict[str, object]]:
-    if isinstance(error, Unavailable):
-        details: dict[str, object] = {"code": _text(error.code), "fix": _text(error.fix)}
-        return "unavailable", clean_text(_text(error.reason) or "no reason given", 1024), details
-    if isinstance(error, MemoryError):
-        return "resource", "it ran out of memory", {}
-    if isinstance(error, SystemExit):
-        return "call_error", f"it called sys.exit({_text(repr(error.code))})", {}
-    return "call_error", error_text(error), {}
-
-
-def _text(value: object) -> str | None:
-    """Return text as it is, and of anything else the name of its type; None stays None."""
-    return value if type(value) is str else None if value is None else type(value).__name__
+def _flush() -> None:
+    """Write what `print` holds back because standard output is a pipe; `os._exit` would drop it."""
+    try:
+        _stdout.flush()  # not a stream that the plugin has put in its place: it may hang
+    except BaseException:
+        pass
 
 
 def _print_traceback(error: BaseException) -> None:
     """Print the traceback to standard error, whose tail the report keeps."""
+    _flush()  # the traceback comes last, as on a terminal
     try:
         import traceback
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Hook = Callable[[object], Any]
 
-__all__ = ["HOOK", "MARK", "HookError", "find_hook"]
+__all__ = ["HOOK", "MARK", "HookError", "find_hook", "load_hook"]
 
 HOOK = "probe_devices"
 MARK = "probe_core_impl"
@@ -22,6 +22,18 @@ _VARIADIC = 0x04 | 0x08  # CO_VARARGS and CO_VARKEYWORDS of inspect, which takes
 
 class HookError(Exception):
     """The plugin loads, but does not implement the hook as specified."""
+
+
+def load_hook(target: str) -> Hook:
+    """Import ``module`` or ``module:attribute`` and return its hook.
+
+    Raises `HookError`, and whatever the import raises.
+    """
+    name, _, attribute = target.partition(":")
+    plugin = __import__(name, fromlist=[HOOK])
+    for part in filter(None, attribute.split(".")):
+        plugin = getattr(plugin, part)
+    return find_hook(plugin, target)
 
 
 def find_hook(plugin: Any, target: str) -> Hook:

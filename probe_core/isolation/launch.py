@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Bus = Sequence[Mapping[str, object]]
     Driver = PosixDriver | PortableDriver
     Observe = Callable[[str, Mapping[str, object]], None]
+    Waiting = Callable[[float, Sequence[Run]], None]
+    """Takes the time and the runs that have no outcome yet."""
 else:
     from _functools import partial  # without what functools imports
 
@@ -55,17 +57,20 @@ def run_probers(
     wake_fd: int = -1,
     observe: Observe | None = None,
     meanwhile: Callable[[], object] | None = None,
+    waiting: Waiting | None = None,
     portable: bool = False,
 ) -> list[Run]:
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
 
     `meanwhile` is called once, after the last child was started: work that does not need them.
-    It and `observe` are called in the caller's thread.
+    It and `observe` are called in the caller's thread. `waiting` is called at least every 0.1 s
+    while children run, and at last with no run, in a thread that no signal handler interrupts.
 
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
     """
     launcher = _Launcher(_driver(portable, wake_fd), machine, bus, active, observe)
+    launcher.waiting = waiting
 
     def work(worker: Worker) -> None:
         try:
@@ -78,6 +83,8 @@ def run_probers(
             launcher.watch(worker)
         finally:
             launcher.driver.end_all(monotonic)
+            if waiting is not None:
+                waiting(monotonic(), ())
 
     # In a thread of its own, because signal handlers raise in the main thread.
     Worker(work, launcher.driver.start_thread).run()
@@ -95,6 +102,7 @@ class _Launcher:
         self._bus = bus
         self._active = active
         self._observe = observe
+        self.waiting: Waiting | None = None
         self._attempts: list[Attempts] = []
 
     def launch(self, prober: Prober, worker: Worker) -> None:
@@ -115,6 +123,9 @@ class _Launcher:
             avoid = attempts.attend(now)
             if avoid is not None and not worker.stopping:
                 self._go_around(attempts, avoid, worker, now)
+        if self.waiting is not None:
+            slow = [a.runs[0] for a in self._attempts if not all(run.over for run in a.runs)]
+            self.waiting(now, slow)
 
     def _go_around(
         self, attempts: Attempts, avoid: frozenset[str], worker: Worker, now: float

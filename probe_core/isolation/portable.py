@@ -92,6 +92,11 @@ class Driver:
         """Kill every child, reap within bounds, close the pipes whose threads have ended."""
         _end_all(self._children, clock)
         self._children = []
+        # What was printed before the last frame may have come after it, from another thread.
+        for _ in range(self._events.qsize()):
+            child, event, data = self._events.get()
+            if event == "stderr":
+                child.run.feed_stderr(data)
 
 
 def _popen(argv: list[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:

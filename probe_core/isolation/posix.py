@@ -178,6 +178,7 @@ def _read_result(child: Child, now: float) -> bool:
         if not data:
             return False
         child.run.feed(data, now)
+    _drain(child)  # what it printed before its last frame is in the other pipe already
     return True
 
 

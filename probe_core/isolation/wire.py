@@ -11,7 +11,15 @@ from _json import encode_basestring_ascii as _quote  # C, without json's own imp
 
 from probe_core.unencodable import INVALID
 
-__all__ = ["FRAME_LIMIT", "MAX_DEVICES", "MAX_FINDINGS", "MAX_FRAMES", "encode", "type_name"]
+__all__ = [
+    "FRAME_LIMIT",
+    "MAX_DEVICES",
+    "MAX_FINDINGS",
+    "MAX_FRAMES",
+    "encode",
+    "frame",
+    "type_name",
+]
 
 MAX_DEVICES = 256
 """Devices of one prober: twice what 16 GPUs are with seven partitions each.
@@ -40,6 +48,14 @@ TEXT_LIMIT = 4_096
 
 _INTEGER_LIMIT = 1 << 63  # what most readers of JSON can hold
 _TYPE_NAME = type.__dict__["__name__"].__get__
+
+
+def frame(kind: str, fields: dict[str, object]) -> str:
+    """Return a frame's text: its kind and fields, or of too large a frame its size alone."""
+    text = encode({"kind": kind, **fields})
+    if len(text) > FRAME_LIMIT:
+        text = encode({"kind": "oversize", "of": kind, "bytes": len(text)})
+    return text
 
 
 def encode(value: object) -> str:

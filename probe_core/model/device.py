@@ -206,6 +206,8 @@ class Device:
     """The NUMA nodes of a CPU package that has several."""
     parent: str | None = None
     """Id of the device that this one is a part of."""
+    profile: str | None = None
+    """Profile of a partition, as its driver names it: 3g.40gb, cpx."""
     share: Mapping[str, float] | None = None
     """This part's share of the parent: units of how many."""
     links: tuple[LinkDoc, ...] = ()

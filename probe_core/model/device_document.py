@@ -266,6 +266,7 @@ class Sighting(TypedDict, total=False):
     numa_node: int
     numa_nodes: list[int]
     parent: str
+    profile: str
     share: dict[str, float]
     links: list[LinkDoc]
     node_index: dict[str, int]
@@ -317,6 +318,7 @@ class DeviceDoc(TypedDict, total=False):
     numa_node: int | None
     numa_nodes: list[int]
     parent: Required[str | None]
+    profile: str | None
     share: dict[str, float] | None
     links: Required[list[LinkDoc]]
     node_index: dict[str, int] | None

@@ -232,6 +232,7 @@ FIELDS = by_name(
             added=True,
         ),
         F("parent", DeviceId(), "Id of the device that this one is a part of", always=True),
+        F("profile", Text(), "Profile of a partition, as its driver names it: 3g.40gb, cpx"),
         F(
             "share",
             TableOf(Number(0, 1e12)),

@@ -103,7 +103,7 @@ class Outcome:
     replayed: bool | None = None
     """Whether it is the answer of a recording, and no process ran."""
     stderr: tuple[str, ...] = ()
-    """The last lines that it wrote, when it failed."""
+    """The last lines that it wrote, where it failed or `verbose` is set."""
 
     # end generated
 

@@ -194,7 +194,7 @@ OUTCOME = by_name(
         F(
             "stderr",
             Items(Text()),
-            "The last lines that it wrote, when it failed",
+            "The last lines that it wrote, where it failed or `verbose` is set",
             nullable=False,
             empty=[],
         ),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from probe_core.model.recorded import Frame, RecordedAnswer
     from probe_core.registry.select import Decision
 
-__all__ = ["answers_of", "name_vendors", "recorded_probers", "replay"]
+__all__ = ["answer_of", "answers_of", "name_vendors", "recorded_probers", "replay"]
 
 _TEXT_LIMIT = 1024
 """Characters of a recorded sentence, as of a live reason."""
@@ -35,7 +35,7 @@ def answers_of(runs: Iterable[Run]) -> dict[str, RecordedAnswer]:
     Those are of probers that say so in their manifest, and of runs that failed: a file hangs
     nobody.
     """
-    return {run.prober.name: _answer(run) for run in runs if _is_worth_keeping(run)}
+    return {run.prober.name: answer_of(run) for run in runs if _is_worth_keeping(run)}
 
 
 def _is_worth_keeping(run: Run) -> bool:
@@ -45,7 +45,8 @@ def _is_worth_keeping(run: Run) -> bool:
     return declared or failed or run.prober.answer is not None
 
 
-def _answer(run: Run) -> RecordedAnswer:
+def answer_of(run: Run) -> RecordedAnswer:
+    """Return what stands for a run on a recorded machine."""
     prober = run.prober
     return {
         "distribution": prober.distribution,

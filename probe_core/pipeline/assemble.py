@@ -10,7 +10,7 @@ from probe_core.pipeline.primary import choose, in_order
 from probe_core.pipeline.ready import troubles, vendors_of
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
-from probe_core.wording import clean_text
+from probe_core.wording import clean_text, gib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _memory_limited(limit: int, file: str) -> FindingDoc:
         fix = "raise the limit: `docker run --memory`, or `MemoryMax=` of the systemd unit"
     return finding(
         "memory-limited",
-        f"this process may use {limit >> 20} MiB of memory",
+        f"this process may use {gib(limit)} of memory",
         f"{clean_text(file) or 'a cgroup'} limits it; the machine has more",
         fix,
         severity="info",

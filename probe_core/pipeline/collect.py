@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
-__all__ = ["Collected", "checked", "failed"]
+__all__ = ["Collected", "check_next", "checked", "failed"]
 
 MAX_REJECTIONS = 4
 """Rejected values that a sentence lists: a wrong unit is rejected of every device alike."""
@@ -36,12 +36,14 @@ def failed(outcome: OutcomeDoc) -> bool:
 class Collected:
     """Everything the probers reported, checked, in the order in which it came in.
 
-    `unresponsive` are pairs of a prober's name and a device that it had to go around.
+    `unresponsive` are pairs of a prober's name and a device that it had to go around. With
+    `verbose` the outcome of a child keeps what it printed also where it succeeded.
     """
 
-    __slots__ = ("findings", "observations", "outcomes", "unresponsive")
+    __slots__ = ("findings", "observations", "outcomes", "unresponsive", "verbose")
 
-    def __init__(self) -> None:
+    def __init__(self, verbose: bool = False) -> None:
+        self.verbose = verbose
         self.observations: list[Observation] = []
         self.outcomes: list[OutcomeDoc] = []
         self.findings: list[FindingDoc] = []
@@ -90,7 +92,7 @@ class Collected:
             reason=run.reason,
             elapsed_ms=(run.ended - run.started) * 1000,
             rejected=run.rejected,
-            stderr=run.stderr_tail() if status in FAILURES or run.details.get("phase") else (),
+            stderr=run.stderr_tail() if self._keeps_output(run, status) else (),
         )
         outcome = self.outcomes[-1]
         outcome.update(run.details)  # type: ignore[typeddict-item]
@@ -103,6 +105,9 @@ class Collected:
             self.findings.append(_failure(run.prober, outcome))
         elif outcome["status"] == "unavailable":
             self.findings.append(_unavailable(run.prober, outcome))
+
+    def _keeps_output(self, run: Run, status: str) -> bool:
+        return self.verbose or status in FAILURES or "phase" in run.details
 
     def _note_unresponsive(self, run: Run, outcome: OutcomeDoc) -> None:
         if not run.unresponsive:
@@ -150,19 +155,24 @@ def checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
     problems: list[str] = []
     ids: set[str] = set()
     for raw in sightings:
-        sighting, reasons = check_sighting(raw)
+        sighting, reasons = check_next(raw, ids)
         problems += reasons
-        if sighting is None:
-            continue
-        repeated = ids.intersection(sighting["ids"])
-        if repeated:
-            problems.append(
-                f"two devices have the id {joined(sorted(repeated))}; the first was kept"
-            )
-            continue
-        ids.update(sighting["ids"])
-        good.append(sighting)
+        if sighting is not None:
+            good.append(sighting)
     return good, problems
+
+
+def check_next(raw: object, ids: set[str]) -> tuple[Sighting | None, list[str]]:
+    """Check a sighting after others, which have the `ids`; those of one that is kept are added."""
+    sighting, problems = check_sighting(raw)
+    if sighting is None:
+        return None, problems
+    repeated = ids.intersection(sighting["ids"])
+    if repeated:
+        repetition = f"two devices have the id {joined(sorted(repeated))}; the first was kept"
+        return None, [*problems, repetition]
+    ids.update(sighting["ids"])
+    return sighting, problems
 
 
 def _rejected(prober: Prober, problems: list[str]) -> FindingDoc:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_core.config import Config, IgnoredSetting
+    from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
     from probe_core.pipeline.collect import Collected
@@ -71,14 +72,17 @@ def run_pipeline(
     registered: Mapping[str, Registered] | None = None,
     host: Host | None = None,
     wake_fd: int = -1,
+    waiting: Waiting | None = None,
 ) -> ReportDoc:
     """Probe `machine` and return the report's document.
 
-    `ignored` are the settings that could not be used. Raises `Cancelled` when `wake_fd` became
+    `ignored` are the settings that could not be used; `waiting` is told of probers that are slow,
+    see `isolation.launch.run_probers`. Raises `Cancelled` when `wake_fd` became
     readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
     run = ProberRun(machine, config, host)
+    run.waiting = waiting
     chips = Chips(config, run.mentioned, wake_fd)
     run.run_builtin(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, lambda: _rehearse(run, chips))
@@ -104,7 +108,7 @@ def _conclude(
     watch.lap("ready")
     views, hidden = _see(devices, machine)
     readiness.conclude()
-    asked = _ask_runtimes(views, devices, machine, config)
+    asked = _ask_runtimes(views, devices, run)
     watch.lap("see")
     version = database.version if database is not None else None
     document = assemble(node, devices, run.decisions, collected, version)
@@ -201,15 +205,16 @@ def _see(devices: Sequence[DeviceDoc], machine: Machine) -> tuple[Views, list[Fi
 
 
 def _ask_runtimes(
-    views: Views, devices: Sequence[DeviceDoc], machine: Machine, config: Config
+    views: Views, devices: Sequence[DeviceDoc], run: ProberRun
 ) -> dict[str, AnswerDoc]:
     """Ask CUDA and HIP themselves what they show, where the user allowed it."""
+    machine, config = run.machine, run.config
     if not (config.active and machine.live and views):
         return {}
     from probe_core.runtimes import ask
 
     deadline = {} if config.timeout is None else {"deadline_s": config.timeout}
-    return ask(views, devices, machine.environ, **deadline)
+    return ask(views, devices, machine.environ, waiting=run.waiting, **deadline)
 
 
 def _unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_core.config import Config
+    from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     Lap = Callable[[str], None]
 
-__all__ = ["Cancelled", "ProberRun"]
+__all__ = ["Cancelled", "ProberRun", "pci_vendors"]
 
 _stuck: set[str] = set()
 """Names of probers whose child could not be killed; they are not started again in this process."""
@@ -41,20 +42,21 @@ class ProberRun:
     `collected` is what they reported, `decisions` tells why each was run or not, `findings` are
     about distributions and manifests, `names` are those of all probers. `runs` are those of
     processes and of recorded answers. `mentioned` says whether an installed distribution may have
-    chips for chipdb.
+    chips for chipdb. `waiting` is told who is waited for, see `isolation.launch.run_probers`.
     """
 
     def __init__(self, machine: Machine, config: Config, host: Host | None) -> None:
         self.machine = machine
         self.config = config
         self.host = host
-        self.collected = Collected()
+        self.collected = Collected(config.verbose)
         self.decisions: list[Decision] = []
         self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
         self.mentioned = {CHIPS: False}
         self.runs: list[Run] = []
         self.budget = Budget()
+        self.waiting: Waiting | None = None
         self._bus: list[Sighting] | None = None
 
     def run_builtin(self, lap: Lap) -> None:
@@ -92,7 +94,7 @@ class ProberRun:
         lap("run")
 
     def _select(self, probers: Sequence[Prober]) -> None:
-        vendors = None if self._bus is None else set(_pci_vendors(self._bus))
+        vendors = None if self._bus is None else set(pci_vendors(self._bus))
         veto = self.host.veto if self.host is not None else None
         self.decisions = select(
             probers, self.config, self.machine, vendors, veto, _stuck, self.budget
@@ -148,6 +150,7 @@ class ProberRun:
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,
             meanwhile=while_running,
+            waiting=self.waiting,
         )
         if any(run.status is None for run in runs):
             raise Cancelled
@@ -179,7 +182,7 @@ def _call(
     return None if status == "call_error" else sightings
 
 
-def _pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:
+def pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:
     """Return the PCI vendor ids, four hexadecimal digits each, of what the bus prober saw."""
     for sighting in sightings:
         pci = sighting.get("pci", {})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from probe_core.registry.locate import Place
     from probe_core.registry.prober import Prober
 
-__all__ = ["WHEN_KEYS", "apply_manifest", "read_manifest", "take_field"]
+__all__ = ["WHEN_KEYS", "apply_manifest", "manifest_beside", "read_manifest", "take_field"]
 
 FILE_LIMIT = 64 << 10
 """Bytes of a manifest; the longest of ours has 3 KiB."""
@@ -75,8 +75,8 @@ def apply_manifest(
     if frozen:
         prober.files.append(sys.executable)
     else:
-        prober.files += place.code(module) if applies() else [place.file or place.folder]
-    path = _manifest_path(place, module)
+        prober.files += place.code(module, trust) if applies() else [place.file or place.folder]
+    path = manifest_beside(place, module)
     if path is not None:
         prober.files.append(path)
     prober.distrust = trust.reason(prober.files)
@@ -130,7 +130,8 @@ def _shown(value: object) -> str:
         return "something nested too deep"
 
 
-def _manifest_path(place: Place, module: str) -> str | None:
+def manifest_beside(place: Place, module: str) -> str | None:
+    """Return the path of the manifest of a module that lies at `place`; None without one."""
     name = module.rpartition(".")[2]
     candidates = [f"{place.folder}/{name}.prober.json", f"{place.folder}/prober.json"]
     if not place.is_package and "." not in module:

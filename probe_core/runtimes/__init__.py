@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from probe_core.isolation.launch import Waiting
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, Sighting
 
 __all__ = ["RUNTIMES", "ask", "disagreements"]
@@ -35,20 +36,26 @@ def ask(
     environ: Mapping[str, str],
     *,
     deadline_s: float = DEADLINE_S,
+    waiting: Waiting | None = None,
 ) -> dict[str, AnswerDoc]:
-    """Return the answer of each runtime that is among the names of `views`, by its name."""
+    """Return the answer of each runtime that is among the names of `views`, by its name.
+
+    `waiting` is told of runtimes that are slow, see `run_probers`.
+    """
     names = [name for name in RUNTIMES if name in views]
     problem = cannot_start()
     if problem or not names:
         return {name: _no_answer("skipped", str(problem)) for name in names}
     probers = [_prober(name, deadline_s) for name in names]
-    runs = run_probers(probers, Machine(environ=environ), (), active=True)
+    runs = run_probers(probers, Machine(environ=environ), (), active=True, waiting=waiting)
     answers = {}
     for name, run in zip(names, runs, strict=True):
         if run.status in _ANSWERED:
             answers[name] = _compare(views[name][0], devices, run.sightings)
         else:
             answers[name] = _no_answer(str(run.status), str(run.reason))
+            if "code" in run.details:
+                answers[name]["code"] = run.details["code"]
     return answers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.short_ids import named_by
 from probe_core.selection.candidates import candidates, free_memory
 from probe_core.selection.refusals import Refusals
 
@@ -19,9 +20,6 @@ _SHOWN_REQUEST = 80
 
 _NUMBER_DIGITS = 9
 """Digits of a device's number that are read: fewer than any 32-bit number has at most."""
-
-_SHORTEST_UUID_PREFIX = 5
-"""Characters of a UUID that name a device: ``GPU-`` alone would fit all of them."""
 
 
 def choose(
@@ -145,7 +143,8 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     # "-1" hides devices in CUDA_VISIBLE_DEVICES; here it would only hide a mistake.
     if not entry or entry.lstrip("+-").isdigit():
         raise refusals.syntax(f"{entry!a} is no device")
-    fits = [device for device in choice.accelerators if _answers_to(device, entry)]
+    ids = [(device["id"], *device["ids"]) for device in choice.accelerators]
+    fits = [choice.accelerators[place] for place in named_by(entry, ids)]
     if not fits:
         from probe_core.selection.entries import named_model
 
@@ -155,7 +154,8 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
         raise refusals.unknown(f"no device is called {entry!a}")
     if len(fits) > 1:
         names = ", ".join(device["id"] for device in fits)
-        raise refusals.error(f"{entry!a} fits {names}", "unknown", "write more of the UUID")
+        fix = "write the whole id" if ":" in entry else "write more of the UUID"
+        raise refusals.error(f"{entry!a} fits {names}", "unknown", fix)
     if fits[0]["id"] in choice.not_visible():
         raise refusals.not_shown(entry, fits[0]["id"])
     return fits[0]
@@ -171,17 +171,3 @@ def _by_number(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     if choice.uncertain or choice.unordered:
         raise refusals.unordered(entry)
     raise refusals.unknown(f"there is no number {entry}")
-
-
-def _answers_to(device: DeviceDoc, entry: str) -> bool:
-    """Return whether `entry` is one of the device's ids, or begins its UUID (of any case)."""
-    text = entry.lower()
-    for name in (device["id"], *device["ids"]):
-        identity = name.lower()
-        if text in (identity, identity.removeprefix("pci:")):
-            return True
-        uuid = identity.removeprefix("uuid:")
-        is_prefix = len(text) >= _SHORTEST_UUID_PREFIX and uuid.startswith(text)
-        if uuid != identity and is_prefix:
-            return True
-    return False

@@ -17,6 +17,7 @@ from probe_core.machine import Machine
 from probe_core.machine.trust import Trust
 from probe_core.registry.manifest import apply_manifest
 from probe_core.registry.prober import Prober
+from probe_core.testing.rehearsal import bus_sightings
 from probe_core.testing.stage import VARIABLE
 
 __all__ = ["Case", "prober_of", "run_case", "watch_case"]
@@ -43,7 +44,7 @@ class Case:
         sys_path: Sequence[str | Path] = (),
     ) -> None:
         self.machine = machine
-        self.bus = list(_bus(machine) if bus is None else bus)
+        self.bus = list(bus_sightings(machine) if bus is None else bus)
         self.live = live
         self.variables = dict(variables or {})
         self.sys_path = list(map(str, sys_path))
@@ -54,6 +55,13 @@ class Case:
             self.machine, [], live=self.live, variables=self.variables, sys_path=self.sys_path
         )
 
+    def run(self, name: str, target: str) -> Run:
+        """Run a prober here as the core does; ``status``, ``reason``, ``sightings`` … tell its end.
+
+        `name` is that of its entry point, `target` its ``module`` or ``module:attribute``.
+        """
+        return run_case(prober_of(name, target), self)
+
     @contextmanager
     def surroundings(self, **variables: str) -> Iterator[None]:
         """Set this process's variables and path meanwhile, for a prober's process to inherit."""
@@ -63,17 +71,6 @@ class Case:
             mock.patch.object(sys, "path", path),
         ):
             yield
-
-
-def _bus(machine: Machine) -> Sequence[Mapping[str, Any]]:
-    from probe_core.api import NotApplicable, Request
-    from probe_core.probers import builtin_probers
-
-    for prober in builtin_probers():
-        if prober.name == "bus" and prober.builtin is not None:
-            answer = prober.builtin(Request(machine))
-            return [] if isinstance(answer, NotApplicable) else list(answer)
-    return []
 
 
 def prober_of(name: str, target: str) -> Prober:

@@ -1,6 +1,7 @@
 """Write a complete distribution with a prober: `probe plugins new NAME`.
 
-Every file is meant to be read and changed; together they pass their own tests at once.
+Every file is meant to be read and changed; together they pass their own tests, lint and types at
+once.
 """
 
 from __future__ import annotations
@@ -11,34 +12,104 @@ import os
 from pathlib import Path
 from string import Template
 
+from probe_core import __version__
 from probe_core.registry.discover import RESERVED
-from probe_core.testing.templates import TEMPLATES
 from probe_core.wording import joined
 
-__all__ = ["write"]
+__all__ = ["INVENTED_VENDOR", "KINDS", "write"]
+
+INVENTED_VENDOR = "1ac0"
+"""The PCI vendor id of the tutorial's invented cards; nobody has it (pci.ids of 2026)."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+_COMMON = {
+    "README.md": "readme",
+    "LICENSE": "license",
+    "CHANGELOG.md": "changelog",
+    "pyproject.toml": "pyproject",
+    "src/$package/prober.py": "{kind}_prober",
+    "src/$package/__init__.py": "init",
+    "src/$package/py.typed": "typed",
+    "tests/test_$package.py": "{kind}_test",
+    ".github/workflows/tests.yml": "tests_workflow",
+    ".github/workflows/publish.yml": "publish_workflow",
+    ".github/ISSUE_TEMPLATE/wrong-device.yml": "issue_form",
+    ".gitignore": "gitignore",
+}
+"""Path to template, in the order to read them."""
+
+KINDS: dict[str, dict[str, str]] = {
+    "sysfs": _COMMON,
+    "ctypes": _COMMON
+    | {
+        "src/$package/library.py": "ctypes_library",
+        "tests/fake_library.c": "ctypes_fake",
+    },
+}
+"""How a new prober learns of its devices, to the files that it is written with."""
+
+_SENTENCES = {
+    "sysfs": ("reads the files of their driver in /sys", "No device node is opened."),
+    "ctypes": ("asks their vendor's library", "It loads the library where the bus has a device."),
+}
+"""What a README says of each kind."""
 
 
-def write(name: str, folder: str | os.PathLike[str] = ".") -> list[Path]:
+def write(
+    name: str,
+    folder: str | os.PathLike[str] = ".",
+    *,
+    kind: str = "sysfs",
+    vendor: str = INVENTED_VENDOR,
+) -> list[Path]:
     """Write ``probe-NAME`` below `folder`; returns the files, in the order to read them.
 
-    `name` is the prober's: small letters, digits and hyphens, and a letter first. Raises
-    `ValueError` for a name that cannot be used, `OSError` when the folder exists or cannot be made.
+    `name` is the prober's: small letters, digits and hyphens, and a letter first. `kind` is one of
+    `KINDS`, `vendor` the PCI vendor id of the devices, four hexadecimal digits. Raises `ValueError`
+    for what cannot be used, `OSError` when the folder exists or cannot be made.
     """
-    if problem := _problem(name):
+    if problem := _problem(name) or _vendor_problem(vendor):
         raise ValueError(problem)
     root = Path(folder) / f"probe-{name}"
-    package = f"probe_{name.replace('-', '_')}"
-    names = {"name": name, "package": package, "class_name": name.title().replace("-", "")}
+    names = _names(name, kind, vendor.lower())
     if root.exists():
         raise FileExistsError(f"{root} exists already")
     written = []
-    for path, text in TEMPLATES.items():
-        target = root / Template(path).substitute(names)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(Template(text).substitute(names), encoding="utf-8")
-        written.append(target)
-    written.append(_manifest(root / "src" / package / "prober.json", name))
-    return written
+    for path, template in KINDS[kind].items():
+        text = (_TEMPLATES / f"{template.format(kind=kind)}.txt").read_text("utf-8")
+        written.append(_file(root / Template(path).substitute(names), text, names))
+    manifest = json.dumps(_manifest(name, kind, names), indent=2)
+    place = root / "src" / names["package"] / "prober.json"
+    return [*written, _file(place, f"{manifest}\n".replace("$", "$$"), names)]
+
+
+def _file(target: Path, text: str, names: dict[str, str]) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Bytes: text would get the line ends of Windows there, and shell scripts break on them.
+    target.write_bytes(Template(text).substitute(names).encode("utf-8"))
+    return target
+
+
+def _names(name: str, kind: str, vendor: str) -> dict[str, str]:
+    """Return what the templates' placeholders stand for."""
+    from time import localtime
+
+    reads, effect = _SENTENCES[kind]
+    symbol = name.replace("-", "_")
+    return {
+        "name": name,
+        "symbol": symbol,
+        "package": f"probe_{symbol}",
+        "class_name": name.title().replace("-", ""),
+        "title": name.replace("-", " ").title(),
+        "library": f"lib{symbol}.so.1",
+        "vendor": vendor,
+        "reads": reads,
+        "effect": effect,
+        "core": ".".join(__version__.split(".")[:2]),
+        "year": str(localtime().tm_year),
+    }
 
 
 def _problem(name: str) -> str | None:
@@ -52,21 +123,23 @@ def _problem(name: str) -> str | None:
     return None
 
 
-def _manifest(path: Path, name: str) -> Path:
+def _vendor_problem(vendor: str) -> str | None:
+    if len(vendor) == 4 and all(digit in "0123456789abcdef" for digit in vendor.lower()):
+        return None
+    return f"{vendor!r} is no PCI vendor id: give four hexadecimal digits, such as 10de"
+
+
+def _manifest(name: str, kind: str, names: dict[str, str]) -> dict[str, object]:
+    vendors = [names["vendor"]]
+    files = ["product_name", "memory_bytes"] if kind == "sysfs" else []
+    library = {"answers": True} if kind == "ctypes" else {}
     fields = {
-        "summary": f"{name} devices through sysfs",
+        "summary": f"{names['title']} devices: {names['reads']}",
         "api": "1.0",
-        "priority": 400,
+        "priority": 400 if kind == "sysfs" else 500,
         "deadline_s": 3.0,
         "active": False,
-        "when": {"os": ["linux"], "any_path": [f"/sys/class/{name}"]},
-        "records": {
-            "files": [
-                f"/sys/class/{name}/failed",
-                *(f"/sys/class/{name}/*/{file}" for file in ("address", "name", "memory_bytes")),
-            ]
-        },
+        "when": {"os": ["linux"], "pci_vendor": vendors},
+        "records": {"pci": {"pci_vendor": vendors, "files": files}} if files else library,
     }
-    text = json.dumps({"schema": 1, "probers": {name: fields}}, indent=2)
-    path.write_text(text + "\n", encoding="utf-8")
-    return path
+    return {"schema": 1, "probers": {name: fields}}

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from probe_core.api import Machine, Request, hookimpl
+from probe_core.isolation.hook import load_hook
 
 VARIABLE = "PROBE_CORE_STAGE"
 
@@ -40,8 +41,8 @@ def probe_devices(request: Request) -> Any:
     if orders["watched"]:
         from probe_core.testing.spy import watch
 
-        return watch(lambda: _hook(orders["target"]), request)
-    return _hook(orders["target"])(request)
+        return watch(lambda: load_hook(orders["target"]), request)
+    return load_hook(orders["target"])(request)
 
 
 def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:
@@ -49,15 +50,3 @@ def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:
     orders: dict[str, Any] = json.loads(environ.pop(VARIABLE))
     plain = Machine(machine.root, environ, machine.os, machine.arch)
     return orders, Staged(plain) if orders["live"] else plain
-
-
-def _hook(target: str) -> Any:
-    from importlib import import_module
-
-    from probe_core.isolation.hook import find_hook
-
-    module, _, attribute = target.partition(":")
-    plugin: Any = import_module(module)
-    for part in filter(None, attribute.split(".")):
-        plugin = getattr(plugin, part)
-    return find_hook(plugin, target)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -14,7 +12,7 @@ import recorded
 from command import environment, install, probe
 from reports import validated
 
-from probe_core.cli import COMMANDS, main
+from probe_core.cli import main
 
 GOOD = """
     from probe_core.api import hookimpl
@@ -101,15 +99,35 @@ def test_what_two_probers_said_is_shown(tmp_path: Path) -> None:
     assert "name: one reports NVIDIA GeForce RTX 4090" in done.stdout
 
 
-def test_plugins_list(env: dict[str, str]) -> None:
-    done = probe("plugins", env=env)
+def test_plugins_long_list(env: dict[str, str]) -> None:
+    done = probe("plugins", "--long", env=env)
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[0] == ["PLUGIN", "PACKAGE", "PRIORITY", "DEADLINE", "RUNS", "WHY", "NOT"]
     ours = {line[0]: line for line in lines[1:] if line[0] in NAMES.split(",")}
     assert ours["good"][1:] == ["probe-x-good", "1.2", "100", "5", "s", "yes"]
     assert ours["picky"][3:7] == ["700", "5", "s", "no"]
     assert [line[0] for line in lines[-3:]] == ["bus", "cpu", "fallback"]
-    assert probe("plugins", "list", env=env).stdout == done.stdout
+    assert probe("plugins", "list", "--long", env=env).stdout == done.stdout
+
+
+def test_plugins_list_by_what_became_of_them(env: dict[str, str]) -> None:
+    done = probe("plugins", env=env)
+    groups = dict(block.split(":\n", 1) for block in done.stdout.rstrip().split("\n\n"))
+    assert list(groups) == ["Failed here", "Run here", "Not needed here", "Not run"]
+    failed = [line.split(maxsplit=2) for line in groups["Failed here"].splitlines()]
+    assert sorted(failed) == [
+        ["bad", "1.2", "call error: RuntimeError: no luck"],
+        ["mute", "1.2", "unavailable: the driver is not loaded"],
+    ]
+    run = [line.split() for line in groups["Run here"].splitlines()]
+    assert [(line[0], line[2:4], line[-1]) for line in run[:-1]] == [
+        ("good", ["ok,", run[0][3]], "ms")
+    ]
+    assert run[-1] == ["bus,", "cpu,", "fallback", "built", "in", "ok"]
+    unneeded = {line.split()[0]: line for line in groups["Not needed here"].splitlines()}
+    assert unneeded["absent"].endswith("nothing of mine")
+    assert unneeded["picky"].endswith("no path of /no/such exists")
+    assert list(unneeded) == ["picky", "absent"]
 
 
 def test_plugins_list_as_json(env: dict[str, str]) -> None:
@@ -187,65 +205,6 @@ def test_why_not_of_one_that_the_user_left_out(env: dict[str, str]) -> None:
     assert "was not run: disabled by the arguments." in done.stdout
 
 
-SHELLS = ("bash", "zsh", "fish")
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_completion_names_every_command_and_option(shell: str, capsys: Any) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    for name in COMMANDS:
-        assert name in script
-    for option in ("json", "strict", "machine", "units"):
-        assert option in script
-
-
-def complete(line: str) -> list[str]:
-    """Return what bash offers for a command line."""
-    script = probe("completion", "bash").stdout
-    words = line.split(" ")
-    ask = (
-        f"{script}\nCOMP_WORDS=({' '.join(words) or ''} {'' if words[-1] else chr(39) * 2})\n"
-        f"COMP_CWORD={len(words) - 1}\n_probe\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
-    )
-    done = subprocess.run(
-        ["bash", "--norc", "--noprofile", "-c", ask], capture_output=True, text=True, timeout=30
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("probe exp", ["explain"]),
-        ("probe --js", ["--json"]),
-        ("probe chip --me", ["--memory"]),
-        ("probe explain --js", ["--json"]),
-        ("probe --strict --js", ["--json"]),
-        ("probe pl", ["plugins"]),
-    ],
-)
-def test_bash_loads_the_script_and_completes(line: str, offered: list[str]) -> None:
-    assert complete(line) == offered
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_offers_commands_first() -> None:
-    assert set(COMMANDS) <= set(complete("probe "))
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_load_the_script(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    file = tmp_path / "completion"
-    file.write_text(probe("completion", shell).stdout)
-    done = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_explain_of_every_recorded_machine(tmp_path: Path, capsys: Any) -> None:
     for name in recorded.names():
         root = recorded.unpack(recorded.read(name), tmp_path / name)
@@ -253,3 +212,63 @@ def test_explain_of_every_recorded_machine(tmp_path: Path, capsys: Any) -> None:
         out, err = capsys.readouterr()
         assert err == ""
         assert "fallback: " in out
+
+
+TWINS = """
+    from probe_core.api import hookimpl
+    @hookimpl
+    def probe_devices(request):
+        for number in (1, 2):
+            uuid = f"uuid:GPU-1a2b3c4d-{number:04d}-4000-8000-000000000000"
+            yield {"ids": [f"pci:0000:0{number}:00.0", uuid], "kind": "gpu", "vendor": "nvidia",
+                   "name": "NVIDIA GeForce RTX 4090", "memory": {"total": 25757220864}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("01:00.0", ["01"]),
+        ("0000:02:00.0", ["02"]),
+        ("GPU-1a2b3c4d-0002", ["02"]),
+        ("4090", ["01", "02"]),
+        ("rtx 4090", ["01", "02"]),
+    ],
+)
+def test_explain_takes_what_the_table_shows(text: str, ids: list[str], tmp_path: Path) -> None:
+    install(tmp_path, "twins", TWINS)
+    env = environment(tmp_path, PROBE_ONLY="twins")
+    report = json.loads(probe("explain", text, "--json", env=env).stdout)
+    assert [device["id"] for device in report["devices"]] == [f"pci:0000:{n}:00.0" for n in ids]
+
+
+@pytest.mark.parametrize("text", ["GPU-1a2b3c4d", "pci:"])
+def test_an_ambiguous_short_id_lists_the_long_ones(text: str, tmp_path: Path) -> None:
+    install(tmp_path, "twins", TWINS)
+    done = probe("explain", text, env=environment(tmp_path, PROBE_ONLY="twins"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"probe explain: {text!r} names several devices;"
+        " write one of pci:0000:01:00.0, pci:0000:02:00.0\n"
+    )
+
+
+def test_explain_speaks_in_units(tmp_path: Path) -> None:
+    install(tmp_path, "twins", TWINS)
+    env = environment(tmp_path, PROBE_ONLY="twins")
+    lines = [line.split() for line in probe("explain", "01:00.0", env=env).stdout.splitlines()]
+    assert ["memory.total", "24.0", "GiB", "twins"] in lines
+    assert ["bandwidth", "1008", "GB/s", "chipdb"] in lines
+    peaks = [line for line in lines if line[:3] == ["fp16", "matrix", "fp32"]]
+    assert peaks[0][3:6] == ["dense", "165", "TFLOPS"]
+    everything = probe("explain", "01:00.0", "--all", env=env).stdout
+    assert " sparse " in everything
+    assert '{"' not in everything
+    assert "25757220864" not in everything
+
+
+def test_explain_of_the_processors_of_one_row(capsys: Any) -> None:
+    path = str(recorded.path("dual-socket-epyc-9124--cpu"))
+    assert main(["explain", "cpu:0-1", "--machine", path, "--only", "cpu", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [device["id"] for device in report["devices"]] == ["cpu:0", "cpu:1"]

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -79,9 +80,8 @@ def on_a_terminal(*arguments: str, columns: int, **variables: str) -> str:
 def test_terminal_gets_colours_and_its_own_width(root: str) -> None:
     got = on_a_terminal("--machine", root, columns=60)
     assert "\x1b[1m*" in got
-    assert max(len(line) for line in got.replace("\r", "").splitlines()) < 60 + len(
-        "\x1b[1m\x1b[0m"
-    )
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", got).replace("\r", "")
+    assert max(map(len, plain.splitlines())) <= 60
 
 
 @pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
@@ -138,7 +138,7 @@ def test_full_disk_is_said_in_a_sentence(root: str) -> None:
 def test_terminal_encoding_that_lacks_the_characters(root: str) -> None:
     done = shell("$PROBE", root, PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
     assert done.returncode == 0, done.stderr
-    assert "linux ? x86_64" in done.stdout
+    assert "Linux | x86_64" in done.stdout
 
 
 @pytest.mark.parametrize(

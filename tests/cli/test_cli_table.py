@@ -46,15 +46,17 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 DESKTOP = """\
-MS-7D25 · linux 6.12.10-arch1-1 · x86_64 · 62.8 GiB memory, 56.0 GiB available
+MS-7D25 · Linux 6.12.10-arch1-1 · x86_64 · RAM 62.8 GiB, 56.0 free
 
-   DEVICE                                           {head}    MEMORY  FP32   FP16   INT8  BANDWIDTH  ID
-   Intel UHD Graphics 770                           {intel}         –  0.84   1.69   3.38    90 GB/s  pci:0000:00:02.0
-*  NVIDIA GeForce RTX 4090                          {nvidia}  24.0 GiB  82.6  165.2  660.6  1008 GB/s  pci:0000:01:00.0
-   13th Gen Intel(R) Core(TM) i9-13900K (24 cores)  {cpu}    shared  2.51      –      –          –  cpu:0
+  DEVICE                           {head}  MEMORY    FP32    FP16  INT8  BANDW.  ID
+                                   {empty}     GiB  TFLOPS  TFLOPS  TOPS    GB/s
+* NVIDIA GeForce RTX 4090          {nvidia}    24.0    82.6     165   661    1008  01:00.0
+  Intel UHD Graphics 770           {intel}       –    0.84    1.69  3.38      90  00:02.0
+  Intel Core i9-13900K (24 cores)  {cpu}  shared    2.51       –     –       –  cpu:0
 
-* primary · TFLOPS and TOPS are dense theoretical peaks · probe explain shows more
-"""  # noqa: E501 - as wide as the terminal it is made for
+* primary · peaks are dense, fp16 with fp32 accumulate
+MEMORY of 1 device comes from the chip table, not from the driver.
+"""
 
 
 @pytest.mark.parametrize(
@@ -64,11 +66,11 @@ def test_desktop(machine: Path, capsys: Any, monkeypatch: Any) -> None:
     out = shown(capsys, monkeypatch, machine, width=130)
     report = json.loads(shown(capsys, monkeypatch, machine, "--json"))
     words = {device["vendor"]: state_word(device) for device in report["devices"][:2]}
-    words |= {"head": "STATE", "cpu": "ready"}
+    words |= {"head": "STATE", "empty": "", "cpu": "ready"}
     width = max(map(len, words.values()))
-    table, _, findings = out.partition("\ninfo: ")
+    table, _, findings = out.partition("\ninfo ")
     assert table == DESKTOP.format(**{name: word.ljust(width) for name, word in words.items()})
-    assert findings.count("why: ") == 2
+    assert "why: " not in findings  # cause and fix are in `probe doctor`
 
 
 @pytest.mark.parametrize("machine", ["dgx-h100--8x-nvidia-h100-80gb-hbm3"], indirect=True)
@@ -78,15 +80,17 @@ def test_like_findings_are_told_once(machine: Path, capsys: Any, monkeypatch: An
         out.count("8 × NVIDIA H100 80GB HBM3 were detected on the bus only; no plugin for it ran\n")
         == 1
     )
-    assert out.count("pip install 'probe-core[nvidia]'") == 1
     assert "nothing to do" not in out
-    assert "   aspeed display adapter, cannot compute  " in out
+    assert "\n1 display adapter (aspeed) is not listed: it cannot compute.\n" in out
+    listed = shown(capsys, monkeypatch, machine, "--all")
+    assert "\n  aspeed display adapter, cannot compute  " in listed
+    assert "not listed" not in listed
 
 
 @pytest.mark.parametrize("machine", ["desktop--intel-arc-a770-of-unknown-memory"], indirect=True)
 def test_device_of_several_possible_chips(machine: Path, capsys: Any, monkeypatch: Any) -> None:
     out = shown(capsys, monkeypatch, machine)
-    assert "*  arc-a770-graphics-16gb or arc-a770-graphics-8gb  " in out
+    assert "* arc-a770-graphics-16gb or arc-a770-graphics-8gb  " in out
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,11 @@ def test_device_of_several_possible_chips(machine: Path, capsys: Any, monkeypatc
         ("vm-without-accelerator--cpu", "No accelerator was found: the CPU is primary."),
         (
             "desktop--nvidia-geforce-rtx-3060-without-driver",
-            "Degraded: something failed, so an accelerator may be missing; see below.",
+            "DEGRADED: 1 GPU was found and it cannot be used; the CPU is primary.",
+        ),
+        (
+            "hypervisor--nvidia-geforce-rtx-3090-lent-to-a-guest",
+            "No accelerator can be used: the CPU is primary.",
         ),
         ("raspberry-pi-5--videocore-vii", None),
     ],
@@ -104,7 +112,7 @@ def test_fallback_is_said(
     name: str, sentence: str | None, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     out = shown(capsys, monkeypatch, recorded.unpack(recorded.read(name), tmp_path))
-    said = [line for line in out.splitlines() if line.startswith(("No acc", "Degraded"))]
+    said = [line for line in out.splitlines() if line.startswith(("No acc", "DEGRADED"))]
     assert said == ([sentence] if sentence else [])
 
 
@@ -123,14 +131,15 @@ def test_no_line_is_wider_than_the_terminal(
     assert max(map(text.width_of, out.splitlines())) <= max(40, width)
 
 
-@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("width", [72, 80, 120])
 @pytest.mark.parametrize("machine", ["server--8x-amd-instinct-mi300x"], indirect=True)
 def test_columns_are_aligned(width: int, machine: Path, capsys: Any, monkeypatch: Any) -> None:
     lines = shown(capsys, monkeypatch, machine, width=width).splitlines()
     head = next(index for index, line in enumerate(lines) if "DEVICE" in line)
-    rows = lines[head + 1 : head + 12]
+    rows = lines[head + 2 : head + 11]
     end = lines[head].index("MEMORY") + len("MEMORY")
-    assert [row[0] for row in rows] == ["*", *" " * 10]
+    assert lines[head + 1][:end].endswith("   GiB")
+    assert [row[0] for row in rows] == ["*", *" " * 8]
     assert all(row[end - 1] != " " and row[end : end + 1] in ("", " ") for row in rows)
 
 
@@ -162,71 +171,35 @@ def table(tree: Tree, probers: Probers, environ: dict[str, str] | None = None) -
 def test_sizes_hidden_and_sleeping_devices(tree: Tree, probers: Probers) -> None:
     probers.reports("a", gpu(1), gpu(2, power_state="suspended"), priority=500)
     lines = table(tree, probers, {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
-    first, second, cpu = (line.split() for line in lines[3:6])
-    assert first[:5] == ["*", "NVIDIA", "GeForce", "RTX", "4090"]
-    assert first[6:11] == ["24.0", "GiB", "23.5", "GiB", "82.6"]
-    assert second[:9] == [
-        "NVIDIA",
-        "GeForce",
-        "RTX",
-        "4090",
-        "hidden",
-        "24.0",
-        "GiB",
-        "23.5",
-        "GiB",
-    ]
+    first, second, cpu = (line.split() for line in lines[4:7])
+    assert first[:8] == ["*", "NVIDIA", "GeForce", "RTX", "4090", "ready", "24.0", "23.5"]
+    assert second[:7] == ["NVIDIA", "GeForce", "RTX", "4090", "hidden", "24.0", "23.5"]
     assert cpu[:4] == ["unknown", "cpu", "ready", "shared"]
-    assert any(line.startswith("info: ") and "hidden" in line for line in lines)
+    assert any(line.startswith("info     ") and "hid" in line for line in lines)
 
 
 def test_a_sleeping_device_is_asleep(tree: Tree, probers: Probers) -> None:
     probers.reports("a", gpu(1, power_state="suspended"), priority=500)
-    assert " asleep " in table(tree, probers)[3]
-
-
-@pytest.mark.parametrize("width", range(40, 200))
-def test_the_state_takes_nothing_from_the_names(width: int) -> None:
-    from probe_core.cli import table as module
-
-    name = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"
-    row = (
-        "",
-        name,
-        "no permission",
-        "95.6 GiB",
-        "94.1 GiB",
-        "110.1",
-        "440.4",
-        "880.8",
-        "1792 GB/s",
-    )
-    rows = [module._HEAD, (*row, "pci:0000:01:00.0")]
-    before = [(*cells[:2], *cells[3:]) for cells in rows]
-    width_before = text.column_widths(before, width, flexible=1)[1]
-    fitted = module._fitting(rows, width)
-    widths = text.column_widths(fitted, width, flexible=1)
-    assert widths[1] >= width_before
-    assert fitted[0][:3] == ("", "DEVICE", "STATE")
-    assert sum(widths) + 2 * (len(widths) - 1) <= width
+    assert " asleep " in table(tree, probers)[4]
 
 
 def test_part_stands_below_its_parent(tree: Tree, probers: Probers) -> None:
     part = gpu(1, ids=["uuid:MIG-1"], parent="pci:0000:01:00.0", name="Part", pci={})
     probers.reports("a", part, gpu(1), gpu(2))
     lines = table(tree, probers)
-    assert [line[3:9] for line in lines[3:6]] == ["NVIDIA", "└ Part", "NVIDIA"]
+    assert [line[:8] for line in lines[4:7]] == ["* NVIDIA", "  NVIDIA", "  └ Part"]
+    assert [line.split()[-1] for line in lines[4:7]] == ["02:00.0", "01:00.0", "MIG-1"]
 
 
 def test_names_in_wide_characters_are_aligned(tree: Tree, probers: Probers) -> None:
     probers.reports("a", gpu(1, name="显卡 九零"), gpu(2))
     lines = table(tree, probers)
-    places = {text.width_of(line[: line.index("pci:")]) for line in lines[3:5]}
+    places = {text.width_of(line[: line.index(":00.0") - 2]) for line in lines[4:6]}
     assert len(places) == 1
 
 
 @pytest.mark.parametrize(
-    ("columns", "width"), [("140", 140), ("3", 40), ("0", 100), ("x", 100), ("9" * 5000, 100)]
+    ("columns", "width"), [("140", 140), ("3", 40), ("0", 120), ("x", 120), ("9" * 5000, 120)]
 )
 def test_columns_that_somebody_sets(columns: str, width: int) -> None:
     from probe_core.commands.context import terminal_width
@@ -234,16 +207,16 @@ def test_columns_that_somebody_sets(columns: str, width: int) -> None:
     assert terminal_width({"COLUMNS": columns}, None) == width
 
 
-def test_terminal_without_the_characters_gets_question_marks(tmp_path: Path) -> None:
+def test_terminal_without_the_characters_gets_those_that_it_has(tmp_path: Path) -> None:
     import io
 
     from probe_core.commands.context import Context
 
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
-    Context(environ={}, stdout=out).out("a · b – ✓")
+    Context(environ={}, stdout=out).out("a · b – ✓ 显")
     out.flush()
-    assert raw.getvalue() == b"a ? b ? ?\n"
+    assert raw.getvalue() == b"a | b - + ?\n"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +234,17 @@ def test_sizes(count: int | None, shown_as: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tera", "shown_as"), [(None, "–"), (0.0768, "0.08"), (82.575, "82.6"), (1978.9, "1979")]
+    ("tera", "shown_as"),
+    [
+        (None, "–"),
+        (0.0768, "0.08"),
+        (9.994, "9.99"),
+        (9.996, "10.0"),
+        (82.575, "82.6"),
+        (99.96, "100"),
+        (165.15, "165"),
+        (1978.9, "1979"),
+    ],
 )
 def test_rates(tera: float | None, shown_as: str) -> None:
     assert text.rate(tera) == shown_as
@@ -296,8 +279,8 @@ def test_a_figure_of_an_idle_clock_is_a_lower_bound(
     machine: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     out = shown(capsys, monkeypatch, machine)
-    assert "shared  ≥ 2.69     –  ≥ 10.8  cpu:0" in out
-    assert "; ≥: a lower bound · " in out
+    assert "shared  ≥ 2.69  ≥ 10.8  cpu:0" in out
+    assert " · ≥: a lower bound\n" in out
 
 
 @pytest.mark.parametrize(
@@ -306,5 +289,6 @@ def test_a_figure_of_an_idle_clock_is_a_lower_bound(
 def test_the_allowed_part_is_beside_the_whole(machine: Path, capsys: Any, monkeypatch: Any) -> None:
     out = shown(capsys, monkeypatch, machine, width=140)
     assert "(8 cores, 6 allowed, 4.5 CPUs of time)" in out
-    assert "(8 cores, 0 allowed)" in out
-    assert "126.2 GiB memory, limited to 94.6 GiB" in out
+    assert "\n  3 × AMD Opteron Processor 6134 (8 cores each, 0 allowed)  " in out
+    assert "RAM limit 94.6 GiB of 126.2, 91.6 free\n" in out
+    assert "\nPeaks of a row with × are those of each processor.\n" in out

@@ -3,7 +3,8 @@
 ``<!-- run -->`` runs a sh or python block, ``<!-- run: exit 2 -->`` expects that status,
 ``<!-- file: PATH -->`` writes the block into the page's folder, ``<!-- output -->`` says what the
 run above printed (``…`` stands for anything), ``<!-- add: PATH, before LINE -->`` inserts the block
-into a file, ``<!-- not run: REASON -->`` says why a block is not run.
+into a file, ``<!-- not run: REASON -->`` says why a block is not run. docs/how-to/build-the-docs.md
+lists those of operators' files, which `test_docs_operators` checks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-_DIRECTIVE = re.compile(r"<!-- (run|file|add|output|not run)(?:: (.+?))? -->")
+_NAMES = "run|file|add|output|not run|shell|systemd|kubernetes|containerfile|offline|main job|tests"
+_DIRECTIVE = re.compile(rf"<!-- ({_NAMES})(?:: (.+?))? -->")
+_ELSEWHERE = "*.md chipdb/*.md chipdb/docs/*.md plugins/*/README.md plugins/*/docs/*.md"
 
 
 class Block:
@@ -33,9 +36,14 @@ def pages() -> list[Path]:
     return [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts]
 
 
+def everywhere() -> list[Path]:
+    """Return the pages and the READMEs and other texts that the site shows, too."""
+    return pages() + sorted(path for pattern in _ELSEWHERE.split() for path in ROOT.glob(pattern))
+
+
 def name(page: Path) -> str:
-    """Return a page's path below docs/."""
-    return page.relative_to(DOCS).as_posix()
+    """Return a page's path below docs/, or below the repository where it is elsewhere."""
+    return page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT).as_posix()
 
 
 def blocks(page: Path) -> list[Block]:
@@ -45,10 +53,13 @@ def blocks(page: Path) -> list[Block]:
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
     inside: list[str] | None = None
-    language, start, above = "", 0, ""
-    for number, line in enumerate(lines, 1):
-        if inside is None and line.startswith("```"):
-            inside, language, start = [], line.strip("`").strip(), number
+    language, start, above, margin = "", 0, "", 0
+    for number, text in enumerate(lines, 1):
+        # A block in a list is indented; its lines lose the indent of its fence.
+        line = text[min(margin, len(text) - len(text.lstrip())) :] if inside is not None else text
+        if inside is None and line.lstrip().startswith("```"):
+            inside, language, start = [], line.strip("` "), number
+            margin = len(line) - len(line.lstrip())
         elif inside is not None and line.startswith("```"):
             found = _DIRECTIVE.fullmatch(above)
             directive, detail = (found[1], found[2] or "") if found else ("", "")
@@ -62,7 +73,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 def prose(page: Path) -> str:
     """Return a page without its fenced blocks."""
-    return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:

@@ -18,6 +18,21 @@ _SCRIPTS = {
 }
 
 
+FRAMEWORKS = Path(__file__).parent / "frameworks"
+# A notebook runs its cells inside a running event loop, where `await` stands at the top level.
+_NOTEBOOK = """
+import ast, asyncio, sys
+
+async def cell():
+    code = compile(sys.argv[1], "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    result = eval(code, {"__name__": "__main__"})
+    if result is not None:
+        await result
+
+asyncio.run(cell())
+"""
+
+
 class Place:
     """A folder to work in, and a virtual environment of its own.
 
@@ -38,7 +53,8 @@ class Place:
         site = next((self._venv / "lib").glob("python*/site-packages"))
         own = sys.base_prefix + "/lib/python"
         paths = [p for p in sys.path if os.path.isdir(p) and ("site-" in p or own not in p)]
-        shared = [str(ROOT), str(ROOT / "chipdb/src"), str(ROOT / "plugins/synthetic/src"), *paths]
+        ours = [ROOT, ROOT / "chipdb/src", ROOT / "plugins/synthetic/src"]
+        shared = [str(FRAMEWORKS), *map(str, ours), *paths]
         (site / "shared.pth").write_text("\n".join(dict.fromkeys(shared)) + "\n")
 
     def _write_script(self, script: str, line: str) -> None:
@@ -59,14 +75,18 @@ class Place:
             "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this one as "no-build-isolation = 0"
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_ROOT_USER_ACTION": "ignore",
+            "REPOSITORY": str(ROOT),
             "PYTEST_ADDOPTS": "-p no:cacheprovider",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
 
-    def run(self, language: str, text: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, language: str, text: str, *, notebook: bool = False
+    ) -> subprocess.CompletedProcess[str]:
         """Run a block of shell or Python; output and errors come together, in order."""
         shell = ["bash", "-euo", "pipefail", "-c", text]
-        command = [str(self._python), "-c", text] if language == "python" else shell
+        code = [_NOTEBOOK, text] if notebook else [text]
+        command = [str(self._python), "-c", *code] if language == "python" else shell
         return subprocess.run(
             command,
             cwd=self.work,
@@ -75,7 +95,7 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=180,  # a page may run a whole suite, or mypy without its cache
             check=False,
         )
 

@@ -9,7 +9,7 @@ import docpages
 import pytest
 
 _LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
-PAGES = docpages.pages()
+PAGES = docpages.everywhere()
 
 
 def targets(page: Path) -> list[str]:

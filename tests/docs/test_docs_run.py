@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import importlib
 import importlib.util
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import docpages
 import pytest
+import yaml
 from docplace import Place
 
 RUNNABLE = {"sh", "bash", "python"}
-RUN_ELSEWHERE = {"reference/visibility.md": "tests/lease"}
-PAGES = docpages.pages()
+# Page: what runs its blocks, or why nothing does.
+RUN_ELSEWHERE = {
+    "reference/visibility.md": "its examples need GPUs; tests/lease runs the like",
+    "chipdb/README.md": "chipdb/tests/test_docs.py runs its session, tables and example package",
+    "plugins/exo/README.md": "plugins/exo/tests/test_exo_docs.py runs its blocks",
+    "plugins/cluster/README.md": "docs/how-to/home-cluster.md has the same commands, and runs them",
+    "CONTRIBUTING.md": "the commands set up and run the very tests, as .ci/run does",
+}
+SHOWN_ONLY = {"", "text", "console", "pycon", "dockerfile"}
+PAGES = docpages.everywhere()
 WITH_STEPS = [
     page for page in PAGES if any(b.directive in ("run", "file") for b in docpages.blocks(page))
 ]
@@ -40,18 +51,26 @@ def test_every_step_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
         elif block.directive == "add":
             place.add(block.detail, block.text)
         elif block.directive == "run":
-            ran = place.run(block.language, block.text)
-            expected = int(block.detail.removeprefix("exit ") or 0)
+            notebook = block.detail == "notebook"
+            ran = place.run(block.language, block.text, notebook=notebook)
+            expected = 0 if notebook else int(block.detail.removeprefix("exit ") or 0)
             assert ran.returncode == expected, f"{where} ended with {ran.returncode}:\n{ran.stdout}"
             printed = ran.stdout
         elif block.directive == "output":
             assert docpages.matches(block.text, printed), f"{where}: printed was\n{printed}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=docpages.name)
+def test_pages_that_others_run_exist() -> None:
+    assert set(RUN_ELSEWHERE) <= set(map(docpages.name, PAGES))
+    files = [word for reason in RUN_ELSEWHERE.values() for word in reason.split() if "/" in word]
+    assert len(files) == len(RUN_ELSEWHERE)
+    assert [name for name in files if not (docpages.ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if docpages.name(p) not in RUN_ELSEWHERE], ids=docpages.name
+)
 def test_every_runnable_block_is_run_or_says_why_not(page: Path) -> None:
-    if docpages.name(page) in RUN_ELSEWHERE:
-        pytest.skip(f"its examples need GPUs; {RUN_ELSEWHERE[docpages.name(page)]} runs the like")
     silent = [
         block.line
         for block in docpages.blocks(page)
@@ -69,18 +88,50 @@ def test_every_import_that_a_page_shows_is_there(page: Path) -> None:
         for node in ast.walk(ast.parse(block.text)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("probe_"):
                 module = importlib.import_module(str(node.module))
-                assert [a.name for a in node.names if not hasattr(module, a.name)] == []
+                names = {alias.name for alias in node.names} - {"*"}
+                assert {name for name in names if not hasattr(module, name)} == set()
+
+
+def _systemd(text: str) -> object:
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.read_string(text)
+    return parser
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "yaml": lambda text: list(yaml.safe_load_all(text)),
+    "ini": _systemd,
+}
+# Blocks with an ellipsis stand for more than they show.
+ABRIDGED = {"reference/recording.md": 1}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=docpages.name)
 def test_every_block_of_data_can_be_read(page: Path) -> None:
+    data = [block for block in docpages.blocks(page) if block.language in READERS]
+    abridged = [block for block in data if "…" in block.text]
+    assert len(abridged) == ABRIDGED.get(docpages.name(page), 0)
+    for block in data:
+        if block not in abridged:
+            assert READERS[block.language](block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=docpages.name)
+def test_no_block_is_of_a_language_that_nothing_checks(page: Path) -> None:
+    known = RUNNABLE | SHOWN_ONLY | set(READERS)
+    assert {block.language for block in docpages.blocks(page)} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=docpages.name)
+def test_what_a_page_expects_follows_a_run(page: Path) -> None:
+    ran, lost = False, []
     for block in docpages.blocks(page):
-        if "…" in block.text or block.directive == "output":
-            continue
-        if block.language == "json":
-            json.loads(block.text)
-        elif block.language == "toml":
-            tomllib.loads(block.text)
+        if block.directive == "output" and not ran:
+            lost.append(block.line)
+        ran = block.directive == "run"
+    assert lost == []
 
 
 def test_a_pattern_matches_only_what_it_says() -> None:

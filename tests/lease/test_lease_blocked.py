@@ -75,7 +75,7 @@ def test_layout_lists_them(tmp_path: Path) -> None:
 
 def test_the_table_of_visible_and_explain_have_the_state(tmp_path: Path) -> None:
     node = four(tmp_path)
-    rows = node.run("visible", "--for", "cuda").stdout.splitlines()
+    rows = node.run("visible", "--for", "cuda", COLUMNS="400").stdout.splitlines()
     assert [row.split()[1] for row in rows[1:]] == ["0", "1", "hidden", "hidden"]
     assert " no permission  a device node cannot be opened: " in rows[3]
     assert " not granted " in rows[4]

@@ -47,20 +47,21 @@ def test_visible_for_all(node: Node) -> None:
 
 
 def test_visible_as_a_table(node: Node) -> None:
-    done = node.run("visible", "--for", "cuda", CUDA_VISIBLE_DEVICES="1,7")
+    variables = {"CUDA_VISIBLE_DEVICES": "1,7", "COLUMNS": "200"}
+    done = node.run("visible", "--for", "cuda", **variables)
     rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
-    head = "DEVICE            NAME                   STATE    WHY"
+    head = "DEVICE   NAME                   STATE    WHY"
     assert rows[0] == ["RUNTIME", "INDEX", head]
     assert rows[1][:2] == ["cuda", "0"]
     assert rows[2][:2] == ["cuda", "hidden"]
-    assert rows[2][2].startswith("pci:0000:01:00.0")
+    assert rows[2][2].startswith("01:00.0")
     assert "CUDA stops reading at '7'" in rows[2][2]
     assert [row[2].split()[5] for row in rows[1:]] == ["unknown", "hidden"]
 
 
 def test_an_order_that_is_not_known_is_shown_as_such(tmp_path: Path) -> None:
     node = Node(tmp_path, 2, [gpu(1), gpu(2, name="NVIDIA T4")])
-    rows = node.run("visible", "--for", "cuda").stdout.splitlines()
+    rows = node.run("visible", "--for", "cuda", COLUMNS="400").stdout.splitlines()
     assert [row.split()[1] for row in rows[1:]] == ["0/1", "0/1"]
     told = json.loads(node.run("visible", "--for", "cuda", "--json").stdout)
     assert told["one_of"] == [told["possible"], told["possible"][::-1]]
@@ -113,7 +114,24 @@ def test_layouts_that_cannot_be(node: Node, words: tuple[str, ...], status: int)
 
 
 def test_a_reason_is_shown_whole(node: Node) -> None:
-    done = node.run("visible", "--for", "cuda", CUDA_VISIBLE_DEVICES="9,GPU-" + "0" * 60)
+    variables = {"CUDA_VISIBLE_DEVICES": "9,GPU-" + "0" * 60}
+    done = node.run("visible", "--for", "cuda", COLUMNS="400", **variables)
     lines = done.stdout.splitlines()
     assert len(lines) == 3
     assert all(line.endswith("and it is not named before that") for line in lines[1:])
+    narrow = node.run("visible", "--for", "cuda", COLUMNS="80", **variables).stdout
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "".join(lines[1].split("hidden  ")[-1].split()) in "".join(narrow.split())
+
+
+def test_exec_takes_the_ids_of_the_table(node: Node) -> None:
+    long, short, uuid = (
+        node.run("exec", "--device", device, "--dry-run")
+        for device in ("pci:0000:02:00.0", "02:00.0", "GPU-00000002")
+    )
+    assert (long.returncode, long.stderr) == (0, "")
+    assert "CUDA_VISIBLE_DEVICES=" in long.stdout
+    assert long.stdout == short.stdout == uuid.stdout
+    unknown = node.run("exec", "--device", "07:00.0", "--dry-run")
+    assert unknown.returncode != 0
+    assert "no device is called '07:00.0'" in unknown.stderr

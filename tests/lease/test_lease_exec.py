@@ -368,8 +368,12 @@ def test_leases_as_a_table(node: Node) -> None:
     holder = node.start("exec", "--device", "1", *SLEEP)
     first_line(holder)
     rows = node.run("leases").stdout.splitlines()
+    for width in (60, 80):
+        narrow = node.run("leases", COLUMNS=str(width)).stdout
+        assert max(map(len, narrow.splitlines())) <= width
+        assert {"02:00.0", str(holder.pid), "exclusive", "running"} <= set(narrow.split())
     ended(holder)
     assert rows[0].split() == ["DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND"]
     words = rows[1].split()
-    assert words[:2] == ["pci:0000:02:00.0", str(holder.pid)]
+    assert words[:2] == ["02:00.0", str(holder.pid)]
     assert words[4:6] == ["exclusive", "running"]

@@ -21,6 +21,7 @@ def instance(
         "parent": PARENT,
         "backends": ["cuda"],
         "name": f"NVIDIA A100-SXM4-40GB MIG {profile}",
+        "profile": profile,
         "compute_capability": "8.0",
         "memory": {
             "kind": "dedicated",

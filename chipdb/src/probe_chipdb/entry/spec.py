@@ -73,6 +73,12 @@ class Choice(Spec):
         return {"enum": list(self.choices)}
 
 
+def _plain(value: float) -> str:
+    """Return a number as people write it: ``1048576``, which ``g`` makes ``1.04858e+06``."""
+    is_whole = abs(value) < 1e15 and float(value).is_integer()
+    return str(int(value)) if is_whole else f"{value:g}"
+
+
 class Number(Spec):
     """A finite number within bounds that a real chip can have; `whole` forbids fractions."""
 
@@ -82,20 +88,21 @@ class Number(Spec):
         self.about, self.low, self.high, self.unit, self.whole = about, low, high, unit, whole
 
     def faults(self, value: object, field: str) -> Iterator[Fault]:
-        bounds = f"{self.low:g} to {self.high:g} {self.unit}".strip()
+        bounds = f"{_plain(self.low)} to {_plain(self.high)} {self.unit}".strip()
         if isinstance(value, bool) or not isinstance(value, int | float):
             yield field, f"{_show(value)} is no number", f"write {bounds}"
         elif not math.isfinite(value):
             yield field, f"{value} is not finite", "leave out what is not known"
         elif not self.low <= value <= self.high:
-            yield field, f"{value:g} is out of bounds", f"it should be {bounds}{self._slip(value)}"
+            slip = self._slip(value)
+            yield field, f"{_plain(value)} is out of bounds", f"it should be {bounds}{slip}"
         elif self.whole and isinstance(value, float):
             yield field, f"{value} should be whole", "drop the fraction"
 
     def _slip(self, value: float) -> str:
         for factor in (1000, 1e-3, 1e6, 1e-6):
             if self.low <= value * factor <= self.high:
-                return f" (a slip of x{1 / factor:g}? {value * factor:g} would do)"
+                return f" (a slip of x{_plain(1 / factor)}? {_plain(value * factor)} would do)"
         return ""
 
     def _json(self) -> Json:

@@ -57,6 +57,12 @@ class Layout:
         """Why nothing can be summed up over the nodes that can be read."""
         return f"KFD shows this process {len(self.nodes)} of {self.count or 'several'} partitions"
 
+    @property
+    def profile(self) -> str | None:
+        """The modes as AMD's own tools join them: "cpx_nps4"; None where they are not known."""
+        compute, memory = (self.modes.get(f"{kind}_partition") for kind in ("compute", "memory"))
+        return f"{compute}_{memory}".lower() if compute and memory else None
+
     def evidence(self, card: Function) -> str:
         """Return what says that programs are given parts of the card, and not the card."""
         if mode := self.modes.get("compute_partition"):
@@ -151,6 +157,7 @@ def child(
     draft.put("node_index.drm_render", node.get("drm_render_minor"))
     draft.put("nodes", [KFD, *device_nodes.paths(draft.fields["node_index"])])
     draft.fact("granted", "ok", f"{node.folder}/properties can be read")
+    draft.put("profile", layout.profile)
     target = node.get("gfx_target_version")
     draft.put("gfx", gfx.from_target(target) if target else None, "KFD gives no gfx target")
     clock = node.get("max_engine_clk_fcompute")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_cluster.model_options import MODEL_HELP, add_model_options
-from probe_core.commands import CommandError, add_probe_options, columns, size, wrapped
+from probe_core.commands import CommandError, add_probe_options, folded, grid, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
 
 HELP = "Check whether a model fits on this computer, or on those that report files describe."
+EXAMPLES = (
+    ("probe fit llama-3.1-8b --bits q4_k_m --context 8192", "on this computer"),
+    ("probe fit gpt-oss-120b desk.json studio.json", "on each of these nodes"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
+        default=[],
         metavar="FILE",
         help="what `probe --json` wrote on a node (default: probe this computer)",
     )
@@ -85,12 +90,12 @@ def _reports(args: argparse.Namespace, context: Context) -> Mapping[str, Any]:
 
 
 def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> list[str]:
-    lines = wrapped(_model(model), context.width)
+    lines = folded(_model(model), context.width)
     for name, answer in answers.items():
-        lines += ["", *wrapped(f"{name}: {answer.sentence}", context.width)]
+        lines += ["", *folded(f"{name}: {answer.sentence}", context.width)]
         lines += _table(answer, context)
         if answer.context is not None and answer.answer == "yes":
-            lines += wrapped(f"longest context on its devices: {answer.context}", context.width)
+            lines += folded(f"longest context on its devices: {answer.context}", context.width)
     return lines
 
 
@@ -110,4 +115,4 @@ def _table(answer: NodeFit, context: Context) -> list[str]:
         spare = size(device.spare) if device.spare >= 0 else f"-{size(-device.spare)}"
         layers = f"{device.layers} of {answer.layers}"
         rows.append((device.device, size(device.free), layers, "yes" if device.ok else "no", spare))
-    return columns(rows, context.width, right=(1, 2, 4))
+    return grid(rows, context.width, right=("FREE", "LAYERS", "SPARE"))

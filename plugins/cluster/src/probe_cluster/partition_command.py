@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from probe_cluster.model_options import MODEL_HELP, add_model_options
 from probe_cluster.options import add_cluster_options, layers_of, links_of, members_of
-from probe_core.commands import CommandError, columns, size, wrapped
+from probe_core.commands import CommandError, folded, grid, size
+from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
+EXAMPLES = (
+    ("probe partition *.json --model llama-3.1-70b", "compare all strategies"),
+    ("probe partition *.json --model 70b --bits 4 --context 8192", "quantised, with a KV cache"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,21 +120,23 @@ def _strategies(name: str | None, names: Iterable[str]) -> tuple[str, ...]:
 
 def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) -> list[str]:
     name = model.name or f"{model.params / 1e9:.3g}b"
-    lines = wrapped(f"{name}, {model.layers} layers: {answer.sentence}", context.width)
+    layers = counted(model.layers, "layer")
+    lines = folded(f"{name}, {layers}: {answer.sentence}", context.width)
     rows: list[tuple[str, ...]] = [
         ("", "STRATEGY", "TOKENS/S", "SLOWEST", "HOPS", "NODES", "WHERE")
     ]
     rows += [_row(plan, plan is comparison.best) for plan in comparison.plans]
-    lines += ["", *columns(rows, context.width, right=(2, 3, 4, 5), flexible=6)]
+    lines += ["", *grid(rows, context.width, right=rows[0][2:6], wrap="WHERE")]
     for strategy, reason in comparison.refused:
-        lines += wrapped(f"{strategy}: no plan: {reason}", context.width)
+        lines += folded(f"{strategy}: no plan: {reason}", context.width)
     if comparison.best is not None:
         lines += ["", *_stages(comparison.best, context)]
     # Where a plan is chosen, what is wrong with the others is of no use.
     notes = [comparison.best] if comparison.best is not None else comparison.plans
     for note in dict.fromkeys(note for plan in notes for note in plan.notes):
-        lines += wrapped(note, context.width)
-    return [*lines, "", *wrapped(f"* least time per token · {_basis(notes)}", context.width)]
+        lines += folded(note, context.width)
+    rule = f"* least time per token · {_basis(notes)}"
+    return [*lines, "", *folded(context.encodable(rule), context.width)]
 
 
 def _basis(plans: Sequence[Plan]) -> str:
@@ -169,7 +176,8 @@ def _stages(plan: Plan, context: Context) -> list[str]:
         )
         for stage in plan.stages
     ]
-    return columns(rows, context.width, right=(1, 2, 3, 4, 6))
+    right = ("LAYERS", "MEMORY", "OF", "TIME", "HOP")
+    return grid(rows, context.width, right=right, wrap="NODE")
 
 
 def _time(seconds: float | None) -> str:

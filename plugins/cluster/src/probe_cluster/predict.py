@@ -12,7 +12,7 @@ from probe_cluster.members import Member
 from probe_cluster.model import Model
 from probe_cluster.order import pairs, ring_seconds
 from probe_cluster.stages import prompt_seconds, splits, token_seconds
-from probe_core.wording import gib
+from probe_core.wording import counted, gib
 
 __all__ = ["Part", "Plan", "Stage", "predicted", "split"]
 
@@ -197,7 +197,8 @@ def _too_big(stage: Stage) -> str | None:
         return None
     need, room = gib(stage.memory), gib(stage.room)
     return (
-        f"node {stage.node!r} has {room} for its {stage.layers} layers, which need {need}:"
+        f"node {stage.node!r} has {room} for its {counted(stage.layers, 'layer')}, which"
+        f" need{'s' * (stage.layers == 1)} {need}:"
         f" {stage.most} would fit"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from heapq import heapify, heapreplace
 
 from probe_cluster.errors import ClusterError
+from probe_core.wording import counted
 
 __all__ = ["balanced", "fastest", "proportional"]
 
@@ -21,7 +22,8 @@ def proportional(weights: Sequence[float], layers: int) -> list[int]:
     count, total = len(weights), sum(weights)
     if count > layers:
         raise ClusterError(
-            f"{layers} layers cannot go to {count} nodes, one each; give at most {layers} nodes"
+            f"{counted(layers, 'layer')} cannot go to {counted(count, 'node')}, one each;"
+            f" give at most {counted(layers, 'node')}"
         )
     if not total > 0:
         raise ClusterError("the total memory of all nodes is 0, so it gives no shares")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from probe_cluster.options import add_cluster_options, links_of, members_of
-from probe_core.commands import bandwidth, columns, paint, rate, size, wrapped
+from probe_core.commands import bandwidth, folded, grid_rows, paint, rate, size
+from probe_core.wording import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 HELP = "Show many nodes' reports as one view: what each offers, and how they are connected."
 
 _HEAD = ("NODE", "CHIP", "MEMORY", "AVAILABLE", "FP32", "FP16", "INT8", "BANDWIDTH", "MODEL")
-_RIGHT = (2, 3, 4, 5, 6, 7)
+_RIGHT = _HEAD[2:8]
+EXAMPLES = (
+    ("probe topology desk.json laptop.json", "two computers, each by its `probe --json`"),
+    ("probe topology desk=a.json pi=b.json --link desk:pi=10gbe", "with names and a link"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +46,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _lines(members: Sequence[Member], links: Links, context: Context) -> list[str]:
     rows = [_HEAD, *(_row(member) for member in members)]
-    head, *body = columns(rows, context.width, right=_RIGHT, flexible=1)
-    lines = [paint(head, "dim", context.colour), *body, "", _total(members)]
-    lines += _connections(links)
+    shown = [[context.encodable(cell) for cell in row] for row in rows]
+    leaving = ("MODEL", "BANDWIDTH", "INT8", "FP32")
+    heads, *body = grid_rows(shown, context.width, right=_RIGHT, wrap="CHIP", leaving=leaving)
+    lines = [paint(head, "dim", context.colour) for head in heads]
+    lines += [line for row in body for line in row]
+    lines += ["", *folded(_total(members), context.width)]
+    for connection in _connections(links):
+        lines += folded(connection, context.width)
     for member in members:
         for name, reason in member.reasons.items():
-            lines += wrapped(f"{member.id}: {name}: {reason}", context.width)
+            lines += folded(f"{member.id}: {name}: {reason}", context.width)
     return lines
 
 
@@ -67,7 +77,7 @@ def _row(member: Member) -> tuple[str, ...]:
 def _total(members: Sequence[Member]) -> str:
     amounts = [member.memory for member in members if member.memory is not None]
     note = "" if len(amounts) == len(members) else ", that is known"
-    return f"{len(members)} nodes, {size(sum(amounts))} of memory{note}"
+    return f"{counted(len(members), 'node')}, {size(sum(amounts))} of memory{note}"
 
 
 def _connections(links: Links) -> list[str]:

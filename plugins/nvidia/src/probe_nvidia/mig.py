@@ -53,6 +53,8 @@ def _instance(asker: Asker, scene: Scene, parent: Sighting, index: int) -> Sight
         "parent": parent["ids"][0],
         "backends": ["cuda"],
         "name": name,
+        # NVML builds the name: the card's, " MIG ", the profile (nvmlDeviceGetName).
+        "profile": (name or "").partition(" MIG ")[2],
         "compute_capability": capability,
         "memory": memory_of(asker, scene.machine, capability),
         "driver": parent.get("driver"),

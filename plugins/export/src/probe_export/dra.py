@@ -1,0 +1,123 @@
+"""Kubernetes' dynamic resource allocation: the devices of a ResourceSlice, in the vendors' parts.
+
+Vocabulary of the drivers gpu.nvidia.com, gpu.amd.com and gpu.intel.com, as JSON that a driver or a
+webhook can take. A value has exactly one type; identifiers have at most 32 characters.
+"""
+
+from __future__ import annotations
+
+import json
+
+from probe_export.capacity import capacity, memory_of, partition_profile, pci_address
+from probe_export.stable import stable_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+    Value = dict[str, object]
+
+__all__ = ["export", "semver"]
+
+_MAX_TEXT = 64
+_STANDARD = "resource.kubernetes.io"
+
+
+def export(report: ReportDoc) -> str:
+    """Return ``{"devices": […]}`` of all usable accelerators."""
+    names = stable_names(report["devices"])
+    devices = [_device(device, names) for device in capacity(report)]
+    return json.dumps({"devices": devices}, indent=1) + "\n"
+
+
+def _device(device: DeviceDoc, names: dict[str, str]) -> dict[str, object]:
+    own = {name: value for name, value in _attributes(device).items() if value is not None}
+    memory = memory_of(device)
+    capacities = {} if memory is None else {"memory": {"value": str(memory)}}
+    return {"name": dns_label(names[device["id"]]), "attributes": own, "capacity": capacities}
+
+
+def dns_label(text: str) -> str:
+    """Return a name of lower-case letters, digits and dashes, 63 at most."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in text.lower())
+    return f"dev-{plain}"[:63].strip("-")
+
+
+def _attributes(device: DeviceDoc) -> dict[str, Value | None]:
+    parts = _OF_VENDOR.get(device["vendor"] or "", _other)(device)
+    return {f"{_STANDARD}/pciBusID": _text(pci_address(device)), **parts}
+
+
+def _nvidia(device: DeviceDoc) -> dict[str, Value | None]:
+    driver = device["driver"] or {}
+    return {
+        "type": _text("mig" if device["parent"] else "gpu"),
+        "productName": _text(device["name"]),
+        "architecture": _text((device["arch"] or "").capitalize() or None),
+        "cudaComputeCapability": _version(device.get("compute_capability")),
+        "driverVersion": _version(driver.get("version")),
+        "cudaDriverVersion": _version(driver.get("cuda")),
+        "profile": _text(partition_profile(device)),
+    }
+
+
+def _amd(device: DeviceDoc) -> dict[str, Value | None]:
+    return {
+        "type": _text("amdgpu-partition" if device["parent"] else "amdgpu"),
+        "pciAddr": _text(pci_address(device)),
+        "renderIndex": _number((device.get("node_index") or {}).get("drm_render")),
+        "deviceID": _text(_device_id(device)),
+        "productName": _text(device["name"]),
+        "driverVersion": _version((device["driver"] or {}).get("version")),
+        "partitionProfile": _text(partition_profile(device)),
+    }
+
+
+def _intel(device: DeviceDoc) -> dict[str, Value | None]:
+    return {
+        "type": _text("gpu"),
+        "model": _text(device["name"]),
+        "driver": _text((device["driver"] or {}).get("name")),
+        "pciId": _text(_device_id(device)),
+    }
+
+
+def _other(device: DeviceDoc) -> dict[str, Value | None]:
+    return {
+        "type": _text(device["kind"]),
+        "vendor": _text(device["vendor"]),
+        "productName": _text(device["name"]),
+    }
+
+
+_OF_VENDOR = {"nvidia": _nvidia, "amd": _amd, "intel": _intel}
+
+
+def _device_id(device: DeviceDoc) -> str | None:
+    number = ((device["pci"] or {}).get("id") or "").partition(":")[2]
+    return f"0x{number}" if number else None
+
+
+def _text(value: str | None) -> Value | None:
+    return {"string": value[:_MAX_TEXT]} if value else None
+
+
+def _number(value: int | None) -> Value | None:
+    return None if value is None else {"int": value}
+
+
+def _version(value: str | None) -> Value | None:
+    version = semver(value or "")
+    return {"version": version} if version else None
+
+
+def semver(text: str) -> str | None:
+    """Return a strict semantic version: three numbers without leading zeros; None for others.
+
+    ``550.163.01`` is none: ``550.163.1``. ``9.0`` becomes ``9.0.0``.
+    """
+    parts = text.split(".")
+    if not 1 <= len(parts) <= 3 or not all(p.isascii() and p.isdecimal() for p in parts):
+        return None
+    numbers = [str(int(part[:9])) for part in parts] + ["0", "0"]
+    return ".".join(numbers[:3])

@@ -1,0 +1,88 @@
+"""node-feature-discovery: the local feature file, which nfd-worker turns into a node's labels.
+
+Format: NFD's source/local. One `key=value` a line, without quotes and trailing comments; keys have
+NFD's own prefix. The vendors' prefixes (nvidia.com, amd.com) are their operators' to write.
+"""
+
+from __future__ import annotations
+
+from probe_export.capacity import by_model, capacity, cause, memory_of, missing
+from probe_export.labels import MAX_LABEL, label_value, product
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+__all__ = ["MAX_FILE", "export"]
+
+PREFIX = "feature.node.kubernetes.io/probe-"
+MAX_FILE = 65_536
+"""Bytes: nfd-worker ignores a longer file whole."""
+
+_MIB = 1 << 20
+
+
+def export(report: ReportDoc) -> str:
+    """Return the file's text. Counts and memory are whole numbers: rules compare them (Gt, Lt)."""
+    lines = [f"{PREFIX}{name}={value}\n" for name, value in _labels(report) if value]
+    text, size = [], 0
+    for line in lines:
+        size += len(line)
+        if size <= MAX_FILE:
+            text.append(line)
+    return "".join(text)
+
+
+def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
+    devices, absent = capacity(report), missing(report)
+    yield "ready", "false" if absent and not devices else "true"
+    for kind in ("gpu", "npu", "accelerator"):
+        own = [device for device in devices if device["kind"] == kind]
+        if own:
+            yield f"{kind}.count", str(len(own))
+            yield from _kind(kind, own)
+    if absent:
+        yield "missing.count", str(len(absent))
+        for code, group in _by_cause(absent).items():
+            yield f"missing.{label_value(code)}.count", str(len(group))
+    memory = report["node"]["memory"]["total"]
+    if memory is not None:
+        yield "memory", str(memory // _MIB)
+
+
+def _kind(kind: str, devices: list[DeviceDoc]) -> Iterator[tuple[str, str]]:
+    # Room for the prefix's own part of the name, and for ".count".
+    room = MAX_LABEL - len(f"probe-{kind}..memory")
+    models = by_model(devices, lambda device: product(device, room))
+    for name, own in models.items():
+        yield f"{kind}.{name}.count", str(len(own))
+        if amount := _least(memory_of(device) for device in own):
+            yield f"{kind}.{name}.memory", str(amount // _MIB)
+    # On a mixed node no single value would be true of every device.
+    for label, value in (
+        ("product", {product(device) or "" for device in devices}),
+        ("vendor", {label_value(device["vendor"] or "") for device in devices}),
+        ("arch", {label_value(device["arch"] or "") for device in devices}),
+        ("compute", {device.get("compute_capability") or "" for device in devices}),
+        ("driver", {label_value(_driver(device)) for device in devices}),
+    ):
+        if len(value) == 1:
+            yield f"{kind}.{label}", value.pop()
+    if len(models) == 1 and (amount := _least(memory_of(device) for device in devices)):
+        yield f"{kind}.memory", str(amount // _MIB)
+
+
+def _driver(device: DeviceDoc) -> str:
+    return (device["driver"] or {}).get("version") or ""
+
+
+def _least(amounts: Iterable[int | None]) -> int | None:
+    """Return the least of all amounts; None where one of them is unknown."""
+    listed = list(amounts)
+    return None if None in listed else min((n for n in listed if n is not None), default=None)
+
+
+def _by_cause(devices: list[DeviceDoc]) -> dict[str, list[DeviceDoc]]:
+    return dict(sorted(by_model(devices, lambda device: cause(device) or "unknown").items()))

@@ -1,0 +1,37 @@
+"""Waits between two writes, and ends at once when a signal asks for it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["Rhythm"]
+
+
+class Rhythm:
+    """Ends cleanly at SIGTERM and SIGINT; the handlers that were there are put back."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._ended = threading.Event()
+        self._handlers: dict[int, object] = {}
+
+    def __enter__(self) -> Rhythm:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._handlers[number] = signal.signal(number, self._end)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self._ended.set()
+
+    def wait(self) -> bool:
+        """Wait for one period; return False when a signal ended it."""
+        return not self._ended.wait(self._seconds)

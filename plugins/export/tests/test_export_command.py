@@ -1,0 +1,162 @@
+"""`probe export`: files that appear whole, an endpoint that nobody can block, and errors."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import recorded
+
+MACHINE = str(recorded.path("server--8x-amd-instinct-mi300x"))
+PROBE = [sys.executable, "-m", "probe_core", "export"]
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROBE, *words, "--machine", MACHINE], capture_output=True, text=True, check=False
+    )
+
+
+def wait_for(condition: object, seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_file_appears_whole_readable_by_all_and_alone(tmp_path: Path) -> None:
+    path = tmp_path / "probe.prom"
+    for _ in range(2):
+        done = run("prometheus", "--output", str(path))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert os.listdir(tmp_path) == ["probe.prom"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert path.read_text().endswith("\n")
+
+
+def test_file_that_cannot_be_written_is_named_and_nothing_stays(tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "probe.prom"
+    done = run("nfd", "--output", str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == (
+        f"probe export: {path} cannot be written: No such file or directory"
+    )
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert run("nfd", "--output", str(folder)).returncode == 2
+    assert sorted(os.listdir(tmp_path)) == ["folder"]
+
+
+SECONDS = "expected seconds, 1 to 86400"
+PLACE = "expected HOST:PORT, such as 127.0.0.1:9101"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("slrum", "unknown format 'slrum': did you mean 'slurm'?"),
+        ("nfd --watch 5", "--watch replaces a file; name it with --output FILE"),
+        ("nfd --output x --watch 0", f"--watch 0: {SECONDS}"),
+        ("nfd --output x --watch nan", f"--watch nan: {SECONDS}"),
+        ("nfd --listen :1", "--listen serves prometheus alone, not nfd"),
+        ("prometheus --listen x", f"--listen x: {PLACE}"),
+        ("prometheus --listen 127.0.0.1:99999", f"--listen 127.0.0.1:99999: {PLACE}"),
+    ],
+)
+def test_wrong_words_get_one_sentence(words: str, sentence: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PROBE, *words.split()], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == f"probe export: {sentence}"
+    assert os.listdir(tmp_path) == []
+
+
+def test_formats_are_listed() -> None:
+    done = subprocess.run([*PROBE, "--list"], capture_output=True, text=True, check=True)
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names == sorted(names)
+    assert {"nfd", "prometheus", "ray", "slurm"} <= set(names)
+
+
+def test_watch_replaces_the_file_until_sigterm(tmp_path: Path) -> None:
+    path = tmp_path / "probe"
+    process = subprocess.Popen(
+        [*PROBE, "nfd", "--output", str(path), "--watch", "1", "--machine", MACHINE]
+    )
+    try:
+        assert wait_for(path.exists)
+        first = path.stat().st_ino
+        assert wait_for(lambda: path.stat().st_ino != first)
+    finally:
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert os.listdir(tmp_path) == ["probe"]
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = int(free.getsockname()[1])
+    words = ["prometheus", "--listen", f"127.0.0.1:{number}", "--machine", MACHINE]
+    process = subprocess.Popen([*PROBE, *words], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert line == f"probe export: serving http://127.0.0.1:{number}/metrics; Ctrl-C ends it\n"
+    yield number
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    process.stderr.close()
+
+
+def asked(
+    port: int, path: str = "/metrics", method: str = "GET", **headers: str
+) -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.getheader("Content-Type") or "", text
+
+
+def test_scrape_gets_the_text_with_its_exact_type(port: int) -> None:
+    status, kind, text = asked(port)
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert "\nprobe_devices_usable " in text
+    assert asked(port, method="HEAD") == (status, kind, "")
+
+
+def test_only_metrics_and_health_are_answered(port: int) -> None:
+    assert asked(port, "/healthz")[::2] == (200, "ok\n")
+    assert asked(port, "/")[::2] == (404, "")
+    assert asked(port, "/metrics/<script>")[::2] == (404, "")
+    assert asked(port, method="POST")[::2] == (405, "")
+    assert asked(port, Host="attacker.example")[::2] == (403, "")
+    assert asked(port, Host=f"localhost:{port}")[0] == 200
+
+
+def test_half_a_request_blocks_nobody(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127")
+        begin = time.monotonic()
+        assert [asked(port)[0] for _ in range(50)] == [200] * 50
+        assert time.monotonic() - begin < 5
+
+
+def test_address_in_use_is_an_error(port: int) -> None:
+    done = run("prometheus", "--listen", f"127.0.0.1:{port}")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"probe export: 127.0.0.1:{port} cannot be listened on: ")

@@ -1,0 +1,301 @@
+"""Each format's text of nodes that differ, and what all formats hold to."""
+
+from __future__ import annotations
+
+import json
+import string
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+from export_nodes import LOST_NODE, MIG_NODE, MIXED, gpu, node
+from reports import machine_of, plugin, report_of
+
+from probe_export import export, formats
+from probe_export.capacity import capacity
+from probe_export.dra import semver
+from probe_export.labels import label_value
+from probe_export.ray_types import nvidia_type
+
+NODES = {"mixed": MIXED, "mig": MIG_NODE, "lost": LOST_NODE, "none": []}
+PREFIX = "feature.node.kubernetes.io/probe-"
+PLAIN = set(string.ascii_letters + string.digits + "._-")
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> dict[str, dict[str, Any]]:
+    return {name: node(devices, tmp_path / name) for name, devices in NODES.items()}
+
+
+def labels(report: dict[str, Any]) -> dict[str, str]:
+    lines = export("nfd", report).splitlines()  # type: ignore[arg-type]
+    return dict(line.removeprefix(PREFIX).split("=") for line in lines)
+
+
+def test_nfd_counts_each_model_of_a_mixed_node(reports: dict[str, dict[str, Any]]) -> None:
+    assert labels(reports["mixed"]) == {
+        "ready": "true",
+        "gpu.count": "2",
+        "gpu.NVIDIA-GeForce-RTX-3090.count": "1",
+        "gpu.NVIDIA-GeForce-RTX-3090.memory": "24576",
+        "gpu.NVIDIA-GeForce-RTX-4090.count": "1",
+        "gpu.NVIDIA-GeForce-RTX-4090.memory": "24576",
+        "gpu.vendor": "nvidia",
+        "gpu.arch": "hopper",
+        "gpu.compute": "9.0",
+        "gpu.driver": "550.163.01",
+        "memory": "64000",
+    }
+
+
+def test_nfd_counts_instances_and_not_the_card_that_is_cut(
+    reports: dict[str, dict[str, Any]],
+) -> None:
+    table = labels(reports["mig"])
+    assert table["gpu.count"] == "3"
+    assert table["gpu.NVIDIA-A100-SXM4-80GB.count"] == "1"
+    assert table["gpu.NVIDIA-A100-SXM4-80GB-MIG-3g.40gb.count"] == "2"
+
+
+def test_nfd_says_why_a_device_is_missing(reports: dict[str, dict[str, Any]]) -> None:
+    table = labels(reports["lost"])
+    assert (table["gpu.count"], table["missing.count"]) == ("1", "1")
+    assert table["missing.gpu-lost.count"] == "1"
+
+
+def test_nfd_of_a_node_without_accelerators_is_ready_and_counts_none(
+    reports: dict[str, dict[str, Any]],
+) -> None:
+    assert labels(reports["none"]) == {"ready": "true", "memory": "64000"}
+
+
+@pytest.mark.parametrize("name", recorded.names())
+def test_every_label_is_one_that_kubernetes_takes(name: str, tmp_path: Path) -> None:
+    report = report_of(machine_of(recorded.read(name), tmp_path / "machine"))
+    for line in export("nfd", report).splitlines():  # type: ignore[arg-type]
+        key, _, value = line.partition("=")
+        label = key.removeprefix("feature.node.kubernetes.io/")
+        for text in (label, value):
+            assert 0 < len(text) <= 63
+            assert set(text) <= PLAIN
+            assert text[0].isalnum()
+            assert text[-1].isalnum()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "NVIDIA-H100-80GB-HBM3"),
+        ("Orin (nvgpu)", "Orin-nvgpu"),
+        ("a" * 62 + " b", "a" * 62),
+        ("Карта", ""),
+        ("\udcff\n\0", ""),
+        ("--x--", "x"),
+    ],
+)
+def test_label_values_are_cut_then_stripped(text: str, expected: str) -> None:
+    assert label_value(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA GeForce RTX 4090", "GeForce-RTX-4090"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX-6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"),
+        ("Quadro RTX 8000", "RTX-8000"),
+        ("Tesla V100-SXM2-16GB", "V100"),
+        ("Orin (nvgpu)", "Orin-(nvgpu)"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA GB10", "GB10"),
+        ("NVIDIA", "NVIDIA"),
+    ],
+)
+def test_ray_types_are_spelled_as_ray_does(name: str, expected: str) -> None:
+    assert nvidia_type(name) == expected
+
+
+def test_ray_types_agree_with_an_installed_ray() -> None:
+    ray = pytest.importorskip("ray._private.accelerators.nvidia_gpu", reason="ray is not installed")
+    own = ray.NvidiaGPUAcceleratorManager._gpu_name_to_accelerator_type
+    names = [
+        *"ABC",
+        "NVIDIA TITAN V",
+        "NVIDIA T4G",
+        "NVIDIA CMP 170HX",
+        "NVIDIA B300 SXM6 AC",
+        "x y",
+    ]
+    assert [nvidia_type(name) for name in names] == [own(name) for name in names]
+
+
+def test_ray_offers_what_works_and_names_the_rest(reports: dict[str, dict[str, Any]]) -> None:
+    assert export("ray", reports["mixed"]) == (  # type: ignore[arg-type]
+        "--num-gpus=2"
+        ' --resources={"accelerator_type:GeForce-RTX-3090":1,'
+        '"accelerator_type:GeForce-RTX-4090":1,"vram_gib":48}'
+        " --labels=probe/gpu.GeForce-RTX-3090.count=1,probe/gpu.GeForce-RTX-4090.count=1\n"
+    )
+    assert export("ray", reports["lost"]) == (  # type: ignore[arg-type]
+        '--num-gpus=1 --resources={"accelerator_type:H100":1,"vram_gib":80}'
+        " --labels=probe/gpu.H100.count=1,probe/missing.gpu-lost=1\n"
+    )
+    assert export("ray", reports["none"]) == "--num-gpus=0\n"  # type: ignore[arg-type]
+
+
+def test_a_shell_takes_rays_options_as_they_are(reports: dict[str, dict[str, Any]]) -> None:
+    text = export("ray", reports["mixed"])  # type: ignore[arg-type]
+    script = 'for word in $(cat); do echo "$word"; done'
+    done = subprocess.run(["sh", "-c", script], input=text, capture_output=True, text=True)
+    assert done.stdout.split("\n")[:-1] == text.split()
+    assert json.loads(done.stdout.split("\n")[1].removeprefix("--resources="))["vram_gib"] == 48
+
+
+def test_slurm_lists_each_node_file_once(reports: dict[str, dict[str, Any]]) -> None:
+    assert export("slurm", reports["mixed"]).splitlines() == [  # type: ignore[arg-type]
+        "# gres.conf of this node, from `probe export slurm`. slurm.conf needs:",
+        "#   GresTypes=gpu",
+        "#   NodeName=NODENAME Gres=gpu:nvidia_geforce_rtx_3090:1,gpu:nvidia_geforce_rtx_4090:1",
+        "AutoDetect=off",
+        "Name=gpu Type=nvidia_geforce_rtx_3090 File=/dev/nvidia0",
+        "Name=gpu Type=nvidia_geforce_rtx_4090 File=/dev/nvidia1",
+    ]
+
+
+def test_slurm_gives_mig_instances_their_capabilities(reports: dict[str, dict[str, Any]]) -> None:
+    lines = export("slurm", reports["mig"]).splitlines()[4:]  # type: ignore[arg-type]
+    name = "nvidia_a100-sxm4-80gb"
+    caps = "/dev/nvidia-caps/nvidia-cap"
+    assert lines == [
+        f"Name=gpu Type={name} File=/dev/nvidia0",
+        f"Name=gpu Type={name}_mig_3g.40gb MultipleFiles=/dev/nvidia1,{caps}21,{caps}22",
+        f"Name=gpu Type={name}_mig_3g.40gb MultipleFiles=/dev/nvidia1,{caps}30,{caps}31",
+    ]
+
+
+def test_slurm_leaves_out_what_is_blocked_or_has_no_known_node(
+    reports: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    assert "# left out, gpu-lost: 0000:02:00.0" in export("slurm", reports["lost"])  # type: ignore[arg-type]
+    unknown = node([gpu(3, "NVIDIA L4", nodes=["/dev/nvidiactl"])], tmp_path / "unknown")
+    text = export("slurm", unknown)  # type: ignore[arg-type]
+    assert "Name=gpu" not in text
+    assert "# left out, its node in /dev is not known: 0000:03:00.0" in text
+
+
+def test_slurm_links_are_counted_in_the_order_of_the_bus(tmp_path: Path) -> None:
+    def linked(number: int, peer: int) -> dict[str, Any]:
+        link = {"kind": "nvlink", "peer": f"pci:0000:{peer:02x}:00.0", "count": 4}
+        return gpu(number, "NVIDIA RTX A6000", 48, links=[link])
+
+    report = node([linked(2, 1), linked(1, 2), gpu(3, "NVIDIA RTX A6000", 48)], tmp_path / "pair")
+    lines = export("slurm", report).splitlines()[4:]  # type: ignore[arg-type]
+    assert [line.partition("Links=")[2] for line in lines] == ["-1,4,0", "4,-1,0", ""]
+
+
+def test_prometheus_names_devices_once_and_leaves_unknown_out(
+    reports: dict[str, dict[str, Any]],
+) -> None:
+    lines = export("prometheus", reports["lost"]).splitlines()  # type: ignore[arg-type]
+    samples = [line for line in lines if not line.startswith("#")]
+    assert 'probe_device_ready{device="0000:01:00.0"} 1' in samples
+    assert 'probe_device_ready{device="0000:02:00.0"} 0' in samples
+    assert "probe_devices_usable 1" in samples
+    assert 'probe_devices{kind="gpu",state="blocked"} 1' in samples
+    (about,) = [line for line in samples if "gpu-lost" in line]
+    assert about.startswith("probe_device_info{")
+    assert not [line for line in lines if "None" in line or "nan" in line or "GPU-0" in line]
+    assert len({line.rpartition(" ")[0] for line in samples}) == len(samples), "a series twice"
+
+
+def test_prometheus_escapes_names(tmp_path: Path) -> None:
+    report = node([gpu(1, 'a "quoted" \\ name')], tmp_path / "quoted")
+    assert 'name="a \\"quoted\\" \\\\ name"' in export("prometheus", report)  # type: ignore[arg-type]
+
+
+def test_instances_have_stable_names_without_uuids(reports: dict[str, dict[str, Any]]) -> None:
+    text = export("prometheus", reports["mig"])  # type: ignore[arg-type]
+    assert 'device="0000:02:00.0/3g.40gb.0"' in text
+    assert 'device="0000:02:00.0/3g.40gb.1"' in text
+    assert "MIG-0000" not in text
+
+
+def test_dra_has_strict_versions_and_one_type_a_value(reports: dict[str, dict[str, Any]]) -> None:
+    devices = json.loads(export("dra", reports["mig"]))["devices"]  # type: ignore[arg-type]
+    assert [device["name"] for device in devices] == [
+        "dev-0000-01-00-0",
+        "dev-0000-02-00-0-3g-40gb-0",
+        "dev-0000-02-00-0-3g-40gb-1",
+    ]
+    attributes = devices[1]["attributes"]
+    assert attributes["type"] == {"string": "mig"}
+    assert attributes["profile"] == {"string": "3g.40gb"}
+    assert attributes["driverVersion"] == {"version": "550.163.1"}
+    assert attributes["cudaComputeCapability"] == {"version": "9.0.0"}
+    assert devices[1]["capacity"] == {"memory": {"value": str(40 << 30)}}
+    assert all(len(value) == 1 for device in devices for value in device["attributes"].values())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("550.163.01", "550.163.1"), ("9.0", "9.0.0"), ("6.8.0-60-generic", None), ("", None)],
+)
+def test_versions_are_semantic_or_absent(text: str, expected: str | None) -> None:
+    assert semver(text) == expected
+
+
+def test_shell_reads_the_variables(reports: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    report = node([gpu(1, "it's $HOME `x`", 24)], tmp_path / "odd")
+    file = tmp_path / "probe.env"
+    file.write_text(export("env", report))  # type: ignore[arg-type]
+    script = f'. {file}; echo $NODE_ACCELERATORS; echo "$NODE_ACCELERATOR_NAMES"'
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\nits $HOME `x`\n"
+
+
+def test_otel_values_are_percent_encoded(reports: dict[str, dict[str, Any]]) -> None:
+    text = export("otel", reports["lost"])  # type: ignore[arg-type]
+    assert text == (
+        "OTEL_RESOURCE_ATTRIBUTES=host.arch=amd64,os.type=linux,probe.accelerator.count=1,"
+        "probe.accelerator.names=NVIDIA%20H100%2080GB%20HBM3,probe.accelerator.vendors=nvidia,"
+        "probe.accelerator.missing=1,probe.accelerator.causes=gpu-lost\n"
+    )
+
+
+def test_ansible_facts_are_json(reports: dict[str, dict[str, Any]]) -> None:
+    facts = json.loads(export("ansible", reports["mig"]))  # type: ignore[arg-type]
+    assert (facts["accelerators"], facts["missing"]) == (3, 0)
+    states = [device["state"] for device in facts["devices"]]
+    assert states == ["blocked", "blocked", "ready", "blocked"]  # CUDA shows one instance alone
+
+
+@pytest.mark.parametrize("format_", sorted(formats()))
+def test_two_runs_write_the_same_bytes(format_: str, tmp_path: Path) -> None:
+    first, second = (node(MIXED[::step], tmp_path / str(step)) for step in (1, -1))
+    one, two = export(format_, first), export(format_, second)  # type: ignore[arg-type]
+    volatile = ("duration", "report_time")
+    assert [line for line in one.split("\n") if not any(word in line for word in volatile)] == [
+        line for line in two.split("\n") if not any(word in line for word in volatile)
+    ]
+
+
+@pytest.mark.parametrize("name", recorded.names())
+@pytest.mark.parametrize("format_", sorted(formats()))
+def test_every_recorded_machine_can_be_exported(name: str, format_: str, tmp_path: Path) -> None:
+    report = report_of(machine_of(recorded.read(name), tmp_path / "machine"))
+    text = export(format_, report)  # type: ignore[arg-type]
+    assert text.endswith("\n")
+    assert "None" not in text
+
+
+def test_amd_gpus_have_their_render_nodes_and_rays_name(tmp_path: Path) -> None:
+    machine = machine_of(recorded.read("server--8x-amd-instinct-mi300x"), tmp_path / "machine")
+    report = report_of(machine, **plugin("amd"))
+    assert len(capacity(report)) == 8  # type: ignore[arg-type]
+    assert "accelerator_type:AMD-Instinct-MI300X-OAM" in export("ray", report)  # type: ignore[arg-type]
+    line = "Name=gpu Type=amd_instinct_mi300x_oam File=/dev/dri/renderD128 Flags=amd_gpu_env"
+    assert line in export("slurm", report)  # type: ignore[arg-type]
