@@ -32,6 +32,7 @@ _GROUP_STEM = "probe_core.commands.v"
 BROUGHT_BY = {
     "topology": "probe-cluster",
     "partition": "probe-cluster",
+    "fit": "probe-cluster",
     "export": "probe-export",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""

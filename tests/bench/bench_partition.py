@@ -22,7 +22,26 @@ LAYERS = 128
 def run(place: Place) -> Iterator[Figure]:
     """Time plans for 1,000 nodes, then compare predictions on homes of 2 to 64 nodes."""
     yield from _large()
+    yield from _exact()
     yield from _homes(place)
+
+
+def _exact() -> Iterator[Figure]:
+    from probe_cluster import Member, Model, plan
+
+    source = random.Random(3)
+    model = Model(70_553_706_496, 80, 4.5, hidden=8192)
+    times = []
+    for _ in range(11):
+        members = []
+        for at in range(8):
+            size, gbs = source.randint(8, 24) << 30, source.uniform(50e9, 1e12)
+            members.append(Member(f"n{at}", size, size, (size,), 50.0, 50.0, None, gbs))
+        start = perf_counter()
+        found = plan("fastest", members, model)
+        times.append(perf_counter() - start)
+        assert found.gap == 0.0
+    yield Figure("fastest: 8 nodes x 80 layers, exact", median(times) * 1e3, "ms", 20.0)
 
 
 def _large() -> Iterator[Figure]:

@@ -29,6 +29,7 @@ import bench_leases
 import bench_memory
 import bench_nvidia
 import bench_partition
+import bench_predictions
 import bench_price
 import bench_ready
 import bench_rivals
@@ -50,6 +51,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "memory": bench_memory.run,
     "exo": bench_exo.run,
     "partition": bench_partition.run,
+    "predictions": bench_predictions.run,
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
     "sealed": bench_sealed.run,

@@ -43,6 +43,7 @@ LINES = {
     "completion": ["completion", "bash"],
     "export": ["export", "prometheus"],
     "topology": ["topology", "report.json"],
+    "fit": ["fit", "llama-3.2-1b", "report.json"],
     "partition": ["partition", "report.json", "--model", "7b", "--layers", "32"],
 }
 PROBING = ["report", "explain", "visible", "plugins", "exec", "layout", "record"]

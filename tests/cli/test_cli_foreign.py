@@ -154,6 +154,7 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "export nfd --static report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),
     "partition report.json --model 7b --layers 32": (0, None, 0, None),
+    "fit llama-3.2-1b report.json": (0, None, 0, None),
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from probe_core.commands.options import SHARED_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 OWN = [f"probe-{name}.1" for name in COMMANDS if name != "report"] + ["probe.1"]
-CLUSTER = ["probe-partition.1", "probe-topology.1"]
+CLUSTER = ["probe-fit.1", "probe-partition.1", "probe-topology.1"]
 FOLDERS = {"": OWN, "plugins/cluster": CLUSTER}
 PAGES = [ROOT / folder / "man" / "man1" / name for folder in FOLDERS for name in FOLDERS[folder]]
 

@@ -26,6 +26,7 @@ BEFORE = {
     "chip": ["10de:2684"],
     "completion": ["bash"],
     "exec": [],
+    "fit": ["llama-3.2-1b"],
     "layout": ["2x1"],
     "partition": ["a.json", "--model", "7b"],
     "topology": ["a.json"],
@@ -68,7 +69,7 @@ def wrong(name: str) -> Iterator[list[str]]:
     yield [name, *before, "--nosuch"]
     yield [name, *before, "--nosuch=1"]
     yield [name, *before, "-Z"]
-    if name not in ("exec", "chip", "topology", "partition"):  # they take more of the same
+    if name not in ("exec", "chip", "topology", "partition", "fit"):  # they take more of the same
         yield [name, *before, "one", "two", "three", "four"]
     for action in parser._actions:
         yield from ([name, *before, *words] for words in mistakes(action))

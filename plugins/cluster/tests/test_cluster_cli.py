@@ -133,6 +133,27 @@ def test_errors_name_the_file_or_the_node(
         assert said in err
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"schema": 7, "devices": [{"id": "a"}]}', "(it has schema 7); write it with"),
+        ('{"nodes": {}, "peer_graph": {}}', "(it is a topology of old exo)"),
+        ('{"num_hidden_layers": 3}', "(it is a model's config.json: give it with --model)"),
+        ("[1]", "(it is a list)"),
+        ('{"schema": 1', "old.json is no usable report: "),
+    ],
+)
+def test_a_file_of_another_schema_says_which(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, sentence: str
+) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text)
+    status, out, err = run(capsys, "topology", str(path))
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
 def test_a_node_can_be_named_and_be_there_twice_then(
     capsys: pytest.CaptureFixture[str], files: list[str]
 ) -> None:

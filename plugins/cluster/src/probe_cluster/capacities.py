@@ -60,6 +60,8 @@ class Capacity:
     """Of the memory, in bytes per second."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is unknown or incomplete; ``devices`` → what was left out."""
+    arch: str | None = None
+    """Architecture of the first device."""
 
 
 def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
@@ -90,6 +92,7 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
         unified=memory.unified,
         bandwidth=_bandwidth(chosen, reasons),
         reasons=reasons,
+        arch=text(first.get("arch")),
         **rates,
     )
 

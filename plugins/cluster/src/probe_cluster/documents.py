@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from probe_cluster.fit_document import model_document
 from probe_cluster.fitting import Fit
 from probe_cluster.model import Model
 from probe_cluster.planning import Comparison
 from probe_cluster.predict import Plan, Stage
+from probe_cluster.setting import Setting
+from probe_cluster.stages import token_seconds
 
 __all__ = ["comparison_document", "plan_document"]
 
@@ -18,15 +21,7 @@ def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> di
     """Return the document of `probe partition --json`. Bytes and seconds; null is unknown."""
     return {
         "schema": SCHEMA,
-        "model": {
-            "name": model.name,
-            "params": model.params,
-            "layers": model.layers,
-            "bits": model.bits,
-            "context": model.context,
-            "weight_bytes": model.weight_bytes,
-            "kv_bytes": model.kv_bytes_per_layer * model.layers,
-        },
+        "model": model_document(model),
         "fit": {
             "ok": answer.ok,
             "policy": answer.policy,
@@ -40,6 +35,38 @@ def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> di
         "best": comparison.best.strategy if comparison.best else None,
         "plans": [plan_document(plan) for plan in comparison.plans],
         "refused": [{"strategy": name, "reason": reason} for name, reason in comparison.refused],
+        "costs": _costs(comparison.setting),
+    }
+
+
+# A page of hops is of use to a checker, a million of them to nobody.
+_MOST_HOPS = 64
+
+
+def _costs(setting: Setting | None) -> dict[str, Any] | None:
+    """Return the costs that all plans are judged by, so that anybody can check one.
+
+    A token takes, over the nodes with layers, layers x layer_seconds + fixed_seconds, and the hops
+    of their ring in order, the last one back to the first; a node alone has no hop.
+    """
+    if setting is None:
+        return None
+    size, links = setting.model.hop_bytes, setting.links
+    names = [member.id for member in setting.members]
+    nodes = {
+        member.id: {
+            "layer_seconds": token_seconds(member, setting.model),
+            "fixed_seconds": 0.0,
+            "most": most,
+        }
+        for member, most in zip(setting.members, setting.caps, strict=True)
+    }
+    pairs = names if len(names) <= _MOST_HOPS else []
+    hops = {a: {b: links.seconds(a, b, size) for b in pairs if b != a} for a in pairs}
+    return {
+        "nodes": nodes,
+        "hops": hops,
+        "default_hop": links.default.seconds(size) + links.software,
     }
 
 
@@ -47,15 +74,27 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """Return one plan as plain data."""
     return {
         "strategy": plan.strategy,
+        "parallel": plan.parallel,
+        "gap": plan.gap,
         "fits": plan.fits,
         "seconds_per_token": plan.seconds_per_token,
         "tokens_per_second": plan.tokens_per_second,
+        "basis": list(plan.basis),
+        "range": _range(plan),
         "slowest_stage": plan.slowest_stage,
         "seconds_per_prompt_token": plan.seconds_per_prompt_token,
         "hop_seconds": plan.hop_seconds,
         "stages": [_stage(stage) for stage in plan.stages],
         "notes": list(plan.notes),
     }
+
+
+def _range(plan: Plan) -> list[float] | None:
+    """Return tokens per second, least and most; None where the time is a lower bound."""
+    speed = plan.tokens_per_second
+    if speed is None or plan.factor is None:
+        return None
+    return [speed / plan.factor, speed * plan.factor]
 
 
 def _stage(stage: Stage) -> dict[str, Any]:

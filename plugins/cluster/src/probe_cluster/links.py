@@ -37,6 +37,7 @@ KINDS: dict[str, Link] = {
         ("same-host", 80.0, 20e-6),
         ("rdma", 80.0, _RDMA),  # Thunderbolt 5 with RDMA
         ("infiniband", 100.0, 10e-6),
+        ("roce", 200.0, 10e-6),  # ConnectX-7 of a DGX Spark
         ("thunderbolt5", 80.0, _TCP),
         ("thunderbolt4", 40.0, _TCP),
         ("thunderbolt3", 40.0, _TCP),
@@ -56,6 +57,7 @@ KINDS: dict[str, Link] = {
 _ALIASES = {"thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4"}
 _ALIASES |= {"tb3": "thunderbolt3", "ethernet": "1gbe", "ib": "infiniband", "wi-fi": "wifi"}
 _SIZES = {"gb/s": 1e9, "mb/s": 1e6, "gbit/s": 1e9 / 8, "mbit/s": 1e6 / 8}
+_AMOUNTS = {"gib": 1 << 30, "mib": 1 << 20, "tib": 1 << 40, "gb": 1e9, "mb": 1e6, "tb": 1e12}
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3}
 DEFAULT = "1gbe"
 
@@ -63,12 +65,17 @@ DEFAULT = "1gbe"
 class Links:
     """Who is connected to whom; what nobody named is the default link. Both ways alike."""
 
-    __slots__ = ("_named", "default")
+    __slots__ = ("_named", "default", "software")
 
     def __init__(
-        self, named: Mapping[tuple[str, str], Link] | None = None, default: Link | None = None
+        self,
+        named: Mapping[tuple[str, str], Link] | None = None,
+        default: Link | None = None,
+        software: float = 0.0,
     ) -> None:
         self.default = default or KINDS[DEFAULT]
+        self.software = software
+        """Seconds that the engine adds to each hop, whatever the link is."""
         self._named: dict[tuple[str, str], Link] = {}
         for (first, second), link in (named or {}).items():
             self.connect(first, second, link)
@@ -85,6 +92,10 @@ class Links:
     def between(self, first: str, second: str) -> Link:
         """Return the link of two nodes."""
         return self._named.get((min(first, second), max(first, second)), self.default)
+
+    def seconds(self, first: str, second: str, size: int) -> float:
+        """Return the time of a hop of `size` bytes, the engine's share included."""
+        return self.between(first, second).seconds(size) + self.software
 
     def named(self) -> Mapping[tuple[str, str], Link]:
         """Return the links that were named, by the two ids in order."""
@@ -133,6 +144,12 @@ def parse_kind(text: str) -> Link:
 def parse_speed(text: str) -> float | None:
     """Return bytes per second of ``10GB/s``, ``400 Mbit/s``; None for anything else."""
     return _figure(text.strip().lower().replace(" ", ""), _SIZES)
+
+
+def parse_bytes(text: str) -> int | None:
+    """Return the bytes of ``96GiB`` or ``16 GB``; None for anything else."""
+    value = _figure(text.strip().lower().replace(" ", ""), _AMOUNTS)
+    return None if value is None else int(value)
 
 
 def _figure(text: str, units: Mapping[str, float]) -> float | None:

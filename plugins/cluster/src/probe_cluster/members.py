@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from probe_cluster.capacities import capacity
+from probe_cluster.capacities import Capacity, capacity
+from probe_cluster.efficiency import Efficiency, device_class, efficiency_of
 from probe_cluster.errors import ClusterError
 from probe_core.commands import document_of
 
-__all__ = ["Member", "member"]
+__all__ = ["Member", "member", "with_memory"]
 
 MIB = 1 << 20
 
@@ -41,6 +42,13 @@ class Member:
     """The name of its first GPU, or of its CPU."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Field → why it is unknown or incomplete."""
+    class_: str | None = None
+    """Class of efficiency of its first device; None where its like was never measured."""
+    efficiency: Efficiency | None = None
+    """What it reaches; None: its times are lower bounds, from theoretical peaks."""
+
+    width: int = 1
+    """Equal devices that may split each layer among them (tensor parallelism)."""
 
     @property
     def memory_mib(self) -> int:
@@ -61,13 +69,36 @@ class Member:
         return (size,)
 
 
+def with_memory(members: Sequence[Member], memories: Mapping[str, int]) -> list[Member]:
+    """Return the members with the memory (bytes) that a person gives for some, as one pool.
+
+    Raises `ClusterError` for a node that is not there.
+    """
+    for id_ in memories:
+        if all(member.id != id_ for member in members):
+            names = ", ".join(member.id for member in members)
+            raise ClusterError(f"a memory names node {id_!r}; there are {names}", node=id_)
+    return [
+        replace(member, memory=size, available=size, pools=(size,))
+        if (size := memories.get(member.id)) is not None
+        else member
+        for member in members
+    ]
+
+
 def member(
-    id_: str, report: Any, *, devices: str | tuple[str, ...] = "all", bandwidth: float | None = None
+    id_: str,
+    report: Any,
+    *,
+    devices: str | tuple[str, ...] = "all",
+    bandwidth: float | None = None,
+    engine: str = "auto",
 ) -> Member:
     """Return the member that a report, or its document, describes.
 
     `devices` chooses as `capacity` says. `bandwidth` (bytes per second) stands in where the report
-    does not tell, and is then named as given. Raises `ClusterError` with the node's id.
+    does not tell, and is then named as given. `engine` is one of `ENGINES`. Raises `ClusterError`
+    with the node's id.
     """
     try:
         offer = capacity(report, devices)
@@ -76,6 +107,7 @@ def member(
     node = document_of(report).get("node")
     model = node.get("model") if isinstance(node, Mapping) else None
     reasons = dict(offer.reasons)
+    class_ = device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified)
     if offer.bandwidth is None and bandwidth is not None:
         reasons["bandwidth"] = "as given, not from the report"
     return Member(
@@ -90,4 +122,14 @@ def member(
         model=model if isinstance(model, str) else None,
         chip=offer.chip,
         reasons=reasons,
+        class_=class_,
+        efficiency=efficiency_of(class_, engine),
+        width=_width(report, offer) if engine == "vllm" else 1,
     )
+
+
+def _width(report: Any, offer: Capacity) -> int:
+    """Return how many devices are equal and have memory of their own; 1 where they differ."""
+    devices = document_of(report).get("devices") or ()
+    names = {device.get("name") for device in devices if device.get("id") in offer.devices}
+    return len(offer.pools) if len(names) == 1 and not offer.unified else 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from probe_cluster.cache import CacheGroup, cache_bytes
 from probe_cluster.errors import ClusterError
 
 __all__ = ["Model"]
@@ -38,6 +39,16 @@ class Model:
     """Bits per value of the KV cache."""
     name: str | None = None
     """What people call it."""
+    cache: tuple[CacheGroup, ...] = ()
+    """What each layer keeps; empty where `kv_heads` and `head_dim` describe all layers."""
+    read_bytes: int | None = None
+    """Bytes of weights that one token reads; None where all of `active_params` is read."""
+    kind: str = "dense"
+    """``dense``, ``experts``, ``hybrid`` (linear attention) or ``mla`` (with experts)."""
+    heads: int | None = None
+    """Query heads of a layer."""
+    source: str | None = None
+    """Where the figures were read."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -53,7 +64,7 @@ class Model:
             raise ClusterError(
                 f"the model's active_params is {self.active_params}, of {self.params} in all"
             )
-        if self.context and not (self.kv_heads and self.head_dim):
+        if self.context and not (self.cache or (self.kv_heads and self.head_dim)):
             raise ClusterError(
                 f"the KV cache of {self.context} tokens needs kv_heads and head_dim"
                 " (num_key_value_heads and head_dim in the model's config.json)"
@@ -65,17 +76,23 @@ class Model:
         return ceil(self.params * self.bits / 8)
 
     @property
+    def kv_bytes(self) -> int:
+        """Bytes of the KV cache of all layers at `context` tokens."""
+        groups = self.cache
+        if not groups:
+            values = 2 * (self.kv_heads or 0) * (self.head_dim or 0)
+            groups = (CacheGroup(self.layers, values, None, 0),)
+        return cache_bytes(groups, self.context, self.kv_bits)
+
+    @property
     def kv_bytes_per_layer(self) -> int:
-        """Bytes of one layer's KV cache at `context` tokens: keys and values."""
-        if not self.context:
-            return 0
-        values = 2 * (self.kv_heads or 0) * (self.head_dim or 0) * self.context
-        return ceil(values * self.kv_bits / 8)
+        """Bytes of a layer's KV cache at `context` tokens, the mean where layers differ."""
+        return ceil(self.kv_bytes / self.layers)
 
     @property
     def total_bytes(self) -> int:
         """Bytes of weights and KV cache."""
-        return self.weight_bytes + self.kv_bytes_per_layer * self.layers
+        return self.weight_bytes + self.kv_bytes
 
     @property
     def layer_bytes(self) -> int:
@@ -85,8 +102,10 @@ class Model:
     @property
     def layer_read_bytes(self) -> float:
         """Bytes that one token reads of one layer: active weights, and the whole KV cache."""
-        active = self.active_params or self.params
-        return active * self.bits / 8 / self.layers + self.kv_bytes_per_layer
+        weights: float = self.read_bytes or 0
+        if self.read_bytes is None:
+            weights = (self.active_params or self.params) * self.bits / 8
+        return weights / self.layers + self.kv_bytes_per_layer
 
     @property
     def layer_operations(self) -> float:

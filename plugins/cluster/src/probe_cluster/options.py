@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from probe_cluster import Links, Member
 
-__all__ = ["add_cluster_options", "links_of", "members_of"]
+__all__ = ["add_cluster_options", "layers_of", "links_of", "members_of"]
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +58,7 @@ def links_of(args: argparse.Namespace) -> Links:
 def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
     """Return the members that the files describe; raises `CommandError`."""
     from probe_cluster.errors import ClusterError
+    from probe_cluster.members import with_memory
     from probe_cluster.reading import read_members
 
     try:
@@ -67,11 +68,38 @@ def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
             devices=args.devices,
             bandwidth=_bandwidths(getattr(args, "bandwidth", [])),
             assumed=_speed(assumed) if assumed else None,
+            engine=getattr(args, "engine", "auto"),
         )
+        members = with_memory(members, memories_of(getattr(args, "memory", [])))
         links.check(member.id for member in members)
     except ClusterError as error:
         raise CommandError(str(error)) from None
     return members
+
+
+def layers_of(texts: Iterable[str]) -> dict[str, int]:
+    """Return the layers by hand of ``NODE=N``; raises `CommandError`."""
+    layers = {}
+    for text in texts:
+        id_, _, count = text.rpartition("=")
+        if not id_ or not count.isdecimal() or len(count) > 6:
+            raise CommandError(f"--layers-on {text}: write it as studio=32")
+        layers[id_] = int(count)
+    return layers
+
+
+def memories_of(texts: Iterable[str]) -> dict[str, int]:
+    """Return the bytes of ``NODE=SIZE``; raises `CommandError`."""
+    from probe_cluster.links import parse_bytes
+
+    memories = {}
+    for text in texts:
+        id_, _, amount = text.rpartition("=")
+        value = parse_bytes(amount)
+        if not id_ or value is None:
+            raise CommandError(f"--memory {text}: write it as studio=96GiB")
+        memories[id_] = value
+    return memories
 
 
 def _bandwidths(texts: Iterable[str]) -> dict[str, float]:

@@ -43,7 +43,7 @@ def ring_order(ids: Sequence[str], links: Links, size: int) -> list[str]:
 
 def ring_seconds(ids: Sequence[str], links: Links, size: int) -> list[float]:
     """Return the time of each hop of the ring, the last one leading to the first node."""
-    return [links.between(first, second).seconds(size) for first, second in pairs(ids)]
+    return [links.seconds(first, second, size) for first, second in pairs(ids)]
 
 
 def pairs(ids: Sequence[str]) -> list[tuple[str, str]]:

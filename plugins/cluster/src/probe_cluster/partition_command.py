@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_cluster.model_options import MODEL_HELP, add_model_options
+from probe_cluster.options import add_cluster_options, layers_of, links_of, members_of
 from probe_core.commands import CommandError, folded, grid, size
 from probe_core.wording import counted
 
@@ -30,17 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="M",
-        help="parameters (70b), a built-in name (llama-3.1-70b), or the path of a config.json",
+        help=MODEL_HELP,
     )
-    for flag, metavar, meaning in (
-        ("params", "N", "parameters, such as 70b, where M lacks them"),
-        ("active-params", "N", "parameters that one token touches (mixture of experts)"),
-        ("layers", "N", "layers, where M lacks them"),
-        ("bits", "N", "bits per parameter as stored (16)"),
-        ("context", "TOKENS", "count the KV cache of so many tokens (0)"),
-        ("kv-bits", "N", "bits per value of the KV cache (16)"),
-    ):
-        group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
+    add_model_options(group)
     group = parser.add_argument_group("planning")
     group.add_argument("--strategy", metavar="S", help="plan by this one alone")
     group.add_argument(
@@ -58,14 +51,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="memory bandwidth of a node whose report lacks it: pi=17GB/s",
     )
     group.add_argument("--assume-bandwidth", metavar="SPEED", help="… of all such nodes")
+    group.add_argument(
+        "--engine",
+        default="auto",
+        metavar="ENGINE",
+        help="predict for llama.cpp, mlx, vllm, exo-ring, or none: theoretical peaks (auto)",
+    )
+    for flag, metavar, meaning in (
+        ("layers-on", "NODE=N", "give a node so many layers by hand; 0 leaves it out"),
+        ("memory", "NODE=SIZE", "memory of a node that a model may take: studio=96GiB"),
+    ):
+        group.add_argument(f"--{flag}", action="append", default=[], metavar=metavar, help=meaning)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the plans; exit with 1 when the model does not fit."""
+    from probe_cluster.efficiency import hop_software
     from probe_cluster.errors import ClusterError
 
     links = links_of(args)
     members = members_of(args, links)
+    links.software = hop_software(args.engine, {member.class_ for member in members})
     try:
         return _run(args, context, members, links)
     except ClusterError as error:
@@ -86,7 +92,13 @@ def _run(
     strategies = _strategies(args.strategy, STRATEGIES)
     answer = fit(members, model, args.fit, reserve=reserve)
     comparison = compare(
-        members, model, links=links, use=args.use, reserve=reserve, strategies=strategies
+        members,
+        model,
+        links=links,
+        use=args.use,
+        reserve=reserve,
+        strategies=strategies,
+        pinned=layers_of(args.layers_on),
     )
     if args.json:
         context.json(comparison_document(model, answer, comparison))
@@ -123,8 +135,17 @@ def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) 
     notes = [comparison.best] if comparison.best is not None else comparison.plans
     for note in dict.fromkeys(note for plan in notes for note in plan.notes):
         lines += folded(note, context.width)
-    rule = "* least time per token · times are lower bounds, from theoretical peaks"
+    rule = f"* least time per token · {_basis(notes)}"
     return [*lines, "", *folded(context.encodable(rule), context.width)]
+
+
+def _basis(plans: Sequence[Plan]) -> str:
+    """Return what the times rest on, and how far off they can be."""
+    factor = next((plan.factor for plan in plans), None)
+    if factor is None:
+        return "times are lower bounds, from theoretical peaks"
+    basis = "; ".join(dict.fromkeys(sentence for plan in plans for sentence in plan.basis))
+    return f"off by at most a factor of {factor:g} in nine cases of ten · {basis}"
 
 
 def _row(plan: Plan, best: bool) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from probe_cluster.errors import ClusterError
@@ -16,12 +16,13 @@ from probe_cluster.ring import ring_memory_weighted, shards
 from probe_cluster.setting import Setting
 from probe_cluster.share import balanced, proportional
 from probe_cluster.stages import RESERVE, prompt_seconds, token_seconds
+from probe_cluster.tensor import tensor_plan
 
 __all__ = ["STRATEGIES", "Comparison", "Plan", "best", "compare", "plan"]
 
 STRATEGIES: dict[str, str] = {
     "memory": "ring memory-weighted, exactly as old exo's nodes compute it",
-    "proportional": "whole layers in proportion to memory, at least one each, as exo does now",
+    "proportional": "whole layers in proportion to free memory, at least one each, as exo does now",
     "flops": "arithmetic ends everywhere at the same time: best for long prompts",
     "bandwidth": "the slowest stage is as fast as can be: best for many requests at once",
     "fastest": "the least time per token of one request; leaves out nodes that would slow it",
@@ -34,9 +35,11 @@ class Comparison:
     """All strategies side by side."""
 
     plans: tuple[Plan, ...]
-    """The plans, in the order of `STRATEGIES`."""
+    """The plans, in the order of `STRATEGIES`; then ``tensor`` where layers can be split."""
     refused: tuple[tuple[str, str], ...]
     """(strategy, why it gives no plan)."""
+    setting: Setting | None = None
+    """What the plans were made of: their costs can be checked with it."""
 
     @property
     def best(self) -> Plan | None:
@@ -61,17 +64,19 @@ def plan(
     links: Links | None = None,
     use: str = "available",
     reserve: float = RESERVE,
+    pinned: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the plan of one strategy.
 
-    `use` is ``available`` or ``total`` memory. ``memory`` and ``proportional`` share by total
-    memory and look at nothing else, so their plans may not fit: see `Plan.fits`. Raises
+    `use` is ``available`` or ``total`` memory; `pinned` gives nodes their layers by hand, 0 leaves
+    a node out. ``memory`` shares by total memory and ``proportional`` by `use`, and both look at
+    nothing else, so their plans may not fit: see `Plan.fits`. Raises
     `ClusterError` for an unknown strategy, nodes with the same id or of unknown memory, and a
     model that the strategy cannot place.
     """
     if strategy not in STRATEGIES:
         raise ClusterError(f"{strategy!r} is no strategy; there are {', '.join(STRATEGIES)}")
-    return _plan(strategy, Setting(members, model, links or Links(), use, reserve))
+    return _plan(strategy, Setting(members, model, links or Links(), use, reserve, pinned))
 
 
 def compare(
@@ -81,17 +86,22 @@ def compare(
     links: Links | None = None,
     use: str = "available",
     reserve: float = RESERVE,
+    pinned: Mapping[str, int] | None = None,
     strategies: Sequence[str] = tuple(STRATEGIES),
 ) -> Comparison:
     """Return the plans of all strategies; raises `ClusterError` where no strategy could plan."""
-    setting = Setting(members, model, links or Links(), use, reserve)
+    setting = Setting(members, model, links or Links(), use, reserve, pinned)
     plans, refused = [], []
     for strategy in strategies:
         try:
             plans.append(_plan(strategy, setting))
         except ClusterError as error:
             refused.append((strategy, str(error)))
-    return Comparison(tuple(plans), tuple(refused))
+    # Only where all strategies are compared: it is no pipeline, and most engines lack it.
+    split = tensor_plan(setting) if len(strategies) == len(STRATEGIES) else None
+    if split is not None:
+        plans.append(split)
+    return Comparison(tuple(plans), tuple(refused), setting)
 
 
 def best(
@@ -101,12 +111,13 @@ def best(
     links: Links | None = None,
     use: str = "available",
     reserve: float = RESERVE,
+    pinned: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the plan with the least predicted time per token that fits.
 
     Raises `ClusterError` with what would fit when there is none.
     """
-    comparison = compare(members, model, links=links, use=use, reserve=reserve)
+    comparison = compare(members, model, links=links, use=use, reserve=reserve, pinned=pinned)
     if comparison.best is not None:
         return comparison.best
     answer = fit(members, model, use, reserve=reserve)
@@ -130,6 +141,8 @@ def _plan(strategy: str, setting: Setting) -> Plan:
 
 
 def _ring(setting: Setting) -> Plan:
+    if setting.pinned:
+        raise ClusterError("old exo's nodes compute it alone, so it takes no layers by hand")
     memory = [(member.id, member.memory_mib) for member in setting.members]
     by_id = {member.id: at for at, member in enumerate(setting.members)}
     ring = shards(ring_memory_weighted(memory), setting.model.layers)
@@ -138,13 +151,15 @@ def _ring(setting: Setting) -> Plan:
 
 
 def _proportional(setting: Setting) -> Plan:
-    order = sorted(
-        range(len(setting.members)),
-        key=lambda at: (-(setting.members[at].memory or 0), setting.members[at].id),
-    )
-    weights = [float(setting.members[at].memory or 0) for at in order]
-    counts = proportional(weights, setting.model.layers)
-    return setting.planned("proportional", list(zip(order, counts, strict=True)))
+    # Today's exo counts the memory that is free (ram_available), old exo the memory in all.
+    memory = {at: sum(m.usable(setting.use)) for at, m in enumerate(setting.members)}
+    order = sorted(memory, key=lambda at: (-memory[at], setting.members[at].id))
+    free = [at for at in order if setting.members[at].id not in setting.pinned]
+    spare = setting.model.layers - sum(setting.pinned.values())
+    shares = proportional([float(memory[at]) for at in free], spare) if spare else []
+    counts = dict(zip(free, shares, strict=False))
+    counts |= {at: setting.pinned.get(setting.members[at].id, counts.get(at, 0)) for at in order}
+    return setting.planned("proportional", [(at, counts[at]) for at in order])
 
 
 def _balanced(setting: Setting, strategy: str, field: str, quantity: str) -> Plan:
@@ -153,6 +168,14 @@ def _balanced(setting: Setting, strategy: str, field: str, quantity: str) -> Pla
     steps = [measure(member, setting.model) for member in setting.members]
     usable, notes = setting.usable_layers(steps, field, quantity)
     seconds = [float("inf") if step is None else step for step in steps]
-    layers_of = balanced(seconds, usable, setting.model.layers)
+    by_hand = [setting.pinned.get(member.id) for member in setting.members]
+    free = [most if layers is None else 0 for most, layers in zip(usable, by_hand, strict=True)]
+    spare = setting.model.layers - sum(setting.pinned.values())
+    if sum(free) < spare:
+        raise ClusterError(setting.pinned_problem())
+    shares = balanced(seconds, free, spare) if spare else [0] * len(free)
+    layers_of = [
+        share if layers is None else layers for share, layers in zip(shares, by_hand, strict=True)
+    ]
     counts = [(at, layers) for at, layers in enumerate(layers_of) if layers]
     return setting.in_best_order(strategy, counts, notes)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from probe_cluster.efficiency import table
 from probe_cluster.links import Links
 from probe_cluster.members import Member
 from probe_cluster.model import Model
 from probe_cluster.order import pairs, ring_seconds
-from probe_cluster.stages import prompt_seconds, token_seconds
+from probe_cluster.stages import prompt_seconds, splits, token_seconds
 from probe_core.wording import counted, gib
 
-__all__ = ["Part", "Plan", "Stage", "predicted"]
+__all__ = ["Part", "Plan", "Stage", "predicted", "split"]
 
 
 class Part(NamedTuple):
@@ -56,7 +57,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who runs which layers, and the prediction. Times are lower bounds, from theoretical peaks."""
+    """Who runs which layers, and the prediction. Times say what they rest on."""
 
     strategy: str
     """One of `STRATEGIES`."""
@@ -74,6 +75,15 @@ class Plan:
     """Whether every stage's memory suffices."""
     notes: tuple[str, ...]
     """What does not fit, is not used or is not known: sentences that name the node."""
+    parallel: str = "pipeline"
+    """``one`` node, or a ``pipeline`` of nodes; ``tensor`` where each layer is split."""
+    gap: float | None = None
+    """At most this share slower than the best pipeline; 0 is exact, None is not known."""
+    basis: tuple[str, ...] = ()
+    """What the time rests on: a sentence for each kind of node."""
+    factor: float | None = None
+    """In nine cases of ten the time is at most so many times larger or smaller; None where it is
+    a lower bound, from theoretical peaks."""
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -104,7 +114,54 @@ def predicted(
         hop_seconds=sum(hops),
         fits=all(stage.layers <= stage.most for stage in stages),
         notes=tuple(sentences),
+        parallel=_parallel(parts, model),
+        basis=_basis(parts),
+        factor=table()["range"] if all(part.member.efficiency for part in parts) else None,
     )
+
+
+def split(pipeline: Plan, model: Model, layer_seconds: float) -> Plan:
+    """Return a plan whose nodes all have a part of each layer, of these seconds."""
+    width = len(pipeline.stages)
+    seconds = layer_seconds * model.layers
+    own = model.kv_bytes if model.kind == "mla" else model.kv_bytes // width
+    memory = model.weight_bytes // width + own
+    stages = [
+        replace(
+            stage,
+            start_layer=0,
+            end_layer=model.layers - 1,
+            memory=memory,
+            most=model.layers,
+            seconds=seconds,
+            hop_seconds=0.0,
+        )
+        for stage in pipeline.stages
+    ]
+    prompt = pipeline.seconds_per_prompt_token
+    return replace(
+        pipeline,
+        stages=tuple(stages),
+        seconds_per_token=seconds,
+        slowest_stage=seconds,
+        seconds_per_prompt_token=None if prompt is None else prompt / width**2,
+        hop_seconds=0.0,
+        fits=True,
+        notes=(),
+        parallel="tensor",
+    )
+
+
+def _parallel(parts: Sequence[Part], model: Model) -> str:
+    if len(parts) > 1:
+        return "pipeline"
+    return "tensor" if any(splits(part.member, model) for part in parts) else "one"
+
+
+def _basis(parts: Sequence[Part]) -> tuple[str, ...]:
+    peak = "theoretical peaks: a lower bound of the time"
+    sentences = [part.member.efficiency.basis if part.member.efficiency else peak for part in parts]
+    return tuple(dict.fromkeys(sentences))
 
 
 def _stages(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 
@@ -53,8 +54,40 @@ def _document(path: str, id_: str) -> ReportDoc:
         raise ClusterError(f"{path}: {error.strerror or error}", node=id_) from None
     except (ValueError, RecursionError) as error:
         fix = "write it with `probe --json` of this version"
-        problem = str(error) or "nested too deep"
+        problem = (str(error) or "nested too deep") + _schema(path)
         raise ClusterError(f"{path} is no usable report: {problem}; {fix}", node=id_) from None
+
+
+# Bytes; a report of eight GPUs takes about 100 KiB.
+_PEEK_LIMIT = 1 << 20
+
+
+def _schema(path: str) -> str:
+    """Return which schema a refused file has, or which other document it is, as an addition."""
+    # A pipe was read to its end already, or would never end.
+    if not os.path.isfile(path):
+        return ""
+    try:
+        with open(path, "rb") as file:
+            document = json.loads(file.read(_PEEK_LIMIT))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if not isinstance(document, dict):
+        return f" (it is a {type(document).__name__})"
+    for keys, meaning in _OTHERS.items():
+        if all(key in document for key in keys):
+            return f" (it is {meaning})"
+    schema = document.get("schema")
+    if type(schema) is int and schema != 1:
+        return f" (it has schema {str(schema)[:20]})"
+    return ""
+
+
+_OTHERS = {
+    ("peer_graph", "nodes"): "a topology of old exo",
+    ("plans", "fit"): "a document of `probe partition --json`",
+    ("num_hidden_layers",): "a model's config.json: give it with --model",
+}
 
 
 def read_members(
@@ -63,11 +96,12 @@ def read_members(
     devices: str = "all",
     bandwidth: Mapping[str, float] | None = None,
     assumed: float | None = None,
+    engine: str = "auto",
 ) -> list[Member]:
     """Return the members that the files describe.
 
     `bandwidth` gives a node's memory bandwidth, `assumed` that of every node that does not tell
-    it, both in bytes per second. Raises `ClusterError`.
+    it, both in bytes per second; `engine` is one of `ENGINES`. Raises `ClusterError`.
     """
     speeds = dict(bandwidth or {})
     reports = read_reports(files)
@@ -76,6 +110,6 @@ def read_members(
             names = ", ".join(reports)
             raise ClusterError(f"a bandwidth names node {id_!r}; there are {names}", node=id_)
     return [
-        member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed))
+        member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed), engine=engine)
         for id_, report in reports.items()
     ]

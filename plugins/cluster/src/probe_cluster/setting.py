@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from probe_cluster.errors import ClusterError
+from probe_cluster.exact import Costs
 from probe_cluster.fitting import fit
 from probe_cluster.links import Links
 from probe_cluster.members import Member
@@ -22,10 +23,16 @@ Counts = Sequence[tuple[int, int]]
 class Setting:
     """One question to the strategies; raises `ClusterError` when it makes no sense."""
 
-    __slots__ = ("caps", "links", "members", "model", "reserve", "rooms", "use")
+    __slots__ = ("caps", "links", "members", "model", "pinned", "reserve", "rooms", "use")
 
     def __init__(
-        self, members: Sequence[Member], model: Model, links: Links, use: str, reserve: float
+        self,
+        members: Sequence[Member],
+        model: Model,
+        links: Links,
+        use: str,
+        reserve: float,
+        pinned: Mapping[str, int] | None = None,
     ) -> None:
         if use not in ("available", "total"):
             raise ClusterError(f"memory to use is 'available' or 'total', not {use!r}")
@@ -40,6 +47,47 @@ class Setting:
         self.reserve = reserve
         self.caps = [layer_cap(member, model, use, reserve) for member in members]
         self.rooms = [sum(int(p * (1 - reserve)) for p in m.usable(use)) for m in members]
+        self.pinned = dict(pinned or {})
+        self._check_pinned()
+
+    def _check_pinned(self) -> None:
+        """Raise `ClusterError` for layers by hand that no plan can have."""
+        caps = {member.id: cap for member, cap in zip(self.members, self.caps, strict=True)}
+        for name, layers in self.pinned.items():
+            if name not in caps:
+                names = ", ".join(caps)
+                raise ClusterError(f"layers name node {name!r}; there are {names}", node=name)
+            if layers > caps[name]:
+                raise ClusterError(
+                    f"node {name!r} has room for {caps[name]} layers, not for {layers}", node=name
+                )
+        if sum(self.pinned.values()) > self.model.layers:
+            raise ClusterError(
+                f"{sum(self.pinned.values())} layers by hand; the model has {self.model.layers}"
+            )
+
+    def pinned_problem(self) -> str:
+        """Return why no pipeline can have the layers by hand."""
+        texts = ", ".join(f"{name}={layers}" for name, layers in self.pinned.items())
+        return (
+            f"no plan of {self.model.layers} layers has {texts}: the other nodes lack room,"
+            " or the speed of such a node is unknown"
+        )
+
+    def costs(self, steps: Sequence[float | None], usable: Sequence[int]) -> Costs:
+        """Return the declared costs: `steps` per layer, `usable` layers on each node."""
+        names = [member.id for member in self.members]
+        size, links = self.model.hop_bytes, self.links
+        least = [self.pinned.get(name, 0) for name in names]
+        # A node that must have no layers is not there.
+        out = [self.pinned.get(name) == 0 for name in names]
+        return Costs(
+            layer=[float("inf") if step is None else step for step in steps],
+            fixed=[0.0] * len(names),
+            least=least,
+            most=[0 if out[at] else most for at, most in enumerate(usable)],
+            hops=lambda first, second: links.seconds(names[first], names[second], size),
+        )
 
     def usable_layers(
         self, steps: Sequence[float | None], field: str, quantity: str

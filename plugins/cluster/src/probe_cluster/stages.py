@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from probe_cluster.efficiency import table
 from probe_cluster.members import Member
 from probe_cluster.model import Model
 
-__all__ = ["RESERVE", "layer_cap", "prompt_seconds", "token_seconds"]
+__all__ = [
+    "RESERVE",
+    "layer_cap",
+    "prompt_seconds",
+    "split_seconds",
+    "splits",
+    "token_seconds",
+    "widths",
+]
 
 # Activations and buffers grow with the batch, which a plan does not know: a judgement.
 RESERVE = 0.05
@@ -13,18 +24,48 @@ RESERVE = 0.05
 
 _TERA = 1e12
 
+# Engines split among powers of two; 8 is the widest of the published speeds.
+_WIDTHS = (2, 4, 8)
+
 
 def token_seconds(member: Member, model: Model) -> float | None:
+    """Return the time of one layer for one token, or None when the bandwidth is not known.
+
+    Where a node's equal devices split each layer faster than one of them runs it, that time.
+    """
+    whole, split = whole_seconds(member, model), _split(member, model)
+    return whole if whole is None or split is None else min(whole, split)
+
+
+def splits(member: Member, model: Model) -> bool:
+    """Return whether the equal devices of a node split each layer, as that is faster."""
+    whole, split = whole_seconds(member, model), _split(member, model)
+    return whole is not None and split is not None and split < whole
+
+
+def _split(member: Member, model: Model) -> float | None:
+    if member.width < 2 or member.width not in widths(model):
+        return None
+    # What the devices are joined by is not known here; PCIe is the slowest that they can be.
+    return split_seconds([member] * member.width, model, table()["reduce"]["pcie"] * 1e-6)
+
+
+def whole_seconds(member: Member, model: Model) -> float | None:
     """Return the least time of one layer for one token, or None when the bandwidth is not known.
 
     Decoding reads every active weight once per token: memory bandwidth bounds it, unless the
     arithmetic takes longer still (S. Williams et al., "Roofline", CACM 52(4), 2009). Peaks are
-    theoretical, so this is a lower bound.
+    theoretical, so this is a lower bound, unless what devices of its class reach is known.
     """
     if member.bandwidth is None:
         return None
     reading = model.layer_read_bytes / member.bandwidth
-    return max(reading, prompt_seconds(member, model) or 0.0)
+    efficiency = member.efficiency
+    if efficiency is None:
+        return max(reading, prompt_seconds(member, model) or 0.0)
+    reading /= efficiency.share
+    beyond = efficiency.layer_seconds(model.kind)
+    return max(reading, prompt_seconds(member, model) or 0.0) + beyond
 
 
 def prompt_seconds(member: Member, model: Model) -> float | None:
@@ -38,4 +79,42 @@ def layer_cap(member: Member, model: Model, use: str, reserve: float) -> int:
 
     Raises `ClusterError` when the node's memory is not known.
     """
-    return sum(int(pool * (1 - reserve)) // model.layer_bytes for pool in member.usable(use))
+    rooms = [int(pool * (1 - reserve)) for pool in member.usable(use)]
+    if not splits(member, model) or len(rooms) < member.width:
+        return sum(room // model.layer_bytes for room in rooms)
+    # Each device holds its part of every layer; MLA's cache whole.
+    cache = model.kv_bytes_per_layer
+    own = cache if model.kind == "mla" else cache / member.width
+    part = (model.layer_bytes - cache) / member.width + own
+    return int(min(rooms) // part)
+
+
+def widths(model: Model) -> list[int]:
+    """Return into how many parts the layers of a model can be split; none without known heads.
+
+    A width divides the heads and the KV heads. MLA keeps one latent vector for all heads, on
+    every node, so the KV heads do not count there.
+    """
+    if not model.heads:
+        return []
+    kv_heads = model.heads if model.kind == "mla" else model.kv_heads or model.heads
+    return [width for width in _WIDTHS if not (model.heads % width or kv_heads % width)]
+
+
+def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> float | None:
+    """Return the seconds of a layer that is split among `members`; None for unknown speeds.
+
+    `reduce` is the seconds of one all-reduce, of which a layer has two. What a layer costs beyond
+    its bytes does not shrink by being split (measured on 2 and 4 M3 Ultra: exo issue 1468).
+    """
+    cache = model.kv_bytes_per_layer
+    # MLA's cache is on every node.
+    whole = cache if model.kind == "mla" else 0
+    part = (model.layer_read_bytes - whole) / len(members) + whole
+    slowest = 0.0
+    for member in members:
+        if member.bandwidth is None or member.efficiency is None:
+            return None
+        reading = part / (member.bandwidth * member.efficiency.share)
+        slowest = max(slowest, reading + member.efficiency.layer_seconds(model.kind))
+    return slowest + 2 * reduce

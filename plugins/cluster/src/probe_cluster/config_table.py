@@ -1,0 +1,72 @@
+"""Reads figures of a foreign config.json, each within bounds that real models stay far within."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from probe_cluster.errors import ClusterError
+
+__all__ = ["ConfigTable"]
+
+# Far above the largest open model (vocabulary 262,208; context 10,485,760), below what overflows.
+_MOST = 1 << 27
+_MOST_LAYERS = 4096
+
+
+class ConfigTable:
+    """The table that describes the text model, and the name by which errors call its file."""
+
+    __slots__ = ("_table", "label", "outer")
+
+    def __init__(self, config: Mapping[str, Any], label: str) -> None:
+        # Models with text and vision keep the text's shape under text_config.
+        inner = config.get("text_config")
+        self._table: Mapping[str, Any] = inner if isinstance(inner, Mapping) else config
+        self.outer = config
+        self.label = label
+
+    def whole(self, *names: str) -> int | None:
+        """Return the first of the named figures that is there, None where none is.
+
+        Raises `ClusterError` for one that is no whole number of 0 to 134,217,728. 0 is None.
+        """
+        for name in names:
+            value = self._table.get(name)
+            if value is None:
+                continue
+            most = _MOST_LAYERS if name == "num_hidden_layers" else _MOST
+            if type(value) is not int or not 0 <= value <= most:
+                shown = repr(value)[:40]
+                raise ClusterError(
+                    f"{self.label}: {name} is {shown}; it must be a whole number up to {most}"
+                )
+            return value or None
+        return None
+
+    def flag(self, name: str) -> bool:
+        """Return whether a switch is on, in the text's table or in the outer one."""
+        return self._table.get(name) is True or self.outer.get(name) is True
+
+    def text(self, name: str) -> str:
+        """Return a text, empty where there is none."""
+        value = self._table.get(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts, empty where there is none."""
+        value = self._table.get(name)
+        return [str(entry) for entry in value[:_MOST_LAYERS]] if isinstance(value, list) else []
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of these keys is there with a value."""
+        return any(self._table.get(name) not in (None, 0, False, []) for name in names)
+
+    def quantization(self) -> Mapping[str, Any]:
+        """Return how the published weights are quantised, empty where they are not."""
+        for table in (self.outer, self._table):
+            for name in ("quantization_config", "quantization"):
+                value = table.get(name)
+                if isinstance(value, Mapping):
+                    return value
+        return {}

@@ -1,0 +1,118 @@
+"""`probe fit`: does a model fit on this computer, on which device, and what would make it fit."""
+
+from __future__ import annotations
+
+from probe_cluster.model_options import MODEL_HELP, add_model_options
+from probe_core.commands import CommandError, add_probe_options, folded, grid, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from probe_cluster import Model
+    from probe_cluster.node_fit import NodeFit
+    from probe_core.commands import Context
+
+HELP = "Check whether a model fits on this computer, or on those that report files describe."
+EXAMPLES = (
+    ("probe fit llama-3.1-8b --bits q4_k_m --context 8192", "on this computer"),
+    ("probe fit gpt-oss-120b desk.json studio.json", "on each of these nodes"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe fit`."""
+    parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
+    parser.add_argument(
+        "files",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="what `probe --json` wrote on a node (default: probe this computer)",
+    )
+    group = parser.add_argument_group("model")
+    add_model_options(group)
+    group = parser.add_argument_group("memory")
+    group.add_argument("--reserve", type=float, metavar="SHARE", help="memory left free (0.05)")
+    group.add_argument(
+        "--devices",
+        default="all",
+        metavar="WHICH",
+        help="what counts: all visible GPUs (default), primary, cpu, or an id",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_probe_options(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Print the answers; exit with 1 when the model fits on none of the nodes."""
+    from probe_cluster.errors import ClusterError
+    from probe_cluster.model_spec import parse_model
+
+    try:
+        model = parse_model(vars(args))
+        answers = dict(_answers(args, context, model))
+    except ClusterError as error:
+        raise CommandError(str(error)) from None
+    if args.json:
+        from probe_cluster.fit_document import fit_document
+
+        context.json(fit_document(model, answers))
+    else:
+        for line in _lines(model, answers, context):
+            context.out(line)
+    return 0 if any(answer.answer != "no" for answer in answers.values()) else 1
+
+
+def _answers(
+    args: argparse.Namespace, context: Context, model: Model
+) -> Iterator[tuple[str, NodeFit]]:
+    from probe_cluster.errors import ClusterError
+    from probe_cluster.node_fit import node_fit
+    from probe_cluster.stages import RESERVE
+
+    reserve = RESERVE if args.reserve is None else args.reserve
+    for name, report in _reports(args, context).items():
+        try:
+            yield name, node_fit(report, model, args.devices, reserve)
+        except ClusterError as error:
+            raise CommandError(f"{name}: {error}") from None
+
+
+def _reports(args: argparse.Namespace, context: Context) -> Mapping[str, Any]:
+    if args.files:
+        from probe_cluster.reading import read_reports
+
+        return read_reports(args.files)
+    return {"this computer": context.report()}
+
+
+def _lines(model: Model, answers: Mapping[str, NodeFit], context: Context) -> list[str]:
+    lines = folded(_model(model), context.width)
+    for name, answer in answers.items():
+        lines += ["", *folded(f"{name}: {answer.sentence}", context.width)]
+        lines += _table(answer, context)
+        if answer.context is not None and answer.answer == "yes":
+            lines += folded(f"longest context on its devices: {answer.context}", context.width)
+    return lines
+
+
+def _model(model: Model) -> str:
+    name = model.name or f"{model.params / 1e9:.3g}b"
+    cache = f", KV cache of {model.context} tokens {size(model.kv_bytes)}" if model.context else ""
+    active = f" ({model.active_params / 1e9:.3g} active)" if model.active_params else ""
+    return (
+        f"{name}: {model.params / 1e9:.4g} billion parameters{active}, {model.layers} layers,"
+        f" {size(model.weight_bytes)} at {model.bits:.3g} bits{cache}"
+    )
+
+
+def _table(answer: NodeFit, context: Context) -> list[str]:
+    rows: list[tuple[str, ...]] = [("DEVICE", "FREE", "LAYERS", "FITS", "SPARE")]
+    for device in answer.devices:
+        spare = size(device.spare) if device.spare >= 0 else f"-{size(-device.spare)}"
+        layers = f"{device.layers} of {answer.layers}"
+        rows.append((device.device, size(device.free), layers, "yes" if device.ok else "no", spare))
+    return grid(rows, context.width, right=("FREE", "LAYERS", "SPARE"))

@@ -1,0 +1,151 @@
+"""The shape of a model out of the keys of a GGUF file."""
+
+from __future__ import annotations
+
+from probe_cluster.architecture import Shape
+from probe_cluster.cache import grouped
+from probe_cluster.errors import ClusterError
+from probe_cluster.feedforward import Experts
+from probe_cluster.gguf import Value
+
+__all__ = ["shape_of_gguf"]
+
+# Each Nth layer attends to all tokens, by architecture (llama.cpp src/llama-model.cpp,
+# set_swa_pattern); newer files have the pattern as a key.
+_PATTERNS = {
+    "gemma2": 2,
+    "gemma3": 6,
+    "gemma3n": 5,
+    "gpt-oss": 2,
+    "llama4": 4,
+    "olmo3": 4,
+    "olmo2": 4,
+    "cohere2": 4,
+    "exaone4": 4,
+}
+_LINEAR = ("qwen3next", "qwen35", "qwen35moe")
+_MOST_LAYERS = 4096
+
+
+class _Keys:
+    """The keys of one architecture."""
+
+    def __init__(self, values: dict[str, Value], path: str) -> None:
+        arch = values.get("general.architecture")
+        self.arch = arch if isinstance(arch, str) else ""
+        self.values = values
+        self.path = path
+
+    def get(self, name: str) -> Value | None:
+        return self.values.get(f"{self.arch}.{name}")
+
+    def whole(self, name: str) -> int | None:
+        value = self.get(name)
+        if isinstance(value, list):
+            value = max(value, default=0)
+        if value is None:
+            return None
+        if type(value) is not int or not 0 <= value < 1 << 27:
+            key = f"{self.arch}.{name}"
+            raise ClusterError(f"{self.path}: {key} is {str(value)[:40]}; no model has that")
+        return value or None
+
+    def per_layer(self, name: str, layers: int) -> list[int]:
+        """Return a figure of each layer: a list, or one number for all."""
+        value = self.get(name)
+        if isinstance(value, list):
+            if len(value) < layers:
+                raise ClusterError(
+                    f"{self.path}: {self.arch}.{name} has {len(value)} values for {layers} layers"
+                )
+            return value[:layers]
+        return [self.whole(name) or 0] * layers
+
+
+def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
+    """Return the shape; raises `ClusterError` for absurd figures. Its `params` are None."""
+    keys = _Keys(values, path)
+    blocks = keys.whole("block_count")
+    layers = None if blocks is None else blocks - (keys.whole("nextn_predict_layers") or 0)
+    if layers is None or not 0 < layers <= _MOST_LAYERS:
+        raise ClusterError(f"{path}: {keys.arch}.block_count is {blocks}; it must be 1 to 4096")
+    heads, count = keys.whole("attention.head_count"), keys.whole("expert_count")
+    hidden = keys.whole("embedding_length")
+    wide = keys.whole("attention.key_length") or (hidden // heads if hidden and heads else None)
+    used = keys.whole("expert_used_count")
+    cached = _layers(keys, layers, wide or 0)
+    return Shape(
+        layers=layers,
+        hidden=hidden,
+        kv_heads=keys.whole("attention.head_count_kv") or heads,
+        head_dim=wide,
+        heads=heads,
+        context=keys.whole("context_length"),
+        experts=Experts(count, min(used, count)) if count and used else None,
+        kind=_kind(keys, count),
+        cache=grouped(cached) if wide and heads else (),
+        params=None,
+    )
+
+
+def _kind(keys: _Keys, count: int | None) -> str:
+    if keys.whole("ssm.state_size") is not None:
+        return "hybrid"
+    if not count:
+        return "dense"
+    return "mla" if keys.whole("attention.kv_lora_rank") else "experts"
+
+
+def _layers(keys: _Keys, layers: int, wide: int) -> list[tuple[int, int | None, int]]:
+    """Return (values, window, state) of each layer."""
+    rank = keys.whole("attention.kv_lora_rank")
+    if rank is not None:
+        rope = keys.whole("rope.dimension_count") or 0
+        indexer = keys.whole("attention.indexer.key_length") or 0
+        return [(rank + rope + indexer, None, 0)] * layers
+    # A file without the key has as many KV heads as heads.
+    name = "attention.head_count_kv"
+    name = name if keys.get(name) is not None else "attention.head_count"
+    heads = keys.per_layer(name, layers)
+    both = wide + (keys.whole("attention.value_length") or wide)
+    swa = (keys.whole("attention.key_length_swa") or 0) + (
+        keys.whole("attention.value_length_swa") or 0
+    )
+    state, windows = _state(keys), _windows(keys, layers)
+    linear = _linear(keys, layers, heads)
+    values = [swa if window and swa else both for window in windows]
+    return [
+        (0, None, state) if linear[at] else (heads[at] * values[at], window, 0)
+        for at, window in enumerate(windows)
+    ]
+
+
+def _linear(keys: _Keys, layers: int, heads: list[int]) -> list[bool]:
+    """Return which layers keep a state: those without KV heads, or all but each fourth."""
+    if keys.arch in _LINEAR:
+        interval = keys.whole("full_attention_interval") or 4
+        return [(at + 1) % interval != 0 for at in range(layers)]
+    return [count == 0 for count in heads]
+
+
+def _windows(keys: _Keys, layers: int) -> list[int | None]:
+    window = keys.whole("attention.sliding_window") or keys.whole("attention.chunk_size")
+    pattern = keys.get("attention.sliding_window_pattern")
+    if window is None:
+        return [None] * layers
+    if isinstance(pattern, list) and len(pattern) >= layers:
+        return [window if pattern[at] else None for at in range(layers)]
+    interval = pattern if isinstance(pattern, int) and pattern > 0 else _PATTERNS.get(keys.arch)
+    # Without a pattern the window is not used, or by all layers: counting all of them is safe.
+    if interval is None:
+        return [None] * layers
+    return [None if (at + 1) % interval == 0 else window for at in range(layers)]
+
+
+def _state(keys: _Keys) -> int:
+    """Return the bytes of a layer's state; llama.cpp keeps all of it in fp32."""
+    size, inner = keys.whole("ssm.state_size"), keys.whole("ssm.inner_size")
+    if size is None or inner is None:
+        return 0
+    groups, kernel = keys.whole("ssm.group_count") or 1, keys.whole("ssm.conv_kernel") or 4
+    return 4 * (inner * size + (kernel - 1) * (inner + 2 * groups * size))

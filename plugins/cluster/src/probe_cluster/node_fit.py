@@ -1,0 +1,158 @@
+"""Does a model fit on one node: on one device, on all of them, or with layers in host memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from probe_cluster.capacities import Capacity, capacity
+from probe_cluster.errors import ClusterError
+from probe_cluster.model import Model
+from probe_cluster.stages import RESERVE
+from probe_core.wording import gib
+
+__all__ = ["DeviceFit", "NodeFit", "node_fit"]
+
+# What quantised models are published in (see `fitting`).
+_BITS = (16.0, 8.5, 6.5, 5.5, 4.5, 3.5, 2.6)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFit:
+    """One memory of a node. Bytes."""
+
+    device: str
+    """Id of the device; of devices that share one memory the first."""
+    name: str | None
+    free: int
+    """What can be taken now."""
+    room: int
+    """What of it a model may take: the reserve stays free."""
+    layers: int
+    """Layers that fit into it, their KV cache included."""
+    ok: bool
+    """Whether the whole model fits into it alone."""
+    spare: int
+    """Room beyond the model's need; negative is what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFit:
+    """The answer for a node. Bytes."""
+
+    answer: str
+    """``yes`` on its devices, ``offload`` with layers in host memory, or ``no``."""
+    need: int
+    """Weights and KV cache."""
+    devices: tuple[DeviceFit, ...]
+    device_layers: int
+    """Layers that all devices hold together, at most the model's."""
+    host_layers: int
+    """Layers that host memory would hold besides; 0 where memory is unified."""
+    spare: int
+    """Room beyond the need on the devices; negative is what is missing, host memory counted."""
+    context: int | None
+    """The longest context at which it fits on the devices; None without a known KV cache."""
+    bits: float | None
+    """Where it does not fit on the devices: the most bits per parameter at which it would."""
+    layers: int
+    """Layers of the model."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with its figures."""
+        need = gib(self.need)
+        if self.answer == "yes":
+            return f"yes: it needs {need} and {gib(self.spare)} more are free"
+        hint = f"; at {self.bits:g} bits it would fit on the devices" if self.bits else ""
+        if self.answer == "offload":
+            return (
+                f"with offload: it needs {need}; {self.device_layers} of {self.layers} layers"
+                f" fit on the devices, {self.host_layers} in host memory{hint}"
+            )
+        return f"no: it needs {need}, {gib(-self.spare)} more than there is{hint}"
+
+
+def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = RESERVE) -> NodeFit:
+    """Return whether `model` fits on the node of a report, by memory that is free now.
+
+    Raises `ClusterError` for a node of unknown memory and a reserve that is no share.
+    """
+    if not 0 <= reserve < 1:
+        raise ClusterError(f"the reserve is a share of the memory below 1, not {reserve}")
+    offer = capacity(report, devices)
+    if not offer.pools:
+        reason = offer.reasons.get("memory_total", "its report does not give")
+        raise ClusterError(f"the memory of the node is unknown: {reason}")
+    rooms = [int(pool * (1 - reserve)) for pool in offer.pools]
+    host = _host(offer, reserve)
+    held = _held(rooms, model)
+    rest = model.layers - held
+    host_layers = min(rest, host // model.layer_bytes)
+    answer = "yes" if not rest else "offload" if host_layers == rest else "no"
+    return NodeFit(
+        answer=answer,
+        need=model.total_bytes,
+        devices=tuple(_devices(offer, rooms, model)),
+        device_layers=held,
+        host_layers=host_layers,
+        spare=_spare(rooms, host, model, answer),
+        context=_context(rooms, model),
+        bits=None if answer == "yes" else _bits(rooms, model),
+        layers=model.layers,
+    )
+
+
+def _host(offer: Capacity, reserve: float) -> int:
+    # Where memory is unified, what the devices can take is the host's already.
+    if offer.unified or offer.ram_available is None:
+        return 0
+    return int(offer.ram_available * (1 - reserve))
+
+
+def _held(rooms: list[int], model: Model) -> int:
+    """Return the layers that lie on the devices, each whole in one of their memories."""
+    return min(model.layers, sum(room // model.layer_bytes for room in rooms))
+
+
+def _spare(rooms: list[int], host: int, model: Model, answer: str) -> int:
+    if answer == "no":
+        # At least a byte is missing, although whole layers may leave more than that unused.
+        return min(-1, sum(rooms) + host - model.total_bytes)
+    return sum(rooms) - model.total_bytes
+
+
+def _devices(offer: Capacity, rooms: list[int], model: Model) -> list[DeviceFit]:
+    fits = []
+    for place, room in enumerate(rooms):
+        layers = min(model.layers, room // model.layer_bytes)
+        fits.append(
+            DeviceFit(
+                device=offer.devices[place],
+                name=offer.chip if place == 0 else None,
+                free=offer.pools[place],
+                room=room,
+                layers=layers,
+                ok=layers == model.layers,
+                spare=room - model.total_bytes,
+            )
+        )
+    return fits
+
+
+def _context(rooms: list[int], model: Model) -> int | None:
+    """Return the longest context that fits on the devices, to 256 tokens, by halving."""
+    if not (model.cache or (model.kv_heads and model.head_dim)):
+        return None
+    low, high = 0, 1 << 24
+    while high - low > 256:
+        middle = (low + high) // 2
+        fits = _held(rooms, replace(model, context=middle)) == model.layers
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _bits(rooms: list[int], model: Model) -> float | None:
+    less = [bits for bits in _BITS if bits < model.bits]
+    fitting = (b for b in less if _held(rooms, replace(model, bits=b)) == model.layers)
+    return next(fitting, None)

@@ -1,0 +1,183 @@
+"""How far off are predicted speeds from published ones, as fitted and with each source left out?"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from measure import Figure
+from place import Place
+
+if TYPE_CHECKING:
+    from probe_cluster import Model
+
+PUBLISHED = Path(__file__).parent / "published.toml"
+FACTORS = (0.7, 0.85, 0.95, 0.98, 1.0, 1.02, 1.05, 1.2, 1.4)
+# A figure that is twice its start costs as much as one row that is off by a factor of 1.6.
+ROUNDS, PULL = 10, 1.0
+# Set, not fitted: few rows have such links.
+PCIE_HOP = 50e-6
+COMPUTES = {"llama.cpp": "llama-cpp", "llama.cpp-rpc": "llama-cpp", "exo-ring": "mlx"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published speed."""
+
+    model: Model
+    chip: str
+    kind: str
+    bandwidth: float
+    nodes: int
+    split: bool
+    engine: str
+    link: str
+    measured: float
+    source: str
+    label: str
+
+
+def rows() -> list[Row]:
+    """Return the published speeds."""
+    from probe_cluster.model_spec import parse_model
+
+    with PUBLISHED.open("rb") as file:
+        data = tomllib.load(file)
+    found = []
+    for name, bits, chip, layout, engine, link, measured, source, context in data["rows"][
+        "measured"
+    ]:
+        model = parse_model({"model": name, "bits": bits, "context": context})
+        kind, bandwidth = data["chips"][chip]
+        nodes = int(layout.rstrip("PT"))
+        label = f"{name} {bits} on {chip} x {layout}"
+        fields = (nodes, layout.endswith("T"), engine, link, measured, source, label)
+        found.append(Row(model, chip, kind, bandwidth * 1e9, *fields))
+    return found
+
+
+def predicted(row: Row, table: Mapping[str, Any]) -> float:
+    """Return tokens per second by the package's formula and the figures of `table`."""
+    engine = COMPUTES.get(row.engine, row.engine)
+    share = table["share"].get(engine, {}).get(row.kind) or table["share"][row.kind]
+    tau = table["tau"][engine][row.kind] * 1e-6 * table["kind"][row.model.kind]
+    width = row.nodes if row.split else 1
+    layer = row.model.layer_read_bytes / (width * share * row.bandwidth) + tau
+    if row.split:
+        layer += 2e-6 * table["reduce"][row.link]
+    seconds = layer * row.model.layers
+    if row.nodes > width:
+        seconds += hops(row, table)
+    return 1 / seconds
+
+
+def hops(row: Row, table: Mapping[str, Any]) -> float:
+    """Return the seconds of all hops of a pipeline."""
+    if row.link == "pcie":
+        return row.nodes * PCIE_HOP
+    if row.engine == "exo-ring":
+        return float(row.nodes * table["hop"]["exo-ring"]) * 1e-6
+    return float(2 * (row.nodes - 1) * table["hop"]["llama-cpp"]) * 1e-6
+
+
+def errors(published: Iterable[Row], table: Mapping[str, Any]) -> list[tuple[float, Row]]:
+    """Return ln(predicted / measured) of each row."""
+    return [(math.log(predicted(row, table) / row.measured), row) for row in published]
+
+
+def loss(published: Iterable[Row], table: Mapping[str, Any]) -> float:
+    """Return what a fit lowers: absolute errors, so that one odd row counts once."""
+    return sum(abs(error) for error, _ in errors(published, table))
+
+
+class Figures:
+    """Figures that are fitted as one, in the tables that hold them."""
+
+    def __init__(self, start: float, *places: tuple[dict[str, float], str]) -> None:
+        self.places, self.start = places, start
+        self.value = start
+        self.put(start)
+
+    def put(self, value: float) -> None:
+        """Set all of them."""
+        self.value = value
+        for table, key in self.places:
+            table[key] = value
+
+
+def unfitted(table: dict[str, Any]) -> list[Figures]:
+    """Return the figures to fit, set to one share and one overhead for all.
+
+    So nothing of a row that is left out is in them. Devices whose rows cannot tell two figures
+    apart have one.
+    """
+    share, tau, kind = table["share"], table["tau"], table["kind"]
+    figures = [Figures(0.75, (share, name)) for name in share if name != "vllm"]
+    figures.append(Figures(0.75, (share["vllm"], "hbm")))
+    cuda, mlx, vllm = tau["llama-cpp"], tau["mlx"], tau["vllm"]
+    figures += [
+        Figures(75, (cuda, "gddr-new"), (cuda, "gddr-old")),
+        Figures(75, (cuda, "apple-m1-m2"), (cuda, "apple-m3")),
+        Figures(75, (mlx, "apple-m1-m2"), (mlx, "apple-m3")),
+        Figures(75, *((vllm, name) for name in vllm)),
+        *(Figures(75, (cuda, name)) for name in ("hbm", "unified", "cpu")),
+        *(Figures(2, (kind, name)) for name in ("experts", "hybrid", "mla")),
+    ]
+    return figures
+
+
+def refitted(published: list[Row], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures fitted on these rows alone, one figure after another.
+
+    A figure that few rows speak of stays near its start: leaving it costs as much as an error.
+    """
+    fit: dict[str, Any] = deepcopy(dict(table))
+    figures = unfitted(fit)
+
+    def judged(figure: Figures, value: float) -> float:
+        figure.put(value)
+        away = math.log(value / figure.start)
+        return loss(published, fit) + PULL * away * away
+
+    for _ in range(ROUNDS):
+        for figure in figures:
+            trials = [figure.value * factor for factor in FACTORS]
+            figure.put(min(trials, key=lambda value, own=figure: judged(own, value)))
+    return fit
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """Return the value that `share` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[math.ceil(share * len(ordered)) - 1]
+
+
+def run(place: Place) -> Iterator[Figure]:
+    """Compare as fitted; then leave each source out, fit on the others, and predict it."""
+    from probe_cluster.efficiency import table
+
+    published, figures = rows(), table()
+    fitted = errors(published, figures)
+    yield from _figures("as fitted", fitted)
+    worst = sorted(fitted, key=lambda entry: -abs(entry[0]))[: 5 if place.quick else 10]
+    for error, row in worst:
+        yield Figure(row.label, error, "ln", None, f"measured {row.measured:g} ({row.source})")
+    left_out: list[tuple[float, Row]] = []
+    for source in sorted({row.source for row in published}):
+        others = [row for row in published if row.source != source]
+        own = [row for row in published if row.source == source]
+        left_out += errors(own, refitted(others, figures))
+    yield from _figures("source left out", left_out)
+
+
+def _figures(name: str, found: list[tuple[float, Row]]) -> Iterator[Figure]:
+    sizes = [abs(error) for error, _ in found]
+    note = f"{len(sizes)} published speeds"
+    yield Figure(f"{name}: median |ln(predicted/measured)|", median(sizes), "", 0.15, note)
+    yield Figure(f"{name}: 90th percentile", quantile(sizes, 0.9), "", 0.40, note)
