@@ -178,10 +178,14 @@ def _remote(request: Request, only: Collection[str], context: Context) -> list[R
 
 
 def _sets(context: Context) -> list[CheckSet]:
-    from probe_core.config import load_config
+    from probe_core.commands.options import settings_of
     from probe_core.doctor.installed import installed_checks
+    from probe_core.pipeline.settings import load_settings
 
-    config, _ = load_config({}, context.environ)
+    # The options of this run restrict as the variables and the file do.
+    args = context.args
+    options = settings_of(args) if args else {}
+    config, _ = load_settings(options, context.environ, getattr(args, "config", None))
     sealed = config.sealed.reason if config.sealed is not None else None
     return installed_checks(config.allow, sealed)
 

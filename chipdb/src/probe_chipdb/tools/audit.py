@@ -55,15 +55,15 @@ def rows(path: str, name_column: str = "", value_column: str = "", scale: float 
         text = file.read()
     lines = text.splitlines()
     pairs = _pairs(path, text, name_column, value_column)
-    found = [Row(name, value * scale, _line(lines, name)) for name, value in pairs]
-    if not found:
+    rows = [Row(name, value * scale, _line(lines, name)) for name, value in pairs]
+    if not rows:
         columns = f"{', '.join(_NAMES)} and {', '.join(_VALUES)}"
         raise Unreadable(f"{path} has no names with numbers; name the columns (known: {columns})")
-    return found
+    return rows
 
 
 def _line(lines: list[str], name: str) -> int:
-    """The first line with the name alone, so that "RTX 4090" is not found in "RTX 4090 D"."""
+    """The first line with the name alone, so that "RTX 4090" is not rows in "RTX 4090 D"."""
     quoted = next((at for at, line in enumerate(lines, 1) if f'"{name}"' in line), 0)
     return quoted or next((at for at, line in enumerate(lines, 1) if name in line), 0)
 

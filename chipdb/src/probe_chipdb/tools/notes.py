@@ -51,8 +51,8 @@ def _total(chips: dict[str, Chip]) -> str:
 def _by_vendor(title: str, chips: list[Chip]) -> Iterator[str]:
     for vendor, count in sorted(Counter(chip.vendor for chip in chips).items()):
         names = [chip.name for chip in chips if chip.vendor == vendor]
-        more = f" and {count - _MOST} more" if count > _MOST else ""
-        yield f"- {title}, {vendor} ({count}): {', '.join(names[:_MOST])}{more}."
+        rest = f" and {count - _MOST} more" if count > _MOST else ""
+        yield f"- {title}, {vendor} ({count}): {', '.join(names[:_MOST])}{rest}."
 
 
 def _corrected(old: Chip, new: Chip) -> bool:

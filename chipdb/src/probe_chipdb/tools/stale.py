@@ -71,4 +71,4 @@ def _known_register(db: Database, key: str) -> bool:
     plain, _, mask = value.partition("/")
     if mask and db.ids(f"g:{vendor}:{int(plain, 16) & int(mask, 16):#x}/{int(mask, 16):#x}"):
         return True
-    return any(db.ids(f"g:{found}") for found in register_keys(db, f"{vendor}:{plain}", "gm"))
+    return any(db.ids(f"g:{key}") for key in register_keys(db, f"{vendor}:{plain}", "gm"))
