@@ -29,7 +29,7 @@ __all__ = ["BROUGHT_BY", "GROUP", "InstalledCommand", "installed_commands"]
 GROUP = "probe_core.commands.v1"
 _GROUP_STEM = "probe_core.commands.v"
 
-BROUGHT_BY = {"topology": "probe-cluster", "partition": "probe-cluster"}
+BROUGHT_BY = dict.fromkeys(("cluster", "topology", "partition"), "probe-cluster")
 """Commands that a distribution of this project brings, to name it where it is missing."""
 
 RESERVED = frozenset({"help", "probe", "version"})

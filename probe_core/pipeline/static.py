@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import FindingDoc, ReportDoc
 
-__all__ = ["complete_report", "load_static", "read_document"]
+__all__ = ["complete_report", "load_static", "parse_document", "read_document", "read_text"]
 
 FILE_LIMIT = 4 << 20
 """Bytes of a report file: for 64 GPUs of 8 kB each, as the recorded H100s take, eight times.
@@ -56,12 +56,22 @@ def _unusable(path: str, reason: str) -> FindingDoc:
 
 def read_document(path: str) -> ReportDoc:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
-    import json
+    return parse_document(read_text(path))
 
+
+def read_text(path: str) -> bytes:
+    """Return a report file's bytes; raises `OSError`, or `ValueError` for one that is too long."""
     with open_regular(path) as file:
         raw = read_file(file, FILE_LIMIT + 1)
     if len(raw) > FILE_LIMIT:
         raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
+    return raw
+
+
+def parse_document(raw: bytes) -> ReportDoc:
+    """Return the document in a report's text; raises `ValueError` with the reason."""
+    import json
+
     document = _safe(json.loads(raw, parse_constant=_no_number))
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
