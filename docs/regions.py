@@ -92,8 +92,11 @@ def cli() -> str:
 
 def cluster() -> str:
     """The commands of probe-cluster with their options."""
-    names = ("topology", "partition")
-    return "\n\n".join(_command(f"probe {n}", f"probe_cluster.{n}_command") for n in names)
+    modules = {"cluster": "gather", "topology": "topology", "partition": "partition"}
+    return "\n\n".join(
+        _command(f"probe {name}", f"probe_cluster.{module}_command")
+        for name, module in modules.items()
+    )
 
 
 def contract() -> str:

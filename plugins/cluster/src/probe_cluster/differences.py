@@ -100,25 +100,19 @@ def _drivers(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
 
 
 def _missing_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
-    """Yield the nodes that have fewer GPUs of a model than most nodes with that model."""
-    counts: dict[str, dict[str, int]] = {}
+    """Yield the nodes that have fewer GPUs of a model than most computers of their own model."""
+    counts: dict[tuple[str, str], dict[str, str | None]] = {}
     for node, summary in reported:
         for name, count in Counter(gpu.name for gpu in summary.whole).items():
-            counts.setdefault(name, {})[node.id] = count
-    for name, by_node in sorted(counts.items()):
-        groups = _grouped({id_: str(count) for id_, count in by_node.items()})
-        expected = int(next(iter(groups)))
-        odd = [id_ for id_, count in by_node.items() if count < expected]
-        if odd and len(groups[str(expected)]) > len(odd):
-            yield difference(
-                "missing-gpus",
-                "warning",
-                odd,
-                f"number of {name}",
-                expected=str(expected),
-                values=groups,
-                fix="run `probe doctor` on those nodes",
-            )
+            counts.setdefault((name, summary.model or ""), {})[node.id] = str(count)
+    for (name, _), by_node in sorted(counts.items()):
+        fix = "run `probe doctor` on those nodes"
+        for entry in _odd("missing-gpus", f"number of {name}", by_node, "warning", fix):
+            if entry["expected"] is not None:
+                expected = int(entry["expected"])
+                fewer = [id_ for id_ in entry["nodes"] if int(by_node[id_] or 0) < expected]
+                if fewer:
+                    yield {**entry, "nodes": fewer}
 
 
 def _blocked(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:

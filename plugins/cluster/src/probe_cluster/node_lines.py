@@ -119,7 +119,6 @@ class Stream:
             raise ValueError(f"{len(self._pieces)} of the {count} lines of its answer arrived")
         return b"".join(self._pieces[at] for at in range(count))
 
-
     def clear(self) -> None:
         """Forget the pieces, which the node's answer holds now."""
         self._pieces.clear()

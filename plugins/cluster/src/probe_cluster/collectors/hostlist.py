@@ -15,7 +15,7 @@ def expand(text: str) -> list[str]:
     """Return the names in their order; a part that is malformed stands for itself."""
     names: list[str] = []
     for part in _split(text.strip()):
-        for name in _expanded(part):
+        for name in _expanded(part) if part else ():
             if len(names) >= _MOST_NODES:
                 return names
             names.append(name)
@@ -25,14 +25,14 @@ def expand(text: str) -> list[str]:
 def _split(text: str) -> Iterator[str]:
     """Yield the parts between the commas that are not in brackets."""
     part, depth = "", 0
-    for char in f"{text},":
+    for char in text:
         depth += (char == "[") - (char == "]")
         if char == "," and depth == 0:
-            if part:
-                yield part
+            yield part
             part = ""
         else:
             part += char
+    yield part
 
 
 def _expanded(part: str) -> Iterator[str]:

@@ -58,7 +58,8 @@ class Ray:
         script = os.path.join(os.path.dirname(__file__), "ray_child.py")
         # The overall time is the caller's; beyond a node's own, Ray is given time to start.
         seconds = limits.node + _START_S
-        command = [self._python, "-u", script, self._address, f"{limits.node:g}", *limits.command]
+        # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
+        command = [self._python, "-P", script, self._address, f"{limits.node:g}", *limits.command]
         lines = Streams(lambda stream: _take(stream, sink))
         ended = await run(command, lines.feed, seconds)
         if ended.timed_out:
