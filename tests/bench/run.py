@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import bench_child
+import bench_cluster
 import bench_cold
 import bench_commands
 import bench_exo
@@ -47,6 +48,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "memory": bench_memory.run,
     "exo": bench_exo.run,
     "partition": bench_partition.run,
+    "cluster": bench_cluster.run,
     "commands": bench_commands.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}

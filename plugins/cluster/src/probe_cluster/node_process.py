@@ -12,7 +12,7 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Ended", "output", "run"]
 
@@ -77,9 +77,11 @@ async def run(
     feed: Callable[[bytes], None],
     seconds: float | None,
     *,
-    environ: Mapping[str, str] | None = None,
+    folder: str | None = None,
 ) -> Ended:
     """Run `command`, give `feed` its standard output as it comes, and return how it ended.
+
+    `folder` is where it runs; None: where this process does.
 
     It is ended after `seconds`, and when the caller is cancelled. Raises nothing of its own.
     """
@@ -87,7 +89,7 @@ async def run(
     try:
         transport, pipes = await loop.subprocess_exec(
             lambda: _Pipes(feed), *command, stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=os.name == "posix", env=environ,
+            start_new_session=os.name == "posix", cwd=folder,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from probe_cluster.gather_model import EngineDoc, Limits, Sink
     from probe_cluster.node_lines import Stream
+    from probe_cluster.node_process import Ended
     from probe_core.model.document import Json
 
 __all__ = ["Ray"]
@@ -31,7 +32,7 @@ __all__ = ["Ray"]
 _CONNECT_S = 5.0
 
 _START_S = 15.0
-"""Seconds for the child beyond a node's: `import ray` and `ray.init` take 2 to 4 s here."""
+"""Seconds for the child to connect: `import ray` and `ray.init` take 1 to 4 s here."""
 
 
 class Ray:
@@ -56,12 +57,10 @@ class Ray:
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run the child until it ends."""
         script = os.path.join(os.path.dirname(__file__), "ray_child.py")
-        # The overall time is the caller's; beyond a node's own, Ray is given time to start.
         seconds = limits.node + _START_S
         # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
         command = [self._python, "-P", script, self._address, f"{limits.node:g}", *limits.command]
-        lines = Streams(lambda stream: _take(stream, sink))
-        ended = await run(command, lines.feed, seconds)
+        ended = await self._child(command, seconds, sink)
         if ended.timed_out:
             sink.problem(f"Ray did not end within {seconds:g} s")
         elif ended.status != 0:
@@ -70,6 +69,27 @@ class Ray:
         for target in sink.open_targets():
             reason = f"its task gave no answer within {limits.node:g} s"
             sink.answer(Answer(target.id, "timeout", reason, "see `ray status`"))
+
+    async def _child(self, command: Sequence[str], seconds: float, sink: Sink) -> Ended:
+        """Run the child. Raises `ClusterError` when nothing comes of it while Ray starts."""
+        connected = asyncio.Event()
+
+        def take(stream: Stream) -> None:
+            connected.set()
+            _take(stream, sink)
+
+        # Ray gives its workers the folder of the driver, and they would import what lies there.
+        work = asyncio.ensure_future(run(command, Streams(take).feed, seconds, folder=os.sep))
+        first = asyncio.ensure_future(connected.wait())
+        try:
+            await asyncio.wait({work, first}, timeout=_START_S, return_when="FIRST_COMPLETED")
+            if not (work.done() or first.done()):
+                raise ClusterError(f"no Ray answers at {self._address} within {_START_S:g} s")
+            return await work
+        finally:
+            first.cancel()
+            work.cancel()
+            await asyncio.wait({work})
 
 
 async def _connect(address: str) -> None:

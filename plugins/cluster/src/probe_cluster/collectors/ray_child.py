@@ -16,6 +16,9 @@ from typing import Any
 
 _STEP_S = 0.5
 
+_MARGIN_S = 2.0
+"""Seconds for a task whose `probe` reached its deadline to say so."""
+
 
 def node_task(command: list[str], seconds: float) -> dict[str, str]:
     """Return the report of the node it runs on. Imports all that it needs, being sent by value."""
@@ -48,6 +51,7 @@ def node_task(command: list[str], seconds: float) -> dict[str, str]:
     try:
         ended = subprocess.run(
             [*words, "--json"],
+            cwd=os.sep,
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -104,7 +108,7 @@ def main(arguments: list[str]) -> int:
     nodes = _nodes(ray.nodes(), printer)
     refs = _started(ray, nodes, command, float(seconds))
     try:
-        _await(ray, refs, printer, float(seconds))
+        _await(ray, refs, printer, float(seconds) + _MARGIN_S)
     finally:
         _leave(ray, list(refs))
     return 0
