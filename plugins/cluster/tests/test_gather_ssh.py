@@ -101,22 +101,37 @@ def alive(marker: str) -> list[str]:
     return processes
 
 
+def sleeping(marker: str) -> list[str]:
+    return [line for line in alive(marker) if "sleep" in line]
+
+
+def gone(marker: str) -> bool:
+    """Return whether no `sleep` is left, within the time that a killed process needs to end."""
+    until = time.monotonic() + 20
+    while sleeping(marker):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def test_a_host_that_hangs_costs_its_deadline_and_leaves_no_process(
     engines: Engines, home: Home
 ) -> None:
     engines.report("desk", home["desk"])
     marker = f"GATHER_MARKER={os.getpid()}-{time.monotonic_ns()}"
     engines.setenv(GATHER_MARKER=marker.partition("=")[2])
-    answer = gathered("desk", "hung", "silent-hang", node=2.0)
+    answer = gathered("desk", "hung", "silent-hang", "stubborn", node=2.0)
     assert answer.nodes["desk"].status == "ok"
-    reasons = {host: answer.nodes[host].reason for host in ("hung", "silent-hang")}
+    reasons = {host: answer.nodes[host].reason for host in ("hung", "silent-hang", "stubborn")}
     assert reasons == {
         "hung": "nothing came of it for 2 s",
         "silent-hang": "`probe --json` runs there since 2 s",
+        "stubborn": "nothing came of it for 2 s",
     }
     assert {answer.nodes[host].status for host in reasons} == {"timeout"}
     assert answer.seconds < 20
-    assert [line for line in alive(marker) if "sleep" in line] == []
+    assert gone(marker)
 
 
 def test_the_overall_time_closes_the_rows_of_hosts_that_never_started(
@@ -163,11 +178,11 @@ def test_cancelling_ends_all_processes(engines: Engines) -> None:
 
     async def cancelled() -> None:
         task = asyncio.ensure_future(gather(Ssh(["hung"])))
-        while not [line for line in alive(marker) if "sleep" in line]:
+        while not sleeping(marker):
             await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(asyncio.wait_for(cancelled(), 60))
-    assert [line for line in alive(marker) if "sleep" in line] == []
+    assert gone(marker)

@@ -67,9 +67,9 @@ def _odd(
     groups = _grouped(values)
     if len(groups) < 2:
         return
-    (expected, common), *others = groups.items()
-    majority = len(common) > len(others[0][1])
-    odd = [id_ for _, ids in others for id_ in ids] if majority else list(values)
+    (expected, common), *minor = groups.items()
+    majority = len(common) > len(minor[0][1])
+    odd = [id_ for _, ids in minor for id_ in ids] if majority else list(values)
     yield difference(
         code,
         severity,

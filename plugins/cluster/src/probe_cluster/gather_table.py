@@ -78,8 +78,8 @@ def _drivers(summary: Summary) -> str:
 
 def _devices(summary: Summary) -> str:
     counts = Counter(gpu.name for gpu in summary.whole)
-    words = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
-    return ", ".join(words) or summary.cpu or "unknown CPU"
+    models = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
+    return ", ".join(models) or summary.cpu or "unknown CPU"
 
 
 def _total(gathered: Gathered) -> str:

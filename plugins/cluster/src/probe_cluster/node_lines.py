@@ -51,8 +51,8 @@ _SCRIPT = (
 
 def node_script(command: Iterable[str] = ("probe",)) -> str:
     """Return the script of one node, for ``sh -c``; `command` are the words that start `probe`."""
-    words = [shlex.quote(word) for word in command]
-    return _SCRIPT.format(name=words[0], command=" ".join(words))
+    quoted = [shlex.quote(argument) for argument in command]
+    return _SCRIPT.format(name=quoted[0], command=" ".join(quoted))
 
 
 class Lines:
@@ -81,11 +81,11 @@ def _parsed(line: bytes) -> Line | None:
     text = line.rstrip()
     if start < 0 or not text.endswith(b"|"):
         return None
-    words = text[start + len(MARK) : -1].split(b" ", 3)
-    if len(words) != 4:
+    fields = text[start + len(MARK) : -1].split(b" ", 3)
+    if len(fields) != 4:
         return None
-    node, tag, kind = (word.decode("utf-8", "replace") for word in words[:3])
-    return node, tag, kind, words[3]
+    node, tag, kind = (field.decode("utf-8", "replace") for field in fields[:3])
+    return node, tag, kind, fields[3]
 
 
 class Stream:

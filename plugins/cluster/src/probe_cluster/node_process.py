@@ -108,15 +108,17 @@ async def run(
 
 async def _end(transport: asyncio.SubprocessTransport, pipes: _Pipes) -> None:
     """End the process and its group. A process that even SIGKILL does not end is abandoned."""
+    if pipes.exited.done():
+        transport.close()  # what it left behind is its own, such as a shared connection of ssh
+        return
     try:
-        for number in ("SIGTERM", "SIGKILL"):
-            if pipes.exited.done():
-                break
-            _signal(transport, number)
-            await asyncio.wait({pipes.exited}, timeout=_GRACE_S)
+        _signal(transport, "SIGTERM")
+        await asyncio.wait({pipes.exited}, timeout=_GRACE_S)
     finally:
+        # The first process may be gone and others of its group ignore SIGTERM.
+        _signal(transport, "SIGKILL")
         if not pipes.exited.done():
-            _signal(transport, "SIGKILL")
+            await asyncio.wait({pipes.exited}, timeout=_GRACE_S)
         transport.close()
 
 

@@ -1,6 +1,6 @@
 """The facts of one node's report that a cluster compares, read without trusting its shape.
 
-A report of eight GPUs is 80 kB of JSON and ten times that as objects, so a gather of 1,000 nodes
+A report of eight GPUs is 80 kB of JSON, 230 kB as objects, and this 1.5 kB: a gather of 1,000 nodes
 keeps each report as text, and this of it.
 """
 
@@ -123,12 +123,12 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
     id_ = _text(device.get("id")) or "unknown"
     chip = _text(_table(device.get("chip")).get("name"))
     driver = _table(device.get("driver"))
-    words = [_text(driver.get("name")), _text(driver.get("version"))]
+    parts = [_text(driver.get("name")), _text(driver.get("version"))]
     return Gpu(
         id=id_,
         kind=_text(device.get("kind")) or "gpu",
         name=_text(device.get("name")) or chip or _text(device.get("vendor")) or "unknown",
-        driver=" ".join(filter(None, words)) or None,
+        driver=" ".join(filter(None, parts)) or None,
         memory=_count(_table(device.get("memory")).get("total")),
         parent=_text(device.get("parent")),
         blocked=_blocked(_table(device.get("readiness"))),

@@ -128,6 +128,8 @@ class Launch:
 
 def _line_about(node: str, stderr: str) -> str | None:
     """Return the launcher's own line about a node, such as "srun: error: n3: task 2: Killed"."""
-    words = (f"{node}:", f"{node} ", f"{node},")
+    patterns = (f"{node}:", f"{node} ", f"{node},")
     lines = (line.strip() for line in reversed(stderr.splitlines()))
-    return next((line for line in lines if any(word in f"{line} " for word in words)), None)
+    return next(
+        (line for line in lines if any(pattern in f"{line} " for pattern in patterns)), None
+    )

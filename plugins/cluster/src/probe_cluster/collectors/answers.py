@@ -60,7 +60,7 @@ def unanswered(id_: str, host: str, ended: Ended, *, started: bool, seconds: flo
 
 
 def _fix(stderr: str, host: str) -> str | None:
-    for words, fix in _FIXES:
-        if words in stderr:
+    for pattern, fix in _FIXES:
+        if pattern in stderr:
             return fix.format(host, host)
     return None

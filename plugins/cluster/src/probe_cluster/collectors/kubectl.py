@@ -85,22 +85,23 @@ class Kubectl:
         await run_each(running, command, limits, sink)
 
 
-async def _items(words: Sequence[str]) -> list[Mapping[str, Json]]:
+async def _items(arguments: Sequence[str]) -> list[Mapping[str, Json]]:
     """Return the items of a list of the API server. Raises `ClusterError`."""
-    ended, text = await output(["kubectl", *words, "-o", "json"], _LIST_S, _LIST_LIMIT)
+    command = f"`kubectl {' '.join(arguments[:2])}`"
+    ended, text = await output(["kubectl", *arguments, "-o", "json"], _LIST_S, _LIST_LIMIT)
     if ended.unstarted is not None:
         raise ClusterError(f"{ended.unstarted}; install kubectl on this computer")
     if ended.timed_out:
         raise ClusterError(f"the API server gave no answer to kubectl within {_LIST_S:g} s")
     if ended.status != 0:
         sentence = ended.last_line() or "nothing"
-        raise ClusterError(f"`kubectl {' '.join(words[:2])}` ended with {ended.status}: {sentence}")
+        raise ClusterError(f"{command} ended with {ended.status}: {sentence}")
     try:
         items = _table(parse_json(text)).get("items")
     except (ValueError, RecursionError):
         items = None
     if not isinstance(items, list):
-        raise ClusterError(f"`kubectl {' '.join(words[:2])}` printed no list of JSON")
+        raise ClusterError(f"{command} printed no list of JSON")
     return [_table(item) for item in items]
 
 

@@ -128,7 +128,7 @@ def _take(stream: Stream, sink: Sink) -> None:
         return
     status = str(table.get("status"))
     fix = INSTALL if status == "no-probe" else "see `ray status` and `ray list nodes`"
-    sink.answer(Answer(stream.node, status, _words(table.get("reason")), fix))
+    sink.answer(Answer(stream.node, status, _sentence(table.get("reason")), fix))
 
 
 def _target(id_: str, table: Mapping[str, Json]) -> Target:
@@ -140,14 +140,14 @@ def _target(id_: str, table: Mapping[str, Json]) -> Target:
         "gpus": _number(resources.get("GPU")) or 0.0,
         "cpus": _number(resources.get("CPU")),
         "memory": None if memory is None else int(memory),
-        "state": _words(table.get("state")) or None,
+        "state": _sentence(table.get("state")) or None,
     }
-    return Target(id_, name=_words(table.get("name")), engine=engine)
+    return Target(id_, name=_sentence(table.get("name")), engine=engine)
 
 
 def _number(value: Json) -> float | None:
     return float(value) if type(value) in (int, float) else None  # type: ignore[arg-type]
 
 
-def _words(value: Json) -> str:
+def _sentence(value: Json) -> str:
     return clean_text(value, 600) if isinstance(value, str) else ""

@@ -40,17 +40,17 @@ def node_task(command: list[str], seconds: float) -> dict[str, str]:
         environ.update({name: value for name, _, value in pairs if name.endswith(views)})
     except OSError:
         pass
-    words = [sys.executable, "-m", "probe_core"]
+    program = [sys.executable, "-m", "probe_core"]
     if command != ["probe"]:
-        words = command
+        program = command
     elif find_spec("probe_core") is None:
         path = shutil.which("probe")
         if path is None:
             return {"status": "no-probe", "reason": "Ray's Python on that node has no probe-core"}
-        words = [path]
+        program = [path]
     try:
         ended = subprocess.run(
-            [*words, "--json"],
+            [*program, "--json"],
             cwd=os.sep,
             env=environ,
             stdin=subprocess.DEVNULL,
@@ -61,7 +61,7 @@ def node_task(command: list[str], seconds: float) -> dict[str, str]:
     except subprocess.TimeoutExpired:
         return {"status": "timeout", "reason": f"`probe --json` runs there since {seconds:g} s"}
     except OSError as error:
-        return {"status": "no-probe", "reason": f"{words[0]}: {error.strerror}"}
+        return {"status": "no-probe", "reason": f"{program[0]}: {error.strerror}"}
     if not ended.stdout.strip():
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         tail = lines[-1] if lines else "it printed nothing"

@@ -73,7 +73,7 @@ async def _counts() -> dict[str, EngineDoc]:
 
 def _parsed(text: str) -> Iterator[tuple[str, EngineDoc]]:
     for line in text.splitlines():
-        pairs = (word.partition("=") for word in line.split())
+        pairs = (field.partition("=") for field in line.split())
         # OS= and Reason= hold blanks: their later words have no "=", or come last.
         fields: dict[str, str] = {}
         for key, equals, value in pairs:
@@ -100,9 +100,9 @@ def _gpus(gres: str) -> int:
     for char in f"{gres},":
         depth += (char == "(") - (char == ")")
         if char == "," and depth == 0:
-            words = item.partition("(")[0].split(":")
-            if words[0] == "gpu":
-                total += _whole(words[-1]) or (1 if len(words) < 3 else 0)
+            parts = item.partition("(")[0].split(":")
+            if parts[0] == "gpu":
+                total += _whole(parts[-1]) or (1 if len(parts) < 3 else 0)
             item = ""
         else:
             item += char

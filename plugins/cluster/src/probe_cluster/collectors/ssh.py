@@ -53,8 +53,8 @@ def parse_hosts(text: str) -> list[str]:
     In a file an empty line and what follows ``#`` do not count, and of an inventory's line the
     first word does. A host that is there twice is asked once.
     """
-    words = _from_file(text) if os.path.isfile(text) else text.split(",")
-    hosts = list(dict.fromkeys(filter(None, (word.strip() for word in words))))
+    names = _from_file(text) if os.path.isfile(text) else text.split(",")
+    hosts = list(dict.fromkeys(filter(None, (name.strip() for name in names))))
     if not hosts:
         raise ClusterError(f"--hosts {text}: no host is in it; write a,b,c or a file of names")
     if len(hosts) > _MOST_HOSTS:
@@ -74,4 +74,4 @@ def _from_file(path: str) -> list[str]:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise ClusterError(f"--hosts {path}: {reason}") from None
     lines = (line.partition("#")[0].split() for line in text.splitlines())
-    return [words[0] for words in lines if words and not words[0].startswith("[")]
+    return [fields[0] for fields in lines if fields and not fields[0].startswith("[")]
