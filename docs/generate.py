@@ -2,8 +2,8 @@
 
 A page holds ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``; what lies between is
 made from the code by the function of that name in `regions`. The typed views and TypedDicts of
-the model have the same marks in comments. The report's JSON Schema and the pictures are made as a
-whole.
+the model have the same marks in comments. The report's JSON Schema, the pictures and the manual
+pages are made as a whole.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import picture
 from regions import REGIONS
+from regions_cli import manuals
 from typed import BODIES
 
 DOCS = Path(__file__).resolve().parent
@@ -75,6 +76,7 @@ def outdated() -> dict[Path, str]:
     texts = {path: refreshed(path.read_text("utf-8")) for path in pages()}
     texts |= {path: refreshed_module(path.read_text("utf-8")) for path in modules()}
     texts[SCHEMA] = schema_text()
+    texts |= manuals()
     texts |= picture.texts()
     return {path: text for path, text in texts.items() if _differs(path, text)}
 
@@ -96,6 +98,7 @@ def main(arguments: list[str]) -> int:
     for path, text in stale.items():
         print(path.relative_to(DOCS.parent))
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
     return 1 if stale and check else 0
 

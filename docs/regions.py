@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import sys
-import textwrap
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 
 # Made from this checkout, whatever else is installed.
@@ -16,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import source
 from blocks import class_text, file_of, function, table
+from regions_cli import cli, plugins
+from regions_doctor import causepages, checkauthor, distributions
 from regions_model import causes, report, rooms, sighting, tables
 from regions_plugins import known
 from regions_recording import kept, limits, masks, recordings
@@ -77,28 +76,6 @@ def machine() -> str:
     return "\n\n".join([class_text(path, "Machine"), *methods])
 
 
-def cli() -> str:
-    """Every built-in command with its options; the options of all commands that probe, once."""
-    from probe_core.cli import COMMANDS
-    from probe_core.commands import add_probe_options
-
-    options = _options(_actions(_parser(add_probe_options)))
-    parts = [f"### Probing options\n\n{options}"]
-    for name, (module, _, _) in COMMANDS.items():
-        title = "probe" if name == "report" else f"probe {name}"
-        parts.append(_command(title, f"probe_core.cli.{module}"))
-    return "\n\n".join(parts)
-
-
-def cluster() -> str:
-    """The commands of probe-cluster with their options."""
-    modules = {"cluster": "gather", "topology": "topology", "partition": "partition"}
-    return "\n\n".join(
-        _command(f"probe {name}", f"probe_cluster.{module}_command")
-        for name, module in modules.items()
-    )
-
-
 def contract() -> str:
     """What a command may import from `probe_core.commands`, classes first."""
     from probe_core import commands
@@ -113,48 +90,6 @@ def contract() -> str:
         else:
             parts += [function(one) for one in source.functions(path) if one.name == name]
     return "\n\n".join(parts)
-
-
-def _command(title: str, module: str) -> str:
-    from probe_core.commands import add_probe_options
-
-    command = import_module(module)
-    shared = {action.dest for action in _actions(_parser(add_probe_options))}
-    actions = _actions(_parser(command.add_arguments))
-    own = [action for action in actions if action.dest not in shared or not _probes(actions)]
-    probing = "\n\nAnd the [probing options](#probing-options)." if _probes(actions) else ""
-    return f"### {title}\n\n{textwrap.fill(command.HELP, 100)}\n\n{_options(own)}{probing}"
-
-
-def _probes(actions: Iterable[argparse.Action]) -> bool:
-    """Return whether a command probes: the others have options of the same name (`--chipdb`)."""
-    return "static" in {action.dest for action in actions}
-
-
-def _parser(add: Callable[[argparse.ArgumentParser], None]) -> argparse.ArgumentParser:
-    from probe_core.cli.parser import Parser
-
-    parser = Parser(prog="probe", allow_abbrev=False, add_help=False)
-    add(parser)
-    return parser
-
-
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return parser._actions
-
-
-def _options(actions: Iterable[argparse.Action]) -> str:
-    rows = [(f"`{_written(one)}`", one.help or "") for one in actions]
-    return table(("argument", "meaning"), rows) if rows else "It takes no options of its own."
-
-
-def _written(action: argparse.Action) -> str:
-    """Return an argument as a person writes it: ``-n N``, ``--json``, ``NAME``."""
-    values = "/".join(map(str, action.choices or ())) or str(action.metavar or action.dest.upper())
-    if not action.option_strings:
-        return values
-    names = ", ".join(action.option_strings)
-    return names if action.nargs == 0 else f"{names} {values}"
 
 
 def kit() -> str:
@@ -218,8 +153,9 @@ REGIONS: dict[str, Callable[[], str]] = {
     one.__name__: one
     for one in (
         *(settings, statuses, hooks, author, calls, machine, report, cli, kit, checks),
-        *(cluster, contract),
+        *(plugins, contract),
         *(causes, sighting, tables, rooms),
+        *(causepages, checkauthor, distributions),
         *(recordings, limits, kept, masks, tree, sysfs, known),
     )
 }

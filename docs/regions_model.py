@@ -6,6 +6,7 @@ import tomllib
 
 import source
 from blocks import file_of, function, table
+from regions_doctor import plain_sentence
 from typed import VIEWS
 
 from probe_core.model.causes import Cause
@@ -93,7 +94,12 @@ def causes() -> str:
     parts = []
     for step in STEPS:
         rows = [
-            (f"`{cause.code}`", cause.state, cause.severity, *map(_plain, _sentences(cause)))
+            (
+                f"`{cause.code}`",
+                cause.state,
+                cause.severity,
+                *_sentences(cause),
+            )
             for cause in CAUSES.values()
             if cause.step == step
         ]
@@ -103,17 +109,8 @@ def causes() -> str:
 
 
 def _sentences(cause: Cause) -> tuple[str, str, str]:
-    return cause.meaning, cause.check, cause.fix
-
-
-def _plain(sentence: str) -> str:
-    """Return a sentence with the names in its braces as placeholders."""
-
-    class Placeholders(dict[str, str]):
-        def __missing__(self, key: str) -> str:
-            return key.upper()
-
-    return sentence.format_map(Placeholders())
+    meaning, check, fix = map(plain_sentence, (cause.meaning, cause.check, cause.fix))
+    return meaning, check, fix
 
 
 def rooms() -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from os.path import isfile
+
+from probe_core.machine.files import Untrusted, read_trusted
 from probe_core.wording import clean_text, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
+
+    Read = Callable[[str, int], bytes]
 
 __all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config"]
 
@@ -51,7 +56,16 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be used; the message says what, whose, why and what would do."""
+    """A setting that cannot be used; the message says what, whose, why and what would do.
+
+    `setting` is a key of `SETTINGS` and `reason` what is wrong with its value; both are "" where
+    a whole file, or a name that is no setting, cannot be used.
+    """
+
+    def __init__(self, message: str, setting: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.reason = reason
 
 
 class IgnoredSetting:
@@ -142,7 +156,12 @@ class Config:
 
 
 def load_config(
-    arguments: Mapping[str, object], environ: Mapping[str, str], file: str | None = None
+    arguments: Mapping[str, object],
+    environ: Mapping[str, str],
+    file: str | None = None,
+    *,
+    read: Read = read_trusted,
+    is_file: Callable[[str], bool] = isfile,
 ) -> tuple[Config, list[IgnoredSetting]]:
     """Resolve settings. Returns the configuration and what was left out of it.
 
@@ -150,14 +169,19 @@ def load_config(
     bad variable or file is an operator's, and must not keep a node from starting: it is left out
     and told, and becomes a finding. Where it may have been a restriction (the allowlist, a file),
     no plugin runs: `Config.sealed`. Unknown ``PROBE_*`` variables may be somebody else's, so they
-    are only told.
+    are only told. `read` and `is_file` look at the file, see `pipeline.settings`.
     """
     config = Config()
     ignored: list[IgnoredSetting] = []
-    source = file or environ.get(FILE_VARIABLE) or default_file(environ)
+    named = file or environ.get(FILE_VARIABLE)
+    try:
+        source = named or default_file(environ, is_file)
+    except OSError as error:  # whether there is a file is not known: it may restrict what runs
+        ignored.append(_unreadable_file(_unread(str(error.filename), error), error.filename, None))
+        source = None
     if source:
-        variable = None if file or not environ.get(FILE_VARIABLE) else FILE_VARIABLE
-        ignored += _from_file(config, source, variable)
+        variable = FILE_VARIABLE if named and not file else None
+        ignored += _from_file(config, source, variable, read)
     for name, (_, setting, _) in SETTINGS.items():
         # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
         if environ.get(setting, "").strip():
@@ -172,14 +196,12 @@ def load_config(
     return config, ignored + _unknown_variables(environ)
 
 
-def default_file(environ: Mapping[str, str]) -> str | None:
+def default_file(environ: Mapping[str, str], is_file: Callable[[str], bool] = isfile) -> str | None:
     """Return the user's own configuration file if there is one (XDG base directories)."""
-    import os
-
     user = environ.get("HOME") or ""
     base = environ.get("XDG_CONFIG_HOME") or (f"{user}/.config" if user else "")
     path = f"{base}/probe-core/config.toml" if base else ""
-    return path if path and os.path.isfile(path) else None
+    return path if path and is_file(path) else None
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
@@ -192,7 +214,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
     return [
         IgnoredSetting(
             f"the environment variable {name} is not one of probe-core's:"
-            f" {did_you_mean(name, names)}",
+            f" {did_you_mean(name, names, 'PROBE_')}",
             variable=name,
             origin="the environment",
         )
@@ -200,39 +222,41 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
     ]
 
 
-def _from_file(config: Config, path: str, variable: str | None) -> list[IgnoredSetting]:
-    origin = f"the file {path}"
+def _from_file(config: Config, path: str, variable: str | None, read: Read) -> list[IgnoredSetting]:
     try:
-        values = _read_file(path)
+        values = _read_file(path, read)
     except ConfigError as error:
-        return [IgnoredSetting(str(error), None, variable, origin, seals=True)]
+        return [_unreadable_file(error, path, variable)]
+    origin = f"the file {path}"
     return [
         ignored for name, value in values.items() for ignored in _try(config, name, value, origin)
     ]
 
 
-def _read_file(path: str) -> Mapping[str, Any]:
-    import os
+def _unreadable_file(error: ConfigError, path: str, variable: str | None) -> IgnoredSetting:
+    return IgnoredSetting(str(error), None, variable, f"the file {path}", seals=True)
+
+
+def _unread(path: str, error: OSError) -> ConfigError:
+    reason = error.strerror or str(error)
+    return ConfigError(f"the configuration file {path} cannot be read: {reason}")
+
+
+def _read_file(path: str, read: Read) -> Mapping[str, Any]:
     import tomllib
 
-    from probe_core.machine.files import open_regular, read_file
-    from probe_core.machine.trust import untrusted
-
-    if os.path.exists(path) and (reason := untrusted([path])):
-        raise ConfigError(f"the configuration file {path} is not used: {reason}")
     try:
-        # A FIFO named in the environment must not hang the host.
-        with open_regular(path) as file:
-            data = read_file(file, FILE_LIMIT + 1)
+        data = read(path, FILE_LIMIT)
         if len(data) > FILE_LIMIT:
             raise ValueError(f"it is larger than {FILE_LIMIT >> 10} KiB")
         text = data.decode()
         if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
             raise ValueError(f"it has a line with more than {MAX_DOTS} dots")
         return tomllib.loads(text)
+    except Untrusted as reason:
+        raise ConfigError(f"the configuration file {path} is not used: {reason}") from None
     except OSError as error:
-        why = error.strerror or str(error)
-        raise ConfigError(f"the configuration file {path} cannot be read: {why}") from None
+        raise _unread(path, error) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the configuration file {path} is not valid TOML: {error}") from None
 
@@ -258,7 +282,8 @@ def _set(config: Config, name: str, value: object, origin: str) -> None:
         setattr(config, name, _CONVERT[SETTINGS[name][0]](value))
     except (TypeError, ValueError) as error:
         shown = clean_text(_repr(value), 80)
-        raise ConfigError(f"{origin} set {name!r} to {shown}: {error}") from None
+        reason = str(error)
+        raise ConfigError(f"{origin} set {name!r} to {shown}: {reason}", name, reason) from None
     config.origins[name] = origin
 
 
@@ -303,6 +328,8 @@ def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
         if not isinstance(name, str):
             raise TypeError(f"expected a prober's name, found {name!r}")
         if isinstance(rank, bool) or not str(rank).strip().isdecimal():
+            if isinstance(value, str):
+                raise ValueError("write NAME=NUMBER, from 1 to 999 (nvidia=900)")
             raise ValueError(f"expected a priority from 1 to 999 for {name.strip()!r}")
         ranks[name.strip()] = int(rank)
         if not 1 <= ranks[name.strip()] <= 999:
@@ -312,11 +339,11 @@ def _ranks(value: str | Mapping[str, int]) -> dict[str, int]:
 
 def _seconds(value: str | float) -> float:
     if isinstance(value, bool):
-        raise TypeError("expected seconds")
+        raise TypeError("not a number of seconds (such as 2.5)")
     try:
         seconds = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("expected seconds, such as 2.5") from None
+        raise ValueError("not a number of seconds (such as 2.5)") from None
     if not 0 < seconds <= MAX_TIMEOUT_S:
         raise ValueError(f"expected seconds above 0 and up to {MAX_TIMEOUT_S:g}")
     return seconds

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting, load_config
+from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
+from probe_core.pipeline.settings import load_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +45,14 @@ def register(name: str, target: Target) -> None:
 
     `target` is ``"module"``, ``"module:attribute"``, a module, or a mapping with ``target`` and
     what a manifest may say (``priority``, ``deadline_s``, ``active``, ``when`` …): for frozen
-    applications, which have no entry points. Raises `ConfigError` for anything else.
+    applications, which have no entry points. Raises `ConfigError` for anything else, and for a
+    name that the core keeps for itself.
     """
+    from probe_core.registry.discover import RESERVED
+
+    if isinstance(name, str) and name.lower() in RESERVED:
+        taken = ", ".join(sorted(RESERVED))
+        raise ConfigError(f"the prober name {name!r} is taken: the core keeps {taken}; rename it")
     _registered[name] = _as_registered(name, target)
     _cache.clear()
 
@@ -181,7 +188,7 @@ class _Call:
 
         live = self._machine is None or self._machine.live
         environ = (self._machine or Machine()).environ if live else os.environ
-        config, ignored = load_config(self._settings, environ, self._file)
+        config, ignored = load_settings(self._settings, environ, self._file)
         # Another process (fork) or other settings are another report; a changed environment too,
         # for a program that hides devices from itself must not be shown them.
         key: object = None

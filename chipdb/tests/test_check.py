@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_chipdb.__main__ import main
 from probe_chipdb.tools.check import check
 
 FAST = "chips/acme/fast.toml"
@@ -212,3 +213,16 @@ def test_fix_writes_the_schemas_line(repository: Path) -> None:
     path.write_text("#:schema elsewhere.json\n" + text.partition("\n")[2])
     assert layout.fix(str(repository)) == [str(path)]
     assert path.read_text() == text
+
+
+def test_a_file_is_named_as_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was called `.` once: the path relative to itself."""
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    for name in ("x.toml", "./x.toml", "folder/x.toml"):
+        Path(name).write_text("[[chips]]\nname = 3\n")
+        assert main(["check", name]) == 1
+        (line,) = capsys.readouterr().out.splitlines()
+        assert line == f"error: {name}: chips: is no known table; did you mean 'chip'?"

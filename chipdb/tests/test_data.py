@@ -1,5 +1,6 @@
 """The data that ships: it passes its check, covers what it promises, and mistakes no name."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,15 @@ def test_every_key_finds_its_chip_again(real: Database) -> None:
             match = real.match(name=name)
             answered = match.chip == chip or chip in match.candidates
             assert answered, (chip.id, name, match.reason)
+
+
+def test_own_publishers_are_distributions_of_this_repository(real: Database) -> None:
+    names = {
+        tomllib.loads(file.read_text(encoding="utf-8"))["project"]["name"]
+        for file in (DATA.parents[1] / "plugins").glob("*/pyproject.toml")
+    }
+    listed = tomllib.loads((DATA / "publishers/publishers.toml").read_text(encoding="utf-8"))
+    own = {name for name in listed if name.startswith("probe-")}
+    assert own
+    assert own <= names
+    assert real.ids("pub:probe-mali") == ("arm",)

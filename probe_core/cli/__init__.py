@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": ("explain", "Look", "where every value comes from"),
     "visible": ("visible", "Look", "which devices CUDA, HIP, Vulkan … would see"),
     "chip": ("chip", "Look", "look a chip up by name or PCI id"),
+    "doctor": ("doctor", "Fix", "why a device cannot be used, and the line that repairs it"),
     "plugins": ("plugins", "Fix", "installed plugins: list, check, why-not, run, new"),
     "record": ("record", "Fix", "save this computer as a file for a bug report"),
     "exec": ("exec", "Use", "run a command on free devices"),
@@ -39,13 +40,19 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 # 130 is 128 + SIGINT and 141 is 128 + SIGPIPE, as shells write a death by signal.
 USAGE, INTERRUPTED, BROKEN_PIPE, UNWRITTEN = 2, 130, 141, 1
 
+MISTAKE = 70
+"""Exit status of a mistake in our own code: EX_SOFTWARE of sysexits.h."""
+
+TRACEBACK = "PROBE_CORE_TRACEBACK"
+"""Variable with which a mistake in our own code ends with Python's own report of it."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
     0: an answer was given. 1: `--strict`, and the node is degraded; a plugin's command that is
-    broken; an answer that could not be written. 2: usage. 130: Ctrl-C. Raises `SystemExit` as
-    argparse does, for `--help` and for usage errors.
+    broken; an answer that could not be written. 2: usage. 70: a mistake in this program. 130:
+    Ctrl-C. Raises `SystemExit` as argparse does, for `--help` and for usage errors.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -61,6 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_error(f"probe: the answer could not be written: {error.strerror or error}")
         _silence_stdout()
         return UNWRITTEN
+    except Exception as error:
+        import os
+
+        if os.environ.get(TRACEBACK):
+            raise
+        from probe_core.commands.context import write_error
+
+        write_error(_internal(error))
+        return MISTAKE
 
 
 def entry() -> NoReturn:
@@ -77,15 +93,26 @@ def entry() -> NoReturn:
     import os
 
     gc.disable()
-    status = main()
-    atexit._run_exitfuncs()
+    status = INTERRUPTED
+    try:
+        status = main()
+        atexit._run_exitfuncs()
+    except KeyboardInterrupt:  # while the exit handlers ran
+        pass
+    os._exit(_flushed(status))
+
+
+def _flushed(status: int) -> int:
+    """Write what is buffered; return the exit status, which may now be that of a closed pipe."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except (OSError, ValueError):
             status = status or BROKEN_PIPE
-    os._exit(status)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+    return status
 
 
 def _run(arguments: list[str]) -> int:
@@ -101,18 +128,42 @@ def _run(arguments: list[str]) -> int:
             status = run_installed(name, arguments)
         _flush()
         return status
+    except SystemExit:  # argparse's, behind help and version: what they wrote may still be buffered
+        _flush()
+        raise
     except CommandError as error:
         from probe_core.commands.context import write_error
 
-        write_error(f"probe: {error}")
+        program = error.program or ("probe" if name == "report" else f"probe {name}")
+        # A command may begin its sentence with its own name, which stands before it already.
+        write_error(f"{program}: {str(error).removeprefix(f'{name}: ')}")
         return error.status
 
 
 def _command(arguments: list[str]) -> tuple[str, list[str]]:
-    """Split off the command: the first argument, unless it is an option."""
+    """Split off the command: the first argument, unless it is an option.
+
+    `probe help exec` and `probe -h exec` are `probe exec --help`.
+    """
+    if arguments and arguments[0] in ("help", "-h", "--help", "--help-all"):
+        option = "--help-all" if arguments[0] == "--help-all" else "--help"
+        name, remaining = _command(arguments[1:])
+        return name, [*(remaining if "--help-all" in remaining else ()), option]
     if arguments and not arguments[0].startswith("-"):
         return arguments[0], arguments[1:]
     return "report", arguments
+
+
+def _internal(error: Exception) -> str:
+    """Return the sentence about a mistake in our own code: what, where, and the next step."""
+    from probe_core.wording import error_text
+
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
+        place, trace = f"{file}, line {trace.tb_lineno}", trace.tb_next
+    problem = f"probe: internal error: {error_text(error, 400)} ({place})"
+    return f"{problem}; this is a bug: please report it with what {TRACEBACK}=1 prints"
 
 
 def _run_builtin(name: str, arguments: list[str]) -> int:
@@ -120,9 +171,22 @@ def _run_builtin(name: str, arguments: list[str]) -> int:
 
     # Not by importlib, whose import of warnings takes 0.4 ms.
     module = __import__(f"probe_core.cli.{COMMANDS[name][0]}", fromlist=["run"])
+    if name == "completion" and (words := module.words_of(arguments)) is not None:
+        return _answer(arguments[0], words)
     args = _plain(module, arguments) or _parser(name, module).parse_args(arguments)
     status: int = module.run(args, Context(args))
     return status
+
+
+def _answer(shell: str, words: list[str]) -> int:
+    """Tell a shell at Tab what can be typed next."""
+    from probe_core.cli.answering import answer
+    from probe_core.commands.context import Context
+
+    context = Context()
+    for line in answer(shell, words, context.environ):
+        context.out(line)
+    return 0
 
 
 def _plain(module: ModuleType, arguments: list[str]) -> argparse.Namespace | None:
@@ -141,12 +205,9 @@ def _plain(module: ModuleType, arguments: list[str]) -> argparse.Namespace | Non
 
 
 def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
-    from probe_core.cli.parser import Parser
+    from probe_core.cli.parser import command_parser
 
-    program = "probe" if name == "report" else f"probe {name}"
-    parser = Parser(prog=program, description=module.HELP, allow_abbrev=False)
-    module.add_arguments(parser)
-    return parser
+    return command_parser(name, module)
 
 
 def _flush() -> None:
@@ -158,6 +219,9 @@ def _silence_stdout() -> None:
     """Keep the interpreter's own flush at exit from complaining about the closed pipe."""
     import os
 
-    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # a container without /dev/null, or no descriptor for it
+        return
     os.dup2(null, 1)
     os.close(null)

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 HELP = "Look chips up by a name or id that a tool prints. Exact matches only: nothing is guessed."
 _LEAVING = ("CONFIDENCE", "CLOCK")
 KINDS = ("nvml", "amdgpu", "pci", "lspci", "cpuinfo", "dt", "vulkan", "metal", "wmi", "name")
+EXAMPLES = (
+    ("probe chip 10de:2684", "by PCI id"),
+    ('probe chip "NVIDIA A100-SXM4-80GB"', "by the name that a driver prints"),
+    ('probe chip "Apple M4 Max" --units 40', "one name, two chips: tell the GPU cores"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,15 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print what is known of each query."""
-    from probe_core.commands import CommandError
+    from probe_core.commands.context import CommandError, refuse_missing
     from probe_core.resolve import open_chipdb
 
     memory = parse_size(args.memory) if args.memory else None
     units = _units(args.units)
+    if args.chipdb is not None:
+        refuse_missing("--chipdb", args.chipdb)
     file = args.chipdb or context.environ.get("PROBE_CHIPDB")
     database, problems = open_chipdb([file] if file else ())
     if database is None:
         raise CommandError(f"{problems[0]['why']}: {problems[0]['fix']}", 1)
+    if problems and args.chipdb is not None:
+        unread = next(iter(database.problems), f"{args.chipdb}: {problems[0]['why']}")
+        raise CommandError(f"--chipdb {unread}")
     for problem in database.problems:
         context.err(f"probe: {problem}")
     answers = [ask(database, query, args.kind, memory, units) for query in args.query]
@@ -65,7 +75,8 @@ def _units(value: str | None) -> int | None:
         return None
     # A million units: fifty times the largest chip's cores. Python refuses thousands of digits.
     if not value.isdecimal() or len(value) > 7 or not 1 <= int(value) <= 1_000_000:
-        raise CommandError(f"--units {value}: expected a whole number from 1 to 1000000")
+        typed = clean_text(value, 40)
+        raise CommandError(f"--units {typed}: not a whole number from 1 to 1000000")
     return int(value)
 
 

@@ -27,13 +27,14 @@ NEXT = "next"
 
 
 def _index(text: str) -> int | str:
-    number = NEXT if text == NEXT else int(text)
-    if isinstance(number, int) and number < 0:
-        raise ValueError("an index is 0 or more")
-    return number
+    if text == NEXT:
+        return NEXT
+    if not text.isdecimal():
+        raise ValueError(f"not a number from 0 on, or `{NEXT}`")
+    return int(text)
 
 
-_OWN = (
+_WHICH = (
     Option("gpus", "N", "how many devices (default: 1)", short="-n", read=int),
     Option(
         "device",
@@ -46,6 +47,8 @@ _OWN = (
     Option("index", "K", "take group K of the layout, from 0; or the `next` free one", read=_index),
     Option("all", "", "run the command once in each group of the layout"),
     Option("for", "RUNTIME", "which runtime's indices are meant (cuda, hip …)", dest="runtime"),
+)
+_HOW = (
     Option(
         "style",
         "STYLE",
@@ -74,24 +77,38 @@ _OWN = (
     ),
     Option("dry-run", "", "print what would be set, as shell lines"),
 )
-OPTIONS = (*_OWN, *SHARED_OPTIONS)
+OPTIONS = (*_WHICH, *_HOW, *SHARED_OPTIONS)
 """All options: with these alone argparse is not imported."""
 
 REMAINDER = "command"
 """What takes all arguments from the first that is no option on."""
+EXAMPLES = (
+    ("probe exec -- python train.py", "one GPU"),
+    ("probe exec -n 2 --memory 20GiB -- python train.py", "two with 20 GiB free each"),
+    ("probe exec --device 0,2 -- ./server", "these, as the runtime counts them"),
+    ("probe exec --wait 600 -- make bench", "queue for up to ten minutes"),
+    ("probe exec -n 2 --dry-run", "only print the variables"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe exec`."""
-    add_options(parser, _OWN)
+    add_options(parser.add_argument_group("which devices"), _WHICH)
+    add_options(parser.add_argument_group("how"), _HOW)
     parser.add_argument(
-        REMAINDER, nargs="...", metavar="-- COMMAND", help="the command and its arguments"
+        REMAINDER,
+        nargs="...",
+        metavar="-- COMMAND [ARGUMENTS]",
+        help="the command and its arguments",
     )
     add_probe_options(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Lease, set the environment, and run the command until it ends."""
+    from probe_core.cli.refusals import refuse_without_locks
+
+    refuse_without_locks()
     from probe_core.commands.context import CommandError
     from probe_core.leasing.execute import CannotRun, replace, resolve
     from probe_core.leasing.keeper import Program, can_keep
@@ -130,10 +147,14 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
     if args.layout is None and (args.index is not None or args.all):
         flag = "all" if args.all else "index"
         raise CommandError(f"exec: --layout and --{flag} belong together", USAGE)
+    if args.runtime is not None:
+        from probe_core.cli.refusals import known_runtime
+
+        known_runtime(args.runtime)
     if args.layout is not None:
-        groups, _, size = args.layout.lower().partition("x")
-        if not (groups.isdecimal() and size.isdecimal()):
-            raise CommandError(f"exec: {args.layout!a} is no layout; write it as 4x2", USAGE)
+        from probe_core.cli.refusals import check_layout
+
+        check_layout(args.layout)
     if args.layout is not None and args.index is None and not args.all:
         raise CommandError(
             "exec: --layout needs --index K, --index next for the first free group, or --all", USAGE
@@ -153,6 +174,7 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
+    from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError
     from probe_core.leasing.handout import hand_out
@@ -183,7 +205,7 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
         )
     except SelectionError as error:
         _show(report["findings"], (), context)
-        raise CommandError(f"exec: {error}", USAGE if error.code == "syntax" else UNMET) from None
+        raise refusal(error) from None
     except LeaseError as error:
         raise CommandError(f"exec: {error}", UNMET) from None
     if not args.dry_run:

@@ -16,6 +16,12 @@ HELP = (
     " how each peak is derived."
 )
 
+EXAMPLES = (
+    ("probe explain", "every decision, and every device"),
+    ("probe explain 4090", "one device, by a part of its name or id"),
+    ("probe explain 01:00.0 --json", "the same for a script"),
+)
+
 _OWN = (
     Option("all", "", "every device in full; of one device, also its peaks with sparsity"),
     Option("json", "", "print one JSON document"),

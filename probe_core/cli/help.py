@@ -1,4 +1,4 @@
-"""The commands by task, as `probe --help` lists them: built-in ones and those of plugins."""
+"""Help of a command: examples first, its own options next, those of all commands on demand."""
 
 from __future__ import annotations
 
@@ -7,13 +7,54 @@ import sys
 
 from probe_core.cli import COMMANDS, GROUPS, OTHER
 from probe_core.cli.installed import installed_commands
+from probe_core.cli.page import Section, meaning, sections, usage_lines, written
 from probe_core.commands.context import terminal_width, write_error
-from probe_core.commands.text import columns
+from probe_core.commands.text import columns, paint, width_of, wrapped
 
-__all__ = ["command_lines"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator
+
+    from probe_core.cli.parser import Parser
+    from probe_core.commands import Context
+
+__all__ = ["command_lines", "help_lines"]
+
+COLUMN = 25
+"""Where meanings begin: `  -n, --gpus N` and most other options are shorter."""
+
+LEAST_MEANING = 26
+"""Columns that an example's meaning has beside it at least, else it stands below. A judgement."""
+
+IN_SHORT_HELP = ("active", "machine")
+"""Options of every command that probes which `probe --help` shows: the others are for few."""
 
 
-def command_lines() -> list[str]:
+def help_lines(parser: Parser, context: Context, *, every: bool = False) -> Iterator[str]:
+    """Yield the help; with `every` option, or with the command's own alone."""
+    head, width = _Painter(context), context.width
+    yield from wrapped(parser.description or "", width)
+    yield ""
+    for index, line in enumerate(usage_lines(parser)):
+        yield ("       " if index else head.bold("Usage:") + " ") + line
+    if parser.examples:
+        yield from ("", head.bold("Examples:"))
+        column = 4 + max(width_of(line) for line, _ in parser.examples)
+        column = column if column <= width - LEAST_MEANING else min(COLUMN, width // 2)
+        yield from _pairs(parser.examples, width, column, head)
+    top = parser.prog == "probe"
+    if top:
+        yield from ("", *command_lines(context))
+    shown = sections(parser)
+    for section in shown if every else _short(shown, top):
+        yield from ("", head.bold(f"{section.title}:"))
+        yield from _pairs(map(_row, section.actions), width, min(COLUMN, width // 2), head)
+    for line in _ending(parser, top, every or not any(s.shared for s in shown)):
+        yield from ("", *wrapped(line, width))
+
+
+def command_lines(context: Context | None = None) -> list[str]:
     """Return one line per command, by task; what is wrong with a plugin goes to standard error."""
     commands, problems = installed_commands(os.environ)
     for _, problem in problems:
@@ -24,15 +65,74 @@ def command_lines() -> list[str]:
         entries.append((group, command.name, command.summary or f"a command of {command.owner}"))
     entries.sort(key=lambda entry: GROUPS.index(entry[0]))  # stable: built-in ones come first
     rows = [(f"  {name}", summary) for _, name, summary in entries]
-    lines = columns(rows, terminal_width(os.environ, sys.stdout), flexible=1)
-    return _headed([group for group, _, _ in entries], lines)
+    width = context.width if context is not None else terminal_width(os.environ, sys.stdout)
+    lines = columns(rows, width, flexible=1)
+    head = _Painter(context)
+    lines = [
+        f"  {head.cyan(name)}{line[2 + len(name) :]}"
+        for (_, name, _), line in zip(entries, lines, strict=True)
+    ]
+    return _headed([group for group, _, _ in entries], lines, head)
 
 
-def _headed(groups: list[str], lines: list[str]) -> list[str]:
+def _headed(groups: list[str], lines: list[str], head: _Painter) -> list[str]:
     """Return the lines with a heading above each group, and a blank line between groups."""
     headed: list[str] = []
     for index, (group, line) in enumerate(zip(groups, lines, strict=True)):
         if index == 0 or groups[index - 1] != group:
-            headed += [*([""] if index else []), f"{group}:"]
+            headed += [*([""] if index else []), head.bold(f"{group}:")]
         headed.append(line)
     return headed
+
+
+class _Painter:
+    """Colours of a help: heads bold, commands and options cyan, all else plain."""
+
+    __slots__ = ("_colour",)
+
+    def __init__(self, context: Context | None) -> None:
+        self._colour = context is not None and context.colour
+
+    def bold(self, text: str) -> str:
+        return paint(text, "bold", self._colour)
+
+    def cyan(self, text: str) -> str:
+        return paint(text, "cyan", self._colour)
+
+
+def _short(shown: Iterable[Section], top: bool) -> Iterator[Section]:
+    """Yield the sections without the options that every command has that probes."""
+    for section in shown:
+        if not section.shared:
+            yield section
+        elif top:
+            actions = [action for action in section.actions if action.dest in IN_SHORT_HELP]
+            yield Section(section.title, actions)
+
+
+def _row(action: argparse.Action) -> tuple[str, str]:
+    names = written(action)
+    # Long options stand below each other, whether or not a short one stands before them.
+    indent = "    " if action.option_strings and names.startswith("--") else ""
+    return indent + names, meaning(action)
+
+
+def _pairs(
+    rows: Iterable[tuple[str, str]], width: int, column: int, head: _Painter
+) -> Iterator[str]:
+    """Yield what is written beside its meaning; below it where it is too long for that."""
+    for name, text in rows:
+        lines = wrapped(text, width, " " * column) or [""]
+        if 2 + width_of(name) + 2 <= column:
+            space = " " * (column - 2 - width_of(name))
+            lines[0] = f"  {head.cyan(name)}{space}{lines[0][column:]}".rstrip()
+        else:
+            lines = [f"  {head.cyan(name)}", *(line for line in lines if line.strip())]
+        yield from lines
+
+
+def _ending(parser: Parser, top: bool, complete: bool) -> Iterator[str]:
+    if top:
+        yield "`probe COMMAND --help` explains one command, `man probe` all of them."
+    if not complete:
+        yield f"`{parser.prog} --help-all` lists the options of every command that probes, too."

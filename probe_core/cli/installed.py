@@ -29,7 +29,12 @@ __all__ = ["BROUGHT_BY", "GROUP", "InstalledCommand", "installed_commands"]
 GROUP = "probe_core.commands.v1"
 _GROUP_STEM = "probe_core.commands.v"
 
-BROUGHT_BY = dict.fromkeys(("cluster", "topology", "partition"), "probe-cluster")
+BROUGHT_BY = {
+    "cluster": "probe-cluster",
+    "topology": "probe-cluster",
+    "partition": "probe-cluster",
+    "export": "probe-export",
+}
 """Commands that a distribution of this project brings, to name it where it is missing."""
 
 RESERVED = frozenset({"help", "probe", "version"})
@@ -87,10 +92,11 @@ def installed_commands(
     entries, broken = scan(paths, _GROUP_STEM)
     problems = [_left_out_distribution(problem.distribution, problem.reason) for problem in broken]
     candidates: list[InstalledCommand] = []
+    trust = Trust()  # one for all, because they share the folders above them
     for entry in entries[:MAX_COMMANDS]:
         if name is None or entry.name == name:
             command = InstalledCommand(entry)
-            if reason := _rejection(entry) or _located(command):
+            if reason := _rejection(entry) or _located(command, trust):
                 problems.append(_left_out(command, reason))
             else:
                 candidates.append(command)
@@ -99,7 +105,7 @@ def installed_commands(
         left_out = f"{counted(count, 'command')} {'is' if count == 1 else 'are'} left out"
         sentence = f"{left_out}: more than {MAX_COMMANDS} are installed"
         problems.append(("", f"{sentence}; remove some distributions"))
-    commands = _first_of_each(candidates, _trust(candidates, environ), problems)
+    commands = _first_of_each(candidates, _trust(candidates, environ, trust), problems)
     problems += _describe(commands.values())
     return commands, problems
 
@@ -130,26 +136,28 @@ def _rejection(entry: EntryPoint) -> str | None:
     return None
 
 
-def _located(command: InstalledCommand) -> str | None:
+def _located(command: InstalledCommand, trust: Trust) -> str | None:
     """Find the command's module and manifest; return why it cannot be used."""
     place = locate(command.module) or locate_by_hooks(command.module)[0]
     if place is None:
         return f"its module {command.module!r} does not exist; reinstall {command.distribution}"
-    command.files += place.code(command.module) if applies() else [place.file or place.folder]
+    own = [place.file or place.folder]
+    command.files += place.code(command.module, trust) if applies() else own
     command.manifest = manifest_path(place, command.module)
     if command.manifest is not None:
         command.files.append(command.manifest)
     return None
 
 
-def _trust(candidates: list[InstalledCommand], environ: Mapping[str, str]) -> list[str | None]:
+def _trust(
+    candidates: list[InstalledCommand], environ: Mapping[str, str], trust: Trust
+) -> list[str | None]:
     """Return for each candidate why it must not be used; None where it may."""
     if not candidates:
         return []
     allow, problem = _allowlist(environ)
     if problem is not None:
         return [problem for _ in candidates]
-    trust = Trust()  # one for all, because they share the folders above them
     return [
         allowed(command.distribution, command.version, allow) or trust.reason(command.files)
         for command in candidates
@@ -161,9 +169,9 @@ def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str 
 
     A restriction fails closed: a file that cannot be used may be the one that restricts.
     """
-    from probe_core.config import load_config
+    from probe_core.pipeline.settings import load_settings
 
-    config, _ = load_config({}, environ)
+    config, _ = load_settings({}, environ)
     if config.sealed is not None:
         return None, f"no plugin runs: {clean_text(config.sealed.reason, 400)}"
     return config.allow, None

@@ -15,6 +15,11 @@ HELP = (
     "Divide the visible devices into groups that are linked or near each other, always the same "
     "way, and print each process's environment. Takes no lease: `probe exec --layout` does."
 )
+EXAMPLES = (
+    ("probe layout 4x2", "four processes of two devices each"),
+    ("probe layout 4x2 --index 0", "the environment of the first alone"),
+    ("probe layout 2x1 --for hip --json", "for a launcher"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,27 +41,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Divide and print."""
-    from probe_core.commands import CommandError
+    from probe_core.cli.refusals import check_layout, known_runtime, refusal
     from probe_core.pipeline.refresh import refresh
     from probe_core.selection import SelectionError, select
 
-    _check_layout(args.layout)
+    check_layout(args.layout)
+    runtime = known_runtime(args.runtime)
     report = context.report()
     refresh(report, context.environ)
     try:
-        selection = select(report, args.layout, memory=args.memory, runtime=args.runtime)
+        selection = select(report, args.layout, memory=args.memory, runtime=runtime)
     except SelectionError as error:
-        raise CommandError(f"layout: {error}", 2 if error.code == "syntax" else 3) from None
+        raise refusal(error) from None
     indices = _indices(args.index, len(selection.groups))
     return _print(args, context, report, selection, indices)
-
-
-def _check_layout(layout: str) -> None:
-    from probe_core.commands import CommandError
-
-    groups, _, size = layout.lower().partition("x")
-    if not (groups + size).isdecimal() or not groups or not size:
-        raise CommandError(f"layout: {layout!a} is no layout; write it as 4x2", 2)
 
 
 def _indices(index: int | None, count: int) -> Iterable[int]:

@@ -15,6 +15,11 @@ HELP = (
     " no device."
 )
 _HEAD = ("DEVICE", "PID", "USER", "SINCE", "HOW", "STATE", "COMMAND")
+EXAMPLES = (
+    ("probe leases", "who uses which device"),
+    ("probe leases --kill", "end what ended commands left running"),
+    ("probe leases --kill 4242", "end all processes under a lease, by its process number"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Read the lease folder."""
+    from probe_core.cli.refusals import refuse_without_locks
     from probe_core.commands import CommandError
     from probe_core.leasing.errors import LeaseError
 
+    refuse_without_locks()
     try:
         if args.kill is not None:
             return _kill(args.kill, context)
@@ -80,7 +87,7 @@ def _kill(which: str, context: Context) -> int:
         listed = leases(folder)
         entries = of(listed, _whole(which, listed))
         if not entries:
-            context.err(f"probe: leases: no such lease ({folder.path})")
+            context.err(f"probe leases: no such lease ({folder.path})")
             return 0 if which in ("", "all") else 3
         remaining = end(folder, entries)
     finally:
@@ -89,7 +96,7 @@ def _kill(which: str, context: Context) -> int:
     for entry in entries:
         subject = f"lease of {entry['device']} by process {entry['pid'] or '?'}"
         if (entry["device"], entry["pid"]) in ids:
-            context.err(f"probe: leases: {subject} is not ended: its processes are another user's,"
+            context.err(f"probe leases: {subject} is not ended: its processes are another user's,"
                         " or stuck in the kernel")  # fmt: skip
         else:
             context.out(f"ended the {subject}")

@@ -3,67 +3,195 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
+
+from probe_core.cli.page import long_name, metavar_of, written
+from probe_core.wording import clean_text, joined, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
     from typing import Any, NoReturn
 
-__all__ = ["Parser"]
+    Example = tuple[str, str]
+    """A command line, and what it does."""
+
+__all__ = ["Parser", "command_parser"]
+
+MAX_VALUE = 80
+"""Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
+
+SUB_COMMAND = "action"
+"""The name of the argument that chooses what a command does: `probe plugins check`."""
+
+_OPEN = (argparse.REMAINDER, argparse.PARSER, argparse.SUPPRESS)
+"""Forms of arguments that may be empty, or that argparse itself asks for."""
+
+_KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
+"""What a value is that Python's own types read; their sentences are about Python."""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with a suggestion for unknown options, and help as wide as the terminal.
+    """argparse, with sentences of our own for every mistake, and help by task and example.
 
     Left to itself, argparse asks shutil for the width each time an option is added; shutil brings
     the archive modules, which take longer to import than the probe takes to run.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=_formatter, **options)
+    def __init__(self, *, examples: Sequence[Example] = (), **options: Any) -> None:
+        # An abbreviation that works today breaks a script when an option is added.
+        options = {"formatter_class": _formatter, "allow_abbrev": False, **options}
+        super().__init__(**{**options, "add_help": False})
+        # By the exceptions the mistakes are told apart; argparse's sentences are not parsed.
+        self.exit_on_error = False
+        self.examples = examples
+        for names, text in (
+            (("-h", "--help"), "this text"),
+            (("--help-all",), "every option"),
+        ):
+            self.add_argument(*names, action=_Help, help=text)
 
     def parse_args(  # type: ignore[override]  # only the form that `probe` uses
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
         """Return the parsed arguments; ends the process with 2 for an argument nobody takes."""
-        parsed, unknown = self.parse_known_args(args, namespace)
+        required = [a for a in self._actions if a.required and a.nargs not in _OPEN]
+        for action in required:
+            action.required = False
+        try:
+            parsed, unknown = self.parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            self.error(self._mistake(error))
         if unknown:
             self.error(self._unknown(unknown[0]))
+        for action in required:
+            if getattr(parsed, action.dest, None) in (None, []):
+                self.error(f"{written(action)} is missing{self._hint()}")
         return parsed
 
+    def _mistake(self, error: argparse.ArgumentError) -> str:
+        """Return the sentence about an option; by what the option is, not by argparse's words."""
+        names = {"/".join(action.option_strings): action for action in self._actions}
+        action = names.get(error.argument_name or "")
+        if action is None:
+            return error.message
+        if action.nargs == 0:
+            return f"{action.option_strings[0]} takes no value"
+        return f"{error.argument_name} {error.message}"
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            if not action.option_strings:
+                raise
+            self.error(f"{long_name(action)} needs a value: {written(action)}")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            reason = _reason(action, arg_string)
+            problem = f"{_subject(action)}{clean_text(arg_string, MAX_VALUE)}: {reason}"
+            self.error(problem + self._forgotten_dashes(action, arg_string))
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        typed = clean_text(str(value), MAX_VALUE)
+        choices = [str(choice) for choice in action.choices]
+        if action.dest == SUB_COMMAND and not action.option_strings:
+            command = self.prog.removeprefix("probe ")
+            hint = suggestion(typed, choices).replace("mean ", f"mean {command} ")
+            hint = hint or f" It has {joined(choices, 'and')}."
+            self.error(f"no command '{command} {typed}'.{hint}", program="probe")
+        hint = suggestion(typed, choices) or f" It can be {joined(choices)}."
+        self.error(f"{_subject(action)}{typed}: no such {metavar_of(action).lower()}.{hint}")
+
+    def _forgotten_dashes(self, action: argparse.Action, value: str) -> str:
+        """Return the hint for `probe exec --wait true`: whose value may be left out, took it."""
+        remainder = any(action.nargs == argparse.REMAINDER for action in self._actions)
+        if not remainder or action.nargs != argparse.OPTIONAL:
+            return ""
+        flag = action.option_strings[0]
+        return f". Write `--` before the command: {self.prog} {flag} -- {clean_text(value, 40)}"
+
     def _unknown(self, argument: str) -> str:
-        from probe_core.wording import did_you_mean
-
         if not argument.startswith("-"):
-            return f"unexpected argument {argument!r}"
-        option = argument.partition("=")[0]
-        long_options = [o for action in self._actions for o in action.option_strings if len(o) > 2]
-        return f"unknown option {option}: {did_you_mean(option, long_options)}"
+            return f"unexpected argument {clean_text(argument, MAX_VALUE)!r}{self._hint()}"
+        option = clean_text(argument.partition("=")[0], MAX_VALUE)
+        from probe_core.cli.hints import option_hint
 
-    def error(self, message: str) -> NoReturn:
+        names = [name for action in self._actions for name in action.option_strings]
+        return f"no option {option}.{option_hint(option, names) or f' Run `{self.prog} --help`.'}"
+
+    def _hint(self) -> str:
+        return f". Run `{self.prog} --help`."
+
+    def error(self, message: str, program: str | None = None) -> NoReturn:
         """Print the usage error and end the process with 2."""
         from probe_core.commands.context import write_error
 
-        write_error(f"{self.prog}: {message}\nTry `{self.prog} --help`.")
+        write_error(f"{program or self.prog}: {message}")
         self.exit(2)
 
-    def print_help(self, file: Any = None) -> None:
+    def print_help(self, file: Any = None, every: bool = False) -> None:
         """Print the help; for `probe` itself with the commands, by task."""
+        from probe_core.cli.help import help_lines
         from probe_core.commands.context import Context
 
         # Not argparse's own write, which raises where a terminal cannot show "…".
         context = Context(stdout=file)
-        context.out(self.format_help().rstrip("\n"))
-        if self.prog == "probe":
-            from probe_core.cli.help import command_lines
+        for line in help_lines(self, context, every=every):
+            context.out(line)
 
-            for line in ("", *command_lines()):
-                context.out(line)
+
+class _Help(argparse.Action):
+    """Print the help, and end."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if isinstance(parser, Parser):
+            parser.print_help(every=option_string == "--help-all")
+        parser.exit()
+
+
+def command_parser(name: str, module: ModuleType) -> Parser:
+    """Return the parser of a command: help, manual and completion are made from it."""
+    program = "probe" if name == "report" else f"probe {name}"
+    examples = getattr(module, "EXAMPLES", ())
+    parser = Parser(prog=program, description=module.HELP, examples=examples)
+    module.add_arguments(parser)
+    return parser
+
+
+def _reason(action: argparse.Action, value: str) -> str:
+    """Return why a value cannot be read: in the words of what reads it, where it has any."""
+    if action.type in _KINDS:
+        return f"not {_KINDS[action.type]}"
+    try:
+        if callable(action.type):
+            action.type(value)
+    except Exception as error:
+        if str(error):
+            return clean_text(str(error))
+    return f"not a {metavar_of(action)}"
+
+
+def _subject(action: argparse.Action) -> str:
+    return f"{action.option_strings[0]} " if action.option_strings else ""
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    from probe_core.commands.context import terminal_width
+    from probe_core.commands.context import Context
 
-    return argparse.HelpFormatter(prog, width=terminal_width(os.environ, sys.stdout) - 2)
+    return argparse.HelpFormatter(prog, width=Context(stdout=sys.stdout).width - 2)

@@ -23,6 +23,14 @@ _SOUND = ("ok", "not_applicable", "unavailable", "skipped")
 _MISTAKES = ("manifest-problem", "value-rejected", "distribution-broken")
 """Codes of the findings that are a plugin's own fault; its other mistakes are outcomes."""
 
+EXAMPLES = (
+    ("probe plugins", "all plugins, and whether they run here"),
+    ("probe plugins why-not nvidia", "why one did not run or reported nothing"),
+    ("probe plugins check", "run all of them, and name their mistakes"),
+    ("probe plugins new acme", "write a plugin to start from"),
+    ("probe plugins run acme.py --debug", "run one's own in this process"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `probe plugins`."""
@@ -62,7 +70,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     from probe_core.commands import CommandError
 
     if args.action in _NEEDS and not args.name:
-        raise CommandError(f"probe plugins {args.action} needs {_NEEDS[args.action]}")
+        raise CommandError(f"{args.action} needs {_NEEDS[args.action]}")
     if args.action == "new":
         from probe_core.cli.plugins_new import run as write_new
 
@@ -177,10 +185,12 @@ def _devices(outcome: OutcomeDoc) -> str:
 
 def _refuse_unknown(name: str, report: ReportDoc) -> None:
     from probe_core.commands import CommandError, did_you_mean
+    from probe_core.wording import clean_text
 
     # A static report names the probers of the machine that it was made on.
     names = {outcome["prober"] for outcome in report["outcomes"]} | {"fallback"}
     if name not in names:
-        raise CommandError(f"no plugin {name!r} is installed: {did_you_mean(name, names)}")
+        hint = did_you_mean(clean_text(name, 80), names)
+        raise CommandError(f"no plugin {clean_text(name, 80)!r} is installed: {hint}")
     if name == "fallback":
         raise CommandError("the fallback is the core's own: it always runs, and cannot be chosen")

@@ -49,6 +49,8 @@ def ask(
     name_kind = kind or _kind_of(query)
     if name_kind == "cpuinfo":
         return answer | _cpu(database, query)
+    if kind is None and (chip := database.chip(query.casefold())) is not None:
+        return answer | {"by": "id", "confidence": "high", "match": _chip(chip, units)}
     match = database.match(name=query, name_kind=name_kind, memory=memory, units=units)
     answer["by"], answer["confidence"] = match.by, match.confidence
     answer["candidates"] = [chip.id for chip in match.candidates]

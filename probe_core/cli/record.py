@@ -29,6 +29,11 @@ _LEFT_OUT = (
 )
 _MAX_NAMES = 8
 """Sleeping devices named at most: those of one server of eight GPUs."""
+EXAMPLES = (
+    ("probe record", "write recorded-machine.json here"),
+    ("probe record - | gzip > machine.json.gz", "to standard output"),
+    ("probe --machine recorded-machine.json", "what it gives, on any computer"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,21 +61,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Write the recording; report what it holds and what it leaves out."""
-    from probe_core.config import load_config
     from probe_core.machine import Machine
+    from probe_core.pipeline.settings import load_settings
     from probe_core.recording.document import write
     from probe_core.recording.sources import Sources
 
-    config, ignored = load_config({}, context.environ)
+    config, ignored = load_settings({}, context.environ)
     sources = Sources(config.allow)
     asked = None if args.files_only else config
     if args.source is None:
-        gathered = _gathered(Machine(environ=context.environ), sources, asked, context)
+        gathered = recorded_machine(Machine(environ=context.environ), sources, asked, context)
     else:
         from probe_core.commands.recorded import opened
 
         with opened(args.source) as machine:
-            gathered = _gathered(machine, sources, asked, context)
+            gathered = recorded_machine(machine, sources, asked, context)
     text = write(gathered.recording)
     if args.file == "-":
         context.out(text.rstrip("\n"))
@@ -82,21 +87,22 @@ def run(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _gathered(
+def recorded_machine(
     machine: Machine, sources: Sources, config: Config | None, context: Context
 ) -> Gathered:
+    """Return the recording of a machine; raises `CommandError`."""
     from probe_core.commands import CommandError
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
 
     if machine.os != "linux":
-        raise CommandError(f"record: on {machine.os} plugins read no files that could be recorded")
+        raise CommandError(f"on {machine.os} plugins read no files that could be recorded")
     try:
         answers = _answers(machine, config, context) if config is not None else {}
         return gather(machine, _origin(machine), sources.declarations, answers=answers)
     except BadRecording as error:
         # Something changed while it was read, such as a GPU that was unplugged.
-        raise CommandError(f"record: {error}; try again", 1) from None
+        raise CommandError(f"{error}; try again") from None
 
 
 def _answers(machine: Machine, config: Config, context: Context) -> dict[str, RecordedAnswer]:
@@ -133,9 +139,11 @@ def _save(path: str, text: str, force: bool) -> None:
         with open(path, "w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise CommandError(f"record: {path} exists already; --force overwrites it") from None
+        raise CommandError(f"{path} exists already; --force overwrites it") from None
+    except ValueError as error:  # a null byte
+        raise CommandError(f"{path!a}: {error}") from None
     except OSError as error:
-        raise CommandError(f"record: {path}: {error.strerror or error}", 1) from None
+        raise CommandError(f"{path}: {error.strerror or error}") from None
 
 
 def _summary(path: str, gathered: Gathered) -> list[str]:

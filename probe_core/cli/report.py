@@ -28,12 +28,23 @@ _OWN = (
 )
 OPTIONS = (*_OWN, *SHARED_OPTIONS)
 """All options but those that end the process: with these alone argparse is not imported."""
+EXAMPLES = (
+    ("probe", "this computer at a glance"),
+    ("probe --json | jq .devices", "the same facts for a script"),
+    ("probe exec --gpus 2 -- python train.py", "run on two free GPUs, exclusively"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe`."""
     add_options(parser, _OWN)
-    parser.add_argument("--version", action="version", version=f"probe-core {__version__}")
+    parser.add_argument(
+        "-V",
+        "--version",
+        action="version",
+        version=f"probe-core {__version__}",
+        help="print the version of probe-core",
+    )
     add_probe_options(parser)
 
 

@@ -10,9 +10,10 @@ import os
 import sys
 
 from probe_core.cli import COMMANDS, USAGE
+from probe_core.cli.hints import command_hint
 from probe_core.cli.installed import BROUGHT_BY, installed_commands
 from probe_core.commands.context import CommandError, Context, write_error
-from probe_core.wording import did_you_mean, error_text
+from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +23,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.cli.installed import InstalledCommand
+    from probe_core.cli.parser import Parser
 
-__all__ = ["run_installed"]
+__all__ = ["parser_of", "run_installed"]
 
 BROKEN = 1
 """Exit status of a command that is broken: that of a Python program which raised."""
+
+MAX_NAME_SHOWN = 60
+"""Characters of a wrong name that a sentence shows."""
+
+
+class UnusableCommand(CommandError):
+    """A command that does not exist or is broken: `probe` itself tells, not the command."""
+
+    program = "probe"
 
 
 def run_installed(name: str, arguments: list[str]) -> int:
@@ -40,35 +51,31 @@ def run_installed(name: str, arguments: list[str]) -> int:
         return _run(commands[name], arguments)
     for command, sentence in problems:
         if command == name:
-            raise CommandError(sentence, BROKEN)
+            raise UnusableCommand(sentence, BROKEN)
     commands, problems = installed_commands(os.environ)
     for command, sentence in problems:
         if not command:  # a distribution that cannot be read may be the one that brings it
             write_error(f"probe: {sentence}")
-    raise CommandError(_unknown(name, commands), USAGE)
+    raise UnusableCommand(_unknown(name, commands), USAGE)
 
 
 def _unknown(name: str, installed: Collection[str]) -> str:
     """Return the sentence about a command that does not exist, with what would work."""
-    import difflib
-
-    problem = f"{name!r} is no command"
-    names = sorted({*COMMANDS, *installed, *BROUGHT_BY})
-    for closest in difflib.get_close_matches(name, names, n=1, cutoff=0.6):
-        distribution = BROUGHT_BY.get(closest)
-        if distribution is None or closest in installed:
-            break
-        brought = f"brought by {distribution}, which is not installed: pip install {distribution}"
-        if closest == name:
-            return f"{name!r} is a command {brought}"
-        return f"{problem}: did you mean {closest!r}, {brought}"
-    hint = did_you_mean(name, {*COMMANDS, *installed})
-    return f"{problem}: {hint} (`probe --help` lists them)"
+    typed = clean_text(name, MAX_NAME_SHOWN)
+    hint = command_hint(name, {*COMMANDS, *installed, *BROUGHT_BY})
+    distribution = None if hint in installed else BROUGHT_BY.get(hint or "")
+    if distribution is not None:
+        brought = f"comes with {distribution}, which is not installed: pip install {distribution}"
+        if hint == name:
+            return f"the command {typed!r} {brought}"
+        return f"no command {typed!r}. Did you mean {hint}? It {brought}"
+    if hint is not None:
+        return f"no command {typed!r}. Did you mean {hint}?"
+    return f"no command {typed!r}. Run `probe --help` for all commands."
 
 
 def _run(command: InstalledCommand, arguments: list[str]) -> int:
-    module = _attempt(command, "import", lambda: _imported(command))
-    _check(command, module)
+    module = _loaded(command)
     args = _attempt(command, "parse options", lambda: _parsed(command, module, arguments))
     context = Context(args)
     status = _attempt(command, "run", lambda: module.run(args, context), context)
@@ -76,6 +83,26 @@ def _run(command: InstalledCommand, arguments: list[str]) -> int:
     if type(status) is not int or not 0 <= status <= 255:
         raise _broken(command, f"returned {_shown(status)} for an exit status (0 to 255)")
     return status
+
+
+def parser_of(command: InstalledCommand) -> Parser:
+    """Return the parser of a plugin's command; raises `CommandError` where the command is broken.
+
+    Imports the command, but runs nothing of it.
+    """
+    from probe_core.cli.parser import command_parser
+
+    module = _loaded(command)
+    parser: Parser = _attempt(
+        command, "parse options", lambda: command_parser(command.name, module)
+    )
+    return parser
+
+
+def _loaded(command: InstalledCommand) -> ModuleType:
+    module: ModuleType = _attempt(command, "import", lambda: _imported(command))
+    _check(command, module)
+    return module
 
 
 def _shown(value: object) -> str:
@@ -135,7 +162,8 @@ def _place(error: BaseException) -> str:
 
 def _broken(command: InstalledCommand, failure: str) -> CommandError:
     step = f"update or remove {command.distribution}, or report it to its author"
-    return CommandError(f"{command.owner}: the command {command.name!r} {failure}; {step}", BROKEN)
+    sentence = f"{command.owner}: the command {command.name!r} {failure}; {step}"
+    return UnusableCommand(sentence, BROKEN)
 
 
 def _imported(command: InstalledCommand) -> ModuleType:
@@ -166,8 +194,6 @@ def _check(command: InstalledCommand, module: ModuleType) -> None:
 def _parsed(
     command: InstalledCommand, module: ModuleType, arguments: list[str]
 ) -> argparse.Namespace:
-    from probe_core.cli.parser import Parser
+    from probe_core.cli.parser import command_parser
 
-    parser = Parser(prog=f"probe {command.name}", description=module.HELP, allow_abbrev=False)
-    module.add_arguments(parser)
-    return parser.parse_args(arguments)
+    return command_parser(command.name, module).parse_args(arguments)

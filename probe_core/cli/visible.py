@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 HELP = "Show which devices are visible to a process with this environment, for each runtime."
 _YES = ("1", "true", "yes", "on")
 _HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "STATE", "WHY")
+EXAMPLES = (
+    ("probe visible", "what each runtime would see here"),
+    ("probe visible --for cuda", "only CUDA"),
+    ("CUDA_VISIBLE_DEVICES=1 probe visible --for cuda", "what a variable would change"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,16 +64,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _chosen(runtime: str | None) -> list[str]:
     """Return the runtime of `--for` by the name that reports use, or all; raises `CommandError`."""
-    from probe_core.commands import CommandError
-    from probe_core.model.runtimes import RUNTIMES, canonical
+    from probe_core.cli.refusals import known_runtime
+    from probe_core.model.runtimes import RUNTIMES
 
-    if runtime is None:
-        return list(RUNTIMES)
-    name = canonical(runtime)
-    if name not in RUNTIMES:
-        names = ", ".join(RUNTIMES)
-        raise CommandError(f"visible: {name!a} is no runtime of probe-core's ({names})", 2)
-    return [name]
+    name = known_runtime(runtime)
+    return list(RUNTIMES) if name is None else [name]
 
 
 def _document(name: str, views: Views, answers: Mapping[str, object]) -> dict[str, Any]:

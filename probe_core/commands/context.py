@@ -9,15 +9,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import Any, TextIO
+    from typing import TextIO, TypeVar
 
     from probe_core.commands.waiting import WaitingLine
+    from probe_core.config import ConfigError
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, ReportDoc
 
-__all__ = ["CommandError", "Context", "terminal_width", "write_error"]
+    Answer = TypeVar("Answer")
+
+__all__ = ["CommandError", "Context", "refuse_missing", "terminal_width", "write_error"]
 
 # Wider than the 80 columns of a terminal by default: what goes into a file or a pipe has all
 # columns. The report's whole table with the longest name of a desktop GPU takes 107.
@@ -25,6 +28,12 @@ DEFAULT_WIDTH = 120
 
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
+
+_FILES = ("chipdb", "config", "static")
+"""Options that name a file."""
+
+MAX_VALUE = 80
+"""Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
 
 MAX_LINE = 8192
 """Characters of one line of an error: it may quote a path, of PATH_MAX (4,096) bytes."""
@@ -37,7 +46,13 @@ Eight H100 answer in 0.08 s (measured), so a fast machine never shows it."""
 
 
 class CommandError(Exception):
-    """A command that cannot be carried out: one sentence, and the exit status."""
+    """A command that cannot be carried out: one sentence, and the exit status.
+
+    `program` is the name that begins the sentence on standard error, where it is not the
+    command's own (``probe exec``).
+    """
+
+    program: str | None = None
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
@@ -120,25 +135,40 @@ class Context:
 
         Raises `CommandError` for options that make no sense, unknown probers among them.
         """
+        return self.examined(lambda machine, report: report)
+
+    def examined(self, use: Callable[[Machine, ReportDoc], Answer]) -> Answer:
+        """Probe, and return what `use` makes of the machine, while it is open, and its report.
+
+        Raises `CommandError` as `report` does, and what `use` raises.
+        """
         from probe_core.commands.options import settings_of
-        from probe_core.config import ConfigError, load_config
+        from probe_core.config import ConfigError
+        from probe_core.pipeline.settings import load_settings
         from probe_core.probing import document
 
+        settings = settings_of(self.args) if self.args else {}
+        file = getattr(self.args, "config", None)
+        for option, path in {**settings, "config": file}.items():
+            if option in _FILES and path is not None:
+                refuse_missing(f"--{option}", path)
         try:
-            settings = settings_of(self.args) if self.args else {}
-            file = getattr(self.args, "config", None)
-            config, ignored = load_config(settings, self.environ, file)
+            config, ignored = load_settings(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
-            probed: Any = self._probed(
-                lambda machine: document(config, ignored, machine=machine, waiting=self.waiting())
-            )
         except ConfigError as error:
-            raise CommandError(str(error)) from None
-        report: ReportDoc = probed
-        _refuse_unknown_probers(report["findings"], settings)
-        _refuse_unusable_files(report["findings"], settings)
-        return report
+            raise CommandError(_unusable_option(error, settings)) from None
+
+        def probe(machine: Machine) -> Answer:
+            try:
+                report = document(config, ignored, machine=machine, waiting=self.waiting())
+            except ConfigError as error:
+                raise CommandError(_unusable_option(error, settings)) from None
+            _refuse_unknown_probers(report, settings)
+            _refuse_unusable_files(report["findings"], settings)
+            return use(machine, report)
+
+        return self._probed(probe)
 
     def waiting(self) -> Waiting | None:
         """Return what shows on a terminal who is waited for; None where nobody would read it.
@@ -168,7 +198,7 @@ class Context:
 
         return show
 
-    def _probed(self, probe: Callable[[Machine], object]) -> object:
+    def _probed(self, probe: Callable[[Machine], Answer]) -> Answer:
         from probe_core.machine import Machine
 
         path = getattr(self.args, "machine", None)
@@ -180,26 +210,55 @@ class Context:
             return probe(machine)
 
 
-def _refuse_unknown_probers(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
+def _unusable_option(error: ConfigError, settings: Mapping[str, object]) -> str:
+    """Return the sentence about a value of an option that is none, by what the user typed."""
+    if error.setting not in settings:
+        return str(error)
+    from probe_core.wording import clean_text
+
+    typed = clean_text(str(settings[error.setting]), MAX_VALUE)
+    return f"--{error.setting} {typed}: {error.reason}"
+
+
+def _refuse_unknown_probers(report: ReportDoc, options: Collection[str]) -> None:
     """Raise `CommandError` for an unknown prober in an option: a usage error, not a finding.
 
     An option replaces the variable and the file of the same setting, so a finding about a setting
     that is among `options` is about the option.
     """
-    for finding in findings:
+    for finding in report["findings"]:
         if finding["code"] == "unknown-prober" and finding["setting"] in options:
-            option, prober = finding["setting"], finding["prober"]
-            problem = f"--{option} names a plugin {prober!r} that is not installed"
-            raise CommandError(f"{problem}: {finding['fix']}")
+            from probe_core.wording import clean_text, suggestion
+
+            prober = clean_text(finding["prober"] or "")
+            names = [outcome["prober"] for outcome in report["outcomes"]]
+            hint = suggestion(prober, names) or " `probe plugins` lists those that are installed."
+            raise CommandError(f"--{finding['setting']} {prober}: no such prober.{hint}")
 
 
 def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
     """Raise `CommandError` for a file that was typed as an option and cannot be used."""
     for finding in findings:
         if finding["code"] in ("static-unusable", "chip-file-unusable"):
-            option = finding["setting"]
-            if option in options:
-                raise CommandError(f"--{option} {finding['evidence']}: {finding['why']}")
+            option, reason = finding["setting"], finding["why"]
+            if option is not None and option in options:
+                raise CommandError(f"--{option} {finding['evidence']}: {reason}{_FORMS[option]}")
+
+
+_FORMS = {
+    "static": "; reports are written by `probe --json > report.json`",
+    "chipdb": "; `python -m probe_chipdb check FILE` lists all that is wrong",
+}
+"""What would have worked, for the files that an option names."""
+
+
+def refuse_missing(option: str, path: str) -> None:
+    """Raise `CommandError` for a typed file that is not there.
+
+    What was typed now is refused now; a variable that is set for a whole fleet is a finding.
+    """
+    if not os.path.exists(path):
+        raise CommandError(f"{option} {path}: no such file")
 
 
 def write_error(text: str) -> None:

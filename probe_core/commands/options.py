@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLOR",
+    "PROBING",
     "RECORDING_HELP",
     "SHARED_OPTIONS",
     "Option",
@@ -19,6 +20,9 @@ __all__ = [
     "add_probe_options",
     "settings_of",
 ]
+
+PROBING = "probing"
+"""The heading of the options that all commands that probe share; help shows them on demand."""
 
 RECORDING_HELP = "a folder that stands for /, a file of `probe record`, or a tar archive"
 """What a recorded machine can be."""
@@ -55,7 +59,7 @@ class Option:
         *,
         absent: bool | float | str | None = False,
         read: Callable[[str], object] | None = None,
-        bare: float | None = None,
+        bare: float | str | None = None,
         short: str = "",
         alias: str = "",
         dest: str = "",
@@ -112,7 +116,7 @@ SHARED_OPTIONS = (
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that probes; `Context.report` reads them."""
-    add_options(parser.add_argument_group("probing"), SHARED_OPTIONS)
+    add_options(parser.add_argument_group(PROBING), SHARED_OPTIONS)
 
 
 def add_options(parser: argparse._ActionsContainer, options: Iterable[Option]) -> None:

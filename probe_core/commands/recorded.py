@@ -21,6 +21,7 @@ def opened(path: str) -> Iterator[Machine]:
     from probe_core.recording.errors import BadRecording
     from probe_core.recording.opening import open_machine
 
+    _check_answers(path)
     with ExitStack() as stack:
         try:
             machine = stack.enter_context(open_machine(path))
@@ -29,6 +30,18 @@ def opened(path: str) -> Iterator[Machine]:
         except OSError as error:
             # An error about another path is about a file inside the recording.
             missing = isinstance(error, FileNotFoundError) and error.filename == path
-            problem = "there is no such folder or file" if missing else error.strerror or str(error)
+            problem = "no such file or folder" if missing else error.strerror or str(error)
             raise CommandError(f"--machine {path}: {problem}") from None
         yield machine
+
+
+def _check_answers(path: str) -> None:
+    """Refuse a path on a dead server, where a look at it would not return."""
+    from probe_core.pipeline.settings import on_server
+
+    if on_server(path):
+        from probe_core.isolation.look import LOOK_S, answers
+
+        if not answers(path):
+            problem = f"its server did not answer within {LOOK_S:g} s"
+            raise CommandError(f"--machine {path}: {problem}")

@@ -29,12 +29,12 @@ def probe_document(
     Settings are read from `environ`, by default the machine's own. Takes as long as
     `probe_core.probe` at most, and raises nothing that hardware, drivers or plugins could cause.
     """
-    from probe_core.config import load_config
     from probe_core.machine import Machine
+    from probe_core.pipeline.settings import load_settings
     from probe_core.probing import document
 
     machine = machine or Machine()
-    config, ignored = load_config({}, machine.environ if environ is None else environ)
+    config, ignored = load_settings({}, machine.environ if environ is None else environ)
     report: Any = document(config, ignored, machine=machine)
     typed: ReportDoc = report
     return typed

@@ -158,15 +158,21 @@ def _how(run: Run) -> How:
 
 
 def _united(runs: Sequence[Run]) -> tuple[list[object], list[object]]:
-    """Return devices and findings of all runs; of one device that of the first in `runs`."""
+    """Return devices and findings of all runs; of one device that of the first in `runs`.
+
+    A run that was to avoid a device knows least of it: any other that reports it goes before.
+    """
+    pairs = [(sighting, _texts(sighting), run) for run in runs for sighting in run.sightings]
+    pairs.sort(key=lambda pair: not pair[1].isdisjoint(pair[2].avoid))
     sightings: list[object] = []
+    seen: dict[str, Run] = {}
+    for sighting, ids, run in pairs:
+        if all(seen.get(identity, run) is run for identity in ids):
+            sightings.append(sighting)
+            seen.update(dict.fromkeys(ids, run))
     findings: list[object] = []
-    seen: set[str] = set()
     for run in runs:
-        fresh = [sighting for sighting in run.sightings if seen.isdisjoint(_texts(sighting))]
-        seen.update(*map(_texts, fresh))
-        sightings += fresh
-        findings += [found for found in run.findings if found not in findings]
+        findings += [finding for finding in run.findings if finding not in findings]
     return sightings, findings
 
 

@@ -82,11 +82,15 @@ def wait_for_supervisor(ready: int) -> None:
 def die_with_parent(fd: int) -> None:
     """Where there is no supervisor: end when the host's end of the request pipe closes.
 
-    A thread waits for it. When C code holds the GIL, the alarm that `limit` sets ends the process.
+    A thread waits for it. When C code holds the GIL, or the limit on processes leaves no room for
+    a thread, the alarm that `limit` sets ends the process.
     """
     import _thread
 
-    _thread.start_new_thread(_wait_for_end, (fd,))
+    try:
+        _thread.start_new_thread(_wait_for_end, (fd,))
+    except RuntimeError:
+        return
 
 
 def _wait_for_end(fd: int) -> None:
@@ -109,7 +113,10 @@ def limit(deadline_s: float, ends: float) -> None:
     faulthandler.enable(2)
     remaining = min(deadline_s, max(0.0, ends - monotonic()))
     dump_at = max(_DUMP_LEAST_S, remaining * _DUMP_AT, remaining - _DUMP_BEFORE_S)
-    faulthandler.dump_traceback_later(dump_at, exit=False, file=2)
+    try:
+        faulthandler.dump_traceback_later(dump_at, exit=False, file=2)
+    except RuntimeError:  # no room for its thread: a timeout then names no line
+        pass
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.setitimer(_signal.ITIMER_REAL, remaining + GRACE_S)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+from time import sleep
 
 from probe_core.isolation import sessions
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["REAP_S", "end_all"]
+__all__ = ["REAP_S", "end_all", "end_process"]
 
 REAP_S = 0.5
 """Seconds until processes that have not ended are abandoned.
@@ -77,6 +78,20 @@ def end_all(children: Sequence[Child], clock: Clock) -> None:
         child.run.abandoned = child in stuck or outlived
     _reap_late()
     _unreaped.update(child.pid for child in stuck if child.pid is not None)
+
+
+def end_process(pid: int, clock: Clock) -> None:
+    """Kill one process that has started no others, and reap it within `REAP_S`, or later."""
+    limit = clock() + REAP_S
+    try:
+        os.kill(pid, _signal.SIGKILL)
+    except Exception:  # it has just ended, or an audit hook of the host forbids signals
+        pass
+    while not _wait_for(pid):
+        if clock() >= limit:
+            _unreaped.add(pid)
+            return
+        sleep(_POLL_MS / 1000)
 
 
 def _ask(child: Child) -> None:

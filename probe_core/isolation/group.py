@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["end", "make", "remove"]
+__all__ = ["end", "is_marked", "make", "read", "remove", "write"]
 
 ROOT = "/sys/fs/cgroup"
 
@@ -49,21 +49,22 @@ def _delegated(root: str, own: str) -> str | None:
     internal processes" in cgroups(7). systemd manages slices itself, delegated or not.
     """
     try:
-        path = next(line[3:] for line in _read(own).splitlines() if line.startswith("0::/"))
+        path = next(line[3:] for line in read(own).splitlines() if line.startswith("0::/"))
         parent = os.path.dirname(root + path.rstrip("/"))
         usable = (
             parent.startswith(f"{root}/")
             and not parent.endswith(".slice")
-            and "memory" in _read(f"{parent}/cgroup.subtree_control").split()
+            and "memory" in read(f"{parent}/cgroup.subtree_control").split()
             and os.access(f"{parent}/cgroup.procs", os.W_OK)
-            and _is_marked(parent, root)
+            and is_marked(parent, root)
         )
     except (OSError, StopIteration):
         return None
     return parent if usable else None
 
 
-def _is_marked(folder: str, root: str) -> bool:
+def is_marked(folder: str, root: str) -> bool:
+    """Return whether somebody delegated a group, or one above it below `root`."""
     while folder != root:
         for attribute in _ATTRIBUTES:
             try:
@@ -78,19 +79,19 @@ def _is_marked(folder: str, root: str) -> bool:
 def _confine(folder: str, prober: int) -> None:
     from probe_core.isolation.tree import MAX_PROCESSES, memory_limit
 
-    _write(f"{folder}/memory.max", memory_limit())
-    _write(f"{folder}/memory.oom.group", 1)
+    write(f"{folder}/memory.max", memory_limit())
+    write(f"{folder}/memory.oom.group", 1)
     try:
-        _write(f"{folder}/pids.max", MAX_PROCESSES)
+        write(f"{folder}/pids.max", MAX_PROCESSES)
     except OSError:  # that controller was not delegated
         pass
-    _write(f"{folder}/cgroup.procs", prober)
+    write(f"{folder}/cgroup.procs", prober)
 
 
 def end(folder: str) -> None:
     """Kill all in a group at once, since Linux 5.14."""
     try:
-        _write(f"{folder}/cgroup.kill", 1)
+        write(f"{folder}/cgroup.kill", 1)
     except OSError:
         pass
 
@@ -110,7 +111,8 @@ def _remove_stale(parent: str) -> None:
             remove(f"{parent}/{name}")
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """Return the first 4 KiB of a group's file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _READ_BYTES).decode("utf-8", "replace")
@@ -118,7 +120,8 @@ def _read(path: str) -> str:
         os.close(fd)
 
 
-def _write(path: str, value: int) -> None:
+def write(path: str, value: int) -> None:
+    """Write a number into a group's file."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, str(value).encode())

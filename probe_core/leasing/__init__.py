@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.leasing.errors import LeaseError
+from probe_core.leasing.errors import LeaseError, require_locks
 from probe_core.selection.errors import SelectionError
 
 TYPE_CHECKING = False
@@ -137,8 +137,7 @@ def lease(
     Raises `SelectionError` (code ``busy`` when others lease the devices) and `LeaseError`;
     `TypeError` or `ValueError` for a `report` that is none.
     """
-    if os.name != "posix":
-        raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
+    require_locks()
     from probe_core.leasing.handout import hand_out
     from probe_core.leasing.plan import Request
     from probe_core.selection.document import report_document

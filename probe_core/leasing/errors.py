@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["VARIABLE", "LeaseError"]
+import os
+import sys
+
+__all__ = ["VARIABLE", "LeaseError", "require_locks"]
 
 VARIABLE = "PROBE_LEASES"
 """Names the folder for leases."""
@@ -21,3 +24,15 @@ class LeaseError(OSError):
         super().__init__(message)
         self.path = path
         self.variable = variable
+
+
+def require_locks() -> None:
+    """Raise `LeaseError` on a system without POSIX file locks: on Windows.
+
+    Called before the modules that need them are imported, for fcntl is missing there.
+    """
+    if os.name == "posix":
+        return
+    system = {"win32": "Windows"}.get(sys.platform, sys.platform)
+    remedy = "Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
+    raise LeaseError(f"leases need Linux or macOS: this is {system}. {remedy}", variable=None)

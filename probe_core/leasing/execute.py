@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 else:
     import _signal  # the same functions, without the enums that signal builds
 
-__all__ = ["CannotRun", "end_as", "quiet", "replace", "resolve", "spawn"]
+__all__ = [
+    "NOT_EXECUTABLE",
+    "CannotRun",
+    "complain",
+    "end_as",
+    "quiet",
+    "replace",
+    "resolve",
+    "spawn",
+]
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """Exit statuses of a shell (POSIX, 2.8.2 Exit Status for Commands)."""
@@ -122,7 +131,7 @@ def _fork(path: str, arguments: Sequence[str], environ: Mapping[str, str], mask:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             replace(path, arguments, environ)
         except CannotRun as error:
-            _complain(error)
+            complain(error)
         finally:
             os._exit(NOT_EXECUTABLE)
     return pid
@@ -133,14 +142,18 @@ def _failed(error: CannotRun) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            _complain(error)
+            complain(error)
         finally:
             os._exit(error.status)
     return pid
 
 
-def _complain(error: CannotRun) -> None:
-    os.write(2, f"probe: exec: {error}\n".encode("ascii", "backslashreplace"))
+def complain(error: CannotRun) -> None:
+    """Write why a command cannot be run to standard error, if there is one."""
+    try:
+        os.write(2, f"probe exec: {error}\n".encode("ascii", "backslashreplace"))
+    except OSError:  # closed by the caller
+        return
 
 
 def end_as(status: int) -> NoReturn:

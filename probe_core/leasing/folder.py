@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 
-from probe_core.leasing.errors import VARIABLE, LeaseError
+from probe_core.leasing.errors import VARIABLE, LeaseError, require_locks
 from probe_core.leasing.locks import try_take
+from probe_core.machine import may_hang
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +91,13 @@ class Folder:
         except FileNotFoundError:  # the folder itself was deleted
             self._make_again()
             return -1
-        except OSError as error:
-            raise self._refusal(name, error.strerror) from None
+        except OSError as error:  # a full or read-only file system: there is no file to remove
+            path = f"{self.path}/{name}"
+            raise LeaseError(
+                f"the lease file {path} cannot be made: {error.strerror}; "
+                f"name another folder in {VARIABLE}",
+                path=path,
+            ) from None
         os.fchmod(handle, _EVERYBODY)  # whatever the umask says
         if name.endswith(_SUFFIX):
             self._copy_deleted(name, handle)
@@ -182,12 +188,12 @@ def _text_of(pid: int, path: str) -> bytes:
 
 def lease_folder(environ: Mapping[str, str]) -> Folder:
     """Open the folder for leases, made if it is missing; raises `LeaseError`."""
-    if os.name != "posix":
-        raise LeaseError("leases need the file locks of Linux or macOS", variable=None)
+    require_locks()
     named = environ.get(VARIABLE)
     if named:
         if not os.path.isabs(named):
             raise LeaseError(f"{VARIABLE}={named!a} is no absolute path", path=named)
+        _check_answers(named)
         _make(named, _OWN_FOLDER)
         return Folder(named)
     # One shared folder for all users, or they would not see each other's leases.
@@ -206,6 +212,20 @@ def lease_folder(environ: Mapping[str, str]) -> Folder:
         )
     _make(f"{own}/{_NAME}", _OWN_FOLDER)
     return Folder(f"{own}/{_NAME}")
+
+
+def _check_answers(path: str) -> None:
+    """Refuse a folder on a dead server, where opening it would not return."""
+    if not may_hang(path):
+        return
+    from probe_core.isolation.look import LOOK_S, answers
+
+    if not answers(path):
+        raise LeaseError(
+            f"the lease folder {path} cannot be used: its server did not answer within"
+            f" {LOOK_S:g} s; name a local folder in {VARIABLE}",
+            path=path,
+        )
 
 
 def _open_to_all(path: str) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 
 from probe_core.leasing.execute import end_as
-from probe_core.leasing.wire import ENDED, PASS_ON, STARTED, STOPPED, WAKE, leave_files
+from probe_core.leasing.processes import descendants, processes
+from probe_core.leasing.wire import ENDED, PASS_ON, STARTED, STOPPED, WAKE, leave_files, pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Front:
         self.status = 0
         self.pids: dict[int, int] = {}
         self.inherits = False
+        self._unseen = 0
         self._witness = Witness()
         self._terminal = {getattr(_signal, name) for name in _OF_TERMINAL}
 
@@ -83,10 +85,22 @@ class Front:
     def _take_stock(self) -> bool:
         """Take in what the keeper reports; return whether there is nothing more to wait for."""
         self._take_in()
-        if not self.inherits and os.waitpid(self.keeper, os.WNOHANG)[0]:
-            self._take_in()
-            self.inherits = self.count > 0
+        if not self.inherits:
+            ended, status = os.waitpid(self.keeper, os.WNOHANG)
+            if ended:
+                self._take_in()
+                self._inherit(status)
         return self._reap() if self.inherits else self.count == 0
+
+    def _inherit(self, status: int) -> None:
+        """Do the keeper's work if it ended before its commands; `status` is how it ended.
+
+        Commands whose ends nobody sees any more count as ended like it: none may have started.
+        """
+        self.inherits = self.count > 0
+        self._unseen = status
+        if self.inherits and not processes():  # no /proc, which tells the witness from a command
+            self._witness.end()
 
     def _take_in(self) -> None:
         for event in self.wire.receive():
@@ -111,7 +125,7 @@ class Front:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
-                pid = 0
+                return self._give_back()
             if pid == 0:
                 return self._alone()
             if os.WIFSTOPPED(status):
@@ -122,11 +136,17 @@ class Front:
 
     def _alone(self) -> bool:
         """Return whether only the witness is left; the devices are then given back."""
-        from probe_core.leasing.processes import descendants
-
-        if descendants([os.getpid()]) - {self._witness.pid}:
+        if not processes() or descendants([os.getpid()]) - {self._witness.pid}:
             return False
+        return self._give_back()
+
+    def _give_back(self) -> bool:
+        from probe_core.leasing.scope import tidy
+
+        if self.count:
+            self.status = self.status or self._unseen
         self.leased.put_back()
+        tidy()
         return True
 
 
@@ -134,8 +154,16 @@ class Witness:
     """A process in the front's group that does nothing but attest which signals it got."""
 
     def __init__(self) -> None:
-        questions, self._questioning = os.pipe()
-        self._answers, answering = os.pipe()
+        self._questioning = self._answers = self.pid = -1
+        self.files: tuple[int, ...] = ()
+        try:
+            self._start()
+        except OSError:  # no room for it: each signal is then passed on
+            return
+
+    def _start(self) -> None:
+        questions, self._questioning = pipe()
+        self._answers, answering = pipe()
         self.files = (self._questioning, self._answers)
         self.pid = os.fork()
         if self.pid == 0:
@@ -148,7 +176,9 @@ class Witness:
         os.close(answering)
 
     def has(self, number: int) -> bool:
-        """Return whether the signal came to the group; False where the witness was killed."""
+        """Return whether the signal came to the group; False where there is no witness."""
+        if self.pid < 0:
+            return False
         from time import sleep
 
         sleep(_SPREAD_S)
@@ -159,12 +189,15 @@ class Witness:
             return False
 
     def end(self) -> None:
-        """End the witness, and reap it."""
+        """End the witness, and reap it. Can be called twice."""
+        if self.pid < 0:
+            return
         os.kill(self.pid, _signal.SIGKILL)
         try:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
             pass
+        self.pid = -1
 
 
 def _attest(questions: int, answering: int) -> None:

@@ -13,16 +13,17 @@ what closed its files, left the session and forked twice. It ends when nothing i
 then are the devices free. If the front is killed, the keeper kills the command, as if that had
 been killed itself, and keeps the devices for what remains. If the keeper is killed, the front
 inherits everything and keeps the devices. If both are, the records in the lock files do, see
-`owners`.
+`owners`, and the control group of the commands, where one could be made, see `scope`.
 """
 
 from __future__ import annotations
 
 import os
 
-from probe_core.leasing.execute import quiet, spawn
+from probe_core.leasing.execute import NOT_EXECUTABLE, CannotRun, complain, quiet, spawn
 from probe_core.leasing.libc import call
-from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files
+from probe_core.leasing.scope import enter
+from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files, pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from probe_core.leasing.leased import Leased
+    from probe_core.leasing.scope import Scope
     from probe_core.leasing.wire import Event
 else:
     import _signal  # the same functions, without the enums that signal builds
@@ -62,7 +64,7 @@ def can_keep() -> bool:
 def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     """Run the programs under the lease; end as the first one that failed does, or with 0.
 
-    After `can_keep`.
+    After `can_keep`. Raises `CannotRun` where no process can be started.
     """
     quiet()
     mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
@@ -70,15 +72,20 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     # Ignored, children would be reaped by the kernel, and their statuses lost (waitpid(2)).
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     leased.keep_on_exec()
-    reports, reporting = os.pipe()
-    requests, requesting = os.pipe()
     front = os.getpid()
-    keeper = os.fork()
+    try:
+        reports, reporting = pipe()
+        requests, requesting = pipe()
+        keeper = os.fork()
+    except OSError as error:  # no room for a process, or for a file
+        raise CannotRun(f"no command can be started: {error.strerror}", NOT_EXECUTABLE) from None
     if keeper == 0:
         try:
             Keeper(leased, programs, Wire(requests, reporting), front).run(mask, ignored)
+        except OSError as error:
+            complain(CannotRun(f"no command can be started: {error.strerror}", NOT_EXECUTABLE))
         finally:
-            os._exit(1)
+            os._exit(NOT_EXECUTABLE)
     from probe_core.leasing.front import Front
 
     os.close(reporting)
@@ -101,14 +108,18 @@ class Keeper:
         self.front = front
         self.pids: dict[int, int] = {}
         self._ends: list[Event] = []
+        self._scope: Scope | None = None
 
     def run(self, mask: set[int], ignored: bool) -> NoReturn:
         """Start the commands, wait for all that descends from them, give the devices back."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._scope = enter(self.leased.mark)
         for number, program in enumerate(self.programs):
             pid = spawn(program.path, program.arguments, program.environ, mask, ignored)
             self.pids[pid] = number
             self.wire.send((STARTED, number, pid))
+        if self._scope:
+            self._scope.leave()
         self._leave()
         wakes = (_signal.SIGCHLD, _PARENT_ENDED, WAKE)
         while self._reap():
@@ -124,7 +135,7 @@ class Keeper:
         _prctl(_PR_SET_NAME, b"probe-lease")
         _prctl(_PR_SET_PDEATHSIG, _PARENT_ENDED)
         leave_files((*self.leased.files, *self.wire.files))
-        self.leased.be_kept_by(os.getpid())
+        self.leased.be_kept_by(os.getpid(), self._scope.name if self._scope else "")
 
     def _reap(self) -> bool:
         """Reap what has ended; return whether anything is left to wait for."""
@@ -134,6 +145,8 @@ class Keeper:
             except ChildProcessError:  # the front is told of the end after the devices are free
                 self.leased.put_back()
                 self._report()
+                if self._scope:
+                    self._scope.remove()
                 return False
             if pid == 0:
                 break

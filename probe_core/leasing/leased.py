@@ -34,7 +34,7 @@ class Leased:
     the lease's processes.
     """
 
-    __slots__ = ("_pid", "devices", "files", "folder", "mark", "signed")
+    __slots__ = ("_group", "_pid", "devices", "files", "folder", "mark", "signed")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Leased:
         self.folder = folder
         self.mark = mark
         self._pid = os.getpid()
+        self._group = ""
 
     def put_back(self) -> None:
         """Give the devices back, also where a child inherited the files; the folder stays open.
@@ -69,9 +70,13 @@ class Leased:
         self.put_back()
         self.folder.close()
 
-    def be_kept_by(self, keeper: int) -> None:
-        """Write into the records that process `keeper` holds the lease from now on, in its name."""
+    def be_kept_by(self, keeper: int, group: str = "") -> None:
+        """Write into the records that process `keeper` holds the lease from now on, in its name.
+
+        `group` is the control group of what runs under the lease, if there is one.
+        """
         self._pid = keeper
+        self._group = group
         self._rewrite(keeper)
 
     def keep_on_exec(self) -> None:
@@ -92,7 +97,7 @@ class Leased:
             if len(own) < len(owners) or any(owner.share for owner in own):
                 self._rewrite_shared(handle, keeper)
             else:
-                write_record(handle, *_with_keeper(own, keeper))
+                write_record(handle, *self._with_keeper(own, keeper))
 
     def _rewrite_shared(self, handle: int, keeper: int | None) -> None:
         from time import monotonic
@@ -103,18 +108,18 @@ class Leased:
         owners = read_owners(handle)  # again: other sharers write here too
         own = [owner for owner in owners if owner.mark == self.mark]
         remaining = [owner for owner in owners if owner.mark != self.mark]
-        write_record(handle, *remaining, *_with_keeper(own, keeper))
+        write_record(handle, *remaining, *self._with_keeper(own, keeper))
         if door is not None:
             door.drop()
             door.close()
 
-
-def _with_keeper(owners: Sequence[Owner], keeper: int | None) -> list[Owner]:
-    if keeper is None:
-        return []
-    for owner in owners:
-        owner.keeper, owner.keeper_started = keeper, started(keeper)
-    return list(owners)
+    def _with_keeper(self, owners: Sequence[Owner], keeper: int | None) -> list[Owner]:
+        if keeper is None:
+            return []
+        for owner in owners:
+            owner.keeper, owner.keeper_started = keeper, started(keeper)
+            owner.group = self._group
+        return list(owners)
 
 
 def _inheritable(handle: int) -> int:

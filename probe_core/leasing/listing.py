@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from probe_core.leasing.errors import LeaseError
 from probe_core.leasing.folder import Folder, file_name
 from probe_core.leasing.locks import POLL_S, Door, try_take
-from probe_core.leasing.owners import MARK, Owner, read_owners, survivors
+from probe_core.leasing.owners import MARK, Owner, in_group, living_sharers, read_owners, survivors
 from probe_core.leasing.processes import descendants, marked, openers
 
 TYPE_CHECKING = False
@@ -67,10 +67,8 @@ def _entries(folder: Folder, name: str) -> list[LeaseDoc]:
     finally:
         os.close(handle)
     sharers = [owner for owner in owners if owner.share]
-    if sharers:
-        # A sharer that was killed does not erase its record; one lock is as good as the other's.
-        living = [owner for owner in sharers if owner.alive() is not False or survivors([owner])]
-        owners = living or sharers[-1:]
+    if sharers:  # somebody holds the lock: where all seem to have ended, the last record stays
+        owners = living_sharers(sharers) or sharers[-1:]
     device = _device_of(name)
     path = os.path.realpath(f"{folder.path}/{name}")
     return [_entry(device, owner, path) for owner in owners or [Owner()]]
@@ -79,12 +77,14 @@ def _entries(folder: Folder, name: str) -> list[LeaseDoc]:
 def members(owner: Owner, path: str) -> list[int]:
     """Return the processes under a lease, but for its owner and its keeper: as far as may be seen.
 
-    Those that descend from the keeper, that have the lease's mark, or the lock's file open.
+    Those that descend from the keeper, that have the lease's mark, are in its control group, or
+    have the lock's file open.
     """
     roots = [pid for pid in (owner.pid if owner.alive() else None, _keeper(owner)) if pid]
     pids = descendants(roots) if roots else set()
     if owner.mark:
         pids.update(marked(MARK, [owner.mark])[owner.mark])
+    pids.update(in_group(owner))
     if not owner.share:
         pids.update(openers(path))
     return sorted(pids.difference([*roots, os.getpid()]))

@@ -8,7 +8,7 @@ from time import time
 from probe_core.leasing.errors import LeaseError
 from probe_core.leasing.leased import Leased
 from probe_core.leasing.locks import try_take
-from probe_core.leasing.owners import Owner, own_record, read_owners, survivors, write_record
+from probe_core.leasing.owners import living_sharers, own_record, read_owners, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Locks:
             terms.command, share=terms.share, now=time(), mark=terms.mark, reserve=terms.reserve
         )
         for handle in self._files.values():
-            sharers = _living_sharers(handle) if terms.share else []
+            sharers = living_sharers(read_owners(handle)) if terms.share else []
             write_record(handle, *sharers, record)
         signed, wholes = list(self._files.values()), list(self._wholes.values())
         return Leased(devices, signed, wholes, self._request.folder, terms.mark)
@@ -84,8 +84,3 @@ class Locks:
         """Give all of them back."""
         for handle in (*self._files.values(), *self._wholes.values()):
             os.close(handle)
-
-
-def _living_sharers(handle: int) -> list[Owner]:
-    sharers = [owner for owner in read_owners(handle) if owner.share]
-    return [owner for owner in sharers if owner.alive() is not False or survivors([owner])]

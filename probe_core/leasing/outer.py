@@ -14,6 +14,7 @@ from probe_core.leasing.keys import level_file, outer_lease
 from probe_core.leasing.locks import try_take
 from probe_core.leasing.owners import read_owners
 from probe_core.leasing.processes import ancestors, pid_namespace, started
+from probe_core.leasing.wire import open_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ def _is_under(folder: Folder, name: str, depth: int) -> bool:
 def _inherited(handle: int) -> bool:
     """Return whether this process has the same file open under another number."""
     own = os.fstat(handle)
-    for name in os.listdir("/dev/fd"):
+    for number in open_files():
         try:
-            status = os.fstat(int(name))
-        except (OSError, ValueError):
+            status = os.fstat(number)
+        except OSError:
             continue
-        if int(name) != handle and (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino):
+        if number != handle and (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino):
             return True
     return False
 

@@ -14,7 +14,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["MARK", "Owner", "marks", "own_record", "read_owners", "survivors", "write_record"]
+__all__ = [
+    "MARK",
+    "Owner",
+    "in_group",
+    "living_sharers",
+    "marks",
+    "own_record",
+    "read_owners",
+    "survivors",
+    "write_record",
+]
 
 MARK = "PROBE_LEASE_ID"
 """Names the leases that a process runs under, the outermost first: random, told to nobody else."""
@@ -24,6 +34,8 @@ _LIMIT = 16384
 _COMMAND = 200
 """Characters of a command: two lines of a terminal; more names no process better."""
 _MARK_CHARACTERS = 64
+_GROUP_CHARACTERS = 1000
+"""Characters of a control group's path: systemd's own have some 200."""
 
 _NUMBERS = ("pid", "started", "keeper", "keeper_started", "pidns", "uid", "reserve")
 
@@ -33,6 +45,7 @@ class Owner:
 
     __slots__ = (
         "command",
+        "group",
         "keeper",
         "keeper_started",
         "mark",
@@ -66,6 +79,8 @@ class Owner:
         """Bytes of the device's memory that it shares out to itself."""
         self.mark = ""
         """What the processes under the lease have in `MARK`."""
+        self.group = ""
+        """The control group of what runs under the lease, see `scope`; "" without one."""
         self.command = ""
         """What it runs: escaped, at most 200 characters."""
 
@@ -76,7 +91,10 @@ class Owner:
             lines.append("uid 0")
         if self.since is not None:
             lines.append(f"since {self.since}")
-        lines += [f"share {int(self.share)}", f"mark {self.mark}", f"command {self.command}"]
+        lines += [f"share {int(self.share)}", f"mark {self.mark}"]
+        if self.group:
+            lines.append(f"group {self.group}")
+        lines.append(f"command {self.command}")
         return "\n".join(lines) + "\n\n"
 
     def alive(self) -> bool | None:
@@ -90,10 +108,6 @@ class Owner:
         if self.keeper is None or self.pidns is None or self.pidns != pid_namespace():
             return False
         return self.keeper_started is not None and started(self.keeper) == self.keeper_started
-
-    def same_lease(self, other: Owner) -> bool:
-        """Return whether both are of one lease."""
-        return bool(self.mark) and self.mark == other.mark
 
 
 def marks(environ: Mapping[str, str], depths: Mapping[str, int], mark: str) -> str:
@@ -154,7 +168,27 @@ def survivors(owners: Sequence[Owner]) -> list[int]:
     marks = [owner.mark for owner in owners if owner.mark]
     if not members and marks:
         members = [pid for pids in marked(MARK, marks).values() for pid in pids]
+    if not members:
+        members = [pid for owner in owners for pid in in_group(owner)]
     return sorted(set(members))
+
+
+def living_sharers(owners: Sequence[Owner]) -> list[Owner]:
+    """Return the owners that share and have not surely ended with all that ran under their leases.
+
+    A sharer that was killed does not erase its record; one that cannot be seen from here counts.
+    """
+    sharers = (owner for owner in owners if owner.share)
+    return [owner for owner in sharers if owner.alive() is not False or survivors([owner])]
+
+
+def in_group(owner: Owner) -> list[int]:
+    """Return the processes in the control group of a lease; none where it has no such group."""
+    if not owner.group or owner.pidns != pid_namespace():
+        return []
+    from probe_core.leasing.scope import members
+
+    return members(owner.group)
 
 
 def _parse(block: str) -> Owner:
@@ -166,6 +200,8 @@ def _parse(block: str) -> Owner:
             owner.command = "".join(c if c.isprintable() else "?" for c in value[:_COMMAND])
         elif name == "mark":
             owner.mark = value if value.isalnum() and len(value) <= _MARK_CHARACTERS else ""
+        elif name == "group":
+            owner.group = value if len(value) <= _GROUP_CHARACTERS else ""
         elif name == "share":
             owner.share = value == "1"
         elif name == "since":
@@ -173,7 +209,17 @@ def _parse(block: str) -> Owner:
         elif name in _NUMBERS:
             number = _number(value)
             setattr(owner, name, None if number is None else int(number))
+    owner.group = _own_group(owner)
     return owner
+
+
+def _own_group(owner: Owner) -> str:
+    """Return the group of a record if it is one of that lease: anybody may write a record."""
+    if not owner.group:
+        return ""
+    from probe_core.leasing.scope import is_name
+
+    return owner.group if owner.mark and is_name(owner.group, owner.mark) else ""
 
 
 def _number(text: str) -> float | None:

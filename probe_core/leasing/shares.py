@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.leasing.owners import survivors
+from probe_core.leasing.owners import living_sharers
 from probe_core.selection.candidates import free_memory
 
 TYPE_CHECKING = False
@@ -28,8 +28,7 @@ def shares_with(device: DeviceDoc, owners: Sequence[Owner], terms: Terms) -> boo
 
     Who reserves a part and who takes what it gets do not mix: the second could use up the part.
     """
-    sharers = [owner for owner in owners if owner.share]
-    living = [owner for owner in sharers if owner.alive() is not False or survivors([owner])]
+    living = living_sharers(owners)
     if terms.reserve is None:
         return all(owner.reserve is None for owner in living)
     if any(owner.reserve is None for owner in living):

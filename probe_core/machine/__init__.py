@@ -28,6 +28,16 @@ _COPIES = 8
 
 _KERNELS = ("/sys/", "/proc/", "/dev/")
 
+SERVED = (
+    "nfs", "cifs", "smb", "fuse", "9p", "virtiofs", "autofs", "ceph", "lustre", "gpfs", "beegfs",
+    "afs", "glusterfs", "orangefs", "pvfs2", "ocfs2", "gfs2", "coda", "ncp",
+)  # fmt: skip
+"""How the types of file systems begin for which a server answers: those of mount(8) and of
+clusters' own."""
+
+_SERVED_TYPES = tuple(kind.encode() for kind in SERVED)
+_KERNEL_MOUNTS = tuple(folder.encode() for folder in _KERNELS)
+
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
 
@@ -171,13 +181,44 @@ def is_kernels(path: str) -> bool:
     return path.startswith(_KERNELS) and "/.." not in path
 
 
-def open_regular(path: str) -> FileIO:
+def may_hang(path: str) -> bool:
+    """Return whether looking at an absolute path may hang: a server answers for its file system.
+
+    30 µs where no such file system is mounted.
+    """
+    if is_kernels(path) or not has_served_mounts():
+        return False
+    from probe_core.machine.mounts import Mounts
+
+    return Mounts().may_hang(path)
+
+
+def has_served_mounts(path: str = "/proc/self/mountinfo") -> bool:
+    """Return whether any file system is mounted for which a server answers."""
+    try:
+        with FileIO(path) as file:
+            data = read_file(file, READ_LIMIT)
+    except OSError:  # not Linux, or no /proc
+        return False
+    for line in data.splitlines():
+        before, _, after = line.partition(b" - ")
+        # systemd mounts autofs on /proc/sys/fs/binfmt_misc everywhere, where no server answers.
+        if after.startswith(_SERVED_TYPES):
+            point = (before.split(b" ", 5) + [b""] * 5)[4]
+            if not point.startswith(_KERNEL_MOUNTS):
+                return True
+    return False
+
+
+def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
     """Open a regular file to read; raises `OSError` for anything else, which is not opened.
+
+    `status` is what stat(2) says of it, where the caller has asked already.
 
     `FileIO` opens and remembers in one step of C: a signal handler that raises between `os.open`
     and its assignment leaves the descriptor open for good.
     """
-    mode = os.stat(path).st_mode
+    mode = (status or os.stat(path)).st_mode
     if not (S_ISREG(mode) or S_ISDIR(mode)):  # of a folder, `FileIO` has its own error
         raise OSError(EINVAL, "not a regular file", path)
     return FileIO(path)

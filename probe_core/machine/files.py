@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from probe_core.machine import decimal, open_regular, read_file
+import os
+from errno import EINVAL
+from stat import S_ISREG
+
+from probe_core.machine import decimal, is_kernels, open_regular, read_file
 
 __all__ = [
     "MAX_CPUS",
+    "Untrusted",
     "cpu_list",
     "cpu_mask",
     "named_lines",
     "open_regular",
     "read_file",
+    "read_head",
     "read_regular",
+    "read_trusted",
     "text_of",
 ]
 
@@ -19,17 +26,48 @@ MAX_CPUS = 65_536
 """CPU numbers that are believed: eight times what Linux can be built for (NR_CPUS 8192)."""
 
 
+class Untrusted(ValueError):
+    """A file that root must not use; the message is the reason."""
+
+
 def read_regular(path: str, limit: int) -> bytes:
     """Return the bytes of a regular file; raises `OSError`, or `ValueError` when it is too long.
 
     Looked at before it is opened: to open a device can mean something (a watchdog, a tape).
     """
-    # Not through `open`, which makes four more system calls a file, of fifty files a probe.
-    with open_regular(path) as file:
-        raw = read_file(file, limit + 1)
+    raw = read_head(path, limit)
     if len(raw) > limit:
         raise ValueError(f"longer than {limit} bytes")
     return raw
+
+
+def read_head(path: str, limit: int) -> bytes:
+    """Return at most `limit` bytes of a regular file, and one more if it is longer.
+
+    What stat(2) calls empty is not opened: among the kernel's own such files some block until there
+    is something to read (/proc/kmsg, trace_pipe), and a link may lead to them. Raises `OSError`.
+    """
+    status = os.stat(path)
+    if S_ISREG(status.st_mode) and status.st_size == 0:
+        if is_kernels(os.path.realpath(path)):
+            raise OSError(EINVAL, "a file of the kernel", path)
+        return b""
+    # Not through `open`, which makes four more system calls a file, of fifty files a probe.
+    with open_regular(path, status) as file:
+        return read_file(file, limit + 1)
+
+
+def read_trusted(path: str, limit: int) -> bytes:
+    """Return at most `limit` bytes and one more of a file that a setting names.
+
+    Raises `Untrusted` where somebody other than root could have written what root would read,
+    `OSError` where it cannot be read.
+    """
+    from probe_core.machine.trust import untrusted
+
+    if os.path.exists(path) and (reason := untrusted([path])):
+        raise Untrusted(reason)
+    return read_head(path, limit)
 
 
 def text_of(raw: bytes) -> str:

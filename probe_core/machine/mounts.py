@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 
-from probe_core.machine import is_kernels
+from probe_core.machine import SERVED, is_kernels
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Mounts"]
-
-_SERVED = (
-    "nfs", "cifs", "smb", "fuse", "9p", "virtiofs", "autofs", "ceph", "lustre", "gpfs", "beegfs",
-    "afs", "glusterfs", "orangefs", "pvfs2", "ocfs2", "gfs2", "coda", "ncp",
-)  # fmt: skip
-"""How the types of such file systems begin: those of mount(8) and of clusters' own."""
 
 _MAX_LINKS = 40  # as the kernel follows at most, see path_resolution(7)
 
@@ -32,17 +30,18 @@ class Mounts:
         self._path = path
         self._served: dict[str, bool] | None = None
 
-    def may_hang(self, path: str) -> bool:
-        """Return whether looking at an absolute path may hang. Follows its links one by one."""
+    def may_hang(self, path: str, answers: Callable[[str], bool] | None = None) -> bool:
+        """Return whether looking at an absolute path may hang. Follows its links one by one.
+
+        `answers` says of a mount point whether its server answers; without it none is trusted to.
+        """
         if is_kernels(path):
             return False
         if self._served is None:
             self._served = _read(self._path)
-        if True not in self._served.values():
-            return False
-        return self._walk(path)
+        return True in self._served.values() and self._walk(path, answers)
 
-    def _walk(self, path: str) -> bool:
+    def _walk(self, path: str, answers: Callable[[str], bool] | None) -> bool:
         real, parts, links = "", path.split("/")[::-1], 0
         while parts:
             part = parts.pop()
@@ -52,7 +51,8 @@ class Mounts:
                 real = os.path.dirname(real)
                 continue
             real = f"{real.rstrip('/')}/{part}"
-            if self._is_served(real):
+            point = self._point(real)
+            if point is not None and not (answers and answers(point)):
                 return True
             try:
                 target = os.readlink(real)
@@ -65,13 +65,14 @@ class Mounts:
             real = "" if target.startswith("/") else os.path.dirname(real)
         return False
 
-    def _is_served(self, real: str) -> bool:
+    def _point(self, real: str) -> str | None:
+        """Return the mount point of a path without links, where a server answers for it."""
         assert self._served is not None
         while real not in self._served:
             real = os.path.dirname(real)
             if real in ("", "/"):
-                return False  # without the root nothing runs at all
-        return self._served[real]
+                return None  # without the root nothing runs at all
+        return real if self._served[real] else None
 
 
 def _read(path: str) -> dict[str, bool]:
@@ -87,7 +88,7 @@ def _read(path: str) -> dict[str, bool]:
         before, _, after = line.partition(" - ")
         fields = before.split(" ")
         if len(fields) > 4 and fields[4] != "/":
-            served[_unescaped(fields[4])] = after.startswith(_SERVED)
+            served[_unescaped(fields[4])] = after.startswith(SERVED)
     return served
 
 

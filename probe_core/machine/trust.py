@@ -38,10 +38,12 @@ class Trust:
     itself runs what lies in ``__pycache__``.
     """
 
-    __slots__ = ("_trees", "_verdicts")
+    __slots__ = ("_bytecode", "_folders", "_trees", "_verdicts")
 
     def __init__(self) -> None:
+        self._bytecode: dict[str, dict[str, list[str]]] = {}
         self._verdicts: dict[str, str | None] = {}
+        self._folders: set[str] = set()
         self._trees: dict[str, str | None] = {}
 
     def reason(self, files: Iterable[str]) -> str | None:
@@ -53,8 +55,21 @@ class Trust:
                 return f"running as root, and {problem}"
         return None
 
+    def bytecode(self, folder: str, module: str) -> list[str]:
+        """Return the files of a folder's ``__pycache__`` that an import of `module` may run.
+
+        Each is listed once: hundreds of modules may lie side by side in a site folder.
+        """
+        cache = f"{folder}/__pycache__"
+        if cache not in self._bytecode:
+            listed = self._bytecode[cache] = {}
+            for name in os.listdir(cache) if os.path.isdir(cache) else ():
+                listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
+        return self._bytecode[cache].get(module, [])
+
     def _with_tree(self, path: str) -> str | None:
-        return self._chain(path) or (self._tree(path) if os.path.isdir(path) else None)
+        # A link's own folder is looked into where it leads, see `_target`.
+        return self._chain(path) or (self._tree(path) if path in self._folders else None)
 
     def _chain(self, path: str) -> str | None:
         """Check `path`, where its links lead, and the folders above both, up to the root."""
@@ -73,6 +88,8 @@ class Trust:
             return None
         except OSError as error:
             return f"{path} cannot be checked: {error.strerror}"
+        if stat.S_ISDIR(status.st_mode):
+            self._folders.add(path)
         return _open_to_others(path, status) or self._target(path, status)
 
     def _target(self, path: str, status: os.stat_result) -> str | None:

@@ -58,8 +58,8 @@ NODE = (
     blocks(
         "snap",
         "the snap has no device node for it",
-        "`snap connections APP`",
-        "`snap connect APP:opengl` (or its gpu interface)",
+        "`snap connections {app}`",
+        "`snap connect {app}:opengl` (or its gpu interface)",
     ),
     blocks(
         "cdi-spec-stale",
@@ -146,5 +146,11 @@ LIBRARY = (
         "WSL has no CUDA library of the Windows driver",
         "`ls /usr/lib/wsl/lib`",
         "install the driver in Windows, `wsl --update`; remove a Linux driver from WSL",
+    ),
+    blocks(
+        "wsl-linux-driver",
+        "a Linux driver inside WSL hides the CUDA library of the Windows driver",
+        "`ldconfig -p | grep libcuda.so.1` lists another folder before /usr/lib/wsl/lib",
+        "`sudo apt purge '^nvidia-.*' '^libnvidia-.*'` inside WSL; the driver is Windows's",
     ),
 )

@@ -26,6 +26,12 @@ HARDWARE = (
         "check slot, riser and bifurcation; a slot may have fewer lanes by design",
     ),
     limits(
+        "link-slow",
+        "the PCIe link is slower than device and slot allow, while the device works",
+        "`cat {folder}/current_link_speed {folder}/max_link_speed` under load",
+        "set the slot's PCIe generation in the firmware setup; check riser and cable",
+    ),
+    limits(
         "aer-errors",
         "the PCIe link had fatal errors since the machine started",
         "`cat {folder}/aer_dev_fatal`",
@@ -50,7 +56,7 @@ DRIVER = (
         "no-driver",
         "no kernel driver is bound",
         "`ls {folder}/driver`",
-        "install or load the driver of {vendor}",
+        "{load}",
     ),
     blocks(
         "driver-not-installed",
@@ -104,7 +110,7 @@ DRIVER = (
         "reserved-for-vm",
         "the device is reserved for a virtual machine (passthrough)",
         "`readlink {folder}/driver`",
-        "nothing, if that is intended; else bind the driver of {vendor}",
+        "nothing, if that is intended; else take it out of vfio-pci.ids, then reboot",
     ),
     intended(
         "vgpu-host-driver",
@@ -165,6 +171,12 @@ DRIVER = (
         "the driver {module} of this NPU is not loaded",
         "`lsmod | grep {module}`",
         "install and load {package}",
+    ),
+    intended(
+        "device-tree-disabled",
+        "the board's device tree has an accelerator that is switched off",
+        "`cat /proc/device-tree/…/status` prints disabled",
+        "enable its device-tree overlay (armbianEnv.txt, extlinux.conf or config.txt), then reboot",
     ),
     blocks(
         "jetson-no-nvgpu",

@@ -64,6 +64,18 @@ RESPONDING = (
         "`rmmod nvidia_uvm; modprobe nvidia_uvm`; NVreg_PreserveVideoMemoryAllocations=1",
     ),
     limits(
+        "xid-seen",
+        "NVIDIA's driver logged an error of the GPU (Xid) since the machine started",
+        "`sudo dmesg | grep Xid`",
+        "look the number up in NVIDIA's Xid catalogue; reset the GPU if it needs one",
+    ),
+    limits(
+        "amdgpu-reset-seen",
+        "amdgpu had to reset the GPU since the machine started",
+        "`sudo dmesg | grep -e 'GPU reset' -e 'ring .* timeout'`",
+        "update kernel and firmware; lower clocks if it comes back",
+    ),
+    limits(
         "slow-init",
         "the first query takes seconds",
         "`nvidia-smi -q | grep Persistence`",
@@ -222,6 +234,18 @@ RUNTIME = (
         "CUDA does not start before the NVSwitch fabric is set up (error 802)",
         "`nvidia-smi -q | grep -A3 Fabric`; `systemctl status nvidia-fabricmanager`",
         "start nvidia-fabricmanager of the driver's exact version",
+    ),
+    limits(
+        "shm-small",
+        "the container shares 64 MiB of memory among processes; NCCL and data loaders need more",
+        "`df -h /dev/shm`",
+        "start the container with `--shm-size=8g`, or `--ipc=host`",
+    ),
+    limits(
+        "compute-runtime-too-old",
+        "Intel's compute runtime is older than the GPU; Vulkan can use the device",
+        "`ls -l /usr/lib/x86_64-linux-gnu/libze_intel_gpu.so.1` leads to the build's number",
+        "install a newer libze-intel-gpu1 (or intel-level-zero-gpu) and intel-opencl-icd",
     ),
     limits(
         "kfd-no-gpu",

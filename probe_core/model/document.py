@@ -185,6 +185,7 @@ class AnswerDoc(TypedDict):
     agrees: bool | None
     status: str
     said: str
+    code: NotRequired[str]
 
 
 class ReportDoc(TypedDict):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from probe_core.model.findings import finding
+from probe_core.pipeline.settings import on_server
 from probe_core.registry.entrypoints import CHIPS
 from probe_core.resolve import open_chipdb
 
@@ -52,30 +53,44 @@ class Chips:
     def open(self) -> Database | None:
         """Return the database, or None with the reason among `findings`."""
         if self._database is None and not self.findings:
-            extra = [self._config.chipdb] if self._config.chipdb else []
+            extra = [_absolute(self._config.chipdb)] if self._config.chipdb else []
             packages = self._mentioned[CHIPS]
-            added, left_out = self._read_elsewhere(extra, packages)
-            self._database, self.findings = open_chipdb(extra, packages, added)
+            added, refused, left_out = self._read_elsewhere(extra, packages)
+            self._database, self.findings = open_chipdb(extra, packages, added, refused)
             self.findings += left_out
         return self._database
 
     def _read_elsewhere(
         self, extra: Sequence[str], packages: bool
-    ) -> tuple[Added | None, list[FindingDoc]]:
-        """Have a child read what is too much for the host; None when the host reads it itself."""
-        if not (extra or packages):
-            return None, []
-        from probe_core.resolve.tables import size_of_all, tables_of
+    ) -> tuple[Added | None, Mapping[str, str], list[FindingDoc]]:
+        """Have a child read what is too much for the host, or could hang it.
 
-        size = size_of_all(extra, packages, HOST_BYTES)
+        None when the host reads it itself. The mapping has the files that cannot be used, and why.
+        """
+        if not (extra or packages):
+            return None, {}, []
+        from probe_core.resolve.tables import refused_of, size_of_all, tables_of
+
+        may_hang = any(map(on_server, extra))
+        size = HOST_BYTES + 1 if may_hang else size_of_all(extra, packages, HOST_BYTES)
         if size <= HOST_BYTES:
-            return None, []
+            return None, {}, []
         run = _read(extra, packages, self._config.timeout or DEADLINE_S, self._wake_fd)
-        if isinstance(run, str):
-            return ((), (), ()), [_left_out(size, run)]
-        if run.status != "ok":
-            return ((), (), ()), [_left_out(size, f"reading them failed: {run.reason}")]
-        return tables_of(run.sightings), []
+        if not isinstance(run, str) and run.status == "ok":
+            return tables_of(run.sightings), refused_of(run.sightings), []
+        problem = run if isinstance(run, str) else f"reading them failed: {run.reason}"
+        nothing: Added = ((), (), ())
+        if may_hang:
+            return nothing, dict.fromkeys(extra, f"a server answers for it, and {problem}"), []
+        return nothing, {}, [_left_out(size, problem)]
+
+
+def _absolute(path: str) -> str:
+    """Return the path by which a child finds the file, too."""
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the working directory was deleted
+        return path
 
 
 def _left_out(size: int, reason: str) -> FindingDoc:
@@ -101,6 +116,6 @@ def _read(extra: Sequence[str], packages: bool, deadline_s: float, wake_fd: int)
     prober = Prober("chip-files", _READER, "probe-core")
     prober.deadline_s = deadline_s
     prober.needs_site = locate("probe_chipdb") is None
-    order = {"files": [os.path.abspath(path) for path in extra], "packages": packages}
+    order = {"files": list(extra), "packages": packages}
     (run,) = run_probers([prober], Machine(environ={}), [order], wake_fd=wake_fd)
     return run

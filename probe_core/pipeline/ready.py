@@ -5,6 +5,7 @@ A node without accelerators imports none of the rules.
 
 from __future__ import annotations
 
+from probe_core.machine import has_served_mounts
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocked, broken_step
 from probe_core.pipeline.collect import failed
@@ -12,7 +13,7 @@ from probe_core.pipeline.primary import pci_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc
@@ -45,7 +46,8 @@ class Readiness:
             from probe_core.readiness import Scene, judge
 
             unavailable = {o["prober"]: o for o in outcomes if o["status"] == "unavailable"}
-            self._scene = Scene(machine, _failures(decisions, outcomes), unavailable)
+            failures = _failures(decisions, outcomes)
+            self._scene = Scene(machine, failures, unavailable, _looks(machine))
             self._conflicts = judge(devices, self._scene)
 
     def conclude(self) -> None:
@@ -62,6 +64,15 @@ class Readiness:
         from probe_core.readiness.findings import findings
 
         return [*self._conflicts, *findings(self._devices, self._scene, reported)]
+
+
+def _looks(machine: Machine) -> Callable[[str], bool] | None:
+    """Return what says which paths of the machine may be looked at; None: all of them."""
+    if not (machine.live and has_served_mounts()):
+        return None
+    from probe_core.isolation.look import Looks
+
+    return Looks().allow
 
 
 def vendors_of(decisions: Sequence[Decision], probers: Collection[str]) -> set[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from probe_core.machine.files import open_regular, read_file
+from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import KINDS
@@ -30,13 +28,10 @@ TEXT_LIMIT = 4096
 
 def load_static(path: str) -> tuple[ReportDoc | None, list[FindingDoc]]:
     """Return (the report's document, nothing), or (None, a finding that says why not)."""
-    from probe_core.machine.trust import untrusted
+    from probe_core.pipeline.settings import read_named
 
     try:
-        reason = untrusted([path]) if os.path.exists(path) else None
-        if reason:
-            raise ValueError(reason)
-        return read_document(path), []
+        return parse_document(read_named(path, FILE_LIMIT)), []
     except (OSError, ValueError, RecursionError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         return None, [_unusable(path, clean_text(reason, 400) or "nested too deep")]
@@ -61,24 +56,30 @@ def read_document(path: str) -> ReportDoc:
 
 def read_text(path: str) -> bytes:
     """Return a report file's bytes; raises `OSError`, or `ValueError` for one that is too long."""
-    with open_regular(path) as file:
-        raw = read_file(file, FILE_LIMIT + 1)
-    if len(raw) > FILE_LIMIT:
-        raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
-    return raw
+    return _bounded(read_head(path, FILE_LIMIT))
 
 
 def parse_document(raw: bytes) -> ReportDoc:
     """Return the document in a report's text; raises `ValueError` with the reason."""
     import json
 
-    document = _safe(json.loads(raw, parse_constant=_no_number))
+    _bounded(raw)
+    try:
+        document = _safe(json.loads(raw, parse_constant=_no_number))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ValueError("not a report (it is no JSON document)") from None
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError("it is no report of schema 1")
     whole = complete_report(document)
     if not whole["devices"]:
         raise ValueError("it has no devices")
     return whole
+
+
+def _bounded(raw: bytes) -> bytes:
+    if len(raw) > FILE_LIMIT:
+        raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
+    return raw
 
 
 def _no_number(text: str) -> None:

@@ -32,7 +32,7 @@ def older_than_toolkit(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     toolkit = decimal(scene.environ.get("CUDA_VERSION", "").partition(".")[0])
     branch = major_of(version_of(scene.nvidia_version) or (device["driver"] or {}).get("version"))
     least = dict(_LEAST_BRANCH).get(toolkit or 0)
-    if least is None or branch is None or branch >= least or scene.machine.exists(_COMPAT):
+    if least is None or branch is None or branch >= least or scene.libraries.exists(_COMPAT):
         return None
     text = f"CUDA_VERSION={scene.environ['CUDA_VERSION']} needs driver {least}; it is {branch}"
     return broken("runtime", "driver-older-than-cuda", text)

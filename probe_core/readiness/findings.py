@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Group = list[tuple[DeviceDoc, StepDoc]]
 
-__all__ = ["findings"]
+__all__ = ["finding_of", "findings", "usable_vendors"]
 
 # Visibility explains each variable itself, and its findings carry the step.
 _TOLD_ELSEWHERE = ("visible",)
@@ -41,8 +41,13 @@ def findings(
             continue
         key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
         groups.setdefault(key, []).append((device, step))
-    usable = {device["vendor"] for device in devices if _is_usable(device)}
-    return [_of(group, scene, usable) for group in groups.values()]
+    usable = usable_vendors(devices)
+    return [finding_of(group, scene, usable) for group in groups.values()]
+
+
+def usable_vendors(devices: Sequence[DeviceDoc]) -> set[str | None]:
+    """Return the vendors of which at least one accelerator is not blocked."""
+    return {device["vendor"] for device in devices if _is_usable(device)}
 
 
 def _cause(step: StepDoc) -> tuple[str | None, str, str | None]:
@@ -82,7 +87,8 @@ def _is_told(device: DeviceDoc, step: StepDoc, reported: Sequence[FindingDoc]) -
     )
 
 
-def _of(group: Group, scene: Scene, usable: Collection[str | None]) -> FindingDoc:
+def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> FindingDoc:
+    """Return the finding about equal devices that have one broken step; see `usable_vendors`."""
     device, step = group[0]
     code = _code(step)
     return finding(

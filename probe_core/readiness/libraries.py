@@ -13,7 +13,7 @@ from probe_core.readiness.lazy import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from probe_core.machine import Machine
 
@@ -47,10 +47,16 @@ _IN_WHEELS = ("torch/lib", "_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib")
 
 
 class Libraries:
-    """The libraries of a Linux machine."""
+    """The libraries of a Linux machine.
 
-    def __init__(self, machine: Machine) -> None:
+    `allows` says which paths may be looked at: homes, environments and ROCm lie on NFS, and a look
+    at a dead server does not return. What was not looked at is not known to be absent.
+    """
+
+    def __init__(self, machine: Machine, allows: Callable[[str], bool] | None = None) -> None:
         self._machine = machine
+        self._allows = allows
+        self._refused = False
         self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
 
@@ -58,7 +64,7 @@ class Libraries:
         """Return the paths of a library in the loader's order; `name` is a soname."""
         if name not in self._paths:
             paths = [f"{folder}/{name}" for folder in self.folders]
-            self._paths[name] = [path for path in paths if self._machine.exists(path)]
+            self._paths[name] = [path for path in paths if self.exists(path)]
         return self._paths[name]
 
     def installed(self, name: str) -> bool:
@@ -76,15 +82,27 @@ class Libraries:
         if key not in self._paths:
             folders = (*self.folders, *self._rocm, *self._wheels)
             paths = (f"{folder}/{name}" for folder in folders for name in names)
-            path = next((path for path in paths if self._machine.exists(path)), None)
+            path = next((path for path in paths if self.exists(path)), None)
             self._paths[key] = [path] if path else []
         return next(iter(self._paths[key]), None)
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""
         if folder not in self._names:
-            self._names[folder] = self._machine.listdir(folder)
+            self._names[folder] = self._listed(folder)
         return self._names[folder]
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file is there; False where it may not be looked at."""
+        return self._may_look(path) and self._machine.exists(path)
+
+    def _listed(self, folder: str) -> list[str]:
+        return self._machine.listdir(folder) if self._may_look(folder) else []
+
+    def _may_look(self, path: str) -> bool:
+        allowed = self._allows is None or self._allows(path)
+        self._refused = self._refused or not allowed
+        return allowed
 
     def surely_absent(self, *names: str) -> bool:
         """Return whether a library that was not found is not there.
@@ -92,7 +110,7 @@ class Libraries:
         A recording without libraries tells nothing, nor does NixOS, where rpaths lead to them. A
         name in the loader's cache lies in a folder that was not looked at.
         """
-        if self._machine.exists("/etc/NIXOS") or not self.are_recorded:
+        if self._machine.exists("/etc/NIXOS") or not self.are_recorded or self._refused:
             return False
         try:
             cache = self._machine.read_bytes(_CACHE)
@@ -103,9 +121,7 @@ class Libraries:
     @lazy
     def are_recorded(self) -> bool:
         """Whether the loader's folders have libraries at all."""
-        return any(
-            ".so" in name for folder in self.folders for name in self._machine.listdir(folder)
-        )
+        return any(".so" in name for folder in self.folders for name in self._listed(folder))
 
     @lazy
     def folders(self) -> list[str]:
@@ -145,13 +161,13 @@ class Libraries:
         start, star, end = names.partition("*")
         if not star:
             return [f"{folder}/{names}"]
-        listed = self._machine.listdir(folder)[:_MAX_FILES]
+        listed = self._listed(folder)[:_MAX_FILES]
         return [f"{folder}/{n}" for n in listed if n.startswith(start) and n.endswith(end)]
 
     @lazy
     def _rocm(self) -> list[str]:
         """The library folders below /opt/rocm and /opt/rocm-7.0.0."""
-        names = self._machine.listdir("/opt")
+        names = self._listed("/opt")
         return [f"/opt/{name}/{lib}" for name in names if name.startswith("rocm") for lib in _LIBS]
 
     @lazy
@@ -165,7 +181,7 @@ class Libraries:
         own = sites if self._machine.live else []
         prefixes = [self._machine.environ.get(name, "") for name in _ENVIRONMENTS]
         for prefix in (*filter(None, prefixes), "/usr", "/usr/local", "/opt/venv", "/opt/conda"):
-            for name in self._machine.listdir(f"{prefix}/lib"):
+            for name in self._listed(f"{prefix}/lib"):
                 if name.startswith("python3"):
                     own += [f"{prefix}/lib/{name}/{kind}-packages" for kind in ("site", "dist")]
         return own

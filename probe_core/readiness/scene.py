@@ -11,7 +11,7 @@ from probe_core.sysfs.drivers import bound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, OutcomeDoc, StepDoc
@@ -32,7 +32,7 @@ class Scene:
     `failures` are the outcomes of probers that failed, by the PCI vendor whose own they are.
     `unavailable` are those of probers that could not query their hardware, by name. `answered`
     holds the ids of the devices that answered a vendor's library, `nvml` what the step `library`
-    says of NVIDIA's.
+    says of NVIDIA's. `allows` says which paths may be looked at without hanging; None: all.
     """
 
     def __init__(
@@ -40,8 +40,10 @@ class Scene:
         machine: Machine,
         failures: Mapping[str, OutcomeDoc] | None = None,
         unavailable: Mapping[str, OutcomeDoc] | None = None,
+        allows: Callable[[str], bool] | None = None,
     ) -> None:
         self.machine = machine
+        self._allows = allows
         self.environ = machine.environ
         self.failures = failures or {}
         self.unavailable = unavailable or {}
@@ -75,6 +77,13 @@ class Scene:
     def wsl(self) -> bool:
         """Whether this is Linux in Windows."""
         return is_wsl(self.machine)
+
+    @lazy
+    def family(self) -> str:
+        """The distribution's family, as `distributions` has it; "" where it is not known."""
+        from probe_core.readiness.distributions import family_of, os_release
+
+        return family_of(os_release(self.machine))
 
     @lazy
     def shows_nodes(self) -> bool:
@@ -121,7 +130,7 @@ class Scene:
         """Where the loader looks for libraries, and what is there."""
         from probe_core.readiness.libraries import Libraries
 
-        return Libraries(self.machine)
+        return Libraries(self.machine, self._allows)
 
     @lazy
     def rules(self) -> Rules:

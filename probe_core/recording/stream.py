@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from probe_core.machine import is_kernels
 from probe_core.recording.errors import BadRecording
 from probe_core.recording.limits import MAX_PACKED, MAX_XZ_MEMORY
 
@@ -43,7 +44,11 @@ class Stream:
     """
 
     def __init__(self, path: str) -> None:
-        mode = os.stat(path).st_mode
+        status = os.stat(path)
+        mode = status.st_mode
+        # Some of the kernel's own block until they have something: /proc/kmsg.
+        if status.st_size == 0 and is_kernels(os.path.realpath(path)):
+            raise BadRecording("it is a file of the kernel")
         # Not opened: a FIFO would wait for a writer. Of a folder, `open` has its own error.
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise BadRecording("it is no regular file")

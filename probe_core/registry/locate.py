@@ -10,8 +10,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from importlib.machinery import ModuleSpec
+
+    from probe_core.machine.trust import Trust
 
 __all__ = ["Place", "is_module_name", "locate", "locate_by_hooks", "top_level_exists"]
 
@@ -28,11 +30,11 @@ class Place:
         self.folder = folder
         self.is_package = is_package
 
-    def code(self, module: str) -> list[str]:
+    def code(self, module: str, trust: Trust) -> list[str]:
         """Return what root must look at: all that an import of `module` may run of its own.
 
         That is the folder of its top-level package, or of a single file the file itself, others of
-        its name that an import prefers, and its bytecode.
+        its name that an import prefers, and its bytecode, as `trust` has listed it.
         """
         parts = module.split(".")
         above = len(parts) - (1 if self.is_package else 2)
@@ -41,15 +43,11 @@ class Place:
             for _ in range(above):
                 folder = os.path.dirname(folder)
             return [self.file or self.folder, folder]
-        return [path for path in _variants(self.folder, parts[0]) if os.path.lexists(path)]
-
-
-def _variants(folder: str, name: str) -> Iterator[str]:
-    for suffix in (*_SUFFIXES, *_extension_suffixes()):
-        yield f"{folder}/{name}{suffix}"
-    cache = f"{folder}/__pycache__"
-    if os.path.isdir(cache):
-        yield from (f"{cache}/{file}" for file in os.listdir(cache) if file.startswith(f"{name}."))
+        stem = f"{self.folder}/{parts[0]}"
+        # A folder of that name is no package yet, and its owner can make it one at any moment.
+        variants = [stem + suffix for suffix in ("", *_SUFFIXES, *_extension_suffixes())]
+        present = [path for path in variants if path == self.file or os.path.lexists(path)]
+        return present + trust.bytecode(self.folder, parts[0])
 
 
 def is_module_name(name: str) -> bool:

@@ -75,7 +75,7 @@ def apply_manifest(
     if frozen:
         prober.files.append(sys.executable)
     else:
-        prober.files += place.code(module) if applies() else [place.file or place.folder]
+        prober.files += place.code(module, trust) if applies() else [place.file or place.folder]
     path = manifest_beside(place, module)
     if path is not None:
         prober.files.append(path)

@@ -11,7 +11,7 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from probe_chipdb import Database
     from probe_chipdb.database import Added
@@ -30,12 +30,16 @@ _NO_CHIPS = "it is missing, unreadable or holds no sound chip"
 
 
 def open_chipdb(
-    extra: Iterable[str], packages: bool = True, added: Added | None = None
+    extra: Iterable[str],
+    packages: bool = True,
+    added: Added | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> tuple[Database | None, list[FindingDoc]]:
     """Return the chip database with the site's files, or None and the finding that says why.
 
     `packages` is whether a vendor's package may be installed, for which chipdb then looks. `added`
-    is what another process has read of both, so that nothing is read here.
+    is what another process has read of both, so that nothing is looked at here; `refused` are then
+    the files that it could not use, and why.
     The core works without chipdb, with an older one and with a newer minor: whatever it raises
     becomes a finding.
     """
@@ -44,7 +48,7 @@ def open_chipdb(
 
         findings, files, accept = [], [], Accept()
         for file in extra:
-            if os.path.exists(file) and (reason := accept(file)):
+            if reason := _refusal(file, accept, refused if added is not None else None):
                 findings.append(_unusable(file, reason))
             else:
                 files.append(file)
@@ -60,6 +64,12 @@ def open_chipdb(
         fix = "install probe-chipdb, so that chips get names, FLOPS and bandwidth"
         missing = finding("chipdb-missing", "chips cannot be named", reason, fix, evidence=text)
         return None, [missing]
+
+
+def _refusal(file: str, accept: Accept, refused: Mapping[str, str] | None) -> str | None:
+    if refused is not None:
+        return refused.get(file)
+    return accept(file) if os.path.exists(file) else None
 
 
 def _without_chips(database: Database, files: Sequence[str]) -> Iterable[str]:

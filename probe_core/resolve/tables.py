@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Added
     from probe_chipdb.table import Table
 
-__all__ = ["pieces_of", "read_in_pieces", "size_of_all", "tables_of"]
+__all__ = ["pieces_of", "read_in_pieces", "refused_of", "size_of_all", "tables_of"]
 
 _TEXT = 4000
 """Characters of one piece: a frame cuts longer texts."""
@@ -33,10 +33,12 @@ def read_in_pieces(files: Iterable[str], packages: bool) -> Iterator[dict[str, o
     import probe_chipdb
 
     accept = Accept()
-    trusted = [path for path in files if accept(path) is None]
+    reasons = {path: accept(path) if os.path.exists(path) else None for path in files}
+    trusted = [path for path, reason in reasons.items() if reason is None]
     database = probe_chipdb.load(extra=trusted, packages=packages, accept=accept)
     added = [table for table in database.tables() if table.origin != "probe-chipdb"]
-    return pieces_of(added, database.problems)
+    yield from pieces_of(added, database.problems)
+    yield {"refused": {path: reason for path, reason in reasons.items() if reason}}
 
 
 def pieces_of(tables: Iterable[Table], problems: Iterable[str]) -> Iterator[dict[str, object]]:
@@ -73,6 +75,16 @@ def tables_of(pieces: Iterable[object]) -> Added:
     sites = [table for table in tables if table.origin.startswith("site:")]
     packages = [table for table in tables if not table.origin.startswith("site:")]
     return sites, packages, tuple(problems[:MAX_PROBLEMS])
+
+
+def refused_of(pieces: Iterable[object]) -> dict[str, str]:
+    """Return the site's files that root must not use, and why."""
+    return {
+        str(path): str(reason)
+        for piece in pieces
+        if isinstance(piece, dict) and isinstance(piece.get("refused"), dict)
+        for path, reason in piece["refused"].items()
+    }
 
 
 def _texts(value: object) -> list[str]:

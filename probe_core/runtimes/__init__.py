@@ -54,6 +54,8 @@ def ask(
             answers[name] = _compare(views[name][0], devices, run.sightings)
         else:
             answers[name] = _no_answer(str(run.status), str(run.reason))
+            if "code" in run.details:
+                answers[name]["code"] = run.details["code"]
     return answers
 
 

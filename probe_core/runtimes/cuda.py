@@ -59,7 +59,7 @@ def _load() -> CDLL:
 
 def _check(status: int, call: str) -> None:
     if status:
-        raise Unavailable(f"{call} answered {status}", code="driver-error")
+        raise Unavailable(f"{call} answered {status}", code=f"cuda-error-{status}")
 
 
 def _uuids(library: CDLL, device: c_int) -> list[str]:

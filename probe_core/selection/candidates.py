@@ -6,7 +6,6 @@ from probe_core.model.findings import NO_FIX
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocking_step, state_word
 from probe_core.model.runtimes import NATIVE, canonical, native_runtime
-from probe_core.selection.document import document_of
 from probe_core.visibility.pool import NO_ADDRESS, address
 
 TYPE_CHECKING = False
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, ReportDoc, VisibilityDoc
 
-__all__ = ["Candidates", "candidates", "document_of", "free_memory", "load"]
+__all__ = ["Candidates", "candidates", "free_memory", "load"]
 
 
 class Candidates:

@@ -25,19 +25,11 @@ def versions() -> dict[str, str]:
 
     Read from the names of the folders on the path: nothing is imported.
     """
-    import os
     import sys
 
-    for folder in sys.path:
-        try:
-            names = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for name in names:
-            stem, dot, suffix = name.rpartition(".")
-            if stem.startswith("tinygrad-") and dot and suffix in ("dist-info", "egg-info"):
-                return {"tinygrad": stem.split("-")[1]}
-    return {}
+    from probe_core.selection.interpreter import installed
+
+    return installed(("tinygrad",), [folder or "." for folder in sys.path])
 
 
 def tinygrad_changes(

@@ -35,5 +35,6 @@ __all__ = [
     "pcie",
     "power",
     "sighting",
+    "surroundings",
     "uevent",
 ]

@@ -22,15 +22,18 @@ import bench_child
 import bench_cluster
 import bench_cold
 import bench_commands
+import bench_doctor
 import bench_exo
 import bench_hang
 import bench_import
+import bench_leases
 import bench_memory
 import bench_nvidia
 import bench_partition
 import bench_price
 import bench_ready
 import bench_rivals
+import bench_sealed
 import bench_stages
 import place as places
 from measure import Figure
@@ -50,6 +53,9 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "partition": bench_partition.run,
     "cluster": bench_cluster.run,
     "commands": bench_commands.run,
+    "doctor": bench_doctor.run,
+    "sealed": bench_sealed.run,
+    "leases": bench_leases.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 

@@ -134,7 +134,20 @@ def test_control_characters_do_not_reach_the_terminal(capsys: Any) -> None:
 def test_sites_file(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "site.toml"
     file.write_text("= no toml")
-    assert main(["chip", "10de:2684", "--chipdb", str(file)]) == 0
+    assert main(["chip", "10de:2684", "--chipdb", str(file)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"probe chip: --chipdb {file}: ")
+    assert err.count("\n") == 1
+
+
+def test_sites_file_of_a_variable_keeps_no_chip_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text("= no toml")
+    monkeypatch.setenv("PROBE_CHIPDB", str(file))
+    assert main(["chip", "10de:2684"]) == 0
     out, err = capsys.readouterr()
     assert "nvidia/geforce-rtx-4090" in out
     assert err.startswith("probe: ")
@@ -167,7 +180,8 @@ def test_no_sizes(text: str) -> None:
         parse_size(text)
 
 
-def test_a_range_says_what_decides(capsys: Any) -> None:
+def test_a_range_says_what_decides(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     main(["chip", "NVIDIA GeForce RTX 4090 Laptop GPU"])
     lines = capsys.readouterr().out.splitlines()
     assert any("28.31–39.69" in line for line in lines)

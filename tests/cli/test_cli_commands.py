@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -14,7 +12,7 @@ import recorded
 from command import environment, install, probe
 from reports import validated
 
-from probe_core.cli import COMMANDS, main
+from probe_core.cli import main
 
 GOOD = """
     from probe_core.api import hookimpl
@@ -207,65 +205,6 @@ def test_why_not_of_one_that_the_user_left_out(env: dict[str, str]) -> None:
     assert "was not run: disabled by the arguments." in done.stdout
 
 
-SHELLS = ("bash", "zsh", "fish")
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_completion_names_every_command_and_option(shell: str, capsys: Any) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    for name in COMMANDS:
-        assert name in script
-    for option in ("json", "strict", "machine", "units"):
-        assert option in script
-
-
-def complete(line: str) -> list[str]:
-    """Return what bash offers for a command line."""
-    script = probe("completion", "bash").stdout
-    words = line.split(" ")
-    ask = (
-        f"{script}\nCOMP_WORDS=({' '.join(words) or ''} {'' if words[-1] else chr(39) * 2})\n"
-        f"COMP_CWORD={len(words) - 1}\n_probe\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
-    )
-    done = subprocess.run(
-        ["bash", "--norc", "--noprofile", "-c", ask], capture_output=True, text=True, timeout=30
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("probe exp", ["explain"]),
-        ("probe --js", ["--json"]),
-        ("probe chip --me", ["--memory"]),
-        ("probe explain --js", ["--json"]),
-        ("probe --strict --js", ["--json"]),
-        ("probe pl", ["plugins"]),
-    ],
-)
-def test_bash_loads_the_script_and_completes(line: str, offered: list[str]) -> None:
-    assert complete(line) == offered
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_offers_commands_first() -> None:
-    assert set(COMMANDS) <= set(complete("probe "))
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_load_the_script(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    file = tmp_path / "completion"
-    file.write_text(probe("completion", shell).stdout)
-    done = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_explain_of_every_recorded_machine(tmp_path: Path, capsys: Any) -> None:
     for name in recorded.names():
         root = recorded.unpack(recorded.read(name), tmp_path / name)
@@ -309,7 +248,8 @@ def test_an_ambiguous_short_id_lists_the_long_ones(text: str, tmp_path: Path) ->
     done = probe("explain", text, env=environment(tmp_path, PROBE_ONLY="twins"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"probe: {text!r} names several devices; write one of pci:0000:01:00.0, pci:0000:02:00.0\n"
+        f"probe explain: {text!r} names several devices;"
+        " write one of pci:0000:01:00.0, pci:0000:02:00.0\n"
     )
 
 

@@ -360,7 +360,7 @@ def test_mistakes(
     monkeypatch.chdir(tmp_path)
     done = probe("plugins", "run", target, env=environment(Path(__file__).parents[2]))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"probe: {sentence}")
+    assert done.stderr.startswith(f"probe plugins: {sentence}")
     assert done.stderr.count("\n") == 1
 
 

@@ -73,7 +73,7 @@ def test_file_is_overwritten_only_by_force(capsys: Any, tmp_path: Path) -> None:
     machine = ("--machine", str(recorded.path(VM)))
     status, out, err = told(capsys, str(path), *machine)
     assert (status, out) == (2, "")
-    assert err == f"probe: record: {path} exists already; --force overwrites it\n"
+    assert err == f"probe record: {path} exists already; --force overwrites it\n"
     assert path.read_text() == "mine"
     assert told(capsys, str(path), "--force", *machine)[0] == 0
     assert json.loads(path.read_text())["schema"] == 1
@@ -82,11 +82,11 @@ def test_file_is_overwritten_only_by_force(capsys: Any, tmp_path: Path) -> None:
 def test_file_that_cannot_be_written(capsys: Any, tmp_path: Path) -> None:
     path = tmp_path / "none" / "file"
     status, _, err = told(capsys, str(path), "--machine", str(recorded.path(VM)))
-    assert (status, err) == (1, f"probe: record: {path}: No such file or directory\n")
+    assert (status, err) == (2, f"probe record: {path}: No such file or directory\n")
 
 
 def test_machine_whose_probers_read_no_files(capsys: Any, tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text('{"os": "darwin"}')
     status, _, err = told(capsys, "-", "--machine", str(tmp_path))
     assert status == 2
-    assert err == "probe: record: on darwin plugins read no files that could be recorded\n"
+    assert err == "probe record: on darwin plugins read no files that could be recorded\n"

@@ -2,54 +2,144 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import probe_core
 from probe_core import __version__
 from probe_core.cli import COMMANDS, main
+from probe_core.cli.plugins import _ACTIONS
+from probe_core.config import load_config
+from probe_core.probing import registered_probers
+from probe_core.registry.discover import RESERVED
+from probe_core.wording import joined
 
+# Every sentence as a user reads it: what is wrong, with which word, and what would have worked.
 MISTAKES: list[tuple[list[str], str]] = [
-    (["--jsn"], "probe: unknown option --jsn: did you mean '--json'?"),
-    (["--only"], "probe: argument --only: expected one argument"),
-    (["reprot"], "probe: 'reprot' is no command: did you mean 'report'?"),
-    (["zzz"], "probe: 'zzz' is no command: known: "),
-    (["report", "extra"], "probe: unexpected argument 'extra'"),
-    (["--timeout", "soon"], "probe: the arguments set 'timeout' to 'soon': expected seconds"),
-    (["--timeout", "-1"], "argument --timeout: expected one argument|expected seconds above 0"),
-    (["--timeout=0"], "expected seconds above 0 and up to 600"),
-    (["--priority", "nvidia"], "expected a priority from 1 to 999 for 'nvidia'"),
-    (["--priority", "nvidia=0"], "the priority of 'nvidia' must be from 1 to 999"),
+    (["--static", "typo.json"], "probe: --static typo.json: no such file"),
+    (["--config", "typo.toml"], "probe: --config typo.toml: no such file"),
+    (["--chipdb", "typo.toml"], "probe: --chipdb typo.toml: no such file"),
+    (["chip", "x", "--chipdb", "typo.toml"], "probe chip: --chipdb typo.toml: no such file"),
+    (["--machine", "/no/such"], "probe: --machine /no/such: no such file or folder"),
     (
-        ["--machine", "/no/such/folder"],
-        "probe: --machine /no/such/folder: there is no such folder or file",
+        ["--only", "nvida"],
+        "probe: --only nvida: no such prober. Did you mean nvidia?",
     ),
     (
-        ["--only", "no-such-prober"],
-        "--only names a plugin 'no-such-prober' that is not installed: known: |did you mean",
+        ["--only", "zzz"],
+        "probe: --only zzz: no such prober. `probe plugins` lists those that are installed.",
     ),
     (
-        ["--disable", "buss"],
-        "--disable names a plugin 'buss' that is not installed: did you mean 'bus'?",
+        ["explain", "--disable", "buss"],
+        "probe explain: --disable buss: no such prober. Did you mean bus?",
     ),
-    (["explain", "pci:ffff"], "no device has an id with 'pci:ffff' in it; there are: "),
-    (["explain", "--jsno"], "probe explain: unknown option --jsno: did you mean '--json'?"),
-    (["plugins", "lst"], "argument action: invalid choice: 'lst'"),
-    (["plugins", "why-not"], "probe: probe plugins why-not needs a plugin's name"),
-    (["plugins", "why-not", "buss"], "no plugin 'buss' is installed: did you mean 'bus'?"),
-    (["plugins", "why-not", "fallback"], "the fallback is the core's own: it always runs"),
-    (["plugins", "new"], "probe: probe plugins new needs a plugin's name"),
-    (["chip"], "probe chip: the following arguments are required: query"),
-    (["chip", "x", "--kind", "brand"], "argument --kind: invalid choice: 'brand'"),
-    (["chip", "x", "--memory", "lots"], "'lots' is no memory size; write 24GiB, 24576MiB or"),
-    (["chip", "x", "--memory", "-5GiB"], "argument --memory|is no memory size"),
-    (["chip", "x", "--memory", "1e99GiB"], "'1e99GiB' is no memory size"),
-    (["chip", "x", "--units", "0"], "--units 0: expected a whole number from 1 to 1000000"),
-    (["chip", "x", "--units", "9" * 5000], "expected a whole number from 1 to 1000000"),
-    (["chip", "x", "--units", "many"], "--units many: expected a whole number"),
-    (["completion"], "probe completion: the following arguments are required: shell"),
-    (["completion", "tcsh"], "argument shell: invalid choice: 'tcsh'"),
+    (["--timeout", "abc"], "probe: --timeout abc: not a number of seconds (such as 2.5)"),
+    (["--timeout", "-1"], "probe: --timeout -1: expected seconds above 0 and up to 600"),
+    (["--timeout=0"], "probe: --timeout 0: expected seconds above 0 and up to 600"),
+    (
+        ["--priority", "nvidia"],
+        "probe: --priority nvidia: write NAME=NUMBER, from 1 to 999 (nvidia=900)",
+    ),
+    (
+        ["--priority", "nvidia=0"],
+        "probe: --priority nvidia=0: the priority of 'nvidia' must be from 1 to 999",
+    ),
+    (["explan"], "probe: no command 'explan'. Did you mean explain?"),
+    (["reprot"], "probe: no command 'reprot'. Did you mean report?"),
+    (["zzz"], "probe: no command 'zzz'. Run `probe --help` for all commands."),
+    (["run", "train.py"], "probe: no command 'run'. Did you mean exec?"),
+    (["version"], "probe: no command 'version'. Did you mean --version?"),
+    (["help", "explan"], "probe: no command 'explan'. Did you mean explain?"),
+    (["--foo"], "probe: no option --foo. Run `probe --help`."),
+    (["--jsn"], "probe: no option --jsn. Did you mean --json?"),
+    (["--js"], "probe: no option --js. Did you mean --json?"),  # options are not abbreviated
+    (["explain", "--jsno"], "probe explain: no option --jsno. Did you mean --json?"),
+    (["--root", "/mnt"], "probe: no option --root. Did you mean --machine?"),
+    (["-v"], "probe: no option -v. Did you mean --version?"),
+    (["--only"], "probe: --only needs a value: --only NAMES"),
+    (["--json=yes"], "probe: --json takes no value"),
+    (["report", "extra"], "probe: unexpected argument 'extra'. Run `probe --help`."),
+    (["plugins", "lst"], "probe: no command 'plugins lst'. Did you mean plugins list?"),
+    (
+        ["plugins", "zzz"],
+        f"probe: no command 'plugins zzz'. It has {joined(_ACTIONS, 'and')}.",
+    ),
+    (
+        ["plugins", "why-not"],
+        "probe plugins: why-not needs a plugin's name",
+    ),
+    (
+        ["plugins", "why-not", "buss"],
+        "probe plugins: no plugin 'buss' is installed: did you mean 'bus'?",
+    ),
+    (
+        ["plugins", "why-not", "fallback"],
+        "probe plugins: the fallback is the core's own: it always runs, and cannot be chosen",
+    ),
+    (["plugins", "new"], "probe plugins: new needs a plugin's name"),
+    (["visible", "--for", "cudda"], "probe visible: no runtime 'cudda'. Did you mean cuda?"),
+    (
+        ["exec", "--for", "cudda", "--", "true"],
+        "probe exec: no runtime 'cudda'. Did you mean cuda?",
+    ),
+    (["layout", "2x1", "--for", "hipp"], "probe layout: no runtime 'hipp'. Did you mean hip?"),
+    (
+        ["exec", "--wait", "true"],
+        (
+            "probe exec: --wait true: not a number. "
+            "Write `--` before the command: probe exec --wait -- true"
+        ),
+    ),
+    (["exec", "-n", "two", "true"], "probe exec: --gpus two: not a whole number"),
+    (
+        ["exec", "--index", "-1", "--layout", "2x1", "--", "true"],
+        "probe exec: --index -1: not a number from 0 on, or `next`",
+    ),
+    (
+        ["exec", "--style", "uid", "--", "true"],
+        "probe exec: --style uid: no such style. Did you mean uuid?",
+    ),
+    (["exec"], "probe exec: no command; write `probe exec --gpus 1 -- COMMAND`"),
+    (
+        ["exec", "--gpus", "1", "--device", "0", "--", "true"],
+        "probe exec: --gpus and --device exclude each other",
+    ),
+    (["layout"], "probe layout: NxM is missing. Run `probe layout --help`."),
+    (["layout", "4"], "probe layout: '4' is no layout; write it as 4x2"),
+    (["record", "/no/such/x.json"], "probe record: /no/such/x.json: No such file or directory"),
+    (["chip"], "probe chip: QUERY... is missing. Run `probe chip --help`."),
+    (
+        ["chip", "x", "--kind", "pcii"],
+        "probe chip: --kind pcii: no such kind. Did you mean pci?",
+    ),
+    (
+        ["chip", "x", "--memory", "lots"],
+        "probe chip: 'lots' is no memory size; write 24GiB, 24576MiB or 25769803776",
+    ),
+    (["chip", "x", "--memory", "-5GiB"], "probe chip: --memory needs a value: --memory SIZE"),
+    (
+        ["chip", "x", "--memory", "1e99GiB"],
+        "probe chip: '1e99GiB' is no memory size; write 24GiB, 24576MiB or 25769803776",
+    ),
+    (["chip", "x", "--units", "0"], "probe chip: --units 0: not a whole number from 1 to 1000000"),
+    (
+        ["chip", "x", "--units", "9" * 5000],
+        f"probe chip: --units {'9' * 39}…: not a whole number from 1 to 1000000",
+    ),
+    (["completion"], "probe completion: SHELL is missing. Run `probe completion --help`."),
+    (
+        ["completion", "tcsh"],
+        "probe completion: tcsh: no such shell. It can be bash, zsh or fish.",
+    ),
+    (["\x1b[2J"], "probe: no command '\ufffd[2J'. Run `probe --help` for all commands."),
+    (["topology"], "probe topology: FILE... is missing. Run `probe topology --help`."),
+    (
+        ["partition", "a.json"],
+        "probe partition: --model M is missing. Run `probe partition --help`.",
+    ),
 ]
 
 
@@ -61,23 +151,110 @@ def outcome(argv: list[str]) -> int:
         return int(error.code or 0)
 
 
-@pytest.mark.parametrize(("argv", "sentence"), MISTAKES, ids=lambda v: "-".join(v)[:40])
-def test_mistake(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("argv", "sentence"), MISTAKES, ids=lambda v: " ".join(v)[:40])
+def test_mistake(
+    argv: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if argv[0] in ("--only", "explain", "plugins"):
+        (tmp_path / "root" / "proc").mkdir(parents=True)
+        argv = [*argv, "--machine", str(tmp_path / "root")]
     assert outcome(argv) == 2
+    assert capsys.readouterr() == ("", f"{sentence}\n")
+
+
+def test_a_file_of_the_wrong_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("# Not a report\n")
+    assert outcome(["--static", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"probe: --static {file}: not a report (it is no JSON document);"
+        " reports are written by `probe --json > report.json`\n"
+    )
+
+
+@pytest.mark.parametrize("argv", [["exec", "-n", "4", "--", "true"], ["layout", "4x1"]])
+def test_no_device_to_run_on(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 16000 kB\nMemAvailable: 14000 kB\n")
+    at = argv.index("--") if "--" in argv else len(argv)
+    assert outcome([*argv[:at], "--machine", str(tmp_path), "--only", "cpu", *argv[at:]]) == 3
+    asked = "4 devices" if argv[0] == "exec" else "'4x1'"
+    cause = "doctor" if "doctor" in COMMANDS else "explain"
     out, err = capsys.readouterr()
     assert out == ""
-    assert any(part in err for part in sentence.split("|")), err
-    assert "Traceback" not in err
-    assert len([line for line in err.splitlines() if not line.startswith("Try ")]) == 1, err
+    assert err.splitlines() == [
+        f"probe {argv[0]}: {asked} asked for, 0 found on this computer",
+        f"Run `probe {cause}` to see why none was found.",
+    ]
 
 
-def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
-    assert outcome(["--js"]) == 2
-    assert "unknown option --js: did you mean '--json'?" in capsys.readouterr().err
+HINTS = [
+    ("PROBE_FOO", "known: "),  # it was PROBE_ONLY: their beginning made the two alike
+    ("PROBE_TIMOUT", "did you mean 'PROBE_TIMEOUT'?"),
+]
+
+
+@pytest.mark.parametrize(("variable", "hint"), HINTS)
+def test_a_hint_needs_more_than_the_beginning_of_all_names(variable: str, hint: str) -> None:
+    _, ignored = load_config({}, {variable: "1"})
+    assert [setting.reason.partition(": ")[2][: len(hint)] for setting in ignored] == [hint]
+
+
+@pytest.mark.parametrize("part", ["4090", "rtx 40", "GEFORCE", "0000:01"])
+def test_explain_finds_by_name(part: str, tmp_path: Path, capsys: Any) -> None:
+    report = {
+        "schema": 1,
+        "devices": [
+            {"id": "cpu:0", "kind": "cpu", "name": "AMD EPYC"},
+            {"id": "pci:0000:01:00.0", "kind": "gpu", "name": "NVIDIA GeForce RTX 4090"},
+        ],
+    }
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(report))
+    assert outcome(["explain", part, "--static", str(file), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["devices"]
+    assert [device["id"] for device in shown] == ["pci:0000:01:00.0"]
+    assert outcome(["explain", "5090", "--static", str(file)]) == 2
+    sentence = "probe explain: no device has an id with '5090' in it; there are: cpu:0, pci:0000:01"
+    assert capsys.readouterr().err.startswith(sentence)
+
+
+def test_a_mistake_of_our_own_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below the command: a module whose table is no table."""
+    monkeypatch.setattr("probe_core.cli.completion.add_arguments", None)
+    assert outcome(["completion", "bash"]) == 70
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("probe: internal error: TypeError: ")
+    assert err.endswith("this is a bug: please report it with what PROBE_CORE_TRACEBACK=1 prints\n")
+    assert err.count("\n") == 1
+    monkeypatch.setenv("PROBE_CORE_TRACEBACK", "1")
+    with pytest.raises(TypeError):
+        outcome(["completion", "bash"])
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_a_prober_name_that_is_taken(name: str) -> None:
+    with pytest.raises(
+        probe_core.ConfigError, match=f"the prober name '{name}' is taken: the core"
+    ):
+        probe_core.register(name, "module")
+    assert name not in registered_probers()
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(["--version"]) == 0
+    assert capsys.readouterr().out == f"probe-core {__version__}\n"
+    assert outcome(["-V"]) == 0
     assert capsys.readouterr().out == f"probe-core {__version__}\n"
 
 
@@ -86,7 +263,8 @@ def test_help_of_every_command(command: str | None, capsys: pytest.CaptureFixtur
     assert outcome([command, "--help"] if command else ["--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("usage: probe")
+    assert f"\n\nUsage: probe {command or ''}".replace("report", "").rstrip() in out
+    assert "\n\nExamples:\n  " in out
     if command is None:
         for name, (_, _, text) in COMMANDS.items():
             assert f"  {name:<12}{text}" in out
@@ -97,12 +275,15 @@ def test_bad_variable_is_a_finding_not_an_error(
 ) -> None:
     (tmp_path / "proc").mkdir()
     monkeypatch.setenv("PROBE_TIMEOUT", "soon")
+    monkeypatch.setenv("COLUMNS", "200")
     assert outcome(["--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
     assert "warning  a setting was ignored: PROBE_TIMEOUT " in out
     assert outcome(["explain", "--machine", str(tmp_path), "--only", "cpu"]) == 0
     out, _ = capsys.readouterr()
-    assert "why: PROBE_TIMEOUT set 'timeout' to 'soon': expected seconds, such as 2.5" in out
+    assert (
+        "why: PROBE_TIMEOUT set 'timeout' to 'soon': not a number of seconds (such as 2.5)" in out
+    )
 
 
 def test_variable_with_an_unknown_name_is_a_finding(
@@ -126,7 +307,7 @@ def test_an_option_is_refused_and_a_variable_is_not(
     capsys.readouterr()
     assert outcome([*arguments, "--priority", "nvidai=3"]) == 2
     err = capsys.readouterr().err
-    assert "--priority names a plugin 'nvidai' that is not installed: " in err
+    assert err.startswith("probe: --priority nvidai: no such prober.")
     assert outcome([*arguments, "--disable", "cpu"]) == 0  # the option replaces the variable
 
 

@@ -34,7 +34,9 @@ def shown(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, list[str]], str
         if line.rstrip(":") in GROUPS and line.endswith(":"):
             heading = line.rstrip(":")
             groups[heading] = []
-        elif heading and line:
+        elif not line.startswith("  "):
+            heading = ""  # the blank line between groups, or the heading of the options
+        elif heading:
             groups[heading].append(line)
     return groups, err
 
@@ -78,7 +80,9 @@ def test_one_manifest_in_a_package_serves_several_commands(site: Site, capsys: A
     site.register("probe-kitchen", "3", {"fry": "x_kitchen.fry", "boil": "x_kitchen"})
     groups, err = shown(capsys)
     assert err == ""
-    assert [line.split(maxsplit=1)[1] for line in groups["Fix"][-2:]] == ["to fry", "to boil"]
+    # probe-wheels, which is installed here, has a command in that group, too.
+    lines = [line for line in groups["Fix"] if line.split()[0] in tables]
+    assert [line.split(maxsplit=1)[1] for line in lines] == ["to fry", "to boil"]
 
 
 def test_help_imports_no_plugin(site: Site) -> None:
@@ -178,7 +182,7 @@ def test_a_built_in_name_stays_built_in(name: str, site: Site, capsys: Any) -> N
 def test_a_built_in_command_runs_whatever_is_installed(site: Site, capsys: Any) -> None:
     site.install("completion", EXPLODES)
     assert main(["completion", "bash"]) == 0
-    assert "complete -F _probe probe" in capsys.readouterr().out
+    assert "complete -o default -F _probe probe" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -334,11 +338,23 @@ def test_the_path_may_hold_anything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_offers_the_commands_of_plugins(shell: str, site: Site, capsys: Any) -> None:
-    site.install("fry", EXPLODES, manifest={"group": "Use", "summary": "it's \\' ; rm -rf \\"})
-    assert main(["completion", shell]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert "fry" in out
+    summary = "it's \\' ; rm -rf \x1b[2J \t $(id)"
+    site.install("fry", EXPLODES, manifest={"group": "Use", "summary": summary})
+    line = ["probe fr", " ="] if shell == "bash" else ["probe", "fr"]
+    assert main(["completion", shell, "--complete", *line]) == 0
+    about = "" if shell == "bash" else "\tit's \\' ; rm -rf \ufffd[2J   $(id)"
+    assert capsys.readouterr() == (f"fry{about}\nwords\n", "")
     assert "x_site_fry" not in sys.modules
-    if shell == "fish":
-        assert "-a fry -d 'it\\'s \\\\\\' ; rm -rf \\\\'\n" in out + "\n"
+
+
+def test_completion_of_a_plugins_options_imports_it_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    # What takes too long ends the process, which here is that of the tests.
+    monkeypatch.setattr("probe_core.cli.completion_values.LIMIT_S", 600.0)
+    site.install("fry")
+    site.install("boil", EXPLODES)
+    assert main(["completion", "fish", "--complete", "probe", "fry", "--ti"]) == 0
+    assert capsys.readouterr() == ("--times\nwords\n", "")
+    assert main(["completion", "fish", "--complete", "probe", "boil", "--ti"]) == 0
+    assert capsys.readouterr().err == ""

@@ -37,11 +37,13 @@ def test_its_help_and_usage_errors_are_those_of_every_command(site: Site, capsys
     site.install("fry")
     assert status("fry", "--help") == 0
     out, _ = capsys.readouterr()
-    assert out.startswith("usage: probe fry [-h] [--times TIMES]")
-    assert "Print what it is given." in out
+    assert out == (
+        "Print what it is given.\n\nUsage: probe fry [OPTIONS] [WORDS...]\n\nArguments:\n"
+        "  [WORDS...]\n\nOptions:\n      --times TIMES\n  -h, --help             this text\n"
+    )
     assert status("fry", "--tims", "2") == 2
     err = capsys.readouterr().err
-    assert err.startswith("probe fry: unknown option --tims: did you mean '--times'?\n")
+    assert err == "probe fry: no option --tims. Did you mean --times?\n"
 
 
 def test_it_may_probe(site: Site, tmp_path: Path, capsys: Any) -> None:
@@ -59,7 +61,8 @@ def test_it_may_probe(site: Site, tmp_path: Path, capsys: Any) -> None:
     assert main(["count", "--machine", str(tmp_path / "machine"), "--only", "cpu"]) == 5
     assert json.loads(capsys.readouterr().out) == 1
     assert main(["count", "--only", "cpuu"]) == 2
-    assert "--only names a plugin 'cpuu' that is not installed" in capsys.readouterr().err
+    sentence = "probe count: --only cpuu: no such prober. Did you mean cpu?\n"
+    assert capsys.readouterr().err == sentence
 
 
 def test_its_command_error_is_told_as_it_is(site: Site, capsys: Any) -> None:
@@ -70,7 +73,7 @@ def test_its_command_error_is_told_as_it_is(site: Site, capsys: Any) -> None:
     )
     site.install("fry", body)
     assert main(["fry"]) == 3
-    assert capsys.readouterr() == ("", "probe: fry: no pan is free\n")
+    assert capsys.readouterr() == ("", "probe fry: no pan is free\n")
 
 
 BROKEN: dict[str, tuple[str, str]] = {
@@ -246,13 +249,13 @@ def test_a_command_of_ours_that_is_missing_is_named_with_what_installs_it(
     for name in ("topology", "partition"):
         assert main([name, "--help"]) == 2
         assert capsys.readouterr().err == (
-            f"probe: '{name}' is a command brought by probe-cluster, which is not installed:"
+            f"probe: the command '{name}' comes with probe-cluster, which is not installed:"
             " pip install probe-cluster\n"
         )
     assert main(["topolgy"]) == 2
-    assert (
-        "'topolgy' is no command: did you mean 'topology', brought by probe-cluster, which is"
-        in (capsys.readouterr().err)
+    assert capsys.readouterr().err == (
+        "probe: no command 'topolgy'. Did you mean topology? It comes with probe-cluster, which is"
+        " not installed: pip install probe-cluster\n"
     )
     assert main(["zzz"]) == 2
     assert "topology" not in capsys.readouterr().err
@@ -265,7 +268,7 @@ def test_a_distribution_that_cannot_be_read_may_be_the_one_that_is_missed(
     assert main(["fry7"]) == 2
     err = capsys.readouterr().err.splitlines()
     assert err[0].startswith("probe: probe-many: its commands are left out: entry_points.txt: more")
-    assert err[1].startswith("probe: 'fry7' is no command: ")
+    assert err[1] == "probe: no command 'fry7'. Run `probe --help` for all commands."
 
 
 def test_ours_that_are_named_are_there() -> None:
@@ -280,7 +283,7 @@ def test_ours_that_are_named_are_there() -> None:
 def test_the_closest_name_may_be_a_plugins(site: Site, capsys: Any) -> None:
     site.install("poach", SOUND)
     assert main(["poahc"]) == 2
-    assert "'poahc' is no command: did you mean 'poach'? (`probe --help`" in capsys.readouterr().err
+    assert capsys.readouterr().err == "probe: no command 'poahc'. Did you mean poach?\n"
 
 
 def test_arguments_of_the_shell_reach_it(site: Site) -> None:

@@ -112,8 +112,8 @@ def test_an_invented_vendor_id_is_said_to_be_one(
 
 
 MISTAKES = [
-    (["cpu"], "probe: the plugin 'cpu' was not written: the name is reserved: "),
-    (["class"], "probe: the plugin 'class' was not written: the name is reserved: "),
+    (["cpu"], "probe plugins: the plugin 'cpu' was not written: the name is reserved: "),
+    (["class"], "probe plugins: the plugin 'class' was not written: the name is reserved: "),
     (["npu9", "--pci", "0x1ac0"], "'0x1ac0' is no PCI vendor id: give four hexadecimal digits"),
 ]
 

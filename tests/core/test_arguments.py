@@ -28,7 +28,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"config": ""}, "the argument 'config' is '': expected the path of a file"),
     ({"config": b"x"}, "the argument 'config' is a bytes: expected the path of a file"),
     ({"only": 5}, "the arguments set 'only' to 5: expected names"),
-    ({"timeout": "soon"}, "the arguments set 'timeout' to 'soon': expected seconds"),
+    ({"timeout": "soon"}, "the arguments set 'timeout' to 'soon': not a number of seconds"),
     ({"active": "perhaps"}, "the arguments set 'active' to 'perhaps': expected 1 or 0"),
     ({"priority": 3}, "the arguments set 'priority' to 3: expected NAME=NUMBER"),
     ({"chipdb": 3.5}, "the arguments set 'chipdb' to 3.5"),

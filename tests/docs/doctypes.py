@@ -19,6 +19,7 @@ HOSTS = (
     "how-to/use-in-a-script.md",
     "plugins/cluster/README.md",
     "plugins/exo/README.md",
+    "plugins/wheels/README.md",
     "reference/hooks.md",
     "reference/machine.md",
     "reference/python.md",
@@ -32,6 +33,7 @@ AUTHORS = (
     "how-to/read-device-files.md",
     "how-to/record-a-machine.md",
     "how-to/test-a-prober.md",
+    "how-to/write-a-check.md",
     "how-to/write-a-command.md",
     "reference/sighting.md",
 )

@@ -22,6 +22,8 @@ import pytest
 from probe_core.config import load_config
 from probe_core.probing import document
 
+sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests
+
 HEAD = "import os, sys, time\nfrom probe_core.api import *\nONE = {'ids': ['x:1'], 'kind': 'npu'}\n"
 GOOD = "@hookimpl\ndef probe_devices(request):\n    return [{'ids': ['good:1'], 'kind': 'npu'}]\n"
 TRACE = "HOSTILE_TEST"

@@ -199,6 +199,7 @@ def test_ctrl_c_at_the_command_line(tmp_path: Path, times: int) -> None:
     metadata = tmp_path / "probe_hang-1.0.dist-info"
     metadata.mkdir()
     (metadata / "entry_points.txt").write_text("[probe_core.probers.v1]\nhang = x_hang\n")
+    (tmp_path / "x_hang.py").write_text("import time\ntime.sleep(60)\n")
     path = [str(tmp_path), str(ROOT), str(ROOT / "chipdb/src")]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "HOSTILE_KILL": str(tmp_path)}
     command = [sys.executable, "-m", "probe_core", "--timeout", "30", "--only", "hang"]

@@ -15,6 +15,8 @@ import pytest
 
 from probe_core.config import load_config
 from probe_core.probing import document
+from probe_core.recording.errors import BadRecording
+from probe_core.recording.opening import open_machine
 
 Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"
@@ -30,6 +32,10 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "manifest of a user": lambda site: os.chown(site / "x_bad.prober.json", 1000, 0),
     "link of a user": lambda site: relink(site),
     "bytecode of a user": lambda site: bytecode(site),
+    "folder of a user, which can become a package": lambda site: (
+        (site / "x_bad").mkdir(),
+        os.chown(site / "x_bad", 1000, 1000),
+    ),
     "extension module of a user, which an import prefers": lambda site: os.chown(
         touched(site / f"x_bad{EXTENSION}"), 1000, 1000
     ),
@@ -116,6 +122,7 @@ def test_a_static_report_starts_nothing(probe_with: Probe, site: Path, tmp_path:
 STATIC: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: None,
     "a FIFO": lambda path: os.mkfifo(path),
+    "the kernel's log, which blocks": lambda path: path.symlink_to("/proc/kmsg"),
     "empty": lambda path: path.touch(),
     "not JSON": lambda path: path.write_text("{"),
     "deep": lambda path: path.write_text("[" * 100_000),
@@ -205,3 +212,25 @@ def test_root_reads_no_chip_file_of_a_user(tmp_path: Path) -> None:
     (finding,) = findings
     assert finding["why"] == f"running as root, and {chips} belongs to user 1000"
     assert finding["setting"] == "chipdb"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/kmsg"), reason="Linux alone has it")
+def test_no_data_is_read_from_a_file_of_the_kernel_that_blocks(
+    probe_with: Probe, site: Path, tmp_path: Path
+) -> None:
+    (site / "x_bad.prober.json").symlink_to("/proc/kmsg")
+    other = site / "probe_other-1.0.dist-info"
+    other.mkdir()
+    (other / "entry_points.txt").symlink_to("/proc/kmsg")
+    chips = tmp_path / "chips.toml"
+    chips.symlink_to("/proc/kmsg")
+    start = time.monotonic()
+    found = probe_with(OK, chipdb=str(chips))
+    assert time.monotonic() - start < 5.0
+    codes = [finding["code"] for finding in found["document"]["findings"]]
+    assert {"manifest-problem", "distribution-broken", "chip-file-unusable"} <= set(codes)
+    _, (ignored,) = load_config({}, {"PROBE_CONFIG": str(chips)})
+    assert ignored.seals
+    assert ignored.reason.endswith("cannot be read: a file of the kernel")
+    with pytest.raises(BadRecording, match="a file of the kernel"), open_machine(str(chips)):
+        pass

@@ -131,9 +131,18 @@ def test_a_slow_device_is_waited_for(run_eight: Callable[..., Run]) -> None:
     assert "avoided" not in run.details
 
 
+def test_a_late_answer_goes_before_what_a_process_says_that_did_not_ask(
+    run_eight: Callable[..., Run],
+) -> None:
+    """The first process is taken for silent over device 0, answers, and hangs over the last."""
+    run = run_eight({0: 2.0, 7: "hang"}, deadline_s=6.0)
+    assert names(run) == dict.fromkeys(ALL, "asked") | {ALL[7]: "passive"}
+    assert run.status == "ok"
+
+
 def test_slow_progress_is_no_silence(run_eight: Callable[..., Run]) -> None:
     """Eight slow devices that run out of time are a short deadline, and no dead device."""
-    run = run_eight(dict.fromkeys(range(8), 0.3), deadline_s=2.0)
+    run = run_eight(dict.fromkeys(range(8), 0.6), deadline_s=4.0)
     assert run.status == "timeout"
     assert run.unresponsive == []
     assert set(names(run).values()) == {"asked"}

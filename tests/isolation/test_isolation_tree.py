@@ -130,13 +130,14 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @linux
 def test_a_child_of_which_something_stays_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork = "import os, time; os.write(1, b'%d\\n' % os.fork()); time.sleep(60)"
+    # In one write: the text and the newline of `print` come apart, with the copy's text between.
+    fork = "import os, time; pid = os.fork(); pid and os.write(1, b'%d' % pid); time.sleep(60)"
     child = subprocess.Popen(
         [sys.executable, "-c", fork], start_new_session=True, stdout=subprocess.PIPE
     )
     try:
         assert child.stdout is not None
-        grandchild = next(pid for pid in (int(child.stdout.readline()) for _ in "12") if pid)
+        grandchild = int(os.read(child.stdout.fileno(), 20))
         times = iter([0.0, 1.0])
         with monkeypatch.context() as patch:
             patch.setattr(sessions.os, "kill", lambda pid, number: None)  # as one in D state

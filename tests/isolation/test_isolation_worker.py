@@ -118,16 +118,19 @@ def handle(number, frame):
     raise Interrupted
 
 def work(worker):
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.0005)  # not before there is work to interrupt
     try:
         while not worker.stopping:
             time.sleep(0.001)
     finally:
+        until = time.monotonic() + 1.5  # the caller waits for two seconds
+        while len(signals) < times and time.monotonic() < until:
+            time.sleep(0.001)
         time.sleep(0.1)
         ended.append(True)
 
 signal.signal(signal.SIGALRM, handle)
 try:
-    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.0005)
     Worker(work, lambda call: start_new_thread(call, ())).run()
 except Interrupted:
     print("interrupted", ended, len(signals))

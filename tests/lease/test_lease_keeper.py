@@ -320,11 +320,15 @@ def test_random_signals_never_make_two_holders(tmp_path: Path) -> None:
     chance = random.Random(13)
     words = ("exec", "--wait", "--", "sh", "-c", f"{LAUNCHER} sleep 0.03", str(tmp_path))
     running: dict[subprocess.Popen[bytes], float] = {}
+    begin = time.monotonic()
+    for waiter in [node.start("exec", "--wait", "--", "true") for _ in range(16)]:
+        waiter.communicate()
+    unit = time.monotonic() - begin  # of as many as run at once below, on however busy a machine
     for number in range(250):
         process = subprocess.Popen(
             node.command(*words), env=node.environ, stderr=subprocess.DEVNULL
         )
-        running[process] = time.monotonic() + 0.1 + chance.random()
+        running[process] = time.monotonic() + unit * (0.2 + chance.random())
         while len(running) >= 16 or (number == 249 and running):
             for process, when in list(running.items()):
                 if process.poll() is not None:

@@ -131,10 +131,6 @@ def test_input_and_status_pass_through(node: Node) -> None:
     assert (done.returncode, done.stdout) == (9, "words\n")
 
 
-STARTED = r"echo star\ted"
-"""Prints a word that the command line does not hold: bash may show the line that was typed."""
-
-
 class Terminal:
     """An interactive shell with job control on a terminal of its own."""
 
@@ -167,7 +163,12 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
 
+STARTED = "printf 'star%s\\n' ted"
+"""Prints a word that does not stand in the line itself, which the shell's readline echoes."""
+
+
 def line(node: Node, script: str) -> str:
+    script = script.replace("$STARTED", STARTED)
     words = [*node.command("exec", "--device", "0", "--"), "sh", "-c", script]
     return " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in words)
 
@@ -180,7 +181,7 @@ def terminal(node: Node) -> object:
 
 
 def test_ctrl_c_comes_once_and_ends_the_command(node: Node, terminal: Terminal) -> None:
-    counter = f"trap 'echo int' INT; {STARTED}; while :; do sleep 0.05; done"
+    counter = "trap 'echo int' INT; $STARTED; while :; do sleep 0.05; done"
     terminal.send(line(node, counter) + "; echo status $?\n")
     terminal.expect("started")
     terminal.send("\x03")
@@ -192,7 +193,7 @@ def test_ctrl_c_comes_once_and_ends_the_command(node: Node, terminal: Terminal) 
 
 
 def test_ctrl_z_stops_the_job_and_fg_continues_it(node: Node, terminal: Terminal) -> None:
-    script = f"{STARTED}; read word; echo got $word; exit 5"
+    script = "$STARTED; read word; echo got $word; exit 5"
     terminal.send(line(node, script) + "\n")
     terminal.expect("started")
     terminal.send("\x1a")
@@ -202,7 +203,7 @@ def test_ctrl_z_stops_the_job_and_fg_continues_it(node: Node, terminal: Terminal
     terminal.expect("Stopped")
     assert node.run("exec", "--device", "0", "--", "true").returncode == 3
     terminal.send("fg\n")
-    time.sleep(0.2)
+    terminal.expect("read word")  # the shell shows the job before it hands over the terminal
     terminal.send("here\n")
     terminal.expect("got here")
     terminal.expect("ready> ")
@@ -211,7 +212,7 @@ def test_ctrl_z_stops_the_job_and_fg_continues_it(node: Node, terminal: Terminal
 
 
 def test_a_command_that_ignores_ctrl_z_is_not_stopped(node: Node, terminal: Terminal) -> None:
-    script = f"trap '' TSTP; {STARTED}; read word; echo got $word"
+    script = "trap '' TSTP; $STARTED; read word; echo got $word"
     terminal.send(line(node, script) + "; echo status $?\n")
     terminal.expect("started")
     terminal.send("\x1a")
@@ -223,7 +224,7 @@ def test_a_command_that_ignores_ctrl_z_is_not_stopped(node: Node, terminal: Term
 
 def test_hanging_up_ends_the_command_and_frees_the_device(node: Node) -> None:
     terminal = Terminal(node.environ)
-    terminal.send(line(node, f"{STARTED}; exec sleep 60") + "\n")
+    terminal.send(line(node, "$STARTED; exec sleep 60") + "\n")
     terminal.expect("started")
     assert keeper_of(node)
     terminal.close()

@@ -84,7 +84,7 @@ def test_a_torch_that_would_run_on_the_cpu_is_refused(
     done = run(node, sys.executable, script(tmp_path), site=torch(tmp_path, **more))
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
-        f"probe: exec: torch of {sys.executable} cannot use pci:0000:01:00.0: {cause}\n"
+        f"probe exec: torch of {sys.executable} cannot use pci:0000:01:00.0: {cause}\n"
     )
     assert node.held() == []
 
@@ -131,7 +131,7 @@ def test_any_other_command_is_tried_by_the_runtimes_library(node: Node, tmp_path
     done = run(node, "echo", "ran", **library(tmp_path / "broken", init=999))
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
-        "probe: exec: the runtime's library cannot use pci:0000:01:00.0: "
+        "probe exec: the runtime's library cannot use pci:0000:01:00.0: "
         "RuntimeError: cuInit gave 999\n"
     )
     done = run(node, "echo", "ran", **library(tmp_path / "none", count=0))

@@ -183,6 +183,8 @@ def _allowed(db: "Database", query: "Query", ids: "list[str] | tuple[str, ...]")
 
 def other_arch(db: "Database", chip: "Chip", query: "Query") -> str | None:
     """What the driver reports that the chip's architecture cannot be, or None."""
+    if not (query.compute_capability or query.gfx or query.arch):
+        return None  # a name alone: most questions
     arch = db.arch(chip.arch) if chip.arch else None
     if arch is None:
         return None

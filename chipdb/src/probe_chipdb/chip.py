@@ -72,13 +72,15 @@ class Chip:
     Everything unknown is None or empty, never a guess.
     """
 
-    __slots__ = ("_db", "_fields", "id", "origin")
+    __slots__ = ("_db", "_fields", "_memory", "_words", "id", "origin")
 
     def __init__(self, db: "Database", fields: list[str], origin: str) -> None:
         self._db = db
         self._fields = fields
         self.id = fields[0]
         self.origin = origin
+        self._memory: Memory | None = None
+        self._words: tuple[str, ...] | None = None
 
     def raw(self, column: int) -> str:
         """The text of one column as it stands in the table, for the code of this package."""
@@ -162,8 +164,18 @@ class Chip:
     @property
     def memory(self) -> Memory:
         """Size, type, bus and bandwidth."""
-        gib, type_, bus, gbs, low = (self._fields[_AT["memory"]].split(";") + [""] * 5)[:5]
-        return Memory(number(gib), unescape(type_) or None, whole(bus), number(gbs), number(low))
+        if self._memory is None:
+            gib, type_, bus, gbs, low = (self._fields[_AT["memory"]].split(";") + [""] * 5)[:5]
+            rates = number(gbs), number(low)
+            self._memory = Memory(number(gib), unescape(type_) or None, whole(bus), *rates)
+        return self._memory
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of id and name in lower case, for the code of this package."""
+        if self._words is None:
+            self._words = tuple(f"{self.id} {self.name}".lower().replace("-", " ").split())
+        return self._words
 
     @property
     def bandwidth(self) -> int | None:

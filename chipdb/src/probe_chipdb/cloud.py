@@ -9,6 +9,11 @@ _TPUS = {
     "v2": "tpu v2", "v3": "tpu v3", "v4": "tpu v4", "v5e": "tpu v5e", "v5litepod": "tpu v5e",
     "v5lite": "tpu v5e", "v5p": "tpu v5p", "v6e": "tpu v6e", "7x": "tpu7x", "v7x": "tpu7x",
 }  # fmt: skip
+# Google's machine types: ct5lp-hightpu-4t, ct6e-standard-8t, tpu7x-standard-4t.
+_MACHINES = {
+    "ct3": "v3", "ct3p": "v3", "ct4p": "v4", "ct5l": "v5e", "ct5lp": "v5e", "ct5p": "v5p",
+    "ct6e": "v6e", "tpu7x": "7x",
+}  # fmt: skip
 _SLICES = ("podslice", "slice", "device", "pod")
 _AWS = {
     "trn1": "trainium", "trn1n": "trainium", "trn2": "trainium2", "trn2u": "trainium2",
@@ -21,15 +26,48 @@ def cloud_product(key: str) -> str:
 
     >>> cloud_product("tpu v6e 8"), cloud_product("v5p 16"), cloud_product("trn2.48xlarge")
     ('tpu v6e', 'tpu v5p', 'trainium2')
-    >>> cloud_product("v100 16"), cloud_product("v4")
-    ('', '')
+    >>> cloud_product("ct6e-standard-8t"), cloud_product("v100 16"), cloud_product("v4")
+    ('tpu v6e', '', '')
     """
     tokens = key.replace("-", " ").split()
     if tokens[:1] == ["google"]:
         del tokens[0]
     if len(tokens) == 1 and (product := _AWS.get(tokens[0].partition(".")[0])):
         return product
-    return _tpu(tokens)
+    return _machine(tokens) or _tpu(tokens)
+
+
+def _machine(tokens: list[str]) -> str:
+    """`ct6e standard 8t`: the family, its shape, and how many chips."""
+    if len(tokens) != 3 or tokens[1] not in ("hightpu", "standard"):
+        return ""
+    count = tokens[2].removesuffix("t")
+    counted = count != tokens[2] and len(count) <= 3 and count.isdecimal()
+    return _TPUS.get(_MACHINES.get(tokens[0], ""), "") if counted else ""
+
+
+def module_of(key: str) -> str:
+    """The module on a board of NVIDIA's HGX, as the list of confidential computing writes it.
+
+    A baseboard carries SXM modules; how many, and how the rack is cooled, is not what they are.
+
+    >>> module_of("nvidia hgx h100 4 gpu 64gb hbm2e (partner cooled)")
+    'nvidia sxm h100 64gb hbm2e'
+    """
+    if "hgx " not in key:
+        return key
+    tokens = key.replace(",", " ").replace("(", " ").replace(")", " ").split()
+    for at, token in enumerate(tokens[:-1]):
+        if token.isdecimal() and len(token) == 1 and tokens[at + 1] == "gpu":
+            del tokens[at : at + 2]
+            break
+    kept = [token for token in tokens if token not in _COOLING]
+    module = "" if any(token.startswith("sxm") for token in kept) else "sxm"
+    named = (module if token == "hgx" else token for token in kept)
+    return " ".join(filter(None, named))
+
+
+_COOLING = ("air", "partner", "liquid", "cooled", "ac", "lc")
 
 
 def _tpu(tokens: list[str]) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Answers kept. A node has a handful of devices, a fleet's collector some hundreds.
 _MEMO = 4096
+_READ = 512  # chips that stay read: those of a name are looked at several times
 
 
 def load(
@@ -46,7 +47,7 @@ class Database:
     """Chips, architectures and sources, by id and by everything that identifies them."""
 
     __slots__ = (
-        "_accept", "_added", "_archs", "_built", "_extra", "_memo", "_packages", "_path",
+        "_accept", "_added", "_archs", "_built", "_chips", "_extra", "_memo", "_packages", "_path",
         "_problems", "_tables", "version",
     )  # fmt: skip
 
@@ -69,6 +70,7 @@ class Database:
         self._tables: tuple[table.Table, ...] | None = None
         self._problems: tuple[str, ...] = ()
         self._archs: dict[str, Arch | None] = {}
+        self._chips: dict[str, Chip] = {}
         self._memo: dict[object, Match] = {}
 
     def tables(self) -> "tuple[table.Table, ...]":
@@ -115,6 +117,14 @@ class Database:
 
     def chip(self, id_: str) -> Chip | None:
         """The chip of this id, or None."""
+        chip = self._chips.get(id_)
+        if chip is None and (chip := self._find_chip(id_)):
+            if len(self._chips) >= _READ:
+                self._chips.clear()
+            self._chips[id_] = chip
+        return chip
+
+    def _find_chip(self, id_: str) -> Chip | None:
         for source in self.tables():
             columns = source.chips.find(id_)
             if columns is not None:
@@ -124,7 +134,7 @@ class Database:
     def chips(self) -> tuple[Chip, ...]:
         """Every chip, in the order of the ids."""
         ids = {id_ for source in self.tables() for id_, _ in source.chips}
-        return tuple(chip for id_ in sorted(ids) if (chip := self.chip(id_)))
+        return tuple(chip for id_ in sorted(ids) if (chip := self._find_chip(id_)))
 
     def arch(self, id_: str) -> Arch | None:
         """The architecture of this id (or ids joined by `+`: what they share), or None."""

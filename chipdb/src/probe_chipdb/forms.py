@@ -45,6 +45,7 @@ _EDITIONS = {
 _GLUED = ("laptopgpu", "laptop", "mobile", "maxq", "ada", "sff")
 # The editions of RTX PRO as RunPod, Vast.ai and Hugging Face abbreviate them.
 _PRO_EDITIONS = {"ws": "workstation", "wk": "workstation", "s": "server", "se": "server"}
+_SUPERCHIPS = ("gb200", "gb300", "gh200", "vr200")
 _SERIES = ("rtx", "gtx", "gt", "rx")
 
 
@@ -57,10 +58,13 @@ class Form:
     type: of the memory, in lower case, or empty. factor: "sxm4", "pcie" ... or empty.
     units: GPU cores that the name counts, or None.
     plain: the name without the facts, its tokens as they are.
+    key: the product with its editions: what is compared for equality.
+    facts: those beside the product, as one declared name may have them; empty without any.
     """
 
     __slots__ = (
-        "base", "brand", "editions", "factor", "plain", "size", "type", "units", "vendor",
+        "base", "brand", "editions", "factor", "facts", "key", "plain", "size", "type", "units",
+        "vendor",
     )  # fmt: skip
 
     def __init__(self, key: str) -> None:
@@ -70,12 +74,16 @@ class Form:
         tokens = _tokens(key)
         editions: set[str] = set()
         model = self._product(self._without_maker(tokens), editions)
-        beside = (self.type, self.factor)
-        plain = (token for token in tokens if token not in beside and size_in(token) is None)
+        dropped = (self.type, self.factor)
+        plain = (token for token in tokens if token not in dropped and size_in(token) is None)
         self.plain = " ".join(plain)
         self.base = self._unglued(model, editions)
         self._regular(editions)
         self.editions = tuple(sorted(editions))
+        self.key = " ".join((self.base, *self.editions))
+        memory = "" if self.size is None else f"{self.size:g}gb"
+        beside = (memory, self.type, self.factor)
+        self.facts = ",".join(filter(None, beside)) if any(beside) else ""
 
     def _without_maker(self, tokens: list[str]) -> list[str]:
         if len(tokens) > 1 and tokens[0] in _BOARD_MAKERS:
@@ -159,7 +167,7 @@ class Form:
         self.base = _reordered(self.base)
         if self.base.startswith("rtxpro"):
             self._regular_pro(editions)
-        elif self.base in ("gb200", "gb300") and self.factor == "nvl":
+        elif self.base in _SUPERCHIPS and self.factor == "nvl":
             self.factor = ""  # the rack (GB200 NVL72), not another board
         elif self.base == "h100mega":
             self.base, self.factor = "h100", "sxm5"  # Google's A3 Mega machines
@@ -174,17 +182,6 @@ class Form:
         if "maxq" in editions:
             editions.discard("workstation")  # there is no other Max-Q edition
         self.base = base
-
-    @property
-    def key(self) -> str:
-        """The product with its editions: what is compared for equality."""
-        return " ".join((self.base, *self.editions))
-
-    @property
-    def facts(self) -> str:
-        """The facts beside the product, as one declared name may have them; empty without any."""
-        size = "" if self.size is None else f"{self.size:g}gb"
-        return ",".join(filter(None, (size, self.type, self.factor)))
 
     def bases(self) -> "Iterator[str]":
         """The keys to look up, the closest first."""
@@ -249,7 +246,7 @@ def _is_release(token: str) -> bool:
 def _without_count(tokens: list[str]) -> list[str]:
     """`8x H100`, `8xh100`, `2 x H100`: how many there are is not what they are.
 
-    A count behind is left: a FirePro S9300 x2 is one card with two chips.
+    "x2" behind is left: a FirePro S9300 x2 is one card with two chips.
     """
     if len(tokens) > 2 and len(tokens[0]) <= 2 and tokens[0].isdecimal() and tokens[1] == "x":
         return tokens[2:]
@@ -257,6 +254,9 @@ def _without_count(tokens: list[str]) -> list[str]:
         head, x, model = tokens[0].partition("x")
         if x and 1 <= len(head) <= 2 and head.isdecimal():
             return [model, *tokens[1:]] if model else tokens[1:]
+        number = tokens[-1].removesuffix("x")  # DigitalOcean's "H100 GPU - 8X"
+        if len(tokens) > 1 and len(number) < len(tokens[-1]) <= 3 and number.isdecimal():
+            return tokens[:-1]
     return tokens
 
 
@@ -277,15 +277,13 @@ def size_in(token: str) -> float | None:
 
 def _reordered(base: str) -> str:
     """`rtx6000pro` is an RTX PRO 6000; a GB200 NVL72 is a rack of GB200."""
-    digits = base.removeprefix("rtx")[:4]
-    pro = base[7:] in ("pro", "problackwell", "blackwell") and base.startswith("rtx")
-    if pro and len(digits) == 4 and digits.isdecimal():
-        return f"rtxpro{digits}"
-    for chip in ("gb200", "gb300", "gh200"):
-        suffix = base.removeprefix(chip)
+    if base.startswith("rtx"):
+        pro = base[7:] in ("pro", "problackwell", "blackwell") and base[3:7].isdecimal()
+        return f"rtxpro{base[3:7]}" if pro else base
+    if base.startswith(_SUPERCHIPS):
+        suffix = base[5:]
         rack = suffix.startswith("nvl") and suffix[3:].isdecimal()
-        if suffix != base and (rack or suffix in ("gracehopper", "gracehoppersuperchip")):
-            return chip
+        return base[:5] if rack or suffix in ("gracehopper", "gracehoppersuperchip") else base
     return base
 
 

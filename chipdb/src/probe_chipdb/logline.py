@@ -28,6 +28,7 @@ _TAILS = (
     " : cudamallocasync",
     " : native", " [discrete]", " [integrated]", " @ ",
 )  # fmt: skip
+_READING_UNITS = ("w", "mhz", "%")
 # Columns of nvidia-smi behind the name: persistence mode and driver model.
 _STATES = frozenset(("on", "off", "n/a", "wddm", "tcc", "mcdm", "ok"))
 
@@ -55,10 +56,27 @@ def _without_tail(text: str) -> str:
             text = text[: text.index(tail)]
     if text.endswith((" mib)", " mib free)")):
         return text.rpartition("(")[0].strip() or text  # llama.cpp: "(12227 MiB, 8861 MiB free)"
+    if ", " in text:
+        text = _without_readings(text)
     megabytes = text.find(" mb")
     if megabytes > 0 and ", " in text[:megabytes]:
         return text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"
     return text
+
+
+def _without_readings(text: str) -> str:
+    """`nvidia rtx a6000, 300.00 w, 2100 mhz`: fields of nvidia-smi --query-gpu that name nothing.
+
+    The memory stays: it is a fact beside the product.
+    """
+    name, *fields = text.split(", ")
+    kept = [field for field in fields if not _is_reading(field)]
+    return text if len(kept) == len(fields) else ", ".join((name, *kept))
+
+
+def _is_reading(field: str) -> bool:
+    number, _, unit = field.partition(" ")
+    return unit in _READING_UNITS and number.replace(".", "", 1).isdecimal()
 
 
 def _unlabelled(text: str) -> str:

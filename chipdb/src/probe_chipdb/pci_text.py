@@ -3,6 +3,7 @@
 Ids = tuple[str, str, str]  # "vvvv:dddd", "ssss:ssss" or "", "rr" or ""
 NONE: Ids = ("", "", "")
 _HEX = frozenset("0123456789abcdef")
+_MARKS = (":", "[", "0x", '"', "ven_", " device ")  # without any of them a text holds no id
 
 
 def ids_in(text: str | None, only_ids: bool = False) -> Ids:
@@ -22,7 +23,7 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
     (('8086:56a0', '', ''), ('10de:2684', '', ''))
     """
     lower = text.lower().strip() if text else ""
-    if not lower:
+    if not lower or not (only_ids or any(mark in lower for mark in _MARKS)):
         return NONE
     if "ven_" in lower and "dev_" in lower:
         return _windows(lower[lower.index("ven_") :])

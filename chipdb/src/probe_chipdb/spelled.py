@@ -4,7 +4,7 @@ Each rule is exact: product and editions are equal, a brand or vendor that the n
 chip's own, and memory, its type and the form factor contradict nothing that is known of the chip.
 """
 
-from probe_chipdb.cloud import cloud_product
+from probe_chipdb.cloud import cloud_product, module_of
 from probe_chipdb.forms import BRANDS, Form, size_in
 from probe_chipdb.platforms import PLATFORMS, of_platform
 
@@ -36,7 +36,7 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
         return _of_processor(db, query, name) or named
-    chips, form = spelled(db, key)
+    chips, form = spelled(db, module_of(key))
     query.units = query.units or form.units
     return tuple(chip.id for chip in chips)
 
@@ -135,23 +135,23 @@ def _filtered(chips: "list[Chip]", fits: "Callable[[Chip], bool]") -> "list[Chip
 
 def _of_size(chips: "list[Chip]", size: float) -> "list[Chip]":
     """The chips of exactly that size, else those in the window, else those of no known size."""
-    exact = [chip for chip in chips if size in _sizes(chip)]
+    sized = [(chip, _sizes(chip)) for chip in chips]
+    exact = [chip for chip, sizes in sized if size in sizes]
     if exact:
         return exact
     near = [
         chip
-        for chip in chips
-        if any(_LOW * nominal <= size <= _HIGH * nominal for nominal in _sizes(chip))
+        for chip, sizes in sized
+        if any(_LOW * nominal <= size <= _HIGH * nominal for nominal in sizes)
     ]
-    return near or [chip for chip in chips if not _sizes(chip) and size in _SOLD]
+    return near or [chip for chip, sizes in sized if not sizes and size in _SOLD]
 
 
 def _sizes(chip: "Chip") -> list[float]:
     """The sizes in GiB: of one device, of a board that shows several, and as in its own name."""
     gib = chip.memory.gib
     nominal = [] if gib is None else [gib, gib * chip.boards]
-    tokens = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
-    return nominal + [size for token in tokens if (size := size_in(token)) is not None]
+    return nominal + [size for word in chip.words if (size := size_in(word)) is not None]
 
 
 def _has_type(chip: "Chip", type_: str) -> bool:
@@ -160,11 +160,12 @@ def _has_type(chip: "Chip", type_: str) -> bool:
 
 
 def _of_factor(chips: "list[Chip]", factor: str) -> "list[Chip]":
-    chosen = [chip for chip in chips if any(_is_factor(own, factor) for own in _factors(chip))]
+    declared = [(chip, _factors(chip)) for chip in chips]
+    chosen = [chip for chip, own in declared if any(_is_factor(name, factor) for name in own)]
     if chosen or factor not in ("pcie", "oam"):
         return chosen
     # An L40S is a PCIe card and an MI300X an OAM module, although their names do not say it.
-    return [chip for chip in chips if not _factors(chip) and _may_have(chip, factor)]
+    return [chip for chip, own in declared if not own and _may_have(chip, factor)]
 
 
 def _may_have(chip: "Chip", factor: str) -> bool:
@@ -179,6 +180,5 @@ def _is_factor(own: str, factor: str) -> bool:
 
 
 def _factors(chip: "Chip") -> set[str]:
-    tokens = f"{chip.id} {chip.name}".lower().replace("-", " ").split()
     prefixes = ("sxm", "pcie", "nvl", "oam", "dgxs", "fhhl", "cnx")
-    return {token for token in tokens if token.startswith(prefixes)}
+    return {word for word in chip.words if word.startswith(prefixes)}

@@ -102,12 +102,31 @@ def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
     # run until nothing changes. That makes a key its own key, too.
     while True:
         before = key
-        key = name_in(key)
-        for rule in rules:
+        if rules is _PROCESSOR or not _is_undecorated(key):
+            key = name_in(key)
+            for rule in rules[: -len(_COMMON)]:
+                key = rule(key)
+        for rule in _COMMON:
             key = rule(key)
         key = _spaces(key)
         if key == before:
             return key
+
+
+# How a text of letters, digits, blanks and hyphens alone begins that a tool has decorated.
+_DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ")
+
+
+def _is_undecorated(key: str) -> bool:
+    """Whether no rule but the common ones could change a text: most names, in a third of the time.
+
+    Logs, brackets and drivers' parentheses hold marks; what is decorated without any is listed.
+    """
+    if not key.replace(" ", "").replace("-", "").replace("_", "").isalnum():
+        return False
+    last = key.rpartition(" ")[2]
+    revised = last[:1] == "r" and last[1:2].isdecimal()  # Mali's "r0p0"
+    return not (revised or last == "engine" or key.startswith(_DECORATED))
 
 
 def is_generic(key: str) -> bool:
@@ -132,6 +151,9 @@ def claimed_vendor(text: str) -> str:
     >>> claimed_vendor("NVIDIA GeForce RTX 4090"), claimed_vendor("GeForce RTX 4090")
     ('nvidia', '')
     """
+    plain = text.isascii() and text.isprintable()
+    if plain and not text.lstrip()[:9].lower().startswith(_CLAIM_STARTS):
+        return ""  # most names of people and clouds
     key = decoration.drop_mesa(_letters(text[:MAX_LENGTH]))
     for spelling, vendor in _CLAIMS:
         if key.startswith(f"{spelling} "):
@@ -148,6 +170,10 @@ _CLAIMS = (
     ("qualcomm", "qualcomm"),
     ("apple", "apple"),
 )
+_CLAIM_STARTS = (
+    "nvidia", "amd", "ati", "adv", "intel", "qual", "apple", "mesa", "turnip", "anv",
+    "(",
+)  # fmt: skip
 
 
 def _device_tree(text: str) -> str:
@@ -196,6 +222,7 @@ def _drop_vendor(text: str) -> str:
 
 
 _COMMON: tuple["Callable[[str], str]", ...] = (_drop_vendor, _join_sizes)
+_PROCESSOR = (decoration.cpu_words, *_COMMON)
 _DRIVER = (
     decoration.angle,
     decoration.unwrap,
@@ -227,6 +254,6 @@ _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "metal": _COMMON,
     "wmi": (decoration.drop_driver_parenthesis, *_COMMON),
     "windows": (decoration.drop_driver_parenthesis, *_COMMON),
-    "cpuinfo": (decoration.cpu_words, *_COMMON),
+    "cpuinfo": _PROCESSOR,
     "dt": (),
 }

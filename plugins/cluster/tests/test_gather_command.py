@@ -251,7 +251,7 @@ def test_the_progress_line_names_who_is_waited_for_and_is_erased(files: list[str
 
 def test_the_command_imports_no_asyncio_for_its_help() -> None:
     code = (
-        "import sys; import probe_cluster.gather_command, probe_cluster;"
+        "import sys; import probe_cluster.cluster_command, probe_cluster;"
         "print('asyncio' in sys.modules, 'dataclasses' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

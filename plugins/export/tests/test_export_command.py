@@ -50,7 +50,7 @@ def test_file_that_cannot_be_written_is_named_and_nothing_stays(tmp_path: Path) 
     done = run("nfd", "--output", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[0] == (
-        f"probe: export: {path} cannot be written: No such file or directory"
+        f"probe export: {path} cannot be written: No such file or directory"
     )
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -79,7 +79,7 @@ def test_wrong_words_get_one_sentence(words: str, sentence: str, tmp_path: Path)
         [*PROBE, *words.split()], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[0] == f"probe: export: {sentence}"
+    assert done.stderr.splitlines()[0] == f"probe export: {sentence}"
     assert os.listdir(tmp_path) == []
 
 
@@ -159,4 +159,4 @@ def test_half_a_request_blocks_nobody(port: int) -> None:
 def test_address_in_use_is_an_error(port: int) -> None:
     done = run("prometheus", "--listen", f"127.0.0.1:{port}")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"probe: export: 127.0.0.1:{port} cannot be listened on: ")
+    assert done.stderr.startswith(f"probe export: 127.0.0.1:{port} cannot be listened on: ")

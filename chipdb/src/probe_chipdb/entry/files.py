@@ -63,8 +63,9 @@ def _bytes(path: str) -> bytes:
             raise _Refused("is no regular file", "write the chips to a file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            # One byte more than allowed shows a file that grows while it is read.
-            data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
+            # One byte more than allowed shows a file that grows while it is read. What is called
+            # empty is not read: a kernel's file may block until it has something (/proc/kmsg).
+            data = file.read(MAX_BYTES + 1) if 0 < size <= MAX_BYTES else b""
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         reason = getattr(error, "strerror", None) or str(error)
         raise _Refused(f"cannot be read: {reason}", "check the path and its rights") from None

@@ -55,6 +55,10 @@ NODE_S = 30.0
 """Seconds for one node: `probe` itself needs 1 s beyond its longest deadline, 10 s by default;
 the rest is for a login and an interpreter from a network file system. A judgement."""
 
+START_S = 15.0
+"""Seconds for an engine to start its nodes, beyond their own: Ray 2.60 connects in 1 to 4 s on an
+idle computer; the rest is for a busy one. A judgement."""
+
 FANOUT = 64
 """Nodes at a time through a process each. pdsh starts 32, clush 64: beyond that the file
 descriptors and the keys' arithmetic of one computer are the limit."""
@@ -67,7 +71,7 @@ class Limits:
     node: float = NODE_S
     """Seconds for one node, from the moment that its process starts."""
     overall: float | None = None
-    """Seconds for all; None: as many as the rounds of nodes need, and five more."""
+    """Seconds for all; None: as many as the rounds of nodes need, and fifteen more."""
     fanout: int = FANOUT
     """Processes at once, where an engine needs one a node."""
     command: tuple[str, ...] = ("probe",)
@@ -77,7 +81,7 @@ class Limits:
         """Return the seconds for `count` nodes."""
         if self.overall is not None:
             return self.overall
-        return self.node * max(1, -(-count // self.fanout)) + 5.0
+        return self.node * max(1, -(-count // self.fanout)) + START_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
+EXAMPLES = (
+    ("probe partition *.json --model llama-3.1-70b", "compare all strategies"),
+    ("probe partition *.json --model 70b --bits 4 --context 8192", "quantised, with a KV cache"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

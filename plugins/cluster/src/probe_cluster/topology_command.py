@@ -18,6 +18,10 @@ HELP = "Show many nodes' reports as one view: what each offers, and how they are
 
 _HEAD = ("NODE", "CHIP", "MEMORY", "AVAILABLE", "FP32", "FP16", "INT8", "BANDWIDTH", "MODEL")
 _RIGHT = _HEAD[2:8]
+EXAMPLES = (
+    ("probe topology desk.json laptop.json", "two computers, each by its `probe --json`"),
+    ("probe topology desk=a.json pi=b.json --link desk:pi=10gbe", "with names and a link"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

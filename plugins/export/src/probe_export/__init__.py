@@ -15,13 +15,13 @@ __all__ = ["export", "formats"]
 
 def formats() -> dict[str, str]:
     """Return the formats: name to a summary in one line."""
-    from probe_export.formats import FORMATS
+    from probe_export.table import FORMATS
 
     return {name: summary for name, (_, _, summary) in FORMATS.items()}
 
 
 def export(name: str, report: ReportDoc) -> str:
     """Return the text of a report's document in the format `name`; raises `KeyError` for others."""
-    from probe_export.formats import exporter
+    from probe_export.table import exporter
 
     return exporter(name)(report)

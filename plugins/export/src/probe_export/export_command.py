@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from probe_core.commands import CommandError, add_probe_options, columns, did_you_mean
 from probe_export.errors import ExportError
-from probe_export.formats import FORMATS, exporter
+from probe_export.table import FORMATS, exporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
     from probe_core.commands import Context
-    from probe_export.formats import Exporter
+    from probe_export.table import Exporter
 
 HELP = "Write this node in the form that another system reads: a scheduler, a monitor, a shell."
+
+EXAMPLES = (
+    ("probe export --list", "the formats"),
+    ("probe export nfd --output features.d/probe", "labels of a Kubernetes node"),
+    ("probe export prometheus --listen 127.0.0.1:9101", "an endpoint for Prometheus"),
+    ("probe export ray", "options for `ray start`: the GPUs that work"),
+)
 
 _LEAST_SECONDS, _MOST_SECONDS = 1, 86_400.0
 
@@ -42,7 +49,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         return _serve(args, context, export)
     if args.output is None:
         if seconds is not None:
-            raise CommandError("export: --watch replaces a file; name it with --output FILE")
+            raise CommandError("--watch replaces a file; name it with --output FILE")
         context.out(export(context.report()).removesuffix("\n"))
         return 0
     return _write(args.output, seconds, context, export)
@@ -50,9 +57,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _exporter(name: str | None) -> Exporter:
     if name is None:
-        raise CommandError(f"export: name a format: {', '.join(sorted(FORMATS))}")
+        raise CommandError(f"name a format: {', '.join(sorted(FORMATS))}")
     if name not in FORMATS:
-        raise CommandError(f"export: unknown format {name!r}: {did_you_mean(name, FORMATS)}")
+        raise CommandError(f"unknown format {name!r}: {did_you_mean(name, FORMATS)}")
     return exporter(name)
 
 
@@ -64,7 +71,7 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
-        raise CommandError(f"export: --watch {text}: expected seconds, 1 to 86400")
+        raise CommandError(f"--watch {text}: expected seconds, 1 to 86400")
     return seconds
 
 
@@ -75,7 +82,7 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
         try:
             replace(path, export(context.report()))
         except ExportError as error:
-            raise CommandError(f"export: {error}") from None
+            raise CommandError(str(error)) from None
         return 0
     from probe_export.rhythm import Rhythm
 
@@ -92,15 +99,15 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
 
 def _serve(args: argparse.Namespace, context: Context, export: Exporter) -> int:
     if args.format != "prometheus":
-        raise CommandError(f"export: --listen serves prometheus alone, not {args.format}")
+        raise CommandError(f"--listen serves prometheus alone, not {args.format}")
     if args.output is not None or args.watch is not None:
-        raise CommandError("export: --listen takes neither --output nor --watch")
+        raise CommandError("--listen takes neither --output nor --watch")
     from probe_export.serve import Endpoint, address
 
     try:
         endpoint = Endpoint(address(args.listen), lambda: export(context.report()))
     except ExportError as error:
-        raise CommandError(f"export: {error}") from None
+        raise CommandError(str(error)) from None
     context.err(f"probe export: serving {endpoint.url}; Ctrl-C ends it")
     endpoint.serve()
     return 0

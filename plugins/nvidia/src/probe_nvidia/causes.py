@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from probe_nvidia import facts, procfs, surroundings
+from probe_core.sysfs.surroundings import container, in_slurm
+from probe_nvidia import facts, procfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ def refused(scene: Scene, identity: str) -> Cause:
 def _restricted(scene: Scene, identity: str) -> Cause | None:
     """Return the rule that keeps the GPU away; None where nothing shows one."""
     machine = scene.machine
-    if surroundings.in_slurm_job(machine):
+    if in_slurm(machine):
         reason = "Slurm gave this job other GPUs, and its device cgroup keeps the rest away"
         return Cause("granted", "slurm-slice", reason, _GRES)
-    if surroundings.in_container(machine):
+    if container(machine) is not None:
         reason = "the container was given other GPUs; /sys and /proc show the host's"
         return Cause("granted", "not-granted", reason, _GPUS)
     node = next(_denied(scene, identity), None)

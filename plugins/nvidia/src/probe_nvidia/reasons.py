@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.api import Unavailable
+from probe_core.sysfs.surroundings import container
 from probe_nvidia import facts
 from probe_nvidia.codes import (
     DRIVER_NOT_LOADED,
@@ -19,7 +20,6 @@ from probe_nvidia.codes import (
     name_of,
 )
 from probe_nvidia.scene import is_passthrough
-from probe_nvidia.surroundings import in_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _fact(code: int, short: str, scene: Scene, cause: str, detail: str | None) -
     if code not in _STEPS:
         return facts.fact("responding", "unknown", evidence, short)
     step, own = _STEPS[code]
-    if code == UNKNOWN and in_container(scene.machine):
+    if code == UNKNOWN and container(scene.machine) is not None:
         step, own = "granted", "cgroup-denied"
     return facts.broken(step, short if short == "library-broken" else own, evidence)
 
@@ -171,7 +171,7 @@ def _not_there(code: int, scene: Scene, detail: str | None) -> tuple[str, str, s
     """Library or driver missing: what else is there tells which of many causes it is."""
     library = code == LIBRARY_NOT_FOUND
     other_drivers = scene.other_drivers()
-    inside = in_container(scene.machine)
+    inside = container(scene.machine) is not None
     if detail and "No such file" not in detail:
         return (
             "library-broken",
@@ -213,7 +213,7 @@ def _other_driver(names: str) -> tuple[str, str, str]:
 
 def _inside(library: bool, scene: Scene) -> tuple[str, str, str]:
     """Say what was not passed in: the kernel driver is loaded, or this is a container."""
-    machine, inside = scene.machine, in_container(scene.machine)
+    machine, inside = scene.machine, container(scene.machine) is not None
     visible = machine.environ.get("NVIDIA_VISIBLE_DEVICES")
     has_nodes = any(map(machine.exists, _SOC_NODES if scene.soc else _NODES))
     if visible in ("none", "void", "") and inside and not has_nodes:
@@ -237,7 +237,7 @@ def _mismatch(scene: Scene) -> tuple[str, str, str]:
     versions = f"kernel driver {scene.version or 'of unknown version'}"
     versions += f", library {library}" if library else ""
     fix = "reboot (or unload and load the nvidia modules) after a driver upgrade"
-    if in_container(scene.machine):
+    if container(scene.machine) is not None:
         fix = "remove the driver's libraries from the image: the host's belong into the container"
     return "version-mismatch", f"kernel driver and library differ in version ({versions})", fix
 
@@ -252,7 +252,7 @@ def _library_version(scene: Scene) -> str | None:
 
 
 def _unknown(scene: Scene) -> tuple[str, str, str]:
-    if in_container(scene.machine):
+    if container(scene.machine) is not None:
         cause = "the container seems cut off from its GPUs' nodes, as after systemctl daemon-reload"
         fix = f"restart the container; CDI or the cgroupfs driver prevents it ({_RESTART})"
         return "unknown-error", cause, fix

@@ -17,6 +17,12 @@ HELP = (
     " Exit status 1 when a node is missing."
 )
 
+EXAMPLES = (
+    ("probe cluster --hosts desk,studio,alice@rock", "by ssh"),
+    ("probe cluster --json --slurm -N 4 -p gpu", "by srun, with its options last"),
+    ("probe cluster --output reports --kubectl app=probe", "one file for each node"),
+)
+
 _NO_NODE = 1
 
 _ENGINES = ("hosts", "slurm", "mpi", "kubectl", "ray")

@@ -1,0 +1,91 @@
+"""The checks of `probe doctor --env`: which of this node's devices each wheel has code for.
+
+They have the attributes that the doctor's `Check` asks for, and import nothing of the doctor.
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_wheels.surveying import survey
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from probe_core.machine import Machine
+    from probe_core.model.document import ReportDoc
+    from probe_wheels.documents import ResultDoc
+    from probe_wheels.surveying import Survey
+
+    class Request(Protocol):
+        """What the doctor asks a check."""
+
+        machine: Machine
+        report: ReportDoc
+        environment: str | None
+        device: str | None
+
+        def once(self, key: str, make: Callable[[], Survey]) -> Survey:
+            """Return what `make` returned at the first call with this key."""
+
+
+__all__ = ["CHECKS"]
+
+_WHEELS = {
+    "wheel-lacks-device": "A wheel has no code for a device of this node.",
+    "wheel-needs-newer-driver": "A wheel needs a newer driver than this node has.",
+    "wheel-is-cpu-build": "A wheel is built for the CPU, and there is a GPU that it could use.",
+    "wheel-of-other-vendor": "A wheel is built for another vendor's GPUs.",
+    "wheel-jit-only": "A wheel's code is compiled by the driver when it first starts.",
+}
+"""Causes about a wheel and a device, by the code of their findings."""
+
+_ENVIRONMENT = {
+    "environment-missing": "The interpreter or folder does not exist, or no environment is active.",
+    "environment-unreadable": "The environment cannot be read.",
+    "environment-broken": "The environment has no packages, or its interpreter is gone.",
+    "environment-other-architecture": "The environment's Python is for another architecture.",
+    "environment-too-large": "There was no time to read all of the environment.",
+    "wheel-other-architecture": "A wheel is built for another architecture.",
+    "wheel-files-missing": "A wheel lists libraries that are not there.",
+    "wheel-record-wrong": "A wheel lists libraries outside of the environment.",
+    "wheel-library-damaged": "A library of a wheel is cut, empty or no library.",
+    "frameworks-unusable": "A distribution's table of frameworks has a mistake.",
+}
+"""Causes about the environment and its files."""
+
+
+def _survey(request: Request) -> Survey:
+    # A recorded machine has its own variables; the cache and the home are those of this process.
+    environ = request.machine.environ if request.machine.live else os.environ
+    return request.once(
+        "probe-wheels",
+        lambda: survey(request.environment, request.report, environ, device=request.device),
+    )
+
+
+class WheelCheck:
+    """One check: it answers with the findings of its code."""
+
+    step = "runtime"
+    needs = ("environment",)
+
+    def __init__(self, code: str, summary: str) -> None:
+        self.code = code
+        self.summary = summary
+
+    def run(self, request: Request) -> ResultDoc:
+        """Return the findings of one look, which all checks share."""
+        result = _survey(request)
+        findings = [finding for finding in result.findings if finding["code"] == self.code]
+        if findings:
+            return {"status": "failed", "findings": findings, "reason": None}
+        if self.code in _WHEELS and not result.verdicts:
+            reason = "no wheel of the environment has to do with a device of this node"
+            return {"status": "not_applicable", "findings": [], "reason": reason}
+        return {"status": "passed", "findings": [], "reason": None}
+
+
+CHECKS = [WheelCheck(code, summary) for code, summary in {**_WHEELS, **_ENVIRONMENT}.items()]

@@ -1,0 +1,111 @@
+"""What conda installed beside Python packages: libraries of packages such as `libtorch`."""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.jsontext import parse
+from probe_wheels.distributions import libraries_of
+from probe_wheels.files import Exhausted, Opened, identity
+from probe_wheels.records import Listing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from probe_wheels.cache import Cache
+    from probe_wheels.documents import DistributionDoc
+    from probe_wheels.files import Budget
+
+__all__ = ["read_packages"]
+
+MAX_PACKAGES = 4096
+MAX_BYTES = 32 << 20
+"""Bytes of one package's list; that of pytorch, of 13,000 files, has 5 MB."""
+
+
+def read_packages(
+    prefix: str, documents: Iterable[DistributionDoc], budget: Budget, cache: Cache | None
+) -> list[DistributionDoc]:
+    """Return conda's packages with code for GPUs that no Python distribution has listed."""
+    listed = {
+        os.path.realpath(os.path.join(document["site"], path))
+        for document in documents
+        for path in document["files"]
+    }
+    packages = []
+    folder = os.path.join(prefix, "conda-meta")
+    for name in _lists(folder):
+        path = os.path.join(folder, name)
+        try:
+            package = _package(path, prefix, listed, budget, cache)
+        except (OSError, ValueError, RecursionError, Exhausted):
+            continue  # one broken list hides no other package
+        if package is not None:
+            packages.append(package)
+    return packages
+
+
+def _lists(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))[:MAX_PACKAGES]
+    except OSError:
+        return []
+
+
+def _package(
+    path: str, prefix: str, listed: set[str], budget: Budget, cache: Cache | None
+) -> DistributionDoc | None:
+    # name-version-build.json; the name may have dashes, the other two have none.
+    stem = os.path.basename(path).removesuffix(".json")
+    name, _, rest = stem.rpartition("-")
+    name, _, version = name.rpartition("-")
+    listing = _listing(path, budget, cache)
+    files = libraries_of(prefix, listing, budget, cache)
+    files = {
+        file: document
+        for file, document in files.items()
+        if os.path.realpath(os.path.join(prefix, file)) not in listed
+    }
+    if not files:
+        return None
+    return {
+        "name": name,
+        "version": version,
+        "build": conda_build(rest),
+        "path": path,
+        "site": prefix,
+        "files": files,
+        "gfx": sorted(listing.gfx),
+        "missing": listing.missing,
+        "outside": [],
+        "text": {},
+        "requires": [],
+    }
+
+
+def _listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
+    key = "conda:" + identity(path)
+    stored = cache.listing(key) if cache else None
+    if stored is not None:
+        return stored
+    with Opened(path, budget) as file:
+        document: Any = parse(file.read(0, MAX_BYTES))
+    listing = Listing()
+    for name in document.get("files", ()) if isinstance(document, dict) else ():
+        if isinstance(name, str):
+            listing.add(name)
+    if cache:
+        cache.keep_listing(key, listing)
+    return listing
+
+
+def conda_build(text: str) -> str | None:
+    """Return the build of a build string: ``cu126`` of ``cuda126_mkl_py311h9a1b2c3_300``."""
+    for part in text.replace(".", "").split("_"):
+        if part.startswith("cuda") and part[4:].isdigit():
+            return "cu" + part[4:]
+        if part.startswith(("cpu", "rocm")):
+            return part
+    return None

@@ -1,0 +1,202 @@
+"""What a wheel's code must fit: a device's capability or processor, and its driver."""
+
+from __future__ import annotations
+
+from probe_wheels.tables import DRIVERS
+from probe_wheels.targets import version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from probe_chipdb import Chip, Database
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+__all__ = ["Gpu", "gpus_of"]
+
+KINDS = ("gpu", "accelerator")
+VENDORS = ("nvidia", "amd", "intel", "apple", "qualcomm")
+
+_ARCHES = {"arm64": "aarch64", "amd64": "x86_64"}
+
+# Tegra's driver has its own numbers: JetPack 6 calls 12.6's driver 540.4.0.
+_TEGRA = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7)}
+
+
+class Gpu:
+    """One device that programs could compute on.
+
+    `capabilities` are NVIDIA's, several where the chip is ambiguous; `processor` is AMD's
+    ("gfx1100") and `families` are Intel's. `driver` is the version of NVIDIA's, () where nobody
+    knows it. `state` is its readiness, `step` the step that is broken. `discrete` is whether it
+    has memory of its own.
+    """
+
+    __slots__ = (
+        "arch",
+        "capabilities",
+        "discrete",
+        "driver",
+        "families",
+        "id",
+        "name",
+        "os",
+        "primary",
+        "processor",
+        "state",
+        "step",
+        "vendor",
+        "visible",
+        "xnack",
+    )
+
+    def __init__(self, id_: str, vendor: str, name: str) -> None:
+        self.id = id_
+        self.vendor = vendor
+        self.name = name
+        self.os = "linux"
+        self.arch = "x86_64"
+        self.capabilities: tuple[tuple[int, int], ...] = ()
+        self.processor: str | None = None
+        self.families: tuple[str, ...] = ()
+        self.driver: tuple[int, ...] = ()
+        self.state: str = "unknown"
+        self.step: str | None = None
+        self.visible = True
+        self.primary = False
+        self.discrete = True
+        self.xnack: bool | None = None
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What decides whether code runs on it: equal for devices that take the same code."""
+        facts = (self.capabilities, self.processor, self.families, self.driver, self.xnack)
+        return (self.vendor, self.name, self.os, self.arch, *facts)
+
+    @property
+    def target(self) -> str:
+        """What its code must be for, as people write it: ``sm_89``, ``gfx1100``, ``Xe-HPG``."""
+        if self.vendor == "nvidia":
+            return " or ".join(f"sm_{major}{minor}" for major, minor in self.capabilities)
+        return self.processor or " or ".join(self.families)
+
+
+def gpus_of(report: ReportDoc, environ: Mapping[str, str]) -> list[Gpu]:
+    """Return the devices of a report that wheels can have code for, the primary one first.
+
+    Parts of a GPU are left out where the whole GPU is listed, too.
+    """
+    listed = {device["id"] for device in report["devices"]}
+    lookup = _Chips()
+    gpus = []
+    for device in report["devices"]:
+        if device["kind"] in KINDS and device["vendor"] in VENDORS:
+            whole = device["parent"] not in listed
+            gpus += [_gpu(device, report, environ, lookup)] if whole else []
+    return sorted(gpus, key=lambda gpu: not gpu.primary)
+
+
+def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], lookup: _Chips) -> Gpu:
+    name = device["name"] or device["chip"].get("name") or device["id"]
+    gpu = Gpu(device["id"], device["vendor"] or "", name)
+    arch = report["node"]["arch"]
+    gpu.os, gpu.arch = report["node"]["os"], _ARCHES.get(arch, arch)
+    gpu.state, gpu.step = device["readiness"]["state"], device["readiness"]["broken"]
+    gpu.primary = device["id"] == report["primary"]
+    gpu.discrete = device["memory"]["kind"] not in ("shared", "unified")
+    gpu.visible = _visible(device)
+    if gpu.vendor == "nvidia":
+        gpu.capabilities = _capabilities(device, lookup)
+        if not set(gpu.capabilities) & _TEGRA:
+            gpu.driver = _driver(device, gpu.os)
+    elif gpu.vendor == "amd":
+        gpu.processor = device.get("gfx") or _processor(device, lookup)
+        xnack = environ.get("HSA_XNACK")
+        gpu.xnack = None if xnack is None else xnack.strip() not in ("", "0")
+    else:
+        gpu.families = _families(device, lookup)
+    return gpu
+
+
+_NATIVE = {"nvidia": "cuda", "amd": "hip", "intel": "sycl", "apple": "metal"}
+
+
+def _visible(device: DeviceDoc) -> bool:
+    """Return whether the vendor's own runtime shows the device; True where nobody knows."""
+    view = device["visibility"].get(_NATIVE.get(device["vendor"] or "", ""))
+    return view is None or view["visible"] is not False
+
+
+def _driver(device: DeviceDoc, os: str) -> tuple[int, ...]:
+    driver = device["driver"] or {}
+    if driver.get("version_of") == "kernel" or not driver.get("name", "nvidia").startswith("nv"):
+        return ()
+    numbers = version_of(driver.get("version", ""))
+    if os == "windows" and len(numbers) == 4:
+        # Windows numbers drivers itself: the last five digits of 32.0.15.6094 are 560.94.
+        digits = f"{numbers[2]}{numbers[3]:04d}"[-5:]
+        return int(digits[:3]), int(digits[3:])
+    return numbers if len(numbers) > 1 else ()
+
+
+class _Chips:
+    """chipdb, loaded when it is needed: a report with every capability does not."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self) -> None:
+        self._database: Database | None = None
+
+    def of(self, device: DeviceDoc) -> list[Chip]:
+        chip = device["chip"]
+        ids = [chip["id"]] if chip["id"] else chip["candidates"]
+        chips = [self.database.chip(id_) for id_ in ids if id_]
+        return [chip for chip in chips if chip is not None]
+
+    @property
+    def database(self) -> Database:
+        if self._database is None:
+            import probe_chipdb
+
+            self._database = probe_chipdb.load(packages=False)
+        return self._database
+
+    def column(self, chips: Iterable[Chip], name: str) -> list[list[str]]:
+        """Return for each chip the values of a column of its architecture."""
+        columns = []
+        for chip in chips:
+            arch = self.database.arch(chip.arch) if chip.arch else None
+            columns.append(arch.column(name).split("|") if arch and arch.column(name) else [])
+        return columns
+
+
+def _capabilities(device: DeviceDoc, lookup: _Chips) -> tuple[tuple[int, int], ...]:
+    """Return the compute capability: the driver's word, else that of the chip's architecture."""
+    text = device.get("compute_capability")
+    texts = [text] if text else []
+    if not texts:
+        for values in lookup.column(lookup.of(device), "compute_capability"):
+            # Thor has two numbers, the newer one first; 3.0 and 5.0 stand for their series.
+            texts += values if len(values) == 1 or values[0] in ("3.0", "5.0") else values[:1]
+    pairs = {version_of(text)[:2] for text in texts}
+    return tuple(sorted((pair[0], pair[1]) for pair in pairs if len(pair) == 2))
+
+
+def _processor(device: DeviceDoc, lookup: _Chips) -> str | None:
+    """Return the processor by the die's name, or by an architecture that has one alone."""
+    chips = lookup.of(device)
+    names = {DRIVERS["gfx"].get(chip.codename or "") for chip in chips if chip.codename}
+    if names and None not in names:
+        return names.pop() if len(names) == 1 else None
+    single = {tuple(values) for values in lookup.column(chips, "gfx")}
+    if len(single) == 1:
+        (values,) = single
+        # gfx940 and gfx941 were never sold: cdna3 is gfx942.
+        return "gfx942" if "gfx942" in values else values[0] if len(values) == 1 else None
+    return None
+
+
+def _families(device: DeviceDoc, lookup: _Chips) -> tuple[str, ...]:
+    if device["arch"]:
+        return (device["arch"],)
+    return tuple(sorted({chip.family for chip in lookup.of(device) if chip.family}))

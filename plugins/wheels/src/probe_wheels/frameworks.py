@@ -1,0 +1,178 @@
+"""Which framework a distribution is a build of, and which of its libraries decide."""
+
+from __future__ import annotations
+
+from probe_wheels.distributions import normal
+from probe_wheels.tables import FRAMEWORKS
+from probe_wheels.targets import version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from probe_wheels.documents import DistributionDoc, FrameworkDoc, LibraryDoc
+
+__all__ = [
+    "carriers",
+    "framework_of",
+    "has_code",
+    "main_libraries",
+    "matches",
+    "own_libraries",
+    "toolkit_of",
+    "vendors_of",
+]
+
+# Libraries of NVIDIA and AMD that wheels carry along: they have code for more GPUs than the
+# wheel's own (torch 2.4.1 has a libcusparseLt with PTX for 5.2), and do not decide.
+_VENDORED = (
+    "libcublas", "libcudnn", "libcudart", "libcufft", "libcufile", "libcurand", "libcusolver",
+    "libcusparse", "libnccl", "libnpp", "libnvjitlink", "libnvjpeg", "libnvrtc", "libnvshmem",
+    "libnvvm", "libmagma", "librocblas", "libhipblas", "libhipfft", "libhiprand", "libhipsolver",
+    "libhipsparse", "libmiopen", "librccl", "librocfft", "librocrand", "librocsolver",
+    "librocsparse", "librocprim", "libhiptensor", "libaotriton", "cublas", "cudnn", "cufft",
+    "curand", "cusolver", "cusparse", "nvrtc", "nvjitlink", "libtensorrt", "libnvinfer",
+)  # fmt: skip
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name is one of the patterns; ``*`` at a pattern's end stands for any end."""
+    return any(
+        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+        for pattern in patterns
+    )
+
+
+def framework_of(
+    name: str, extra: Mapping[str, FrameworkDoc] | None = None
+) -> tuple[str, FrameworkDoc] | None:
+    """Return the framework that a distribution is a build of, with its key; exact names first."""
+    plain = normal(name)
+    tables = [*(extra or {}).items(), *FRAMEWORKS.items()]
+    for key, framework in tables:
+        if plain in framework["members"]:
+            return key, framework
+    for key, framework in tables:
+        if matches(plain, framework["members"]):
+            return key, framework
+    return None
+
+
+def has_code(library: LibraryDoc, vendor: str) -> bool:
+    """Return whether a library has any code for a vendor's GPUs, readable or not."""
+    if vendor == "nvidia":
+        return bool(library.get("cuda"))
+    if vendor == "amd":
+        return bool(library.get("hip") or library.get("unread") or library.get("packs"))
+    if vendor == "intel":
+        return bool(library.get("intel"))
+    return vendor == "apple" and bool(library.get("metal"))
+
+
+def own_libraries(document: DistributionDoc) -> dict[str, LibraryDoc]:
+    """Return the libraries of a distribution that are its own work, not carried along.
+
+    auditwheel puts what a wheel links into ``NAME.libs``; ctranslate2 and faiss have their own
+    code there.
+    """
+    entry = framework_of(document["name"])
+    component = entry is not None and entry[0] == "components"
+    named = {
+        path: library
+        for path, library in document["files"].items()
+        if component or not path.rpartition("/")[2].lower().startswith(_VENDORED)
+    }
+    plain = {path: library for path, library in named.items() if ".libs/" not in path}
+    vendors = ("nvidia", "amd", "intel", "apple")
+    if any(has_code(library, vendor) for library in plain.values() for vendor in vendors):
+        return plain
+    return named
+
+
+def vendors_of(document: DistributionDoc) -> list[str]:
+    """Return the vendors that a distribution's own libraries have code for."""
+    own = own_libraries(document).values()
+    vendors = ("nvidia", "amd", "intel", "apple")
+    return [vendor for vendor in vendors if any(has_code(library, vendor) for library in own)]
+
+
+def main_libraries(
+    document: DistributionDoc, framework: FrameworkDoc | None, vendor: str
+) -> list[str]:
+    """Return the paths of the libraries that decide for a vendor's GPUs, the first one above all.
+
+    The framework's table names them; otherwise it is the one with the most containers.
+    """
+    own = own_libraries(document)
+    paths = [path for path, library in own.items() if has_code(library, vendor)]
+    paths.sort(key=lambda path: (-_containers(own[path]), path))
+    for pattern in framework.get("main", ()) if framework else ():
+        named = [path for path in paths if matches(path.rpartition("/")[2], (pattern,))]
+        if named:
+            return named
+    return paths
+
+
+def _containers(library: LibraryDoc) -> int:
+    groups = (*library.get("cuda", ()), *library.get("hip", ()))
+    return sum(count for _, count in groups)
+
+
+def carriers(
+    document: DistributionDoc, framework: FrameworkDoc, documents: Iterable[DistributionDoc]
+) -> list[DistributionDoc]:
+    """Return the other distributions that carry the code of this one: jaxlib's plugins."""
+    return [
+        other
+        for other in documents
+        if other is not document
+        and matches(normal(other["name"]), framework.get("elsewhere", ()))
+        and (vendors_of(other) or framework_compiles(other))
+    ]
+
+
+def framework_compiles(document: DistributionDoc) -> bool:
+    """Return whether a distribution makes its code at run time."""
+    entry = framework_of(document["name"])
+    return entry is not None and bool(entry[1].get("compiles"))
+
+
+def toolkit_of(document: DistributionDoc) -> tuple[int, ...]:
+    """Return the version of CUDA that a distribution says it was built with; () if it does not.
+
+    Its own text first, then its build's tag (cu128), its name (-cu12, -cuda12x), and the
+    requirements that it has (nvidia-cublas-cu12, cuda-toolkit==13.0).
+    """
+    text = document["text"]
+    stated = version_of(text.get("cuda") or text.get("cuda_version") or "")
+    if stated:
+        return stated
+    tag = document["build"] or ""
+    if tag.startswith("cu") and tag[2:].isdigit():
+        return tag_version(tag[2:])
+    name = normal(document["name"])
+    for mark in ("-cuda", "-cu"):
+        digits = name.rpartition(mark)[2].removesuffix("x") if mark in name else ""
+        digits = digits.partition("-")[0]
+        if digits.isdigit():
+            return tag_version(digits)
+    return _required(document["requires"])
+
+
+def tag_version(digits: str) -> tuple[int, ...]:
+    """Return (12, 8) of ``128``, (12,) of ``12`` and (9, 2) of ``92``."""
+    if len(digits) >= 3:
+        return int(digits[:2]), int(digits[2:])
+    number = int(digits or 0)
+    return (number,) if 10 <= number < 50 else (number // 10, number % 10)
+
+
+def _required(requirements: Iterable[str]) -> tuple[int, ...]:
+    for requirement in requirements:
+        name = next((requirement[:at] for at, c in enumerate(requirement) if c in "=<>!~ [("), "")
+        name = normal(name or requirement)
+        if name.startswith("nvidia-") and name.rpartition("-cu")[2].isdigit():
+            return tag_version(name.rpartition("-cu")[2])
+        if name == "cuda-toolkit":
+            return version_of(requirement.rpartition("==")[2])
+    return ()

@@ -1,0 +1,260 @@
+"""Which installed distribution runs on which device of the node: one verdict for each pair."""
+
+from __future__ import annotations
+
+from probe_core.wording import clean_text
+from probe_wheels.followers import loaded_libraries
+from probe_wheels.frameworks import (
+    carriers,
+    framework_of,
+    has_code,
+    main_libraries,
+    matches,
+    own_libraries,
+    toolkit_of,
+    vendors_of,
+)
+from probe_wheels.verdicts import Judgement, judge_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from probe_wheels.devices import Gpu
+    from probe_wheels.documents import (
+        DistributionDoc,
+        FrameworkDoc,
+        LibraryDoc,
+        VerdictDoc,
+    )
+
+__all__ = ["Scene", "judge", "title"]
+
+VENDOR_NAMES = {
+    "nvidia": "NVIDIA",
+    "amd": "AMD",
+    "intel": "Intel",
+    "apple": "Apple",
+    "qualcomm": "Qualcomm",
+}
+
+_MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+
+# Frameworks on top of PyTorch: its own limits are theirs.
+_ON_TORCH = ("torch", "torch-companions", "vllm", "bitsandbytes", "xformers", "flash-attn")
+
+
+class Scene:
+    """What all verdicts of one look share: the distributions, the variables, extra frameworks."""
+
+    __slots__ = ("documents", "environ", "extra")
+
+    def __init__(
+        self,
+        documents: Sequence[DistributionDoc],
+        environ: Mapping[str, str] | None = None,
+        extra: Mapping[str, FrameworkDoc] | None = None,
+    ) -> None:
+        self.documents = documents
+        self.environ = environ or {}
+        self.extra = extra or {}
+
+
+def title(document: DistributionDoc) -> str:
+    """Return the distribution as people name it: ``torch 2.9.1+cu128``."""
+    version = document["version"]
+    stated = document["text"].get("version", "")
+    # PyPI's torch drops the local part from its metadata; its version.py keeps it.
+    if "+" not in version and stated.startswith(version + "+"):
+        version = stated
+    return clean_text(f"{document['name']} {version}".strip())
+
+
+def judge(gpus: Iterable[Gpu], scene: Scene) -> list[VerdictDoc]:
+    """Return the verdicts; distributions that have nothing to do with GPUs have none."""
+    listed = list(gpus)
+    verdicts: list[VerdictDoc] = []
+    for document in scene.documents:
+        # Most nodes have several of one kind: each kind is judged once.
+        judgements: dict[object, Judgement | None] = {}
+        for gpu in listed:
+            if gpu.kind not in judgements:
+                judgements[gpu.kind] = _judgement(document, gpu, scene)
+            judgement = judgements[gpu.kind]
+            if judgement is not None:
+                verdicts.append(
+                    {
+                        "wheel": title(document),
+                        "device": gpu.id,
+                        "verdict": judgement.verdict,
+                        "library": judgement.library,
+                        "has": judgement.has,
+                        "needs": judgement.needs,
+                        "why": judgement.reason,
+                    }
+                )
+    return verdicts
+
+
+def _judgement(document: DistributionDoc, gpu: Gpu, scene: Scene) -> Judgement | None:
+    entry = framework_of(document["name"], scene.extra)
+    key, framework = entry or ("", None)
+    vendors = vendors_of(document)
+    if framework and gpu.vendor in framework.get("compiles", ()):
+        reason = "it makes its code at run time, for the device at hand"
+        return Judgement("compiles", "a compiler", gpu.target, reason)
+    if gpu.vendor in vendors:
+        return _by_code(document, gpu, scene, key, framework)
+    if any(library.get("vulkan") for library in own_libraries(document).values()):
+        reason = "the device's driver compiles its shaders for Vulkan"
+        return Judgement("compiles", "Vulkan", gpu.target, reason)
+    if framework and carriers(document, framework, scene.documents):
+        return None  # those have the verdict
+    if vendors:
+        return _other_vendor(vendors, gpu)
+    if framework and framework.get("compiles"):
+        return _other_vendor(framework["compiles"], gpu)
+    return _without_code(document, gpu, framework)
+
+
+def _by_code(
+    document: DistributionDoc, gpu: Gpu, scene: Scene, key: str, framework: FrameworkDoc | None
+) -> Judgement | None:
+    """Return the verdict of the libraries that decide."""
+    paths = main_libraries(document, framework, gpu.vendor)
+    torch = key in _ON_TORCH
+    if framework and framework.get("follows"):
+        choice = loaded_libraries(paths, gpu, scene)
+        if isinstance(choice, Judgement):
+            return choice
+        paths, worst = choice, True
+    else:
+        paths, worst = _best_of(document, paths), False
+    judgements = [_of_library(document, path, gpu, scene, torch) for path in paths]
+    if not judgements:
+        return None
+    order = max if worst else min
+    judgement = order(judgements, key=lambda judgement: judgement.rank)
+    if framework and judgement.verdict == "native":
+        judgement.reason += _parts_note(document, framework, gpu)
+    return judgement
+
+
+def _parts_note(document: DistributionDoc, framework: FrameworkDoc, gpu: Gpu) -> str:
+    """Return what a device must do without: torch 2.14.1 has linalg from sm_80 on."""
+    names = [
+        path.rpartition("/")[2]
+        for path, library in document["files"].items()
+        if matches(path.rpartition("/")[2], framework.get("parts", ()))
+        and has_code(library, gpu.vendor)
+        and judge_library(library, gpu, toolkit_of(document)).verdict == "lacks-device"
+    ]
+    return f"; {' and '.join(names)} has none" if names else ""
+
+
+def _best_of(document: DistributionDoc, paths: list[str]) -> list[str]:
+    """Return the first library, and those of the same name beside it.
+
+    sgl_kernel has a ``common_ops`` for Hopper in sm90/ and one for the others in sm100/.
+    """
+    name = paths[0].rpartition("/")[2] if paths else ""
+    return [path for path in paths if path.rpartition("/")[2] == name]
+
+
+def _of_library(
+    document: DistributionDoc, path: str, gpu: Gpu, scene: Scene, torch: bool
+) -> Judgement:
+    library = own_libraries(document)[path]
+    machines = {_MACHINES.get(name, name) for name in library.get("machines", ())}
+    if machines and gpu.arch not in machines:
+        built = " and ".join(sorted(machines))
+        reason = f"it is built for {built}, and this computer is {gpu.arch}"
+        judgement = Judgement("unknown", f"code for {built}", gpu.arch, reason)
+    elif library.get("packs"):
+        judgement = judge_library(_with_packs(library, scene), gpu, (), torch=torch)
+    else:
+        toolkit = _file_toolkit(path) or toolkit_of(document)
+        judgement = judge_library(library, gpu, toolkit, torch=torch)
+        judgement = _with_rocblas(judgement, document, gpu)
+    judgement.library = clean_text(path)
+    return judgement
+
+
+def _file_toolkit(path: str) -> tuple[int, ...]:
+    """Return the toolkit in the name of one of bitsandbytes' libraries."""
+    from probe_wheels.followers import file_toolkit
+
+    kind, version = file_toolkit(path)
+    return version if kind == "cuda" else ()
+
+
+def _with_packs(library: LibraryDoc, scene: Scene) -> LibraryDoc:
+    """Return a library with the code of all kernel packs of the environment.
+
+    TheRock's torch has its code in packs of other distributions (amd-torch-device-gfx1100).
+    """
+    packs = [
+        group
+        for document in scene.documents
+        for doc in document["files"].values()
+        if doc.get("format") == "kpack"
+        for group in doc.get("hip", ())
+    ]
+    return {**library, "hip": packs}
+
+
+def _with_rocblas(judgement: Judgement, document: DistributionDoc, gpu: Gpu) -> Judgement:
+    """Return the verdict, corrected for a wheel whose rocBLAS has nothing for the device."""
+    processor, listed = (gpu.processor or "").partition(":")[0], document["gfx"]
+    if judgement.verdict != "native" or not listed or not processor or processor in listed:
+        return judgement
+    reason = f"its rocBLAS has no kernels for {processor}, so every matrix product fails"
+    has = f"{judgement.has}; rocBLAS for {', '.join(listed)}"
+    return Judgement("lacks-device", has, f"rocBLAS kernels for {processor}", reason)
+
+
+def _other_vendor(vendors: Iterable[str], gpu: Gpu) -> Judgement:
+    names = " and ".join(VENDOR_NAMES.get(vendor, vendor) for vendor in vendors)
+    own = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
+    reason = f"it has code for GPUs of {names} alone"
+    return Judgement("other-vendor", f"code for {names}", f"a build for {own}", reason)
+
+
+def _without_code(
+    document: DistributionDoc, gpu: Gpu, framework: FrameworkDoc | None
+) -> Judgement | None:
+    """Return the verdict of a framework's distribution that has no code for any GPU."""
+    if framework is None or gpu.vendor not in framework["builds"]:
+        return None
+    stated = _stated_build(document)
+    if stated == "gpu":
+        reason = "it says that it is built for a GPU, and no library of it has code for one"
+        return Judgement("unknown", "no readable code", f"a build for {gpu.target}", reason)
+    if stated == "cpu" or framework.get("plain") == "cpu" or _is_cpu(document, framework):
+        own = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
+        reason = "it is built for the CPU alone"
+        return Judgement("cpu-build", "code for the CPU", f"a build for {own}", reason)
+    return None
+
+
+def _is_cpu(document: DistributionDoc, framework: FrameworkDoc) -> bool:
+    from probe_wheels.distributions import normal
+
+    return normal(document["name"]) in framework.get("cpu", ())
+
+
+def _stated_build(document: DistributionDoc) -> str | None:
+    """Return "cpu" or "gpu" where a distribution's own version or text says it."""
+    tag = document["build"] or ""
+    if tag.startswith("cpu"):
+        return "cpu"
+    text = document["text"]
+    if any(library.get("problem") for library in document["files"].values()):
+        return "gpu"  # what cannot be read is not nothing
+    if any(text.get(key) for key in ("cuda", "hip", "rocm", "xpu")):
+        return "gpu"
+    if "True" in (text.get("is_cuda_build"), text.get("is_rocm_build")):
+        return "gpu"
+    if "cuda" in text or text.get("is_cuda_build") == "False":
+        return "cpu"
+    return "gpu" if tag.startswith(("cu", "rocm", "xpu")) else None

@@ -1,0 +1,142 @@
+"""The files of installed distributions, by RECORD, by conda's lists, or by a bounded walk."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+
+from probe_wheels.files import Exhausted, Opened, read_text
+from probe_wheels.names import SUFFIXES, cubin_target, is_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_wheels.files import Budget
+
+__all__ = ["Listing", "listing_of"]
+
+MAX_RECORD = 16 << 20
+"""Bytes of a RECORD; tensorflow's and torch's, of 13,000 files, have 1.3 MB."""
+MAX_LINES = 400_000
+MAX_FILES = 4096
+"""Libraries of one distribution; tensorflow has 130."""
+MAX_WALK = 50_000
+
+_MARKS = (*(suffix.encode() for suffix in SUFFIXES), b".so.")
+
+# rocBLAS's kernel files carry the processor in their names; without them every matrix product
+# fails, whatever code torch itself has (pytorch .ci/manywheel/build_rocm.sh).
+_GFX = b"rocblas"
+
+
+class Listing:
+    """What a distribution's own list names.
+
+    `libraries` are paths below its site, `gfx` the processors in names of rocBLAS's kernel files,
+    `cubins` counts the files of machine code whose names say their target (flashinfer_cubin has
+    15,970). `missing` and `outside` are libraries that are not there, or lie outside of the
+    environment.
+    """
+
+    __slots__ = ("cubins", "gfx", "libraries", "missing", "outside")
+
+    def __init__(self) -> None:
+        self.libraries: list[str] = []
+        self.cubins: dict[str, int] = {}
+        self.gfx: set[str] = set()
+        self.missing: list[str] = []
+        self.outside: list[str] = []
+
+    def add(self, path: str) -> None:
+        """Take a path of the list, if its name says that it may matter."""
+        parts = path.split("/")
+        if path.startswith("/") or ".." in parts or "\\" in path:
+            if is_library(path) and len(self.outside) < 16:
+                self.outside.append(path)
+            return
+        if "gfx" in path and "rocblas" in path:
+            self.gfx.update(_processors(parts[-1]))
+        target = cubin_target(path) if path.endswith(".cubin") else ""
+        if target:
+            self.cubins[target] = self.cubins.get(target, 0) + 1
+        elif is_library(path) and len(self.libraries) < MAX_FILES:
+            self.libraries.append(path)
+
+
+def listing_of(metadata: str, site: str, budget: Budget) -> Listing:
+    """Return the files of the distribution whose metadata folder is `metadata`.
+
+    Without a RECORD (a system package, an old egg) the packages that it names are walked.
+    """
+    listing = Listing()
+    raw = _read(os.path.join(metadata, "RECORD"), budget)
+    if raw is None:
+        for path in _walked(metadata, site, budget):
+            listing.add(path)
+    else:
+        for line in _lines(raw):
+            listing.add(line)
+    return listing
+
+
+def _read(path: str, budget: Budget) -> bytes | None:
+    try:
+        with Opened(path, budget) as file:
+            return file.read(0, min(file.size, MAX_RECORD))
+    except OSError:
+        return None
+
+
+def _lines(raw: bytes) -> Iterator[str]:
+    """Yield the paths of a RECORD that may matter: of 13,000 lines some hundred.
+
+    The lines are not parsed as CSV: only paths with commas are quoted, and none of a library is.
+    """
+    for number, line in enumerate(BytesIO(raw)):  # to split 16 MiB of newlines takes a gigabyte
+        if number == MAX_LINES:
+            return
+        path = line[1:].partition(b'"')[0] if line[:1] == b'"' else line.partition(b",")[0]
+        if _GFX in path or any(mark in path for mark in _MARKS):
+            yield path.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _processors(name: str) -> set[str]:
+    """Return the processors in the name of a kernel file: Kernels.so-000-gfx90a-xnack-.hsaco."""
+    processors = set()
+    for part in name.split("gfx")[1:]:
+        digits = ""
+        for char in part:
+            if char not in "0123456789abcdef" or len(digits) == 4:
+                break
+            digits += char
+        if len(digits) >= 3:
+            processors.add("gfx" + digits)
+    return processors
+
+
+def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:
+    """Yield the libraries in the packages of a distribution that has no list of its files."""
+    count = 0
+    for package in _packages(metadata, site, budget):
+        for folder, folders, names in os.walk(os.path.join(site, package)):
+            count += len(names) + len(folders)
+            if count > MAX_WALK:
+                return
+            try:
+                budget.check()
+            except Exhausted:
+                return
+            for name in names:
+                yield os.path.relpath(os.path.join(folder, name), site).replace(os.sep, "/")
+
+
+def _packages(metadata: str, site: str, budget: Budget) -> list[str]:
+    """Return the packages that `top_level.txt` names, else the one that is called as it is."""
+    try:
+        names = read_text(os.path.join(metadata, "top_level.txt"), 64 << 10, budget).split()
+    except OSError:
+        names = []
+    names = names or [os.path.basename(metadata).partition("-")[0]]
+    plain = [name for name in names if name.replace("_", "a").replace(".", "a").isalnum()]
+    return [name for name in plain if os.path.isdir(os.path.join(site, name))][:64]

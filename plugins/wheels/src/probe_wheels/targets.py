@@ -1,0 +1,97 @@
+"""Which code runs on which GPU: pure rules over targets and what a device is."""
+
+from __future__ import annotations
+
+from probe_wheels.tables import DRIVERS
+
+__all__ = ["compiles_on", "isa_of", "runs_on", "runs_on_gfx", "version_of"]
+
+# Code for a discrete GPU of a series does not run on the series' Jetson, until toolkit 13.2
+# (torch 2.14, torch/cuda/__init__.py, DEVICE_REQUIREMENT and …_POST_JETSON_SBSA_UNIFICATION).
+_JETSONS = {(5, 3), (6, 2), (7, 2), (8, 7)}
+_UNIFIED = (13, 2)
+_UNIFIED_TARGETS = {(7, 0), (8, 0), (8, 6)}
+
+_THOR = {(10, 1), (11, 0)}
+"""Two names of one chip: CUDA 13 renamed 10.1 to 11.0."""
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """Return the numbers at the start of a version: (580, 95, 5) of ``580.95.05``."""
+    numbers = []
+    for part in text.split("."):
+        digits = part[: next((at for at, c in enumerate(part) if not c.isdecimal()), len(part))]
+        if not digits or len(digits) > 9:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers)
+
+
+def _capability(target: str) -> tuple[tuple[int, int], str]:
+    """Return capability and suffix of ``sm_90a`` or ``ptx_120f@8.8``."""
+    number = target.partition("_")[2].partition("@")[0]
+    suffix = number[-1] if number[-1:].isalpha() else ""
+    digits = number.removesuffix(suffix)
+    return (int(digits[:-1] or 0), int(digits[-1:] or 0)), suffix
+
+
+def isa_of(target: str) -> tuple[int, ...]:
+    """Return the PTX ISA version of ``ptx_90@8.7``."""
+    return version_of(target.partition("@")[2])
+
+
+def runs_on(target: str, device: tuple[int, int], toolkit: tuple[int, ...] = ()) -> bool:
+    """Return whether machine code for `target` runs on a GPU of a compute capability.
+
+    `toolkit` is the version of CUDA that it was built with, as far as it is known.
+    """
+    if not target.startswith("sm_"):
+        return False
+    code, suffix = _capability(target)
+    if code == device:
+        return True
+    if {code, device} <= _THOR:
+        return True
+    if suffix == "a" or code in _THOR or device in _THOR:
+        return False
+    if code[0] != device[0] or code[1] > device[1]:
+        return False
+    if device in _JETSONS or code in _JETSONS:
+        return toolkit >= _UNIFIED and code in _UNIFIED_TARGETS
+    return True
+
+
+def compiles_on(target: str, device: tuple[int, int]) -> bool:
+    """Return whether a driver that knows its ISA can compile this PTX for a compute capability."""
+    if not target.startswith("ptx_"):
+        return False
+    code, suffix = _capability(target)
+    if suffix == "a":
+        return code == device
+    if suffix == "f":
+        return code[0] == device[0] and code[1] <= device[1]
+    return code <= device
+
+
+def runs_on_gfx(target: str, device: str, xnack: bool | None = None) -> bool:
+    """Return whether an AMD code object runs on a processor: ``gfx90a:xnack-`` on ``gfx90a``.
+
+    `xnack` is whether retries of page faults are on; None where nobody knows, and off is the
+    default. Flags that the device's own name carries must not contradict.
+    """
+    processor, *flags = target.split(":")
+    own, *features = device.split(":")
+    generic = DRIVERS["generic"].get(processor)
+    if processor != own and not (isinstance(generic, list) and own in generic):
+        return False
+    for flag in flags:
+        name, sign = flag[:-1], flag[-1:]
+        if any(feature[:-1] == name and feature[-1:] != sign for feature in features):
+            return False
+        if flag == "xnack+" and "xnack+" not in features and not xnack:
+            return False
+        if flag == "xnack-" and xnack:
+            return False
+    return True

@@ -1,0 +1,223 @@
+"""Whether the code of one library runs on one device: pure rules, never a union over libraries."""
+
+from __future__ import annotations
+
+from probe_wheels.drivers import dotted, driver_of_ptx, driver_of_toolkit, toolkit_of_ptx
+from probe_wheels.tables import TORCH
+from probe_wheels.targets import compiles_on, isa_of, runs_on, runs_on_gfx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from probe_wheels.devices import Gpu
+    from probe_wheels.documents import LibraryDoc, Verdict
+
+    Groups = Sequence[tuple[list[str], int]]
+
+__all__ = ["ORDER", "Judgement", "judge_library", "targets_text"]
+
+SHARE = 10
+"""A target counts from a tenth of the most frequent target's containers on: vllm 0.11 has sm_52
+and PTX 5.2 in one container of 80, which no kernel of it can live on."""
+
+ORDER: tuple[Verdict, ...] = (
+    "native",
+    "compiles",
+    "jit-only",
+    "unknown",
+    "needs-newer-driver",
+    "lacks-device",
+    "other-vendor",
+    "cpu-build",
+)
+"""Best first; of several answers about one device the worst counts."""
+
+# SASS of these targets came with these toolkits (CUDA release notes): a lower bound of the
+# toolkit, where a wheel does not say it.
+_FIRST_TOOLKIT = (((12, 1), (12, 9)), ((10, 0), (12, 8)), ((8, 9), (11, 8)), ((8, 0), (11, 0)))
+
+_OLDER_LEVEL_ZERO = ("xe-lp",)
+"""Families that Level Zero knows and PyTorch's XPU does not."""
+
+
+class Judgement:
+    """One verdict with its facts; see `documents.VerdictDoc`."""
+
+    __slots__ = ("has", "library", "needs", "reason", "verdict")
+
+    def __init__(
+        self, verdict: Verdict, has: str, needs: str, reason: str, library: str | None = None
+    ) -> None:
+        self.verdict = verdict
+        self.has = has
+        self.needs = needs
+        self.reason = reason
+        self.library = library
+
+    @property
+    def rank(self) -> int:
+        """Its place in `ORDER`."""
+        return ORDER.index(self.verdict)
+
+
+def judge_library(
+    library: LibraryDoc, gpu: Gpu, toolkit: tuple[int, ...], *, torch: bool = False
+) -> Judgement:
+    """Return whether a library's code runs on a device of a vendor that it has code for.
+
+    `toolkit` is the version of CUDA that it was built with, () where nobody says it. `torch` is
+    whether PyTorch's own limits count: its XPU build leaves older GPUs of Intel out.
+    """
+    if gpu.vendor == "nvidia":
+        return _nvidia(library, gpu, toolkit)
+    if gpu.vendor == "amd":
+        return _amd(library, gpu)
+    if gpu.vendor == "intel":
+        return _intel(library, gpu, torch)
+    return Judgement("native", "Metal", "Metal", "it has code for Metal")
+
+
+def targets_text(groups: Groups) -> str:
+    """Return the targets that count, for people: ``sm_75, sm_80, sm_90a, PTX of sm_90``."""
+    counts = _counts(groups)
+    least = max(counts.values(), default=0) / SHARE
+    listed = [target for target, count in counts.items() if count >= least]
+    listed.sort(key=_sorting)
+    names = [target for target in listed if not target.startswith("ptx_")]
+    ptx = dict.fromkeys(
+        t.partition("@")[0].replace("ptx_", "PTX of sm_") for t in listed[len(names) :]
+    )
+    return ", ".join([*names, *ptx]) or "no code for a GPU"
+
+
+def _sorting(target: str) -> tuple[bool, int, str]:
+    digits = "".join(char for char in target.partition("@")[0] if char.isdecimal())
+    return target.startswith("ptx_"), int(digits or 0), target
+
+
+def _counts(groups: Groups) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for targets, count in groups:
+        for target in targets:
+            counts[target] = counts.get(target, 0) + count
+    return counts
+
+
+def _nvidia(library: LibraryDoc, gpu: Gpu, toolkit: tuple[int, ...]) -> Judgement:
+    groups = library.get("cuda", [])
+    has = targets_text(groups)
+    if not gpu.capabilities:
+        reason = f"the compute capability of {gpu.name} is unknown"
+        return Judgement("unknown", has, "the compute capability of the GPU", reason)
+    toolkit = toolkit or _least_toolkit(library, groups)
+    judgements = [_cuda(groups, has, pair, gpu, toolkit) for pair in gpu.capabilities]
+    return max(judgements, key=lambda judgement: judgement.rank)
+
+
+def _least_toolkit(library: LibraryDoc, groups: Groups) -> tuple[int, ...]:
+    """Return the toolkit that a library was built with, at least."""
+    for name in library.get("needed", ()):
+        stem, _, major = name.partition(".so.")
+        if stem == "libcudart" and major.partition(".")[0].isdigit():
+            return (int(major.partition(".")[0]),)
+    targets = _counts(groups)
+    versions = [toolkit_of_ptx(isa_of(target)) for target in targets if target[:4] == "ptx_"]
+    for capability, toolkit in _FIRST_TOOLKIT:
+        if any(_at_least(target, capability) for target in targets):
+            versions.append(toolkit)
+            break
+    return max(versions, default=())
+
+
+def _at_least(target: str, capability: tuple[int, int]) -> bool:
+    number = "".join(char for char in target.partition("@")[0] if char.isdecimal())
+    return target.startswith("sm_") and int(number or 0) >= 10 * capability[0] + capability[1]
+
+
+def _cuda(
+    groups: Groups, has: str, pair: tuple[int, int], gpu: Gpu, toolkit: tuple[int, ...]
+) -> Judgement:
+    native = compiled = later = 0
+    isas: list[tuple[int, ...]] = []
+    for targets, count in groups:
+        if any(runs_on(target, pair, toolkit) for target in targets):
+            native += count
+            continue
+        fitting = [isa_of(target) for target in targets if compiles_on(target, pair)]
+        if any(_knows(gpu, isa) for isa in fitting):
+            compiled += count
+        elif fitting:
+            later += count
+            isas.append(min(fitting))
+    least = max(_counts(groups).values(), default=1) / SHARE
+    name = f"sm_{pair[0]}{pair[1]}"
+    floor = driver_of_toolkit(toolkit, gpu.os)
+    if max(native, native + compiled) >= least and gpu.driver and gpu.driver < floor:
+        return _needs_driver(has, gpu, floor, f"it is built with CUDA {_text(toolkit)}")
+    if native >= least:
+        return Judgement("native", has, name, f"it has machine code that runs on {name}")
+    if native + compiled >= least:
+        reason = f"it has no machine code for {name}: the driver compiles its PTX at the first use"
+        return Judgement("jit-only", has, f"machine code for {name}", reason)
+    if native + compiled + later >= least:
+        isa = min(isas)
+        reason = f"its PTX {_text(isa)} is newer than the driver can compile"
+        return _needs_driver(has, gpu, driver_of_ptx(isa, gpu.os), reason)
+    return Judgement("lacks-device", has, name, f"none of its code runs on {name}")
+
+
+def _text(version: Iterable[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _knows(gpu: Gpu, isa: tuple[int, ...]) -> bool:
+    """Return whether the driver compiles a PTX ISA; an unknown driver is not held against it."""
+    needed = driver_of_ptx(isa, gpu.os)
+    return not gpu.driver or bool(needed and gpu.driver >= needed)
+
+
+def _needs_driver(has: str, gpu: Gpu, driver: tuple[int, ...], reason: str) -> Judgement:
+    needs = f"driver {dotted(driver)} or newer" if driver else "a driver newer than any known here"
+    reason = f"{reason}, and the driver is {dotted(gpu.driver)}"
+    return Judgement("needs-newer-driver", has, needs, reason)
+
+
+def _amd(library: LibraryDoc, gpu: Gpu) -> Judgement:
+    groups = library.get("hip", [])
+    has = targets_text(groups)
+    if gpu.processor is None:
+        reason = f"the processor (gfx) of {gpu.name} is unknown"
+        return Judgement("unknown", has, "the processor of the GPU", reason)
+    count = sum(
+        number
+        for targets, number in groups
+        if any(runs_on_gfx(target, gpu.processor, gpu.xnack) for target in targets)
+    )
+    if count and count >= max(_counts(groups).values()) / SHARE:
+        return Judgement("native", has, gpu.processor, f"it has machine code for {gpu.processor}")
+    if library.get("unread") or (library.get("packs") and not groups):
+        reason = "its code is compressed, and nothing here can decompress it"
+        if library.get("packs"):
+            reason = "its code lies in kernel packs, and none is in this environment"
+        return Judgement("unknown", has, gpu.processor, reason)
+    return Judgement("lacks-device", has, gpu.processor, f"none of its code is for {gpu.processor}")
+
+
+def _intel(library: LibraryDoc, gpu: Gpu, torch: bool) -> Judgement:
+    native = library.get("intel") == "native"
+    has = "SYCL, built for named chips and SPIR-V" if native else "SYCL as SPIR-V"
+    supported = set(TORCH["xpu"]["families"])
+    if not gpu.families:
+        reason = f"the architecture of {gpu.name} is unknown"
+        return Judgement("unknown", has, "the architecture of the GPU", reason)
+    if set(gpu.families) <= supported:
+        if native:
+            return Judgement("native", has, gpu.target, "it has code for Intel's GPUs")
+        reason = "its code is SPIR-V: Level Zero compiles it when it is loaded"
+        return Judgement("jit-only", has, f"machine code for {gpu.target}", reason)
+    if not torch and set(gpu.families) <= supported.union(_OLDER_LEVEL_ZERO):
+        reason = "its code is SPIR-V: Level Zero compiles it when it is loaded"
+        return Judgement("jit-only", has, f"machine code for {gpu.target}", reason)
+    reason = f"PyTorch's XPU does not support {gpu.target}" if torch else f"{gpu.target} is too old"
+    return Judgement("lacks-device", has, "Intel Arc, Core Ultra or Data Center GPU Max", reason)

@@ -1,0 +1,161 @@
+"""The readers, on files that are built as the real ones are: exact targets and counts."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+import wheel_files as build
+
+from probe_wheels.documents import LibraryDoc
+from probe_wheels.files import Budget
+from probe_wheels.formats import zstd
+from probe_wheels.formats.library import read_library
+from probe_wheels.names import is_library
+
+
+def read(folder: Path, raw: bytes, name: str = "lib.so") -> LibraryDoc:
+    path = folder / name
+    path.write_bytes(raw)
+    return read_library(str(path), Budget())
+
+
+def test_containers_are_counted_by_their_set_of_targets(tmp_path: Path) -> None:
+    raw = build.cuda({"sm_75 sm_80 sm_90a ptx_90@8.7": 3, "sm_100f sm_120a": 1})
+    assert read(tmp_path, raw) == {
+        "format": "elf",
+        "machines": ["x86_64"],
+        "cuda": [(["ptx_90@8.7", "sm_75", "sm_80", "sm_90a"], 3), (["sm_100f", "sm_120a"], 1)],
+        "needed": [],
+    }
+
+
+@pytest.mark.parametrize("header", [64, 72, 80, 96, 104, 112])
+def test_entries_have_headers_of_many_sizes(tmp_path: Path, header: int) -> None:
+    body = build.entry("sm_70", header=header) + build.entry("sm_80", payload=24)
+    raw = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+    assert read(tmp_path, build.elf([(".nv_fatbin", raw)]))["cuda"] == [(["sm_70", "sm_80"], 1)]
+
+
+def test_zeros_between_containers_are_skipped(tmp_path: Path) -> None:
+    """Windows' linker leaves eight of them between two objects (onnxruntime-gpu 1.31.1)."""
+    raw = build.container(["sm_80"]) + bytes(8) + build.container(["sm_80"]) + bytes(400)
+    assert read(tmp_path, build.pe([(".nv_fatb", raw)]), "x.dll") == {
+        "format": "pe",
+        "machines": ["x86_64"],
+        "cuda": [(["sm_80"], 2)],
+    }
+
+
+def test_code_that_is_not_linked_does_not_count(tmp_path: Path) -> None:
+    """Relocatable PTX cannot be loaded: bitsandbytes has it beside machine code alone."""
+    relocatable = build.fatbin({"ptx_90@8.7": 1})
+    raw = build.elf([("__nv_relfatbin", relocatable), (".nv_fatbin", build.fatbin({"sm_70": 1}))])
+    library = read(tmp_path, raw)
+    assert library["cuda"] == [(["sm_70"], 1)]
+    assert library["relocatable"] is True
+
+
+def test_a_cut_file_keeps_what_was_read(tmp_path: Path) -> None:
+    section = build.fatbin({"sm_80": 2})
+    library = read(
+        tmp_path, build.elf([(".nv_fatbin", section + b"\x50\xed\x55\xba\1\0\x10\0\xff")])
+    )
+    assert library["cuda"] == [(["sm_80"], 2)]
+    assert read(tmp_path, build.elf([(".nv_fatbin", section)], cut=300)) == {
+        "problem": "its section headers are cut off"
+    }
+
+
+@pytest.mark.parametrize(
+    ("abi", "flags", "target"),
+    [
+        (7, 0x5A055A, "sm_90"),
+        (7, 0x5A0D5A, "sm_90a"),
+        (7, 0x340534, "sm_52"),
+        (8, 0x6005A04, "sm_90a"),
+        (8, 0x6006402, "sm_100f"),
+        (8, 0x6007802, "sm_120f"),
+    ],
+)
+def test_a_cubin_is_known_by_its_flags(tmp_path: Path, abi: int, flags: int, target: str) -> None:
+    """Flags as `cuobjdump -xelf` wrote them of xformers, cupy and vLLM."""
+    raw = bytearray(build.elf([(".text", b"")], machine=190, flags=flags))
+    raw[8] = abi
+    assert read(tmp_path, bytes(raw), "k.cubin")["cuda"] == [([target], 1)]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("method", [0, 1])
+def test_bundles_plain_and_compressed(tmp_path: Path, version: int, method: int) -> None:
+    plain = build.bundle(["gfx90a:sramecc+:xnack-", "gfx1100", "gfx9-4-generic"])
+    packed = build.compressed(plain + b"z" * 600, version, method)
+    raws = [packed] if version == 1 else [plain, packed]
+    library = read(tmp_path, build.elf([(".hip_fatbin", build.pages(raws))]))
+    targets = ["gfx1100", "gfx9-4-generic", "gfx90a:sramecc+:xnack-"]
+    assert library["hip"] == [(targets, len(raws))]
+    assert "unread" not in library
+
+
+def test_what_cannot_be_decompressed_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zstd, "_CACHE", [zstd._absent])
+    raw = build.compressed(build.bundle(["gfx1100"]) + b"z" * 600)
+    library = read(tmp_path, build.elf([(".hip_fatbin", build.pages([raw, raw]))]))
+    assert library["unread"] == 2
+    assert "hip" not in library
+
+
+def test_a_kernel_pack_names_its_processors(tmp_path: Path) -> None:
+    contents = b"\x82\xaagfx_arches\x92\xa7gfx1100\xa6gfx942\xa4name\xa5torch"
+    raw = b"KPAK" + struct.pack("<IQ", 1, 64) + bytes(48) + contents
+    assert read(tmp_path, raw, "torch.kpack")["hip"] == [(["gfx1100", "gfx942"], 1)]
+    library = read(tmp_path, build.elf([(".rocm_kpack_ref", b"x"), (".hip_fatbin", bytes(4096))]))
+    assert library["packs"] is True
+    assert "hip" not in library
+
+
+def test_sycl_is_known_by_its_sections(tmp_path: Path) -> None:
+    spirv = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64"
+    assert read(tmp_path, build.elf([(spirv, b"x")]))["intel"] == "spirv"
+    native = build.elf([(spirv + "_gen", b"x"), (spirv, b"x")])
+    assert read(tmp_path, native)["intel"] == "native"
+
+
+def test_needed_libraries_are_those_of_the_gpus_runtimes(tmp_path: Path) -> None:
+    raw = build.needing("libcudart.so.12", "libc.so.6", "libvulkan.so.1")
+    library = read(tmp_path, raw)
+    assert library["needed"] == ["libcudart.so.12"]
+    assert library["vulkan"] is True
+
+
+def test_metal(tmp_path: Path) -> None:
+    assert read(tmp_path, b"MTLB" + bytes(60), "mlx.metallib") == {
+        "format": "metallib",
+        "metal": True,
+    }
+    name = b"/System/Library/Frameworks/Metal.framework/Versions/A/Metal\0"
+    command = struct.pack("<IIIIII", 0xC, 24 + len(name), 24, 0, 0, 0) + name
+    head = b"\xcf\xfa\xed\xfe" + struct.pack("<IIIIIII", 0x0100000C, 0, 6, 1, len(command), 0, 0)
+    assert read(tmp_path, head + command, "libmlx.dylib") == {
+        "format": "macho",
+        "machines": ["arm64"],
+        "metal": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("torch/lib/libtorch_cuda.so", True),
+        ("tensorflow/libtensorflow_cc.so.2", True),
+        ("x.libs/libctranslate2-a7a60d30.so.4.8.5", True),
+        ("torch/lib/torch_cuda.dll", True),
+        ("torch/version.py", False),
+        ("docs/how.so.it.is", False),
+    ],
+)
+def test_libraries_are_known_by_their_names(path: str, expected: bool) -> None:
+    assert is_library(path) is expected

@@ -1,0 +1,174 @@
+"""Files that want to hang, exhaust or mislead the reader: each ends in a sentence, and soon."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+import wheel_files as build
+
+from probe_wheels.distributions import read_distributions
+from probe_wheels.environment import find_environment
+from probe_wheels.files import Budget
+from probe_wheels.formats.library import read_library
+
+TEBI = 1 << 40
+
+
+def sparse(path: Path, raw: bytes, size: int) -> None:
+    with open(path, "wb") as file:
+        file.write(raw)
+        try:
+            file.truncate(size)
+        except OSError:  # a file system without files of that size
+            file.truncate(1 << 33)
+
+
+def patched(raw: bytes, offset: int, layout: str, *values: int) -> bytes:
+    piece = struct.pack(layout, *values)
+    return raw[:offset] + piece + raw[offset + len(piece) :]
+
+
+def container(length: int, body: bytes = b"") -> bytes:
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, length) + body
+
+
+def with_code(raw: bytes) -> bytes:
+    return build.elf([(".nv_fatbin", raw)])
+
+
+def sparse_section(path: Path) -> None:
+    """A section of four TiB of zeros."""
+    raw = build.elf([(".hip_fatbin", b"")])
+    table = struct.unpack_from("<Q", raw, 0x28)[0]
+    sparse(path, patched(raw, table + 64 + 24, "<QQ", 4096, 4 * TEBI), 5 * TEBI)
+
+
+def sparse_cuda(path: Path) -> None:
+    raw = build.elf([(".nv_fatbin", b"")])
+    table = struct.unpack_from("<Q", raw, 0x28)[0]
+    sparse(path, patched(raw, table + 64 + 24, "<QQ", 4096, 4 * TEBI), 5 * TEBI)
+
+
+BOMB = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1) + bytes(1 << 24)
+
+FILES: dict[str, Callable[[Path], object]] = {
+    "fifo": lambda path: os.mkfifo(path),
+    "folder": lambda path: path.mkdir(),
+    "loop": lambda path: path.symlink_to(path),
+    "kernel": lambda path: path.symlink_to("/proc/kmsg"),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(build.cuda({"sm_80": 1})[:40]),
+    "sections-in-nowhere": lambda path: path.write_bytes(
+        patched(build.cuda({"sm_80": 1}), 0x28, "<Q", 1 << 62)
+    ),
+    "sections-without-end": lambda path: path.write_bytes(
+        patched(build.cuda({"sm_80": 1}), 0x3C, "<H", 0xFFFE)
+    ),
+    "sparse-hip": sparse_section,
+    "sparse-cuda": sparse_cuda,
+    "container-too-long": lambda path: path.write_bytes(with_code(container(1 << 63))),
+    "containers-of-nothing": lambda path: path.write_bytes(with_code(container(0) * 300_000)),
+    "entries-of-nothing": lambda path: path.write_bytes(
+        with_code(container(128, build.entry("sm_80", header=0)[:64] + bytes(64)))
+    ),
+    "bundle-of-all-targets": lambda path: path.write_bytes(
+        build.elf([(".hip_fatbin", b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1 << 63))])
+    ),
+    "bomb": lambda path: path.write_bytes(
+        build.elf([(".hip_fatbin", build.compressed(BOMB, 2, 0))])
+    ),
+    "deep-pack": lambda path: path.write_bytes(
+        b"KPAK" + struct.pack("<IQ", 1, 16) + b"\x91" * 100_000
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_hostile_file_costs_little_and_raises_nothing(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "lib.so"
+    FILES[name](path)
+    start = monotonic()
+    library = read_library(str(path), Budget())
+    assert monotonic() - start < 10
+    assert not library.get("cuda") or name == "containers-of-nothing"
+    assert not library.get("hip")
+    if name not in ("sparse-cuda", "sparse-hip", "entries-of-nothing", "bomb"):
+        assert library.get("problem") or library.get("unread"), name
+
+
+def test_an_environment_full_of_them_is_read(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    names = {f"bad/{name}.so": make for name, make in FILES.items()}
+    metadata = build.install(site, "bad", "1.0", {"bad/__init__.py": b""})
+    for path, make in names.items():
+        make(site / path)
+    build.install(site, "good", "1.0", {"good/lib.so": build.cuda({"sm_80": 2})})
+    (metadata / "RECORD").write_text("".join(f"{path},,\n" for path in names))
+    start = monotonic()
+    documents = read_distributions([str(site)], Budget())
+    assert monotonic() - start < 20
+    good = next(document for document in documents if document["name"] == "good")
+    assert good["files"]["good/lib.so"]["cuda"] == [(["sm_80"], 2)]
+
+
+def test_a_record_leads_nowhere_else(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.so"
+    secret.write_bytes(build.cuda({"sm_80": 1}))
+    site = build.environment(tmp_path / "env")
+    metadata = build.install(site, "liar", "1.0", {})
+    lines = [
+        "../../../../secret.so,,",
+        f"{secret},,",
+        "liar/gone.so,,",
+        "liar/\0.so,,",
+        ",,",
+        '"',
+    ] * 50
+    (metadata / "RECORD").write_text("\n".join(lines))
+    (document,) = read_distributions([str(site)], Budget())
+    assert document["files"] == {}
+    assert document["outside"][:2] == ["../../../../secret.so", str(secret)]
+    assert "liar/gone.so" in document["missing"]
+    assert len(document["missing"]) <= 16
+
+
+def test_a_record_of_nothing_but_lines(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    metadata = build.install(site, "huge", "1.0", {"huge/x.so": build.cuda({"sm_80": 1})})
+    sparse(metadata / "RECORD", b"huge/x.so,,\n" + b"\n" * (1 << 22), 1 << 35)
+    start = monotonic()
+    (document,) = read_distributions([str(site)], Budget())
+    assert monotonic() - start < 10
+    assert list(document["files"]) == ["huge/x.so"]
+
+
+def test_time_is_bounded_and_the_others_say_so(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    for number in range(3):
+        build.install(site, f"a{number}", "1.0", {f"a{number}/x.so": build.cuda({"sm_80": 90})})
+    documents = read_distributions([str(site)], Budget(reads=120))
+    notes = [document.get("note", "") for document in documents]
+    assert notes[0] == ""
+    assert notes[-1] == "not all of it was read: more reads than an environment needs"
+
+
+def test_metadata_that_is_no_text(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    metadata = build.install(site, "torch", "2.9.1", {"torch/version.py": b"\xff\xfe\0cuda = '"})
+    (metadata / "METADATA").write_bytes(b"\xff" * 1000)
+    (metadata / "RECORD").write_bytes(b"\xff\xfe,\n" * 1000)
+    (document,) = read_distributions([str(site)], Budget())
+    assert document["version"] == "2.9.1"
+
+
+def test_a_config_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    (tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    os.mkfifo(tmp_path / "pyvenv.cfg")
+    environment = find_environment(str(tmp_path), {})
+    assert len(environment.sites) == 1

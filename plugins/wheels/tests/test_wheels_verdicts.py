@@ -1,0 +1,455 @@
+"""Verdicts on what real wheels hold: their sets of targets with counts, read in November 2026."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import wheel_files as build
+
+from probe_wheels.devices import Gpu
+from probe_wheels.distributions import read_distributions
+from probe_wheels.files import Budget
+from probe_wheels.findings import findings_of
+from probe_wheels.judging import Scene, judge
+from probe_wheels.targets import runs_on_gfx
+
+# Of each wheel the library that decides, with what it was read to hold (rounded where noted).
+TORCH_29 = {
+    "sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120": 391,
+    "sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 sm_120a": 1,
+    "sm_70 sm_75 sm_80 sm_86 sm_90 sm_90a sm_100 sm_100a sm_120": 2,
+    "sm_70 sm_75 sm_80 sm_86 sm_90 sm_90a sm_100 sm_120": 3,
+}
+TORCH_214 = {
+    "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120": 416,
+    "sm_75 sm_80 sm_86 sm_90 sm_100 sm_100a sm_103f sm_120": 59,
+}
+LINALG_214 = {"sm_80 sm_86 sm_90 sm_100 sm_120": 65}
+ONNX = {
+    "sm_75 sm_80 sm_86 sm_89 sm_90a sm_120a": 217,
+    "sm_80 sm_86 sm_89 sm_90a sm_120a": 91,
+    "sm_90a": 292,
+    "sm_120a": 9,
+}
+FAISS = {"sm_70 sm_80": 182}
+TENSORFLOW = {"sm_60 sm_70 sm_80 sm_89 sm_90 ptx_90@8.3": 249}
+XFORMERS = {"sm_75 sm_80 sm_90a ptx_80@8.7": 11}
+CTRANSLATE = {"sm_53 sm_60 sm_61 sm_70 sm_75 sm_80 sm_86 ptx_86@8.7": 34}
+VLLM_011 = {"sm_52 ptx_52@8.7": 1, "sm_80 sm_86 sm_89 sm_90": 79}
+BITS = {
+    "118": {"sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90": 1},
+    "126": {"sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90": 1},
+    "128": {"sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120": 1},
+    "130": {"sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120": 1},
+}
+VERSION = "__version__ = '{0}'\ncuda: Optional[str] = {1}\nhip: Optional[str] = {2}\nxpu = None\n"
+
+
+def nvidia(capability: str, driver: str = "580.95.05", arch: str = "x86_64") -> Gpu:
+    gpu = Gpu(f"pci:{capability}", "nvidia", f"GPU {capability}")
+    major, _, minor = capability.partition(".")
+    gpu.capabilities = ((int(major), int(minor)),)
+    gpu.driver = tuple(int(part) for part in driver.split(".")) if driver else ()
+    gpu.arch, gpu.state = arch, "ready"
+    return gpu
+
+
+def amd(processor: str | None) -> Gpu:
+    gpu = Gpu(f"pci:{processor}", "amd", f"GPU {processor}")
+    gpu.processor, gpu.state = processor, "ready"
+    return gpu
+
+
+def intel(family: str) -> Gpu:
+    gpu = Gpu(f"pci:{family}", "intel", f"GPU {family}")
+    gpu.families, gpu.state = (family,), "ready"
+    return gpu
+
+
+def torch(cuda: str | None, version: str = "2.9.1+cu128", hip: str | None = None) -> str:
+    return VERSION.format(version, repr(cuda), repr(hip))
+
+
+WHEELS: dict[str, tuple[str, str, dict[str, bytes | str]]] = {
+    "torch-2.9": (
+        "torch",
+        "2.9.1",
+        {
+            "torch/version.py": torch("12.8"),
+            "torch/lib/libtorch_cuda.so": build.cuda(TORCH_29),
+            "torch/lib/libtorch_cuda_linalg.so": build.cuda({"sm_50 sm_60 sm_70 sm_80": 107}),
+            "torch/lib/libcusparseLt.so.0": build.cuda({"sm_80 ptx_52@8.5": 900}),
+        },
+    ),
+    "torch-2.14": (
+        "torch",
+        "2.14.1",
+        {
+            "torch/version.py": torch("13.0", "2.14.1+cu130"),
+            "torch/lib/libtorch_cuda.so": build.cuda(TORCH_214),
+            "torch/lib/libtorch_cuda_linalg.so": build.cuda(LINALG_214),
+        },
+    ),
+    "torch-cpu": ("torch", "2.9.1+cpu", {"torch/version.py": torch(None, "2.9.1+cpu")}),
+    "torch-rocm": (
+        "torch",
+        "2.9.1+rocm6.4",
+        {
+            "torch/version.py": torch(None, "2.9.1+rocm6.4", "6.4.43482"),
+            "torch/lib/libtorch_hip.so": build.hip("gfx90a gfx942 gfx1030 gfx1100 gfx1103", 8),
+            "torch/lib/rocblas/library/TensileLibrary_lazy_gfx942.dat": b"",
+            "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat": b"",
+            "torch/lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco": b"",
+            "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat": b"",
+        },
+    ),
+    "onnx-gpu": (
+        "onnxruntime-gpu",
+        "1.31.1",
+        {
+            "onnxruntime/capi/libonnxruntime_providers_cuda.so": build.cuda(ONNX),
+            "onnxruntime/capi/build_and_package_info.py": "cuda_version = '13.0'\n",
+        },
+    ),
+    "onnx": ("onnxruntime", "1.31.1", {"onnxruntime/capi/x.so": build.elf([(".text", b"")])}),
+    "faiss": (
+        "faiss-gpu-cu12",
+        "1.14.1.post1",
+        {"faiss_gpu_cu12.libs/libfaiss-6b43fd57.so": build.cuda(FAISS)},
+    ),
+    "tensorflow": (
+        "tensorflow",
+        "2.21.0",
+        {"tensorflow/libtensorflow_cc.so.2": build.cuda(TENSORFLOW)},
+    ),
+    "xformers": ("xformers", "0.0.35", {"xformers/_C.so": build.cuda(XFORMERS)}),
+    "ctranslate2": (
+        "ctranslate2",
+        "4.8.5",
+        {"ctranslate2.libs/libctranslate2-a7a60d30.so.4.8.5": build.cuda(CTRANSLATE)},
+    ),
+    "vllm": ("vllm", "0.11.0", {"vllm/_C.abi3.so": build.cuda(VLLM_011)}),
+    "bitsandbytes": (
+        "bitsandbytes",
+        "0.50.2",
+        {
+            **{
+                f"bitsandbytes/libbitsandbytes_cuda{tag}.so": build.cuda(groups)
+                for tag, groups in BITS.items()
+            },
+            "bitsandbytes/libbitsandbytes_rocm64.so": build.hip("gfx90a gfx1100", 2),
+            "bitsandbytes/libbitsandbytes_rocm714.so": build.hip("gfx1030 gfx1100", 2),
+        },
+    ),
+    "jaxlib": ("jaxlib", "0.10.2", {"jaxlib/libjax_common.so": build.elf([(".text", b"")])}),
+    "jax-plugin": (
+        "jax-cuda13-pjrt",
+        "0.12.0",
+        {
+            "jax_plugins/xla_cuda13/xla_cuda_plugin.so": build.cuda(
+                {"sm_75 sm_80 sm_90 sm_100 sm_110 sm_120 ptx_120@9.0": 52}
+            )
+        },
+    ),
+    "triton": ("triton", "3.9.0", {"triton/_C/libtriton.so": build.elf([(".text", b"")])}),
+    "unknown": ("acme-kernels", "1.0", {"acme/_ops.so": build.cuda({"sm_90a": 4})}),
+    "dpnp": (
+        "dpnp",
+        "0.20.0",
+        {"dpnp/lib.so": build.elf([("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", b"x")])},
+    ),
+    "mlx": ("mlx", "0.32.4", {"mlx/core.so": build.elf([(".text", b"")])}),
+}
+
+
+def verdicts(folder: Path, wheels: list[str], *gpus: Gpu, **environ: str) -> list[str]:
+    site = build.environment(folder / "env")
+    for wheel in wheels:
+        name, version, files = WHEELS[wheel]
+        build.install(site, name, version, files)
+    documents = read_distributions([str(site)], Budget())
+    return [verdict["verdict"] for verdict in judge(gpus, Scene(documents, environ))]
+
+
+NATIVE, JIT, LACKS, DRIVER = "native", "jit-only", "lacks-device", "needs-newer-driver"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "gpu", "expected"),
+    [
+        # libtorch_cuda decides, not linalg with its 5.0, nor a cuSPARSELt with PTX for 5.2.
+        ("torch-2.9", nvidia("6.1"), LACKS),
+        ("torch-2.9", nvidia("7.0"), NATIVE),
+        ("torch-2.9", nvidia("8.9"), NATIVE),
+        ("torch-2.9", nvidia("10.3"), NATIVE),
+        ("torch-2.9", nvidia("12.1"), NATIVE),
+        ("torch-2.9", nvidia("11.0"), LACKS),
+        ("torch-2.9", nvidia("9.0", "520.61.05"), DRIVER),
+        ("torch-2.9", nvidia("9.0", "525.60.13"), NATIVE),
+        ("torch-2.9", nvidia("9.0", ""), NATIVE),
+        ("torch-2.9", amd("gfx1100"), "other-vendor"),
+        ("torch-2.14", nvidia("7.0"), LACKS),
+        ("torch-2.14", nvidia("7.5"), NATIVE),
+        ("torch-2.14", nvidia("8.0", "570.26"), DRIVER),
+        ("torch-cpu", nvidia("8.9"), "cpu-build"),
+        ("torch-cpu", amd("gfx1100"), "cpu-build"),
+        ("torch-rocm", amd("gfx1100"), NATIVE),
+        ("torch-rocm", amd("gfx90a:sramecc+:xnack-"), NATIVE),
+        # It has kernels for gfx1103, and its rocBLAS has none.
+        ("torch-rocm", amd("gfx1103"), LACKS),
+        ("torch-rocm", amd("gfx1032"), LACKS),
+        ("torch-rocm", amd(None), "unknown"),
+        ("torch-rocm", nvidia("8.9"), "other-vendor"),
+        # Kernels for newer chips exist only there: not every container has code for all.
+        ("onnx-gpu", nvidia("7.5"), NATIVE),
+        ("onnx-gpu", nvidia("8.9"), NATIVE),
+        ("onnx-gpu", nvidia("9.0"), NATIVE),
+        ("onnx-gpu", nvidia("10.0"), LACKS),
+        ("onnx-gpu", nvidia("12.0"), NATIVE),
+        ("onnx-gpu", nvidia("12.1"), LACKS),
+        ("onnx-gpu", nvidia("8.6", "550.54.14"), DRIVER),
+        ("onnx", nvidia("8.6"), "cpu-build"),
+        ("faiss", nvidia("8.9"), NATIVE),
+        ("faiss", nvidia("7.5"), NATIVE),
+        ("faiss", nvidia("9.0"), LACKS),
+        ("tensorflow", nvidia("6.1"), NATIVE),
+        ("tensorflow", nvidia("12.0"), JIT),
+        ("tensorflow", nvidia("12.0", "535.54.03"), DRIVER),
+        ("xformers", nvidia("8.6"), NATIVE),
+        ("xformers", nvidia("7.0"), LACKS),
+        ("xformers", nvidia("12.0"), JIT),
+        ("xformers", nvidia("12.0", "565.57.01"), DRIVER),
+        ("ctranslate2", nvidia("6.1"), NATIVE),
+        ("ctranslate2", nvidia("9.0"), JIT),
+        # One container of 80 is no support.
+        ("vllm", nvidia("6.1"), LACKS),
+        ("vllm", nvidia("8.6"), NATIVE),
+        ("jaxlib", nvidia("8.6"), "cpu-build"),
+        ("jax-plugin", nvidia("7.0"), LACKS),
+        ("jax-plugin", nvidia("11.0"), NATIVE),
+        ("triton", nvidia("6.1"), "compiles"),
+        ("triton", intel("xe-hpg"), "other-vendor"),
+        ("unknown", nvidia("9.0"), NATIVE),
+        ("unknown", nvidia("10.0"), LACKS),
+        ("dpnp", intel("xe-hpg"), JIT),
+        ("dpnp", intel("gen9"), LACKS),
+        ("mlx", nvidia("9.0"), "cpu-build"),
+    ],
+)
+def test_one_wheel_on_one_device(tmp_path: Path, wheel: str, gpu: Gpu, expected: str) -> None:
+    assert verdicts(tmp_path, [wheel], gpu) == [expected]
+
+
+def test_code_in_kernel_packs_of_another_distribution(tmp_path: Path) -> None:
+    """TheRock's torch has its code in amd-torch-device-gfx1100 and the like."""
+    site = build.environment(tmp_path / "env")
+    library = build.elf([(".rocm_kpack_ref", b"x"), (".hip_fatbin", bytes(4096))])
+    build.install(site, "torch", "2.10+rocm7.14", {"torch/lib/libtorch_hip.so": library})
+    gpus = [amd("gfx1100"), amd("gfx942")]
+    documents = read_distributions([str(site)], Budget())
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == ["unknown", "unknown"]
+    contents = b"\x81\xaagfx_arches\x91\xa7gfx1100"
+    pack = b"KPAK" + bytes(4) + (16).to_bytes(8, "little") + contents
+    files = {"torch/lib/.kpack/torch_gfx1100.kpack": pack}
+    build.install(site, "amd-torch-device-gfx1100", "2.10", files)
+    documents = read_distributions([str(site)], Budget())
+    verdicts = [v for v in judge(gpus, Scene(documents)) if v["wheel"].startswith("torch ")]
+    assert [v["verdict"] for v in verdicts] == [NATIVE, LACKS]
+
+
+def test_many_files_of_machine_code_are_counted_by_their_names(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    names = [f"cubins/gemm/sm100/k{n}.cubin" for n in range(30)]
+    names += [f"cubins/fmha/fmhaSm100aKernel{n}.cubin" for n in range(20)]
+    names += [f"cubins/fmhaSm103aKernel{n}.cubin" for n in range(20)] + ["cubins/sm90_x.cubin"]
+    build.install(site, "flashinfer-cubin", "0.5", dict.fromkeys(names, b""))
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("10.0"), nvidia("10.3"), nvidia("9.0"), nvidia("12.0")]
+    expected = [NATIVE, NATIVE, LACKS, LACKS]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == expected
+
+
+def test_vulkan_serves_every_vendor(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    files = {"llama_cpp/lib/libggml-vulkan.so": build.needing("libvulkan.so.1")}
+    build.install(site, "llama-cpp-python", "0.3.16", files)
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("3.5"), amd("gfx803"), intel("gen9")]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == ["compiles"] * 3
+
+
+def test_the_driver_is_judged_by_what_a_library_needs(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    code = [(".nv_fatbin", build.fatbin({"sm_80": 3}))]
+    raw = build.needing("libcudart.so.13", sections=code)
+    build.install(site, "acme", "1.0", {"acme/x.so": raw})
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("8.0", "579.99"), nvidia("8.6", "580.65.06")]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == [DRIVER, NATIVE]
+
+
+@pytest.mark.parametrize(
+    ("target", "device", "xnack", "expected"),
+    [
+        ("gfx90a", "gfx90a:sramecc+:xnack-", None, True),
+        ("gfx90a:xnack+", "gfx90a", None, False),
+        ("gfx90a:xnack+", "gfx90a", True, True),
+        ("gfx90a:xnack-", "gfx90a", True, False),
+        ("gfx90a:sramecc-", "gfx90a:sramecc+", None, False),
+        ("gfx9-4-generic", "gfx942", None, True),
+        ("gfx9-generic", "gfx90a", None, False),
+        ("gfx11-generic", "gfx1103", None, True),
+        ("gfx1030", "gfx1031", None, False),
+    ],
+)
+def test_amd_targets(target: str, device: str, xnack: bool | None, expected: bool) -> None:
+    assert runs_on_gfx(target, device, xnack) is expected
+
+
+def test_a_jetson_runs_its_own_code_alone(tmp_path: Path) -> None:
+    """Until CUDA 13.2 code of 8.0 does not run on 8.7 (torch 2.14, DEVICE_REQUIREMENT)."""
+    orin = nvidia("8.7", "")
+    assert verdicts(tmp_path / "a", ["torch-2.14"], orin) == [LACKS]
+    site = build.environment(tmp_path / "b" / "env")
+    files = {
+        "torch/version.py": torch("13.2", "2.14.1+cu132"),
+        "torch/lib/libtorch_cuda.so": build.cuda(TORCH_214),
+    }
+    build.install(site, "torch", "2.14.1+cu132", files)
+    documents = read_distributions([str(site)], Budget())
+    assert [v["verdict"] for v in judge([orin], Scene(documents))] == [NATIVE]
+
+
+@pytest.mark.parametrize(
+    ("wheels", "gpu", "environ", "expected"),
+    [
+        (["torch-2.9", "bitsandbytes"], nvidia("12.0"), {}, NATIVE),
+        (["torch-2.14", "bitsandbytes"], nvidia("7.0"), {}, LACKS),
+        (["torch-2.9", "bitsandbytes"], nvidia("12.0"), {"BNB_CUDA_VERSION": "118"}, LACKS),
+        (["torch-cpu", "bitsandbytes"], nvidia("12.0"), {}, "cpu-build"),
+        (["torch-rocm", "bitsandbytes"], amd("gfx90a"), {}, NATIVE),
+        (["torch-rocm", "bitsandbytes"], nvidia("9.0"), {}, "other-vendor"),
+        (["bitsandbytes"], nvidia("7.0"), {}, NATIVE),
+    ],
+)
+def test_bitsandbytes_follows_torch(
+    tmp_path: Path, wheels: list[str], gpu: Gpu, environ: dict[str, str], expected: str
+) -> None:
+    assert verdicts(tmp_path, wheels, gpu, **environ)[0] == expected
+
+
+def test_a_set_is_judged_by_the_distribution_that_carries_the_code(tmp_path: Path) -> None:
+    assert verdicts(tmp_path, ["jaxlib", "jax-plugin"], nvidia("8.9")) == [NATIVE]
+
+
+def test_what_a_device_must_do_without_is_a_note(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    name, version, files = WHEELS["torch-2.14"]
+    build.install(site, name, version, files)
+    documents = read_distributions([str(site)], Budget())
+    (verdict,) = judge([nvidia("7.5")], Scene(documents))
+    assert verdict["verdict"] == NATIVE
+    assert verdict["wheel"] == "torch 2.14.1+cu130"
+    assert verdict["why"] == (
+        "it has machine code that runs on sm_75; libtorch_cuda_linalg.so has none"
+    )
+
+
+def test_another_machines_library_is_never_native(tmp_path: Path) -> None:
+    assert verdicts(tmp_path, ["torch-2.9"], nvidia("9.0", arch="aarch64")) == ["unknown"]
+
+
+def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    for wheel in ("torch-2.14", "faiss"):
+        name, version, files = WHEELS[wheel]
+        build.install(site, name, version, files)
+    documents = read_distributions([str(site)], Budget())
+    v100 = nvidia("7.0")
+    torch_finding, *others = findings_of(judge([v100], Scene(documents)), [v100])
+    assert others == []
+    assert torch_finding == {
+        "code": "wheel-lacks-device",
+        "severity": "error",
+        "what": "torch 2.14.1+cu130 has no code for GPU 7.0",
+        "why": "None of its code runs on sm_70.",
+        "fix": "uv pip install --reinstall torch --torch-backend=cu126",
+        "device": "pci:7.0",
+        "prober": None,
+        "setting": None,
+        "variable": None,
+        "step": "runtime",
+        "evidence": "torch/lib/libtorch_cuda.so: sm_75, sm_80, sm_86, sm_90, sm_100, sm_100a,"
+        " sm_103f, sm_120",
+        "wheel": "torch 2.14.1+cu130",
+        "has": "sm_75, sm_80, sm_86, sm_90, sm_100, sm_100a, sm_103f, sm_120",
+        "needs": "sm_70",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wheel", "gpu", "severity", "fix"),
+    [
+        (
+            "onnx",
+            nvidia("8.6"),
+            "warning",
+            "pip uninstall -y onnxruntime && pip install onnxruntime-gpu",
+        ),
+        ("jaxlib", nvidia("8.6", "550.54.14"), "warning", "pip install -U 'jax[cuda12]'"),
+        (
+            "torch-cpu",
+            nvidia("12.0"),
+            "warning",
+            "uv pip install --reinstall torch --torch-backend=cu130",
+        ),
+        (
+            "torch-cpu",
+            nvidia("3.7"),
+            "info",
+            ("use torch on the CPU: no published build of PyTorch has code for sm_37 on x86_64"),
+        ),
+        (
+            "torch-cpu",
+            amd("gfx1103"),
+            "info",
+            ("use torch on the CPU: no published build of PyTorch has code for gfx1103"),
+        ),
+        (
+            "faiss",
+            nvidia("9.0"),
+            "error",
+            ("install a build of faiss-gpu-cu12 for sm_90, or build it from source for sm_90"),
+        ),
+        ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
+        (
+            "torch-2.14",
+            nvidia("8.0", "570.26"),
+            "error",
+            (
+                "install driver 580 of NVIDIA or a newer"
+                " one; or: uv pip install --reinstall torch --torch-backend=cu126"
+            ),
+        ),
+    ],
+)
+def test_repairs(tmp_path: Path, wheel: str, gpu: Gpu, severity: str, fix: str) -> None:
+    site = build.environment(tmp_path / "env")
+    name, version, files = WHEELS[wheel]
+    build.install(site, name, version, files)
+    documents = read_distributions([str(site)], Budget())
+    (finding,) = findings_of(judge([gpu], Scene(documents)), [gpu])
+    assert (finding["severity"], finding["fix"]) == (severity, fix)
+
+
+def test_an_apu_beside_a_card_is_a_hint(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    name, version, files = WHEELS["torch-rocm"]
+    build.install(site, name, version, files)
+    card, apu = amd("gfx1100"), amd("gfx1036")
+    apu.discrete = False
+    documents = read_distributions([str(site)], Budget())
+    (finding,) = findings_of(judge([card, apu], Scene(documents)), [card, apu])
+    assert (finding["severity"], finding["device"]) == ("info", "pci:gfx1036")
+    assert finding["fix"].startswith("try: export HSA_OVERRIDE_GFX_VERSION=10.3.0")

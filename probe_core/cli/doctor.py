@@ -1,0 +1,208 @@
+"""`probe doctor`: the first broken link of each device, with the line that repairs it."""
+
+from __future__ import annotations
+
+from probe_core.commands.options import SHARED_OPTIONS, Option, add_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Collection
+
+    from probe_core.commands import Context
+    from probe_core.doctor.answers import RemoteCheck
+    from probe_core.doctor.check import Request
+    from probe_core.doctor.document import DoctorDoc
+    from probe_core.doctor.installed import CheckSet
+    from probe_core.machine import Machine
+    from probe_core.model.document import ReportDoc
+
+HELP = (
+    "Say why a device cannot be used: the cause, its evidence, and the command that repairs it on"
+    " this distribution, container engine or orchestrator. Nothing is opened, woken or changed."
+    " Exit status: 0 healthy, 1 with an error, 2 usage."
+)
+EXAMPLES = (
+    ("probe doctor", "what is wrong, and the line that repairs it"),
+    ("probe doctor --device 01:00.0 --json", "one device, for a script"),
+    ("probe doctor --bundle", "one archive to attach to a question"),
+)
+BUNDLE = "probe-bundle.tar.gz"
+
+_OWN = (
+    Option("json", "", "print one JSON document"),
+    Option("all", "", "list every check with its result"),
+    Option("list", "", "list the checks and what each needs; run none"),
+    Option("only", "CODES", "run these checks alone (comma-separated)", dest="codes"),
+    Option("device", "ID", "look at this device alone (an id, or part of it)"),
+    Option("env", "PATH", "look into a Python environment, too (default: python's)", bare=""),
+    Option("save", "", "keep the state of this computer, to compare with later"),
+    Option("bundle", "FILE", f"write one archive for a question ({BUNDLE})", bare=BUNDLE),
+    Option("force", "", "overwrite the archive"),
+)
+_PROBING = tuple(option for option in SHARED_OPTIONS if option.name != "only")
+OPTIONS = (*_OWN, *_PROBING)
+"""All options: `--only` names checks here, not plugins."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe doctor`."""
+    add_options(parser, _OWN)
+    add_options(parser.add_argument_group("probing"), _PROBING)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Print the findings; returns 1 where one of them is an error."""
+    if args.list:
+        return _list(args, context)
+    _check(args)
+    document = context.examined(lambda machine, report: _examined(args, context, machine, report))
+    _print(document, args, context)
+    if args.bundle is not None:
+        from probe_core.cli.bundle import write_bundle
+
+        write_bundle(args, context, document)
+    return 0 if document["healthy"] else 1
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other, before anything is probed."""
+    from probe_core.commands import CommandError
+
+    if args.save and args.machine is not None:
+        raise CommandError("doctor: --save keeps the state of this computer; leave out --machine")
+    if args.force and args.bundle is None:
+        raise CommandError("doctor: --force overwrites an archive; name it with --bundle FILE")
+
+
+def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> None:
+    if args.json:
+        context.json(document)
+        return
+    # A script that wants JSON does not pay for the text.
+    from probe_core.cli.doctor_text import lines
+
+    for line in lines(document, context, show_all=bool(args.all)):
+        context.out(line)
+
+
+def _examined(
+    args: argparse.Namespace, context: Context, machine: Machine, report: ReportDoc
+) -> DoctorDoc:
+    from probe_core.doctor.baseline import compare
+    from probe_core.doctor.check import Request
+    from probe_core.doctor.examine import examine
+
+    request = Request(
+        machine,
+        report,
+        environment=_environment(args.env, machine),
+        device=_device(args.device, report),
+    )
+    only = _codes(args.codes)
+    remote = _remote(request, only, context)
+    document = examine(request, remote=remote, only=only)
+    if args.save:
+        context.err(f"The state of this computer was saved to {_saved(request, document)}.")
+    elif machine.live:
+        compare(request, document)
+    return document
+
+
+def _saved(request: Request, document: DoctorDoc) -> str:
+    from probe_core.commands import CommandError
+    from probe_core.doctor.baseline import save, state_file
+
+    try:
+        return save(request, document)
+    except OSError as error:
+        path = state_file(request.machine.environ)
+        hint = "name another folder in XDG_STATE_HOME"
+        raise CommandError(f"doctor: {path}: {error.strerror or error}; {hint}", 1) from None
+
+
+def _environment(path: str | None, machine: Machine) -> str | None:
+    if path != "":
+        return path
+    from probe_core.doctor.environment import command_line_python
+
+    return command_line_python(machine)
+
+
+def _device(part: str | None, report: ReportDoc) -> str | None:
+    """Return the id of the device that an option names, by an id or a part of one."""
+    if part is None:
+        return None
+    from probe_core.commands import CommandError
+    from probe_core.model.kinds import ACCELERATORS
+
+    devices = [device for device in report["devices"] if device["kind"] in ACCELERATORS]
+    exact = [device["id"] for device in devices if part in device["ids"]]
+    ids = exact or [
+        device["id"]
+        for device in devices
+        if any(part.lower() in name.lower() for name in device["ids"])
+    ]
+    if len(ids) == 1:
+        return ids[0]
+    problem = f"--device {part} names {len(ids)} devices" if ids else f"--device {part}: no device"
+    known = ", ".join(ids or [device["id"] for device in devices]) or "no accelerator"
+    raise CommandError(f"doctor: {problem}; there are: {known}")
+
+
+def _codes(text: str | None) -> list[str]:
+    return [code.strip() for code in (text or "").split(",") if code.strip()]
+
+
+def _remote(request: Request, only: Collection[str], context: Context) -> list[RemoteCheck]:
+    """Run other distributions' checks, unless only checks of the core are asked for."""
+    from probe_core.doctor.examine import all_checks
+
+    own = {check.code for check in all_checks()} if only else set()
+    if only and own.issuperset(only):
+        return []
+    sets = _sets(context)
+    if request.environment is not None and not sets:
+        context.err("probe: no installed check reads environments; probe-wheels brings them")
+    checks: list[RemoteCheck] = []
+    if sets:
+        from probe_core.doctor.remote import run_installed
+
+        remote = run_installed(sets, request)
+        checks = remote.checks
+        for owner, problem in remote.problems:
+            context.err(f"probe: the checks of {owner} did not all run: {problem}")
+    if only:
+        _refuse_unknown(only, own | {check.code for check in checks})
+    return checks
+
+
+def _sets(context: Context) -> list[CheckSet]:
+    from probe_core.config import load_config
+    from probe_core.doctor.installed import installed_checks
+
+    config, _ = load_config({}, context.environ)
+    sealed = config.sealed.reason if config.sealed is not None else None
+    return installed_checks(config.allow, sealed)
+
+
+def _refuse_unknown(only: Collection[str], known: Collection[str]) -> None:
+    from probe_core.commands import CommandError
+    from probe_core.wording import did_you_mean
+
+    for code in only:
+        if code not in known:
+            hint = did_you_mean(code, known).partition("known:")[0] or "`--list` prints them"
+            raise CommandError(f"doctor: --only {code}: there is no such check: {hint}")
+
+
+def _list(args: argparse.Namespace, context: Context) -> int:
+    from probe_core.cli.doctor_list import listed, table
+
+    entries = listed(_sets(context), context)
+    if args.json:
+        context.json(entries)
+        return 0
+    for line in table(entries, context):
+        context.out(line)
+    return 0

@@ -1,0 +1,76 @@
+"""`probe doctor --list`: every check, whose it is, its step, and what it needs to look."""
+
+from __future__ import annotations
+
+from probe_core.commands import text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypedDict
+
+    from probe_core.commands import Context
+    from probe_core.doctor.answers import RemoteCheck
+    from probe_core.doctor.check import Check
+    from probe_core.doctor.installed import CheckSet
+
+    class EntryDoc(TypedDict):
+        """One check in the list."""
+
+        code: str
+        step: str | None
+        needs: list[str]
+        summary: str
+        distribution: str
+
+
+__all__ = ["listed", "table"]
+
+
+def listed(sets: Sequence[CheckSet], context: Context) -> list[EntryDoc]:
+    """Return all checks; those of other distributions are asked for in their own processes."""
+    from probe_core import __version__
+    from probe_core.doctor.examine import all_checks
+
+    entries = [_entry(check, f"probe-core {__version__}") for check in all_checks()]
+    if sets:
+        entries += [_entry(check, check.distribution) for check in _installed(sets, context)]
+    return entries
+
+
+def _installed(sets: Sequence[CheckSet], context: Context) -> Iterable[RemoteCheck]:
+    from probe_core.doctor.check import Request
+    from probe_core.doctor.remote import run_installed
+    from probe_core.machine import Machine
+
+    empty: dict[str, object] = {"devices": [], "findings": [], "outcomes": []}
+    request = Request(Machine(environ=context.environ), empty)  # type: ignore[arg-type]  # unread
+    remote = run_installed(sets, request, list_only=True)
+    for owner, problem in remote.problems:
+        context.err(f"probe: the checks of {owner} are not listed: {problem}")
+    return remote.checks
+
+
+def _entry(check: Check | RemoteCheck, distribution: str) -> EntryDoc:
+    return {
+        "code": check.code,
+        "step": check.step or None,
+        "needs": list(check.needs),
+        "summary": check.summary,
+        "distribution": distribution,
+    }
+
+
+def table(entries: Sequence[EntryDoc], context: Context) -> Iterator[str]:
+    """Yield a line a check, and below it what it needs beyond the report."""
+    rows = [("CHECK", "STEP", "LOOKS WHETHER")]
+    rows += [
+        (entry["code"], entry["step"] or "", entry["summary"].removeprefix("Whether "))
+        for entry in entries
+    ]
+    yield from text.columns(rows, context.width, flexible=2)
+    yield ""
+    yield "Beyond the report they read:"
+    for entry in entries:
+        if paths := [word for word in entry["needs"] if word != "report"]:
+            yield from text.wrapped(f"{entry['code']}: {', '.join(paths)}", context.width, "  ")

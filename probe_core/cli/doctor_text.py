@@ -1,0 +1,188 @@
+"""The doctor's document as lines for people: the first break first, with the line that repairs it.
+
+Marks stay without colours: ✕ an error, ! a warning, i a hint, ? what could not be looked at.
+"""
+
+from __future__ import annotations
+
+from probe_core.commands import text
+from probe_core.model.findings import NO_FIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from probe_core.commands import Context
+    from probe_core.doctor.document import (
+        BaselineDoc,
+        CheckDoc,
+        DeviceStateDoc,
+        DoctorDoc,
+        ShownFindingDoc,
+    )
+
+__all__ = ["lines"]
+
+_MARKS = {"error": ("✕", "red"), "warning": ("!", "yellow"), "info": ("i", "dim")}
+_UNKNOWN = "?"
+_INDENT, _LABEL = "   ", 7
+_MAX_WIDTH = 80
+_MAX_DEVICES = 4
+
+
+def lines(document: DoctorDoc, context: Context, *, show_all: bool = False) -> Iterator[str]:
+    """Yield the lines, of 80 columns at most."""
+    width = min(context.width, _MAX_WIDTH)
+    devices = {device["id"]: device for device in document["devices"]}
+    serious = [finding for finding in document["findings"] if finding["severity"] != "info"]
+    if serious:
+        yield from text.wrapped(_headline(document), width, " ")
+    else:
+        yield from text.wrapped(f"probe doctor: healthy. {_tally(document['checks'])}.", width, " ")
+        yield ""
+        yield from _healthy_devices(document["devices"], width)
+    for finding in document["findings"]:
+        yield ""
+        yield from _block(finding, devices, context, width)
+    for check in document["checks"]:
+        if check["status"] == "unknown" and "fix" in check:
+            yield ""
+            yield from _unseen(check, width)
+    if "baseline" in document:
+        yield from _changed(document["baseline"], devices, width)
+    yield from _end(document, width, bool(serious))
+    if show_all:
+        yield ""
+        yield from _checks(document["checks"], context)
+
+
+def _headline(document: DoctorDoc) -> str:
+    severities = [finding["severity"] for finding in document["findings"]]
+    counts = {
+        "error": severities.count("error"),
+        "warning": severities.count("warning"),
+        "hint": severities.count("info"),
+    }
+    parts = [f"{count} {noun}{'s'[: count > 1]}" for noun, count in counts.items() if count]
+    return f"probe doctor: {', '.join(parts)} · {document['system']}"
+
+
+def _tally(checks: Sequence[CheckDoc], other: str = "") -> str:
+    """Return "49 checks passed, 5 do not apply here"."""
+    statuses = [check["status"] for check in checks]
+    passed = statuses.count("passed")
+    noun = "check" if passed == 1 else "checks"
+    parts = [f"{passed} {other}{noun} passed"]
+    if absent := statuses.count("not_applicable"):
+        parts.append(f"{absent} do not apply here" if absent > 1 else "1 does not apply here")
+    if unseen := statuses.count("unknown"):
+        parts.append(f"{unseen} could not look")
+    return ", ".join(parts)
+
+
+def _healthy_devices(devices: Sequence[DeviceStateDoc], width: int) -> Iterator[str]:
+    """Yield what was looked at: each kind of device with its driver, link and memory."""
+    groups: dict[tuple[str, str, str, int | None], list[DeviceStateDoc]] = {}
+    for device in devices:
+        name, state = device["name"] or device["id"], device["readiness"]["state"]
+        key = (f"{name}: {state}", device["driver"] or "", device["link"] or "", device["memory"])
+        groups.setdefault(key, []).append(device)
+    for (name, driver, link, memory), group in groups.items():
+        times = f"{len(group)} × " if len(group) > 1 else ""
+        yield from text.wrapped(f"{times}{name}", width, _INDENT)
+        each = " each" if len(group) > 1 else ""
+        yield from _field("driver", driver, width)
+        yield from _field("link", f"{link}{each}" if link else "", width)
+        yield from _field("memory", f"{text.size(memory)}{each}" if memory else "", width)
+    if not groups:
+        yield f"{_INDENT}no accelerator is here"
+
+
+def _block(
+    finding: ShownFindingDoc, devices: dict[str, DeviceStateDoc], context: Context, width: int
+) -> Iterator[str]:
+    mark, style = _MARKS[finding["severity"]]
+    head = f"{mark} {finding['code']}"
+    subject = finding.get("wheel") or _subject(finding, devices)
+    room = width - text.width_of(head) - 3
+    shown = text.paint(mark, style, context.colour) + head[1:]
+    if subject and text.width_of(subject) <= room:
+        yield f" {shown}   {subject}"
+    else:
+        yield f" {shown}"
+        yield from text.wrapped(subject, width, _INDENT)
+    yield from text.wrapped(f"{finding['what']}.", width, _INDENT)
+    yield from _field("seen", finding["evidence"] or finding["why"], width)
+    for name in ("has", "needs"):
+        yield from _field(name, str(finding.get(name) or ""), width)
+    if finding["fix"] != NO_FIX:
+        yield from _field("fix", finding["fix"], width)
+    for entry in finding.get("follows", ()):
+        yield from _field("so", f"{entry['what']} ({entry['code']})", width)
+
+
+def _subject(finding: ShownFindingDoc, devices: dict[str, DeviceStateDoc]) -> str:
+    """Return the name and id of the device, or of several that share the finding."""
+    device = finding["device"]
+    ids = finding.get("devices") or ([device] if device else [])
+    names = {devices[name]["name"] for name in ids if name in devices} - {None}
+    name = f"{names.pop()}  " if len(names) == 1 else ""
+    times = f"{len(ids)} × " if len(ids) > 1 and name else ""
+    more = f" and {len(ids) - _MAX_DEVICES} more" if len(ids) > _MAX_DEVICES else ""
+    return f"{times}{name}{', '.join(ids[:_MAX_DEVICES])}{more}"
+
+
+def _field(label: str, value: str, width: int) -> Iterator[str]:
+    """Yield a labelled value, its further lines set under the first."""
+    if not value:
+        return
+    indent = _INDENT + " " * _LABEL
+    for number, line in enumerate(text.wrapped(value, width, indent)):
+        yield f"{_INDENT}{label:<{_LABEL}}{line[len(indent) :]}" if number == 0 else line
+
+
+def _unseen(check: CheckDoc, width: int) -> Iterator[str]:
+    head, reason = f" {_UNKNOWN} {check['code']}", check.get("reason", "")
+    if text.width_of(head) + 3 + text.width_of(reason) <= width:
+        yield f"{head}   {reason}"
+    else:
+        yield head
+        yield from text.wrapped(reason, width, _INDENT)
+    yield from _field("fix", check.get("fix", ""), width)
+
+
+def _changed(
+    baseline: BaselineDoc, devices: dict[str, DeviceStateDoc], width: int
+) -> Iterator[str]:
+    if not baseline["lost"]:
+        return
+    yield ""
+    names = [
+        devices[name]["name"] or name if name in devices else name for name in baseline["lost"]
+    ]
+    sentence = f"{', '.join(names)} was ready on {baseline['saved'][:10]}. Changed since:"
+    yield from text.wrapped(sentence, width, " ")
+    for change in baseline["changed"]:
+        values = f"{change['before'] or 'none'} → {change['now'] or 'none'}"
+        yield from text.wrapped(f"{change['fact']}: {values}", width, _INDENT)
+    if not baseline["changed"]:
+        yield f"{_INDENT}nothing that was saved"
+
+
+def _end(document: DoctorDoc, width: int, serious: bool) -> Iterator[str]:
+    yield ""
+    if not serious:
+        return
+    if any(check["status"] != "failed" for check in document["checks"]):
+        tally = _tally(document["checks"], "other ")
+        yield from text.wrapped(f"{tally} (probe doctor --all lists them).", width, " ")
+    yield " Attach this to a question:  probe doctor --bundle"
+
+
+def _checks(checks: Iterable[CheckDoc], context: Context) -> Iterator[str]:
+    rows = [("CHECK", "RESULT", "MS", "REASON")]
+    rows += [
+        (check["code"], check["status"], f"{check['ms']:.1f}", check.get("reason", ""))
+        for check in checks
+    ]
+    yield from text.columns(rows, context.width, right=(2,), flexible=3)

@@ -1,0 +1,223 @@
+"""What a check is, what it is asked, and the four answers that it can give.
+
+A check looks for causes of one kind. The author writes a function; the module that the entry point
+in `probe_core.checks.v1` names has a list of them::
+
+    from probe_core.doctor.check import check, failed, finding, passed
+
+    @check("acme-firmware-old", step="driver", needs=("/sys/class/acme/*/firmware",))
+    def firmware(request):
+        '''The firmware of an Acme card is older than its driver supports.'''
+        version = request.machine.read("/sys/class/acme/acme0/firmware")
+        ...
+        return failed(finding("acme-firmware-old", what=…, why=…, fix=…, device=…))
+
+    CHECKS = [firmware]
+
+A check of another distribution runs in a process of its own, under a deadline, and opens, wakes
+and writes nothing. A class with the same attributes serves as well as the decorator.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol, TypeVar
+
+    from probe_core.doctor.document import CheckFindingDoc as CheckFindingDoc
+    from probe_core.doctor.document import ResultDoc as ResultDoc
+    from probe_core.doctor.document import Status as Status
+    from probe_core.machine import Machine
+    from probe_core.model.document import ReportDoc, Severity
+    from probe_core.readiness import Scene
+
+    Value = TypeVar("Value")
+
+    class Check(Protocol):
+        """One check. `code` names it for `--only`; its findings may have codes of their own.
+
+        `step` is the step of readiness that its causes break, "" for none. `needs` says what it
+        reads, for `--list`: paths (patterns) on the machine, "report" for the report's own facts,
+        or "environment" for a check that is run where a Python environment is to be looked at.
+        `summary` completes "This check looks whether …" in a line.
+        """
+
+        @property
+        def code(self) -> str: ...
+        @property
+        def step(self) -> str: ...
+        @property
+        def needs(self) -> Sequence[str]: ...
+        @property
+        def summary(self) -> str: ...
+
+        def run(self, request: Request) -> ResultDoc:
+            """Return the answer. What it raises makes the check `unknown`, with the error."""
+
+
+__all__ = [
+    "ENVIRONMENT",
+    "GROUP",
+    "REPORT",
+    "FunctionCheck",
+    "Request",
+    "check",
+    "failed",
+    "finding",
+    "not_applicable",
+    "passed",
+    "unknown",
+]
+
+GROUP = "probe_core.checks.v1"
+"""Group of entry points: name to a module, or an object in one, that has `CHECKS`."""
+
+ENVIRONMENT, REPORT = "environment", "report"
+"""Words of `needs` that are no paths. A check that needs an environment runs with one alone."""
+
+
+class Request:
+    """What a check is asked: one look at one machine.
+
+    `machine`: read files and variables through it alone, so that a recording gives the same answer.
+    `report` is the document of `probe --json`, complete. `environment` is the path that the user
+    gave for a Python environment, as he gave it: a prefix (virtual, conda, an unpacked root) or an
+    interpreter; of a bare `--env` the interpreter that the command `python` starts. None where no
+    environment is to be looked at. `device` is the id of the only device that is asked about.
+    """
+
+    __slots__ = ("_scene", "_shared", "device", "environment", "facts", "machine", "report")
+
+    def __init__(
+        self,
+        machine: Machine,
+        report: ReportDoc,
+        *,
+        environment: str | None = None,
+        device: str | None = None,
+        scene: Scene | None = None,
+    ) -> None:
+        self.machine = machine
+        self.report = report
+        self.environment = environment
+        self.device = device
+        self._scene = scene
+        self._shared: dict[str, object] = {}
+        self.facts: dict[str, str] = {}
+
+    @property
+    def scene(self) -> Scene:
+        """What readiness knows of the machine: modules, libraries, the process, its container."""
+        if self._scene is None:
+            from probe_core.readiness import Scene
+
+            self._scene = Scene(self.machine)
+        return self._scene
+
+    def once(self, key: str, make: Callable[[], Value]) -> Value:
+        """Return what `make` returned at the first call with this key.
+
+        For what several checks of one distribution share, such as one walk over an environment.
+        """
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]  # type: ignore[return-value]  # of the key's first call
+
+
+class FunctionCheck:
+    """A check made of a function; see `check`."""
+
+    __slots__ = ("code", "needs", "run", "step", "summary")
+
+    def __init__(
+        self,
+        code: str,
+        run: Callable[[Request], ResultDoc],
+        *,
+        step: str = "",
+        needs: Sequence[str] = (),
+        summary: str = "",
+    ) -> None:
+        self.code = code
+        self.run = run
+        self.step = step
+        self.needs = tuple(needs)
+        self.summary = summary or (run.__doc__ or "").strip().partition("\n")[0]
+
+
+def check(
+    code: str, *, step: str = "", needs: Sequence[str] = (), summary: str = ""
+) -> Callable[[Callable[[Request], ResultDoc]], FunctionCheck]:
+    """Make a check of a function; `summary` is the first line of its docstring where it is ""."""
+
+    def make(run: Callable[[Request], ResultDoc]) -> FunctionCheck:
+        return FunctionCheck(code, run, step=step, needs=needs, summary=summary)
+
+    return make
+
+
+def passed() -> ResultDoc:
+    """Say that what is looked for is not there."""
+    return {"status": "passed", "findings": [], "reason": None}
+
+
+def failed(*findings: CheckFindingDoc) -> ResultDoc:
+    """Say what is wrong, in one finding a device and cause."""
+    return {"status": "failed", "findings": list(findings), "reason": None}
+
+
+def unknown(reason: str, fix: str = "") -> ResultDoc:
+    """Say that it could not be looked at, and why: a closed file, a recording without it.
+
+    `fix` is the command that would let it look; people are shown those alone.
+    """
+    result: ResultDoc = {"status": "unknown", "findings": [], "reason": reason}
+    return result | {"fix": fix} if fix else result
+
+
+def not_applicable(reason: str) -> ResultDoc:
+    """Say that this machine has nothing that the check is about."""
+    return {"status": "not_applicable", "findings": [], "reason": reason}
+
+
+def finding(
+    code: str,
+    *,
+    what: str,
+    why: str,
+    fix: str,
+    severity: Severity = "warning",
+    device: str | None = None,
+    variable: str | None = None,
+    step: str | None = None,
+    evidence: str | None = None,
+    wheel: str | None = None,
+    has: str | None = None,
+    needs: str | None = None,
+) -> CheckFindingDoc:
+    """Return a finding. `what`, `why` and `fix` are sentences for people, the rest is for scripts.
+
+    `severity` is "error" for what makes a device or an environment useless, "warning" for what
+    makes it worse, "info" for what somebody may have wanted. `fix` is the exact command.
+    """
+    result: CheckFindingDoc = {
+        "code": code,
+        "severity": severity,
+        "what": what,
+        "why": why,
+        "fix": fix,
+        "device": device,
+        "prober": None,
+        "setting": None,
+        "variable": variable,
+        "step": step,
+        "evidence": evidence,
+    }
+    if wheel is not None:
+        result["wheel"] = wheel
+    if has is not None:
+        result["has"] = has
+    if needs is not None:
+        result["needs"] = needs
+    return result

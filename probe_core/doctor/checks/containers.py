@@ -1,0 +1,86 @@
+"""Containers: what the engine knows of the host's driver, and memory that processes share."""
+
+from __future__ import annotations
+
+from probe_core.doctor.broken import of_cause
+from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.readiness.nvidia_driver import version_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from probe_core.doctor.check import Request, ResultDoc
+
+__all__ = ["CHECKS"]
+
+# Folders of CDI specifications (CDI's SPEC.md); nvidia-ctk writes nvidia.yaml into the first, its
+# service into the second.
+_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
+_LIBRARY = "libcuda.so."
+_MOUNTS = "/proc/self/mounts"
+_SMALL = 64 << 20
+"""Docker's own size of /dev/shm (docker run --shm-size)."""
+
+
+@check("cdi-spec-stale", step="node", needs=_FOLDERS)
+def specification(request: Request) -> ResultDoc:
+    """Whether a CDI specification names libraries of another driver version."""
+    version = version_of(request.scene.nvidia_version)
+    if request.scene.container is not None or version is None:
+        return not_applicable("this is no host with NVIDIA's driver")
+    specifications = list(_specifications(request))
+    for path, text in specifications:
+        versions = {word for word in _versions(text) if "." in word}
+        if versions and version not in versions:
+            evidence = f"{path} names {_LIBRARY}{sorted(versions)[0]}; the driver is {version}"
+            return failed(of_cause(request, "cdi-spec-stale", evidence))
+    return passed() if specifications else not_applicable("no CDI specification is here")
+
+
+def _specifications(request: Request) -> Iterator[tuple[str, str]]:
+    for folder in _FOLDERS:
+        for name in request.machine.listdir(folder)[:64]:
+            path = f"{folder}/{name}"
+            text = request.machine.read(path) if name.endswith((".yaml", ".json")) else None
+            if text and "nvidia.com/gpu" in text:
+                yield path, text
+
+
+def _versions(text: str) -> Iterator[str]:
+    """Yield "580.95.05" of each libcuda.so.580.95.05 that a specification mounts."""
+    for part in text.split(_LIBRARY)[1:]:
+        yield _number(part)
+
+
+def _number(text: str) -> str:
+    length = next((at for at, char in enumerate(text) if char not in "0123456789."), len(text))
+    return text[:length].strip(".")
+
+
+@check("shm-small", step="runtime", needs=(_MOUNTS,))
+def shared_memory(request: Request) -> ResultDoc:
+    """Whether a container with GPUs has Docker's 64 MiB of shared memory."""
+    devices = [device for device in request.report["devices"] if device["kind"] in ACCELERATORS]
+    if request.scene.container is None or not devices:
+        return not_applicable("this is no container with an accelerator")
+    mounts = request.machine.read(_MOUNTS)
+    if mounts is None:
+        return unknown(f"{_MOUNTS} cannot be read")
+    size = next((_size(line) for line in mounts.splitlines() if " /dev/shm " in line), None)
+    if size is None or size > _SMALL:
+        return passed()
+    evidence = f"{_MOUNTS}: /dev/shm has {size >> 20} MiB"
+    return failed(of_cause(request, "shm-small", evidence, devices))
+
+
+def _size(line: str) -> int | None:
+    """Return the bytes of "shm /dev/shm tmpfs rw,…,size=65536k 0 0"; None without a size."""
+    options = (line.split() + [""] * 4)[3].split(",")
+    text = next((o.removeprefix("size=") for o in options if o.startswith("size=")), "")
+    number = text.removesuffix("k")
+    return int(number) << 10 if number != text and number.isdecimal() and len(number) < 13 else None
+
+
+CHECKS = [specification, shared_memory]

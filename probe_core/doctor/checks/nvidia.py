@@ -1,0 +1,121 @@
+"""NVIDIA's driver: what only a slow answer, a suspend or a service's absence shows."""
+
+from __future__ import annotations
+
+from probe_core.doctor.broken import of_cause
+from probe_core.doctor.causes import concerned
+from probe_core.doctor.check import REPORT, check, failed, not_applicable, passed, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probe_core.doctor.check import Request, ResultDoc
+    from probe_core.model.document import DeviceDoc
+
+__all__ = ["CHECKS"]
+
+_SUSPENDS = "/sys/power/suspend_stats/success"
+_TOKENS, _SERVER = "/etc/nvidia/ClientConfigToken", "/etc/nvidia/gridd.conf"
+_SLOW_MS = 2000
+"""Without persistence nvmlInit takes 2 to 30 s on nodes with many GPUs (aks-gpu#105)."""
+
+
+def _gpus(request: Request) -> list[DeviceDoc]:
+    devices = concerned("slow-init", request.report["devices"])
+    return [device for device in devices if device["kind"] == "gpu"]
+
+
+@check("uvm-stale", step="responding", needs=(_SUSPENDS, "/proc/driver/nvidia/params"))
+def uvm(request: Request) -> ResultDoc:
+    """Whether CUDA fails since the machine slept."""
+    devices, scene = _gpus(request), request.scene
+    if not devices or scene.container is not None:
+        return not_applicable("no NVIDIA GPU is here, or the host suspends")
+    if not request.machine.read_int(_SUSPENDS):
+        return passed()  # it did not sleep since it started, or has no such file
+    if scene.nvidia_params.get("PreserveVideoMemoryAllocations") == "1":
+        return passed()
+    answer = request.report.get("asked", {}).get("cuda")
+    if answer is None:
+        return unknown("the machine slept; only CUDA itself tells (`probe doctor --active`)")
+    # CUDA_ERROR_UNKNOWN: ollama's troubleshooting page has it after a suspend.
+    if answer.get("code") != "cuda-error-999":
+        return passed()
+    evidence = f"{_SUSPENDS}: {request.machine.read(_SUSPENDS, 16)}; cuInit answered 999"
+    return failed(of_cause(request, "uvm-stale", evidence, devices))
+
+
+@check("slow-init", step="responding", needs=(REPORT,))
+def initialisation(request: Request) -> ResultDoc:
+    """Whether the first query of NVIDIA's driver takes seconds."""
+    devices = _gpus(request)
+    outcome = next((o for o in request.report["outcomes"] if o["prober"] == "nvidia"), None)
+    if not devices or outcome is None or outcome["status"] != "ok":
+        return not_applicable("the plugin for NVIDIA did not query a GPU")
+    off = [device for device in devices if device.get("persistence") is False]
+    if outcome["elapsed_ms"] < _SLOW_MS or not off:
+        return passed()
+    seconds = outcome["elapsed_ms"] / 1000
+    return failed(of_cause(request, "slow-init", f"the query took {seconds:.1f} s", off))
+
+
+@check("vgpu-unlicensed", step="responding", needs=(_TOKENS, _SERVER))
+def licence(request: Request) -> ResultDoc:
+    """Whether a virtual GPU has neither a token nor a licence server."""
+    devices = [device for device in _gpus(request) if _is_virtual(device)]
+    if not devices:
+        return not_applicable("no virtual GPU (vGPU) is here")
+    machine = request.machine
+    if not machine.exists("/etc/nvidia"):
+        return unknown("/etc/nvidia is not there", "nvidia-smi -q | grep -i licen")
+    settings = (machine.read(_SERVER) or "").splitlines()
+    servers = [line for line in settings if line.strip().startswith("ServerAddress=")]
+    if any(line.partition("=")[2].strip() for line in servers):
+        return passed()
+    if any(name.endswith(".tok") for name in machine.listdir(_TOKENS)):
+        return passed()
+    evidence = f"{_TOKENS} has no .tok; {_SERVER} names no server"
+    return failed(of_cause(request, "vgpu-unlicensed", evidence, devices))
+
+
+def _is_virtual(device: DeviceDoc) -> bool:
+    extra = device.get("extra") or {}
+    return extra.get("virtualization") == "vgpu"
+
+
+@check("fabric-not-ready", step="runtime", needs=("/sys/bus/pci/devices", "/proc/*/comm"))
+def fabric(request: Request) -> ResultDoc:
+    """Whether NVSwitches are here and no fabric manager runs."""
+    devices = _gpus(request)
+    switches = _switches(request)
+    if not devices or not switches:
+        return not_applicable("no NVSwitch is on the bus")
+    if any("fabric" in (device.get("extra") or {}) for device in devices):
+        return passed()  # NVML answered, and readiness has its answer
+    if not request.machine.live or request.scene.container is not None:
+        return unknown("whether nvidia-fabricmanager runs is not visible here")
+    if _is_running(request, "nv-fabricmanage"):  # 15 characters: TASK_COMM_LEN
+        return passed()
+    evidence = f"{switches[0]} is an NVSwitch; no process nv-fabricmanager"
+    return failed(of_cause(request, "fabric-not-ready", evidence, devices))
+
+
+def _switches(request: Request) -> Sequence[str]:
+    """Return the addresses of NVSwitches: bridges of class 0680 by NVIDIA."""
+    machine, root = request.machine, "/sys/bus/pci/devices"
+    return [
+        address
+        for address in machine.listdir(root)
+        if machine.read(f"{root}/{address}/vendor", 16) == "0x10de"
+        and (machine.read(f"{root}/{address}/class", 16) or "").startswith("0x0680")
+    ]
+
+
+def _is_running(request: Request, name: str) -> bool:
+    machine = request.machine
+    numbers = filter(str.isdecimal, machine.listdir("/proc"))
+    return any(machine.read(f"/proc/{number}/comm", 32) == name for number in numbers)
+
+
+CHECKS = [uvm, initialisation, licence, fabric]

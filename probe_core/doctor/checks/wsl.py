@@ -1,0 +1,50 @@
+"""Linux in Windows: its CUDA library is the Windows driver's, and a Linux driver hides it."""
+
+from __future__ import annotations
+
+from probe_core.doctor.broken import of_cause
+from probe_core.doctor.check import check, failed, not_applicable, passed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.doctor.check import Request, ResultDoc
+
+__all__ = ["CHECKS"]
+
+_FOLDER, _LIBRARY, _NODE = "/usr/lib/wsl/lib", "libcuda.so.1", "/dev/dxg"
+
+
+@check("wsl-no-library", step="library", needs=(_FOLDER, _NODE))
+def library(request: Request) -> ResultDoc:
+    """Whether WSL passes a GPU in and has no CUDA library of the Windows driver."""
+    machine = request.machine
+    if not request.scene.wsl or not machine.exists(_NODE):
+        return not_applicable("this is not WSL with a GPU")
+    if machine.exists(f"{_FOLDER}/{_LIBRARY}"):
+        return passed()
+    # Windows gives WSL the libraries of its GPUs' vendors: nvidia-smi comes with NVIDIA's alone.
+    names = machine.listdir(_FOLDER)
+    if names and not any("nvidia" in name or "cuda" in name for name in names):
+        return not_applicable("no NVIDIA driver is in Windows, as its other libraries show")
+    evidence = f"{_NODE} is there, {_FOLDER}/{_LIBRARY} is not"
+    return failed(of_cause(request, "wsl-no-library", evidence))
+
+
+@check("wsl-linux-driver", step="library", needs=(_FOLDER,))
+def linux_driver(request: Request) -> ResultDoc:
+    """Whether a Linux driver inside WSL comes before the library of Windows."""
+    if not request.scene.wsl:
+        return not_applicable("this is not WSL")
+    paths = request.scene.libraries.find(_LIBRARY)
+    if not paths or paths[0].startswith(f"{_FOLDER}/"):
+        return passed()
+    real = request.machine.realpath(paths[0])
+    if real.startswith(_FOLDER) or not real.rpartition(".so.")[2].count("."):
+        return passed()  # a link to Windows's own, or a name without a driver's version
+    evidence = f"the loader takes {paths[0]}, which leads to {real}"
+    finding = of_cause(request, "wsl-linux-driver", evidence)
+    finding["severity"] = "error"
+    return failed(finding)
+
+
+CHECKS = [library, linux_driver]

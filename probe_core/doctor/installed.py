@@ -1,0 +1,146 @@
+"""Find the checks that installed distributions bring, without importing any of them.
+
+A set of checks is an entry point in the group `probe_core.checks.v1`. The rules are those of
+probers and commands: a broken distribution costs only itself, the allowlist counts, and as root
+nothing is used that somebody other than root could have written.
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.doctor.check import GROUP
+from probe_core.jsontext import parse
+from probe_core.machine.files import read_regular, text_of
+from probe_core.machine.trust import Trust, allowed, applies
+from probe_core.registry.entrypoints import scan
+from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.registry.prober import Prober
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probe_core.registry.entrypoints import EntryPoint
+    from probe_core.registry.locate import Place
+
+__all__ = ["CheckSet", "installed_checks"]
+
+_STEM = "probe_core.checks.v"
+MAX_SETS = 16
+"""Sets of checks that are started: each is a process. A judgement: one a vendor, and some more."""
+
+FILE_LIMIT = 64 << 10
+"""Bytes of a manifest, as of a prober's."""
+
+DEADLINE_S = 10.0
+"""Seconds that the checks of a set have, import and all, unless their manifest says otherwise."""
+
+MAX_DEADLINE_S = 120.0
+"""As for a prober: nothing may hold an answer longer than this."""
+
+
+class CheckSet:
+    """The checks of one entry point: whose they are, and what their process needs.
+
+    `needs` are the words of `Request` that all of them need, by the manifest. `problem` says why
+    they cannot run.
+    """
+
+    __slots__ = ("needs", "prober", "problem")
+
+    def __init__(self, entry: EntryPoint) -> None:
+        name = clean_text(entry.name, 80)
+        distribution, version = clean_text(entry.distribution), clean_text(entry.version)
+        self.prober = Prober(name, entry.target, distribution, version)
+        self.prober.deadline_s = DEADLINE_S
+        self.prober.files = [f"{entry.metadata}/entry_points.txt"]
+        self.needs: tuple[str, ...] = ()
+        self.problem = _rejection(entry)
+
+    @property
+    def owner(self) -> str:
+        """``probe-wheels 1.0.0``, as shown to people."""
+        return self.prober.owner
+
+
+def installed_checks(
+    allow: tuple[str, ...] | None, sealed: str | None = None, paths: Iterable[str] | None = None
+) -> list[CheckSet]:
+    """Return the sets of checks on the path, those that cannot run with their `problem`.
+
+    `allow` is the allowlist, None for all. `sealed` says why no plugin runs at all.
+    """
+    entries, _ = scan(paths, _STEM)  # a broken distribution is a finding of the report already
+    sets = [CheckSet(entry) for entry in entries[:MAX_SETS]]
+    trust = Trust()
+    for check_set, entry in zip(sets, entries, strict=False):
+        prober = check_set.prober
+        check_set.problem = (
+            check_set.problem
+            or sealed
+            or allowed(prober.distribution, prober.version, allow)
+            or _located(check_set, entry, trust)
+            or trust.reason(prober.files)
+        )
+    return sets
+
+
+def _rejection(entry: EntryPoint) -> str | None:
+    if entry.group != GROUP:
+        group = clean_text(entry.group, 80)
+        return f"it needs {group}, this core has {GROUP}; upgrade probe-core"
+    module, _, attribute = entry.target.partition(":")
+    if is_module_name(module) and (not attribute or is_module_name(attribute)):
+        return None
+    return f"its entry point {clean_text(entry.target, 80)!r} is not `module` or `module:attribute`"
+
+
+def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None:
+    """Find the module and its manifest; return why the checks cannot be used."""
+    prober, module = check_set.prober, entry.target.partition(":")[0]
+    place = locate(module, entry.site)
+    if place is None:
+        place, prober.needs_site = locate_by_hooks(module)
+    if place is None:
+        return f"its module {module!r} does not exist; reinstall {prober.distribution}"
+    prober.files += place.code(module, trust) if applies() else [place.file or place.folder]
+    path = _manifest_path(place, module)
+    if path is None:
+        return None
+    prober.files.append(path)
+    try:
+        _take_manifest(check_set, path)
+    except ValueError as error:
+        mistake = clean_text(str(error), 200)
+        return f"{path.rpartition('/')[2]}: {mistake}; its author can correct it"
+    return None
+
+
+def _manifest_path(place: Place, module: str) -> str | None:
+    candidates = [f"{place.folder}/{module.rpartition('.')[2]}.check.json"]
+    if place.is_package or "." in module:
+        candidates.append(f"{place.folder}/check.json")
+    return next((path for path in candidates if os.path.lexists(path)), None)
+
+
+def _take_manifest(check_set: CheckSet, path: str) -> None:
+    """Take `needs` and `deadline_s` of ``{"schema": 1, "checks": {NAME: {…}}}``."""
+    try:
+        document = parse(text_of(read_regular(path, FILE_LIMIT)))
+    except OSError as error:
+        raise ValueError(error.strerror or "it cannot be read") from None
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    tables = document.get("checks") if isinstance(document, dict) else None
+    table = tables.get(check_set.prober.name) if isinstance(tables, dict) else None
+    if not isinstance(table, dict) or document.get("schema") != 1:
+        raise ValueError(f'expected {{"schema": 1, "checks": {{"{check_set.prober.name}": …}}}}')
+    needs, deadline = table.get("needs", []), table.get("deadline_s", DEADLINE_S)
+    if not isinstance(needs, list) or not all(isinstance(word, str) for word in needs):
+        raise ValueError("needs is no list of words")
+    if type(deadline) not in (int, float) or not 0 < deadline <= MAX_DEADLINE_S:
+        raise ValueError(f"deadline_s is no number of seconds up to {MAX_DEADLINE_S:g}")
+    check_set.needs = tuple(needs)
+    check_set.prober.deadline_s = float(deadline)

@@ -1,0 +1,142 @@
+"""The exact fix of a cause on this machine: commands of its distribution, engine and orchestrator.
+
+What has none here keeps the general sentence of `model.causes`.
+"""
+
+from __future__ import annotations
+
+from probe_core.readiness.distributions import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from probe_core.readiness.scene import Scene
+
+    Names = Mapping[str, str]
+
+__all__ = ["ON_HOST", "exact_fix", "option"]
+
+_RELOAD = (
+    "=`sudo reboot`; or, with no GPU program running: `sudo rmmod nvidia_uvm nvidia_drm"
+    " nvidia_modeset nvidia && sudo modprobe nvidia`"
+)
+
+# Code to pieces that are put together: a topic of `distributions.COMMANDS`, or after "=" a text.
+# Where the distribution has no command for a topic, the cause's general sentence stands.
+ON_HOST: dict[str, tuple[str, ...]] = {
+    "no-driver": ("=`sudo modprobe {module}`; where that fails: ", "driver {module}"),
+    "driver-not-installed": ("driver {module}",),
+    "npu-no-module": ("=`sudo modprobe {module}`; where that fails: ", "driver {module}"),
+    "module-missing-for-kernel": ("headers",),
+    "secure-boot": ("module key",),
+    "nouveau-bound": ("driver nvidia", "= (its package blacklists nouveau)"),
+    "nova-bound": (
+        "=`echo blacklist nova_core | sudo tee /etc/modprobe.d/nova.conf`, ",
+        "driver nvidia",
+    ),
+    "legacy-branch": ("driver branch",),
+    "open-module-unsupported": ("driver branch",),
+    "driver-too-old-for-gpu": ("driver open",),
+    "gsp-firmware-missing": ("gsp firmware", "=, then ", "initramfs", "=, then reboot"),
+    "firmware-missing": ("firmware {module}", "=, then ", "initramfs", "=, then reboot"),
+    "nomodeset": ("remove parameter",),
+    "radeon-bound": ("add parameter",),
+    "bar-unassigned": ("=switch on Above 4G Decoding in the firmware setup, or ", "add parameter"),
+    "kernel-too-old": ("=install a newer kernel, or ", "add parameter"),
+    "iommu-faults": ("add parameter",),
+    "library-missing": ("libraries nvidia",),
+    "nvml-missing": ("libraries nvidia",),
+    "libcuda-missing": ("libraries nvidia",),
+    "fabric-not-ready": ("fabric manager",),
+    "rocm-missing": ("rocm", "=; wheels of PyTorch bring their own"),
+    "level-zero-missing": ("level zero",),
+    "compute-runtime-too-old": ("level zero",),
+    "version-mismatch": (_RELOAD,),
+    "module-not-loaded": ("=`sudo modprobe {module}`; if it fails: `sudo dmesg | tail`",),
+    "jetson-no-nvgpu": ("=`sudo modprobe nvgpu`; if it fails: `sudo dmesg | grep nvgpu`",),
+    "uvm-missing": ("=`sudo nvidia-modprobe -u -c 0`",),
+}
+# Codes whose distribution's command changes the boot loader, and the parameter that it is about.
+_PARAMETERS = {
+    "nomodeset": "nomodeset",
+    "radeon-bound": "{si_or_cik}",
+    "bar-unassigned": "pci=realloc",
+    "kernel-too-old": "{module}.force_probe={device_id}",
+    "iommu-faults": "iommu=pt",
+}
+
+# What a container of an engine lacks is the host's to give: nothing inside repairs it.
+_IN_CONTAINER: dict[str, tuple[str, ...]] = {
+    "version-mismatch": ("=take the driver's libraries out of the image: the host's are mounted",),
+    "uvm-missing": ("=on the host `sudo nvidia-modprobe -u -c 0`, then restart the container",),
+}
+
+# (vendor, engine) to how a container is given the device; "" stands for every other engine.
+# Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm "Running ROCm Docker containers".
+_OPTIONS = {
+    ("nvidia", ""): "`--gpus all`, or CDI: `--device nvidia.com/gpu=all`",
+    ("nvidia", "docker"): "`docker run --gpus all`, or CDI: `--device nvidia.com/gpu=all`",
+    ("nvidia", "podman"): "`podman run --device nvidia.com/gpu=all` (CDI)",
+    ("nvidia", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/nvidia0 --bind=/dev/nvidiactl"
+    " --bind=/dev/nvidia-uvm`, and DeviceAllow= for them",
+    ("amd", ""): "`--device=/dev/kfd --device=/dev/dri`",
+    ("amd", "docker"): "`docker run --device=/dev/kfd --device=/dev/dri --group-add render`",
+    ("amd", "podman"): "`podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups`",
+    ("amd", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/kfd --bind=/dev/dri`, and DeviceAllow=",
+    ("", ""): "`--device={node}`",
+    ("", "docker"): "`docker run --device={node}`",
+    ("", "podman"): "`podman run --device={node} --group-add keep-groups`",
+    ("", "systemd-nspawn"): "`systemd-nspawn --bind={node}`, and DeviceAllow= for it",
+}
+
+
+def option(vendor: str, engine: str) -> str:
+    """Return how a container of an engine is given a vendor's device, with ``{node}``."""
+    known = vendor if (vendor, "") in _OPTIONS else ""
+    return _OPTIONS.get((known, engine)) or _OPTIONS[known, ""]
+
+
+def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
+    """Return the fix for this machine, its names filled in; None where only the general is known.
+
+    In a container the host's packages are out of reach.
+    """
+    if scene.container is None:
+        if (line := _forbidden(code, scene, names)) is not None:
+            return line
+        pieces = ON_HOST.get(code, ())
+    else:
+        pieces = _IN_CONTAINER.get(code, ())
+    if code in _PARAMETERS:
+        names = _with_parameter(names, _PARAMETERS[code].format_map(names))
+    texts = [_text(piece, scene, names) for piece in pieces]
+    known = [text for text in texts if text is not None]
+    return "".join(known) if known and len(known) == len(texts) else None
+
+
+def _with_parameter(names: Names, parameter: str) -> Names:
+    keys = ("module", "release", "branch", "version", "device_id")
+    return {**{key: names[key] for key in keys}, "parameter": parameter}
+
+
+def _text(piece: str, scene: Scene, names: Names) -> str | None:
+    if piece.startswith("="):
+        return piece[1:].format_map(names)
+    keys = ("module", "release", "branch", "version")
+    plain = {key: names[key] for key in keys}
+    parameter = names.get("parameter", "")
+    topic = piece.format_map(names)
+    return command(topic, scene.family, parameter=parameter, **plain)
+
+
+def _forbidden(code: str, scene: Scene, names: Names) -> str | None:
+    """Return how to undo the line that keeps a module from loading."""
+    line = scene.modules.forbidden(names["module"]) if code == "module-blacklisted" else None
+    if line is None:
+        return None
+    place, _, text = line.partition(": ")
+    if place == "/proc/cmdline":
+        return _text("remove parameter", scene, _with_parameter(names, text))
+    initramfs = command("initramfs", scene.family) or "rebuild the initramfs"
+    return f"remove the line `{text}` from {place}, {initramfs}, then reboot"

@@ -1,0 +1,28 @@
+"""Says in what this process runs: a container or a Slurm job, which may have been given less.
+
+/proc and /sys are the host's in a container: a bound driver without a device node is its doing.
+"""
+
+from __future__ import annotations
+
+from probe_core.machine import surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.machine import Machine
+
+__all__ = ["container", "in_slurm"]
+
+
+def container(machine: Machine) -> str | None:
+    """Return the kind of container that this process is in; None in none that shows itself.
+
+    kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap, or "container" where nothing
+    names its kind.
+    """
+    return surroundings.container(machine)
+
+
+def in_slurm(machine: Machine) -> bool:
+    """Return whether this process belongs to a Slurm job."""
+    return surroundings.in_slurm(machine)

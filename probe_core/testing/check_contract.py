@@ -1,0 +1,128 @@
+"""The contract kit for checks of the doctor: a subclass declares a pair of machines for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from probe_core.doctor.answers import checked_answer, checked_result
+from probe_core.doctor.check import ENVIRONMENT, Request
+from probe_core.machine import Machine
+
+__all__ = ["CheckContract", "CheckPair"]
+
+
+class CheckPair:
+    """For one check a machine that has what it looks for, and a look-alike that has not.
+
+    `environment` are the folders of Python environments for checks that need one; `report` is what
+    the report would be, by default one without devices.
+    """
+
+    def __init__(
+        self,
+        broken: Machine,
+        healthy: Machine,
+        *,
+        report: Mapping[str, Any] | None = None,
+        environment: tuple[str | None, str | None] = (None, None),
+    ) -> None:
+        self.broken = broken
+        self.healthy = healthy
+        self.report = dict(report or {})
+        self.environment = environment
+
+
+_EMPTY = {"devices": [], "findings": [], "outcomes": [], "node": {"os": "linux", "kernel": None}}
+
+
+class CheckContract:
+    """Checks of one set of checks; subclass it as ``TestSomething``.
+
+    `target` is the entry point's ``module`` or ``module:attribute``. `pairs` makes, below a folder,
+    a `CheckPair` for the code of every check.
+    """
+
+    target: str
+
+    def pairs(self, root: Path) -> Mapping[str, CheckPair]:
+        """Make the machines."""
+        raise NotImplementedError
+
+    def checks(self) -> list[Any]:
+        """Return the checks, imported as the core does."""
+        module, _, attribute = self.target.partition(":")
+        place: Any = import_module(module)
+        for part in filter(None, attribute.split(".")):
+            place = getattr(place, part)
+        return list(place.CHECKS)
+
+    def answer(self, check: Any, machine: Machine, pair: CheckPair, at: int) -> dict[str, Any]:
+        """Return a check's answer, as another process would hand it over."""
+        report: Any = {**_EMPTY, **pair.report}
+        request = Request(machine, report, environment=pair.environment[at])
+        result: dict[str, Any] = json.loads(json.dumps(check.run(request)))
+        return result
+
+    def test_importing_has_no_effects(self, capfd: Any) -> None:
+        before = dict(os.environ), os.getcwd(), threading.active_count()
+        module = self.target.partition(":")[0]
+        sys.modules.pop(module, None)
+        import_module(module)
+        assert (dict(os.environ), os.getcwd(), threading.active_count()) == before
+        printed = capfd.readouterr()
+        assert (printed.out, printed.err) == ("", ""), "importing it prints"
+
+    def test_every_check_declares_itself(self) -> None:
+        checks = self.checks()
+        assert checks, f"{self.target} has no CHECKS"
+        codes = [check.code for check in checks]
+        assert len(codes) == len(set(codes)), "two checks have one code"
+        for check in checks:
+            frame = {"code": check.code, "step": check.step, "needs": list(check.needs)}
+            described = checked_answer(frame | {"summary": check.summary}, "author")
+            assert not isinstance(described, str), described
+            assert check.summary, f"{check.code} has no summary"
+
+    def test_every_check_has_a_pair(self, tmp_path: Path) -> None:
+        assert {check.code for check in self.checks()} == set(self.pairs(tmp_path))
+
+    def test_each_finds_its_cause(self, tmp_path: Path) -> None:
+        pairs = self.pairs(tmp_path)
+        for check in self.checks():
+            pair = pairs[check.code]
+            result = checked_result(self.answer(check, pair.broken, pair, 0))
+            assert not isinstance(result, str), f"{check.code} {result}"
+            assert result["status"] == "failed", f"{check.code}: {result}"
+
+    def test_each_stays_silent_on_the_look_alike(self, tmp_path: Path) -> None:
+        pairs = self.pairs(tmp_path)
+        for check in self.checks():
+            pair = pairs[check.code]
+            result = checked_result(self.answer(check, pair.healthy, pair, 1))
+            assert not isinstance(result, str), f"{check.code} {result}"
+            assert result["status"] != "failed", f"{check.code}: {result}"
+
+    def test_each_answers_on_an_empty_machine(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        machine = Machine(str(tmp_path / "empty"))
+        for check in self.checks():
+            pair = CheckPair(machine, machine, environment=(str(tmp_path / "empty"), None))
+            environment = 0 if ENVIRONMENT in check.needs else 1
+            result = checked_result(self.answer(check, machine, pair, environment))
+            assert not isinstance(result, str), f"{check.code} {result}"
+            assert result["status"] != "failed", f"{check.code} finds something in nothing"
+
+    def test_no_check_reads_past_the_machine(self, tmp_path: Path) -> None:
+        """The same machine twice gives the same answer, whatever this computer is."""
+        pairs = self.pairs(tmp_path)
+        for check in self.checks():
+            pair = pairs[check.code]
+            answers = [self.answer(check, pair.broken, pair, 0) for _ in range(2)]
+            assert answers[0] == answers[1], f"{check.code} answers differently the second time"

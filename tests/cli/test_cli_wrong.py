@@ -1,0 +1,213 @@
+"""Wrong command lines by the hundred: a documented status, one sentence, no other output.
+
+The lines are made from the commands' own tables: a new option is tried without being named here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from probe_core.cli import COMMANDS, main
+from probe_core.cli.installed import BROUGHT_BY
+from probe_core.cli.page import metavar_of
+from probe_core.cli.parser import Parser, command_parser
+
+NAMES = [*COMMANDS, *BROUGHT_BY]
+
+# Enough to reach the argument that is wrong.
+BEFORE = {
+    "chip": ["10de:2684"],
+    "completion": ["bash"],
+    "exec": [],
+    "layout": ["2x1"],
+    "partition": ["a.json", "--model", "7b"],
+    "topology": ["a.json"],
+}
+HOSTILE = [
+    "\x1b[2J",
+    "a\nb",
+    "\0",
+    "\udcff",
+    "x" * 5000,
+    "\u202e",
+    "",
+    " ",
+    "-",
+    "--=",
+    "-=x",
+    "=",
+    "%s",
+]
+UNREADABLE = {int: "many", float: "soon"}
+
+
+def brought(name: str) -> str:
+    """Return the module of a command that a plugin of this repository brings."""
+    return f"{BROUGHT_BY[name].replace('-', '_')}.{name}_command"
+
+
+def parser_of(name: str) -> Parser:
+    module = f"probe_core.cli.{COMMANDS[name][0]}" if name in COMMANDS else ""
+    return command_parser(name, import_module(module or brought(name)))
+
+
+def probes(parser: Parser) -> bool:
+    return any(action.dest == "static" for action in parser._actions)
+
+
+def wrong(name: str) -> Iterator[list[str]]:
+    """Yield command lines of one command, each with one mistake."""
+    parser, before = parser_of(name), BEFORE.get(name, [])
+    yield [name, *before, "--nosuch"]
+    yield [name, *before, "--nosuch=1"]
+    yield [name, *before, "-Z"]
+    if name not in ("exec", "chip", "topology", "partition"):  # they take more of the same
+        yield [name, *before, "one", "two", "three", "four"]
+    for action in parser._actions:
+        yield from ([name, *before, *words] for words in mistakes(action))
+    yield from (
+        [name, *before, f"--{text}"] for text in HOSTILE if text.strip() and "=" not in text
+    )
+
+
+def mistakes(action: argparse.Action) -> Iterator[list[str]]:
+    if not action.option_strings:
+        return
+    option = action.option_strings[0]
+    typo = f"{option}{option[-1]}x"
+    yield [typo]
+    if action.nargs == 0:
+        yield [f"{option}=yes"]
+        return
+    if action.nargs != "?":
+        yield [option]
+    if action.choices:
+        yield [option, "nosuch"]
+    elif action.type in UNREADABLE:
+        yield [option, UNREADABLE[action.type]]
+    elif metavar_of(action) in ("FILE", "PATH"):
+        yield [option, "/no/such/file"]
+        yield [f"{option}=/no/such/\x1b[2Jfile"]
+    elif action.dest in ("only", "disable"):
+        yield [option, "nosuchprober"]
+    elif action.dest == "timeout":
+        yield from ([option, value] for value in ("soon", "nan", "0", "1e9"))
+    elif action.dest == "priority":
+        yield from ([option, value] for value in ("nvidia", "=", "nvidia=x", "bus=9999"))
+    elif action.dest == "allow":
+        yield [option, "a b"]
+    elif action.dest == "runtime":
+        yield [option, "nosuch"]
+
+
+LINES = [line for name in NAMES for line in wrong(name)]
+LINES += [[text] for text in HOSTILE if text not in ("", " ")]
+LINES += [["help", text] for text in ("nosuch", "\x1b[2J")]
+LINES += [["plugins", action, "x", "y"] for action in ("list", "check", "why-not", "new")]
+LINES += [["plugins", action] for action in ("why-not", "new", "nosuch", "lst")]
+LINES += [["plugins", "why-not", text] for text in HOSTILE if text.strip("-= ") and text[0] != "-"]
+LINES += [
+    ["layout", text] for text in ("0x1", "x", "1x", "x1", "axb", "1x1x1", "2×1", "9" * 9000 + "x1")
+]
+LINES += [["exec", *words] for words in (
+    [], ["--"], ["--wait"], ["--wait", "true"], ["--gpus", "x", "true"], ["--all", "true"],
+    ["--layout", "2x1", "true"], ["--index", "0", "true"], ["--share", "--reserve", "1G", "true"],
+    ["--wait=-1", "true"], ["--wait=nan", "true"], ["-n", "1", "--device", "0", "true"],
+    ["--layout", "2", "--index", "0", "--", "true"], ["--dry-run", "--memory", "lots"],
+    ["--dry-run", "--for", "nosuch"], ["--dry-run", "--device", "5-2"],
+)]  # fmt: skip
+LINES += [["chip", "x", "--memory", text] for text in ("lots", "0", "1e99G", "nan", "1 2")]
+LINES += [["chip", "x", "--units", text] for text in ("0", "x", "9" * 5000, "1.5")]
+LINES += [
+    ["record", "/no/such/folder/x.json", "--files-only"],
+    ["record", "/", "--force", "--files-only"],
+]
+LINES += [["topology", "/no/such.json"], ["partition", "/no/such.json", "--model", "7b"]]
+
+
+def outcome(argv: list[str]) -> int:
+    try:
+        return main(argv)
+    except SystemExit as error:
+        return int(error.code or 0)
+
+
+def test_there_are_hundreds() -> None:
+    assert len({tuple(line) for line in LINES}) > 300
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Options of a computer without devices, so that nothing of this one is asked."""
+    (tmp_path / "machine" / "proc").mkdir(parents=True)
+    (tmp_path / "machine" / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 9 kB\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PROBE_LEASES", str(tmp_path / "leases"))
+    monkeypatch.setenv("PROBE_ONLY", "cpu")
+    return ["--machine", str(tmp_path / "machine")]
+
+
+@pytest.mark.parametrize("name", sorted({line[0] if line[0] in NAMES else "" for line in LINES}))
+def test_a_wrong_line_is_one_sentence(
+    name: str, machine: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = name or "report"
+    for line in LINES:
+        if (line[0] if line[0] in NAMES else "") != name:
+            continue
+        argv = list(line)
+        if name and probes(parser_of(command)) and "--machine" not in " ".join(argv):
+            argv[1:1] = machine
+        status = outcome(argv)
+        out, err = capsys.readouterr()
+        assert (status, out) == (2, ""), (line, status, out, err)
+        assert err.startswith(("probe: ", f"probe {command}: ")), (line, err)
+        assert err.count("\n") == 1, (line, err)
+        assert "Traceback" not in err, (line, err)
+        assert err[:-1].isprintable(), (line, err)
+        # A wrong value is quoted as far as a person reads it.
+        assert len(err) < 1200, line
+        for type_name in (
+            "invalid literal",
+            "NoneType",
+            "object at",
+            "ValueError",
+            "the arguments",
+        ):
+            assert type_name not in err, (line, err)
+
+
+WORDS = [
+    *[name for name in NAMES if name not in ("exec", "record", "leases")], "help", "list", "check",
+    "why-not", "2x1", "--", "-", "", "--json", "--strict", "--help", "--help-all", "-h", "-V",
+    "--only", "--only=cpu", "--timeout", "1", "--timeout=x", "--static", "--machine", "/no/such",
+    "--for", "cuda", "--kind", "pci", "10de:2684", "--memory", "24GiB", "--index", "0", "\x1b[2J",
+    "--config", "--chipdb", "--priority", "cpu=3", "--model", "7b", "--link", "a:b=10gbe", "\0",
+]  # fmt: skip
+DOCUMENTED = (0, 1, 2, 3)
+
+
+@settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=6)), max_size=6))
+def test_no_line_ends_with_a_traceback(
+    machine: list[str], capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """Lines of any words: of `exec`, `record` and `leases`, which do something, those above."""
+    if words and words[0] in ("exec", "record", "leases"):
+        return
+    status = outcome(words)
+    out, err = capsys.readouterr()
+    assert status in DOCUMENTED, (words, err)
+    assert "Traceback" not in err
+    if status == 2:
+        assert out == ""
+        assert err.startswith("probe")

@@ -1,0 +1,109 @@
+"""What changed since it worked: saved on purpose, compared where a device was lost."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from doctor_cases import complete
+from readiness_nodes import DEVICE, VERSION_TEXT, Node, nvidia
+from reports import report_of
+
+from probe_core.doctor.baseline import compare, facts, save, state_file
+from probe_core.doctor.check import Request
+from probe_core.doctor.document import DoctorDoc
+from probe_core.doctor.examine import examine
+
+
+def looked(node: Node) -> tuple[Request, DoctorDoc]:
+    complete(node)
+    machine = node.machine()
+    request = Request(machine, report_of(machine))  # type: ignore[arg-type]
+    return request, examine(request)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    node = nvidia(tmp_path / "root")
+    node.environ["XDG_STATE_HOME"] = str(tmp_path / "state")
+    node.file("/sys/module/nvidia/version", "580.95.05\n")
+    return node
+
+
+def test_it_says_what_differs_for_a_device_that_was_ready(node: Node) -> None:
+    save(*looked(node))
+    node.tree.release("6.8.0-61-generic")
+    node.file("/proc/driver/nvidia/version", VERSION_TEXT.replace("580.95.05", "570.86.10"))
+    node.file("/sys/module/nvidia/version", "570.86.10\n")
+    node.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    request, document = looked(node)
+    compare(request, document)
+    baseline = document["baseline"]
+    assert baseline["lost"] == [DEVICE]
+    changed = {c["fact"]: (c["before"], c["now"]) for c in baseline["changed"]}
+    assert changed == {
+        "kernel": ("6.8.0-60-generic", "6.8.0-61-generic"),
+        "version of module nvidia": ("580.95.05", "570.86.10"),
+        "variable CUDA_VISIBLE_DEVICES": (None, "0"),
+    }
+
+
+def test_a_device_that_still_works_needs_no_comparison(node: Node) -> None:
+    save(*looked(node))
+    node.tree.release("6.8.0-61-generic")
+    request, document = looked(node)
+    compare(request, document)
+    assert (document["baseline"]["lost"], document["baseline"]["changed"]) == ([], [])
+
+
+def test_without_a_baseline_nothing_is_compared(node: Node) -> None:
+    request, document = looked(node)
+    compare(request, document)
+    assert "baseline" not in document
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 9}', '{"schema": 1, "ready": 5, "facts": [1]}', "\0" * 99]
+)
+def test_a_damaged_baseline_hurts_nothing(text: str, node: Node) -> None:
+    path = Path(state_file(node.environ))
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    request, document = looked(node)
+    compare(request, document)
+    assert document.get("baseline", {"lost": []})["lost"] == []
+
+
+def test_it_is_the_users_alone_and_replaced_as_a_whole(node: Node) -> None:
+    request, document = looked(node)
+    path = Path(save(request, document))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert save(request, document) == str(path)
+    assert [entry.name for entry in path.parent.iterdir()] == ["doctor-baseline.json"]
+    assert json.loads(path.read_text())["ready"] == [DEVICE]
+
+
+def test_facts_of_checks_are_compared_when_they_ran(node: Node) -> None:
+    request, document = looked(node)
+    request.facts["wheel torch"] = "2.9.1+cu128"
+    save(request, document)
+    node.file("/proc/driver/nvidia/version", VERSION_TEXT.replace("580.95.05", "570.86.10"))
+    request, document = looked(node)
+    compare(request, document)
+    assert document["baseline"]["changed"] == []
+    request.facts["wheel torch"] = "2.10.0+cu130"
+    compare(request, document)
+    assert document["baseline"]["changed"] == [
+        {"fact": "wheel torch", "before": "2.9.1+cu128", "now": "2.10.0+cu130"}
+    ]
+
+
+def test_every_fact_is_a_text_of_bounded_length(node: Node) -> None:
+    node.environ["CUDA_VISIBLE_DEVICES"] = "0," * 4000
+    request, _ = looked(node)
+    values = facts(request)
+    assert values["kernel"] == "6.8.0-60-generic"
+    assert values["module nvidia"] == "loaded"
+    assert all(len(value or "") <= 300 for value in values.values())

@@ -1,0 +1,76 @@
+"""Every cause has a machine that triggers it, and a healthy look-alike that stays silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doctor_cases import CASES
+from fake_probers import Probers
+
+from probe_core.doctor.causes import SCOPES
+from probe_core.doctor.checks import further_checks
+from probe_core.doctor.examine import all_checks
+from probe_core.model.causes import CAUSES
+
+# Causes of the step `visible`: the report's findings have the words of visibility, whose tests
+# hold 600 cases. Windows's event log is not read, so `tdr` can only be unknown.
+ELSEWHERE = {"hidden-by-variable", "mig-mode", "hidden-by-runtime", "tdr"}
+
+
+def status(document: dict[str, Any], code: str) -> str:
+    return next(check["status"] for check in document["checks"] if check["code"] == code)
+
+
+def causes_in(document: dict[str, Any]) -> set[str]:
+    return {finding["code"] for finding in document["findings"]} & set(CAUSES)
+
+
+def test_every_cause_has_a_pair() -> None:
+    assert len(CASES) >= 60
+    assert set(CASES) | ELSEWHERE == set(CAUSES)
+
+
+def test_every_scope_names_causes() -> None:
+    codes = [code for text in SCOPES.values() for code in text.split()]
+    assert len(codes) == len(set(codes))
+    assert set(codes) <= set(CAUSES)
+
+
+def test_every_check_has_a_code_and_a_sentence() -> None:
+    checks = all_checks()
+    assert len({check.code for check in checks}) == len(checks)
+    assert all(check.summary.endswith(".") and len(check.summary) > 12 for check in checks)
+    assert {check.code for check in further_checks()} <= set(CAUSES)
+    assert all(CAUSES[check.code].step == check.step for check in further_checks())
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> None:
+    document = CASES[code][0].document(tmp_path / "root", probers)
+    assert causes_in(document) == {code}
+    assert status(document, code) == "failed"
+    finding = next(f for f in document["findings"] if f["code"] == code)
+    cause = CAUSES[code]
+    assert finding["step"] == cause.step
+    assert finding["evidence"]
+    assert finding["fix"]
+    assert "{" not in finding["what"] + finding["fix"].replace("{nvidia.com", "")
+    blocked = [d for d in document["devices"] if d["readiness"]["state"] == "blocked"]
+    if blocked and not cause.intended:
+        assert finding["severity"] == "error"
+        assert document["healthy"] is False
+    if cause.intended or cause.limits:
+        assert finding["severity"] in ("info", "warning")
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_look_alike_that_has_not(code: str, tmp_path: Path, probers: Probers) -> None:
+    document = CASES[code][1].document(tmp_path / "root", probers)
+    assert causes_in(document) == set()
+    assert status(document, code) in ("passed", "not_applicable", "unknown")
+    assert document["healthy"] is True
+    # A tree of another system has no /proc to read the memory from.
+    serious = [f["code"] for f in document["findings"] if f["severity"] != "info"]
+    assert set(serious) <= (set() if document["system"].count("linux") else {"no-cpu-facts"})

@@ -1,0 +1,207 @@
+"""The command: what it prints, how it ends, what it refuses, and that it changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import test_readiness_causes as readiness
+from command import environment, probe
+from doctor_cases import complete
+from readiness_nodes import DEVICE, Node, nvidia
+
+from probe_core.model.causes import CAUSES
+
+SCHEMA = Path(__file__).parents[2] / "probe_core" / "doctor" / "doctor.schema.json"
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    """A folder with a machine whose library is newer than its kernel driver."""
+    return written(readiness.upgraded_without_a_restart(tmp_path / "root"))
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> str:
+    return written(nvidia(tmp_path / "healthy"))
+
+
+def written(node: Node) -> str:
+    complete(node)
+    about = {"os": "linux", "arch": "x86_64", "environ": node.environ, "access": node.access}
+    (node.tree.root / "machine.json").write_text(json.dumps(about))
+    return str(node.tree.root)
+
+
+def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return probe("doctor", *arguments, env=environment(**{"COLUMNS": "80", **variables}))
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    result = doctor("--json", *arguments)
+    data: dict[str, Any] = json.loads(result.stdout)
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(data)
+    assert result.returncode == (0 if data["healthy"] else 1)
+    return data
+
+
+def test_a_broken_machine_is_one_error_with_its_fix(broken: str) -> None:
+    result = doctor("--machine", broken)
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(" probe doctor: 1 error")
+    assert lines[0].endswith("ubuntu 24.04, linux 6.8.0-60-generic")
+    assert "✕ version-mismatch   NVIDIA GeForce RTX 4090  pci:0000:01:00.0" in result.stdout
+    assert "fix    `sudo reboot`" in result.stdout
+    assert "probe doctor --bundle" in lines[-1]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_errors_consequences_are_folded_under_it(broken: str) -> None:
+    data = document("--machine", broken)
+    assert [f["code"] for f in data["findings"] if f["severity"] == "error"] == ["version-mismatch"]
+    assert data["devices"][0]["readiness"]["broken"] == "library"
+
+
+def test_a_healthy_machine_is_one_line_and_what_was_checked(healthy: str) -> None:
+    result = doctor("--machine", healthy)
+    assert result.returncode == 0
+    first = result.stdout.splitlines()[0]
+    assert first.startswith(" probe doctor: healthy. ")
+    assert "checks passed" in first
+    assert "NVIDIA GeForce RTX 4090: ready" in result.stdout
+
+
+def test_the_document_counts_every_check(healthy: str) -> None:
+    data = document("--machine", healthy)
+    assert data["healthy"] is True
+    codes = [check["code"] for check in data["checks"]]
+    assert set(CAUSES) <= set(codes)
+    assert len(codes) == len(set(codes))
+    assert all(
+        "reason" in c for c in data["checks"] if c["status"] in ("unknown", "not_applicable")
+    )
+
+
+def test_only_runs_what_is_named(broken: str) -> None:
+    data = document("--machine", broken, "--only", "version-mismatch,off-the-bus")
+    assert [check["code"] for check in data["checks"]] == ["off-the-bus", "version-mismatch"]
+    assert [finding["code"] for finding in data["findings"]] == ["version-mismatch"]
+    data = document("--machine", broken, "--only", "off-the-bus")
+    assert (data["findings"], data["healthy"]) == ([], True)
+
+
+def test_a_device_by_a_part_of_its_id(broken: str) -> None:
+    data = document("--machine", broken, "--device", "01:00")
+    assert [device["id"] for device in data["devices"]] == [DEVICE]
+    result = doctor("--machine", broken, "--device", "ff:00")
+    assert result.returncode == 2
+    assert "no device" in result.stderr
+    assert DEVICE in result.stderr
+
+
+def test_a_misspelt_check_is_refused_with_the_near_one(broken: str) -> None:
+    result = doctor("--machine", broken, "--only", "version-missmatch")
+    assert result.returncode == 2
+    assert "did you mean 'version-mismatch'?" in result.stderr
+    assert result.stdout == ""
+
+
+def test_list_names_every_check_and_runs_none() -> None:
+    result = doctor("--list", "--json")
+    entries = json.loads(result.stdout)
+    assert result.returncode == 0
+    assert {entry["code"] for entry in entries} >= set(CAUSES)
+    by_code = {entry["code"]: entry for entry in entries}
+    assert "/etc/cdi" in by_code["cdi-spec-stale"]["needs"]
+    assert by_code["version-mismatch"]["step"] == "library"
+    assert "version-mismatch" in doctor("--list").stdout
+
+
+def test_all_lists_each_result(healthy: str) -> None:
+    text = doctor("--machine", healthy, "--all").stdout
+    assert all(f"\n{code} " in text for code in ("off-the-bus", "rocm-missing", "tdr"))
+
+
+@pytest.mark.parametrize("width", ["40", "60", "80", "200"])
+def test_it_fits_the_terminal(width: str, broken: str) -> None:
+    text = doctor("--machine", broken, COLUMNS=width).stdout
+    # A path has no blank to break at.
+    longest = max(max(map(len, line.split()), default=0) for line in text.splitlines())
+    assert max(map(len, text.splitlines())) <= max(min(int(width), 80), longest + 10)
+    assert "\033" not in text
+
+
+def test_a_stranger_reads_the_bundle_as_its_maker(broken: str, tmp_path: Path) -> None:
+    path = tmp_path / "bundle.tar.gz"
+    result = doctor("--machine", broken, "--bundle", str(path))
+    assert result.returncode == 1
+    listed, written_at = (
+        result.stderr.index("/probe/doctor.json"),
+        result.stderr.index("was written"),
+    )
+    assert listed < written_at
+    first = document("--machine", broken)["findings"][0]
+    again = document("--machine", str(path))["findings"][0]
+    assert (first["code"], first["device"], first["fix"]) == (
+        again["code"],
+        again["device"],
+        again["fix"],
+    )
+    second = doctor("--machine", broken, "--bundle", str(path))
+    assert second.returncode == 2
+    assert "exists already; --force overwrites it" in second.stderr
+
+
+def test_an_environment_without_a_set_that_reads_one(healthy: str, tmp_path: Path) -> None:
+    assert document("--machine", healthy, "--env", str(tmp_path))["healthy"] is True
+
+
+def test_it_writes_nothing_and_leaves_the_environment_alone(healthy: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    before = sorted(str(path) for path in Path(healthy).rglob("*"))
+    doctor("--machine", healthy, HOME=str(home), XDG_STATE_HOME=str(home / "state"))
+    assert list(home.iterdir()) == []
+    assert sorted(str(path) for path in Path(healthy).rglob("*")) == before
+
+
+def test_it_loads_neither_argparse_nor_json(healthy: str) -> None:
+    code = (
+        "import sys\nfrom probe_core.cli import main\n"
+        f"main(['doctor', '--json', '--machine', {healthy!r}])\n"
+        "slow = {'argparse', 'typing', 'dataclasses', 'tarfile', 'subprocess'}\n"
+        "sys.stderr.write(repr(sorted(slow & set(sys.modules))))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environment(), capture_output=True, text=True
+    )
+    assert "argparse" not in result.stderr
+    assert "tarfile" not in result.stderr
+
+
+def test_a_state_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = doctor("--save", XDG_STATE_HOME=str(tmp_path / "file"))
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert os.fspath(tmp_path / "file") in result.stderr
+
+
+def test_options_that_contradict_each_other(broken: str) -> None:
+    for arguments in (["--save", "--machine", broken], ["--force"]):
+        result = doctor(*arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.startswith("probe: doctor: --")
+
+
+def test_marks_stay_apart_where_a_terminal_has_ascii_alone(broken: str) -> None:
+    text = doctor("--machine", broken, PYTHONIOENCODING="ascii").stdout
+    assert "\n x version-mismatch   NVIDIA GeForce RTX 4090" in text
+    assert "?" not in text

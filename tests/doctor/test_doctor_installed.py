@@ -1,0 +1,209 @@
+"""Checks of other distributions: found without an import, run in a process, believed with care."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from readiness_nodes import nvidia
+from reports import report_of
+
+from probe_core.doctor.answers import RemoteCheck, checked_result
+from probe_core.doctor.check import Request
+from probe_core.doctor.examine import examine
+from probe_core.doctor.installed import CheckSet, installed_checks
+from probe_core.doctor.remote import Remote, run_installed
+
+SOUND = """
+    from probe_core.doctor.check import check, failed, finding, passed, unknown
+
+    @check("acme-old", step="driver", needs=("/sys/class/acme",))
+    def old(request):
+        '''Whether the card's firmware is old.'''
+        if not request.machine.exists("/proc/modules"):
+            return unknown("there is no list of modules")
+        device = request.report["devices"][0]["id"]
+        return failed(finding("acme-old", what="The firmware is old", why="it has 1",
+                              fix="acme-update", device=device, evidence="1", severity="error"))
+
+    @check("acme-env", needs=("environment",))
+    def env(request):
+        '''Whether an environment is good.'''
+        return passed() | {"facts": {"acme": "2.0"}}
+
+    CHECKS = [old, env]
+"""
+
+
+def install(folder: Path, name: str, body: str, manifest: Any = None) -> str:
+    """Install a set of checks as a wheel would; returns its module."""
+    module = f"x_checks_{name}"
+    (folder / f"{module}.py").write_text(dedent(body))
+    if manifest is not None:
+        raw = manifest if isinstance(manifest, str) else json.dumps(manifest)
+        (folder / f"{module}.check.json").write_text(raw)
+    info = folder / f"acme_{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: acme-{name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[probe_core.checks.v1]\n{name} = {module}\n")
+    return module
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> Request:
+    machine = nvidia(tmp_path / "root").machine()
+    return Request(machine, report_of(machine))  # type: ignore[arg-type]
+
+
+def sets(site: Path, allow: tuple[str, ...] | None = None) -> list[CheckSet]:
+    return installed_checks(allow, paths=[str(site)])
+
+
+def run(site: Path, request: Request) -> Remote:
+    return run_installed(sets(site), request)
+
+
+def by_code(remote: Remote) -> dict[str, RemoteCheck]:
+    return {check.code: check for check in remote.checks}
+
+
+def test_they_run_in_a_process_and_join_the_document(site: Path, request_: Request) -> None:
+    module = install(site, "sound", SOUND)
+    remote = run(site, request_)
+    assert remote.problems == []
+    assert module not in sys.modules
+    document = examine(request_, remote=remote.checks)
+    finding = document["findings"][0]
+    assert (finding["code"], finding["device"], finding["fix"]) == (
+        "acme-old",
+        "pci:0000:01:00.0",
+        "acme-update",
+    )
+    entry = next(check for check in document["checks"] if check["code"] == "acme-old")
+    assert (entry["status"], entry["distribution"]) == ("failed", "acme-sound 1.0")
+    assert document["healthy"] is False
+
+
+def test_a_check_of_environments_runs_with_one_alone(site: Path, tmp_path: Path) -> None:
+    install(site, "sound", SOUND)
+    machine = nvidia(tmp_path / "other").machine()
+    report: Any = report_of(machine)
+    without = by_code(run(site, Request(machine, report)))
+    assert without["acme-env"].result is None
+    request = Request(machine, report, environment="/srv/env")
+    remote = run(site, request)
+    result = by_code(remote)["acme-env"].result
+    assert result is not None
+    assert result["status"] == "passed"
+    examine(request, remote=remote.checks)
+    assert request.facts == {"acme": "2.0"}
+
+
+def test_a_manifest_keeps_a_set_from_being_started(site: Path, request_: Request) -> None:
+    manifest = {"schema": 1, "checks": {"env": {"needs": ["environment"], "deadline_s": 20}}}
+    install(site, "env", "raise SystemExit('started')", manifest)
+    assert sets(site)[0].prober.deadline_s == 20
+    remote = run(site, request_)
+    assert (remote.checks, remote.problems) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("import time; time.sleep(60)", "timeout"),
+        ("import os; os._exit(3)", "crashed"),
+        ("raise ValueError('no')", "ValueError: no"),
+        ("CHECKS = None", "has no list CHECKS"),
+        ("CHECKS = [1]", "AttributeError"),
+    ],
+)
+def test_a_set_that_fails_is_named_and_hurts_nobody(
+    body: str, problem: str, site: Path, request_: Request
+) -> None:
+    manifest = {"schema": 1, "checks": {"bad": {"deadline_s": 1.5}}}
+    install(site, "bad", body, manifest)
+    install(site, "sound", SOUND)
+    remote = run(site, request_)
+    owners = dict(remote.problems)
+    assert list(owners) == ["acme-bad 1.0"]
+    assert problem in owners["acme-bad 1.0"]
+    assert by_code(remote)["acme-old"].result is not None
+
+
+def test_a_check_that_raises_is_unknown(site: Path, request_: Request) -> None:
+    body = """
+        from probe_core.doctor.check import check
+        @check("acme-raises", summary="Whether it raises.")
+        def raises(request):
+            raise RuntimeError("boom")
+        CHECKS = [raises]
+    """
+    install(site, "raises", body)
+    result = by_code(run(site, request_))["acme-raises"].result
+    assert result is not None
+    assert (result["status"], result["reason"]) == (
+        "unknown",
+        "the check raised: RuntimeError: boom",
+    )
+
+
+def test_the_allowlist_and_a_sealed_core_keep_them_from_running(site: Path) -> None:
+    install(site, "sound", SOUND)
+    assert sets(site, ("other",))[0].problem == "acme-sound is not on the allowlist"
+    sealed = installed_checks(None, "the configuration cannot be used", [str(site)])
+    assert sealed[0].problem == "the configuration cannot be used"
+
+
+@pytest.mark.parametrize("manifest", ["{", '{"schema": 2}', '{"schema": 1, "checks": {"m": []}}'])
+def test_a_manifest_with_a_mistake_names_its_author(manifest: str, site: Path) -> None:
+    install(site, "m", SOUND, manifest)
+    problem = sets(site)[0].problem
+    assert problem is not None
+    assert problem.startswith("x_checks_m.check.json: ")
+
+
+def test_another_group_needs_another_core(site: Path) -> None:
+    install(site, "later", SOUND)
+    path = next(site.glob("*.dist-info")) / "entry_points.txt"
+    path.write_text("[probe_core.checks.v2]\nlater = x_checks_later\n")
+    assert "needs probe_core.checks.v2" in str(sets(site)[0].problem)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (None, "returned a NoneType"),
+        ({}, "returned neither status nor findings"),
+        ({"status": "fine"}, "returned neither status nor findings"),
+        ({"status": "failed"}, "failed without a finding"),
+        ({"status": "failed", "findings": [1]}, "has a finding that is no table"),
+        ({"status": "failed", "findings": [{"code": "A B"}]}, "has a finding without a code"),
+        ({"status": "failed", "findings": [{"code": "a", "what": "x"}]}, "lacks what, why or fix"),
+        ({"status": "unknown"}, "is unknown without a reason"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_a_sentence(value: object, problem: str) -> None:
+    result = checked_result(value)
+    assert isinstance(result, str)
+    assert problem in result
+
+
+def test_foreign_texts_are_made_harmless() -> None:
+    entry = {"code": "a", "what": "x\x1b[31m", "why": "y" * 9999, "fix": "z", "severity": "error"}
+    result = checked_result({"status": "failed", "findings": [entry]})
+    assert not isinstance(result, str)
+    finding = result["findings"][0]
+    assert "\x1b" not in finding["what"]
+    assert len(finding["why"]) == 1024

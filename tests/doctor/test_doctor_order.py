@@ -1,0 +1,95 @@
+"""The first break first; what follows from it is folded under it, and alike ones are joined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from doctor_cases import complete, fact
+from fake_probers import Probers, gpu
+from readiness_nodes import DEVICE, Node, nvidia
+from reports import report_of
+
+from probe_core.doctor.check import Request
+from probe_core.doctor.examine import examine
+
+
+def document(node: Node, probers: Probers | None = None, **asked: Any) -> dict[str, Any]:
+    complete(node)
+    arguments = probers.arguments if probers else {}
+    report: Any = report_of(node.machine(), **arguments)
+    return dict(examine(Request(node.machine(), report, **asked)))
+
+
+def second_gpu(node: Node, driver: str | None = "nvidia") -> None:
+    node.tree.pci("0000:02:00.0", "10de:2204", driver=driver, drm=(1, 129))
+    node.nodes("/dev/nvidia1")
+    node.file("/proc/driver/nvidia/gpus/0000:02:00.0/information", "Device Minor: 1\n")
+
+
+def test_a_plugin_that_cannot_query_follows_from_the_break(
+    tmp_path: Path, probers: Probers
+) -> None:
+    body = 'raise Unavailable("NVML and driver differ", code="version-mismatch", fix="reboot")'
+    manifest = {"when": {"pci_vendor": ["10de"]}}
+    probers.add("nvidia", body, **manifest)
+    data = document(nvidia(tmp_path), probers)
+    errors = [f for f in data["findings"] if f["severity"] == "error"]
+    assert [(f["code"], f["step"], f["device"]) for f in errors] == [
+        ("version-mismatch", "library", DEVICE)
+    ]
+    assert errors[0]["why"] == "NVML and driver differ"
+    assert [entry["code"] for entry in errors[0]["follows"]] == ["prober-unavailable"]
+    assert "prober-unavailable" not in [f["code"] for f in data["findings"]]
+
+
+def test_devices_with_one_cause_are_one_finding(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    second_gpu(node)
+    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  x\n"
+    node.file("/proc/driver/nvidia/version", text)
+    data = document(node)
+    errors = [f for f in data["findings"] if f["severity"] == "error"]
+    assert [f["code"] for f in errors] == ["version-mismatch"]
+    assert errors[0]["devices"] == [DEVICE, "pci:0000:02:00.0"]
+
+
+def test_errors_come_before_hints_and_the_bus_before_the_program(
+    tmp_path: Path, probers: Probers
+) -> None:
+    node = nvidia(tmp_path)
+    second_gpu(node, driver="nouveau")
+    node.tree.pci("0000:03:00.0", "10de:2204", driver="vfio-pci")
+    lost = fact("responding", "gpu-lost", "NVML_ERROR_GPU_IS_LOST")
+    probers.reports("vendor", gpu(1, step_facts=[lost]))
+    data = document(node, probers)
+    codes = [f["code"] for f in data["findings"]]
+    assert codes[:2] == ["nouveau-bound", "gpu-lost"]
+    assert codes.index("reserved-for-vm") > 1
+
+
+def test_one_device_alone(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    second_gpu(node, driver="nouveau")
+    broken = document(node, device="pci:0000:02:00.0")
+    assert [f["code"] for f in broken["findings"] if f["severity"] == "error"] == ["nouveau-bound"]
+    assert [d["id"] for d in broken["devices"]] == ["pci:0000:02:00.0"]
+    healthy = document(node, device=DEVICE)
+    assert healthy["healthy"] is True
+
+
+def test_a_prober_of_somebody_else_gives_reason_and_fix(tmp_path: Path, probers: Probers) -> None:
+    body = f"""
+        yield {gpu(1, step_facts=[fact("responding", "acme-hot", "92 degrees")])!r}
+        yield finding("acme-hot", what="It is hot", why="its fan stands", fix="clean the fan",
+                      device="{DEVICE}", step="responding", evidence="92 degrees")
+    """
+    probers.add("acme", body)
+    data = document(nvidia(tmp_path), probers)
+    first = data["findings"][0]
+    assert (first["code"], first["why"], first["fix"]) == (
+        "acme-hot",
+        "its fan stands",
+        "clean the fan",
+    )
+    assert first["severity"] == "error"

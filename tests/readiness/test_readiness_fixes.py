@@ -1,0 +1,191 @@
+"""The exact fix of a cause on each distribution, engine and orchestrator; nothing is guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import test_readiness_causes as causes
+from readiness_nodes import Node, amd, nvidia
+
+from probe_core.machine import Machine
+from probe_core.readiness.distributions import COMMANDS, FAMILIES, command, family_of, os_release
+from probe_core.readiness.exact import ON_HOST, exact_fix, option
+from probe_core.readiness.scene import Scene
+
+NAMES = {"release": "R", "module": "M", "parameter": "P", "branch": "580", "version": "V"}
+
+
+def fix(node: Node, release: str = "") -> str:
+    """Return the fix that the report gives on this distribution."""
+    if release:
+        node.file("/etc/os-release", release)
+    report = node.report()
+    findings = [f for f in report["findings"] if f["step"]]
+    return str(findings[0]["fix"])
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("ID=ubuntu\n", "`sudo ubuntu-drivers install`, then reboot"),
+        ('ID=pop\nID_LIKE="ubuntu debian"\n', "`sudo ubuntu-drivers install`, then reboot"),
+        ("ID=debian\n", "`sudo apt install nvidia-driver` (section non-free), then reboot"),
+        (
+            "ID=fedora\n",
+            "`sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda` (RPM Fusion), reboot",
+        ),
+        (
+            'ID="rocky"\nID_LIKE="rhel centos fedora"\n',
+            "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository), reboot",
+        ),
+        (
+            "ID=arch\n",
+            "`sudo pacman -S nvidia-open` (before Turing: nvidia-580xx-dkms), then reboot",
+        ),
+        (
+            'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n',
+            "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
+        ),
+        ("ID=alpine\n", "use a distribution with glibc: NVIDIA's driver has no build for musl"),
+        (
+            "ID=nixos\n",
+            (
+                "in /etc/nixos/configuration.nix set `services.xserver.videoDrivers ="
+                ' [ "nvidia" ];`, then `sudo nixos-rebuild boot` and reboot'
+            ),
+        ),
+        ("ID=haiku\n", "install NVIDIA's driver, then reboot"),
+    ],
+)
+def test_the_driver_by_distribution(release: str, expected: str, tmp_path: Path) -> None:
+    assert fix(causes.no_module_on_disk(tmp_path), release) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (
+            causes.module_of_another_kernel,
+            "`sudo apt install linux-headers-6.8.0-60-generic && sudo dkms autoinstall`, reboot",
+        ),
+        (
+            causes.key_was_rejected,
+            "`sudo mokutil --import /var/lib/shim-signed/mok/MOK.der`, reboot, enrol the key",
+        ),
+        (
+            causes.blacklisted_by_prime_select,
+            (
+                "remove the line `blacklist nvidia` from /lib/modprobe.d/blacklist-nvidia.conf,"
+                " `sudo update-initramfs -u`, then reboot"
+            ),
+        ),
+        (
+            causes.blacklisted_by_the_command_line,
+            (
+                "remove modprobe.blacklist=nouveau,nvidia from /etc/default/grub,"
+                " `sudo update-grub`, then reboot"
+            ),
+        ),
+        (
+            causes.nomodeset,
+            "remove nomodeset from /etc/default/grub, `sudo update-grub`, then reboot",
+        ),
+        (
+            causes.amdgpu_without_firmware,
+            "`sudo apt install linux-firmware`, then `sudo update-initramfs -u`, then reboot",
+        ),
+        (causes.kepler_and_a_new_driver, "`sudo apt install nvidia-driver-470`, then reboot"),
+        (
+            causes.no_gsp_firmware,
+            (
+                "`sudo apt install --reinstall nvidia-firmware-580-580.95.05`, then"
+                " `sudo update-initramfs -u`, then reboot"
+            ),
+        ),
+        (
+            causes.radeon,
+            (
+                "add amdgpu.si_support=1 radeon.si_support=0 amdgpu.cik_support=1"
+                " radeon.cik_support=0 to GRUB_CMDLINE_LINUX in /etc/default/grub,"
+                " `sudo update-grub`, then reboot"
+            ),
+        ),
+        (
+            causes.upgraded_without_a_restart,
+            (
+                "`sudo reboot`; or, with no GPU program running: `sudo rmmod nvidia_uvm nvidia_drm"
+                " nvidia_modeset nvidia && sudo modprobe nvidia`"
+            ),
+        ),
+        (
+            causes.cuda_without_nvml,
+            "`sudo apt install libnvidia-compute-580 nvidia-utils-580`",
+        ),
+        (
+            causes.no_rocm,
+            "`sudo apt install rocm` (AMD's repository); wheels of PyTorch bring their own",
+        ),
+        (causes.not_in_render, "`sudo usermod -aG render,video $USER`, then log in again"),
+        (
+            causes.nothing_known_of_modules,
+            "`sudo modprobe nvidia`; where that fails: `sudo ubuntu-drivers install`, then reboot",
+        ),
+    ],
+)
+def test_each_cause_on_ubuntu(make: causes.Machine, expected: str, tmp_path: Path) -> None:
+    assert fix(make(tmp_path), "ID=ubuntu\n") == expected
+
+
+def test_a_container_is_given_the_device_by_its_own_engine(tmp_path: Path) -> None:
+    docker = causes.docker_without_gpus(tmp_path / "docker")
+    assert "`docker run --gpus all`" in fix(docker, "ID=ubuntu\n")
+    podman = causes.without_nodes(amd(tmp_path / "podman"))
+    podman.remove("/.dockerenv")
+    podman.container("/run/.containerenv")
+    text = fix(podman)
+    assert "`podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups`" in text
+    assert option("google", "docker") == "`docker run --device={node}`"
+
+
+def test_nothing_is_installed_inside_a_container(tmp_path: Path) -> None:
+    node = causes.container_without_libraries(tmp_path)
+    node.container()
+    assert fix(node, "ID=ubuntu\n") == (
+        "install the libraries of the driver's version"
+        " (nvidia-container-toolkit on the host, which adds them)"
+    )
+
+
+def test_every_command_can_be_filled_in() -> None:
+    for topic, commands in COMMANDS.items():
+        for family in commands:
+            text = command(topic, family, **NAMES)
+            assert text, (topic, family)
+            assert "{" not in text, (topic, family)
+    assert {family for commands in COMMANDS.values() for family in commands} <= set(
+        FAMILIES.values()
+    )
+
+
+def test_every_topic_of_a_fix_has_commands() -> None:
+    topics = {piece for pieces in ON_HOST.values() for piece in pieces if piece[0] != "="}
+    assert {topic for topic in topics if "{" not in topic} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("text", ["", "ID\n=\nID==x\n", "\0\0", 'ID="ubuntu', "ID_LIKE=ubuntu"])
+def test_a_damaged_os_release_is_read_or_ignored(text: str, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "os-release").write_text(text)
+    assert family_of(os_release(Machine(str(tmp_path)))) in ("", "ubuntu")
+
+
+def test_the_file_below_usr_counts_where_etc_has_none(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    node.file("/usr/lib/os-release", "ID=fedora\n")
+    assert Scene(node.machine()).family == "fedora"
+
+
+def test_an_unknown_cause_has_no_exact_fix(tmp_path: Path) -> None:
+    scene = Scene(nvidia(tmp_path).machine())
+    assert exact_fix("acme-broken", scene, {}) is None
