@@ -182,7 +182,7 @@ def test_an_engine_that_fails_exits_with_one(
     engines.setenv(FAKE_SRUN="refused")
     status, out, err = run(capsys, "--json", "--slurm", "-N", "2", "--json-of-srun")
     assert (status, out) == (1, "")
-    assert err.startswith("probe: cluster: it ended with 1 before any node started: srun: error:")
+    assert err.startswith("probe cluster: srun ended with 1 before any node started: srun: error:")
     assert "-N 2 --json-of-srun" in engines.arguments("srun")
 
 

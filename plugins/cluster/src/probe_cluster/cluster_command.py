@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
+        default=[],
         metavar="FILE",
         help="what `probe --json` wrote on a node; desk=FILE gives the node an id",
     )

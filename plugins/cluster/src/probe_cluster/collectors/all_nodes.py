@@ -112,7 +112,8 @@ class Launch:
             raise ClusterError(f"{ended.unstarted}; install that command on this computer")
         sentence = ended.last_line() or "it printed nothing"
         if self._first is None:
-            raise ClusterError(f"it ended with {ended.status} before any node started: {sentence}")
+            how = f"{self._command[0]} ended with {ended.status} before any node started"
+            raise ClusterError(f"{how}: {sentence}")
         for target in self._sink.open_targets():
             running = target.id in self._running
             answer = unanswered(target.id, target.id, ended, started=running, seconds=0)
