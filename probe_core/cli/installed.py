@@ -30,6 +30,7 @@ GROUP = "probe_core.commands.v1"
 _GROUP_STEM = "probe_core.commands.v"
 
 BROUGHT_BY = {
+    "cluster": "probe-cluster",
     "topology": "probe-cluster",
     "partition": "probe-cluster",
     "fit": "probe-cluster",

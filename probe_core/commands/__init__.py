@@ -10,9 +10,13 @@ if TYPE_CHECKING:
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
     from probe_core.commands.options import add_probe_options as add_probe_options
+    from probe_core.commands.reports import parse_json as parse_json
+    from probe_core.commands.reports import parse_report as parse_report
     from probe_core.commands.reports import probe_document as probe_document
     from probe_core.commands.reports import read_report as read_report
+    from probe_core.commands.reports import read_report_text as read_report_text
     from probe_core.commands.reports import system_memory as system_memory
+    from probe_core.commands.reports import write_json as write_json
     from probe_core.commands.tables import grid as grid
     from probe_core.commands.tables import grid_rows as grid_rows
     from probe_core.commands.text import bandwidth as bandwidth
@@ -40,13 +44,17 @@ _MODULES = {
     "grid_rows": "commands.tables",
     "listed": "commands.text",
     "paint": "commands.text",
+    "parse_json": "commands.reports",
+    "parse_report": "commands.reports",
     "probe_document": "commands.reports",
     "rate": "commands.text",
     "read_report": "commands.reports",
+    "read_report_text": "commands.reports",
     "shorthand": "resolve.shorthands",
     "size": "commands.text",
     "system_memory": "commands.reports",
     "wrapped": "commands.text",
+    "write_json": "commands.reports",
 }
 
 __all__ = [*_MODULES]

@@ -8,9 +8,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine import Machine
-    from probe_core.model.document import NodeMemoryDoc, ReportDoc
+    from probe_core.model.document import Json, NodeMemoryDoc, ReportDoc
 
-__all__ = ["probe_document", "read_report", "system_memory"]
+__all__ = [
+    "parse_json",
+    "parse_report",
+    "probe_document",
+    "read_report",
+    "read_report_text",
+    "system_memory",
+    "write_json",
+]
 
 
 def probe_document(
@@ -43,6 +51,55 @@ def read_report(path: str) -> ReportDoc:
     document: Any = read_document(path)
     typed: ReportDoc = document
     return typed
+
+
+def read_report_text(path: str) -> bytes:
+    """Return the bytes of a report file as they are: at most 4 MiB, without blocking on a pipe.
+
+    Raises `OSError` for a file that cannot be read, and `ValueError` for one that is too long.
+    """
+    from probe_core.pipeline.static import read_text
+
+    return read_text(path)
+
+
+def parse_report(text: bytes) -> ReportDoc:
+    """Return the document in the text of `probe --json`, checked and complete, as `read_report`.
+
+    Raises `ValueError` with the reason for one that is no report, `RecursionError` for one nested
+    too deep.
+    """
+    from probe_core.pipeline.static import parse_document
+
+    return parse_document(text)
+
+
+def parse_json(text: bytes) -> Json:
+    """Return what a JSON text holds, unchecked and six times as fast as `parse_report`.
+
+    Raises `ValueError` for what is no JSON, NaN and Infinity among it, and `RecursionError`.
+    """
+    # Python's C scanner takes both names for numbers. Within a string they are rare, and allowed.
+    if b"NaN" in text or b"Infinity" in text:
+        import json
+
+        data: Json = json.loads(text, parse_constant=_no_constant)
+        return data
+    from probe_core.jsontext import parse
+
+    value: Json = parse(text)
+    return value
+
+
+def write_json(data: object) -> str:
+    """Return data as one line of JSON in ASCII. Raises `TypeError` or `ValueError`."""
+    from probe_core.jsontext import write
+
+    return write(data)
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def system_memory(machine: Machine) -> NodeMemoryDoc:

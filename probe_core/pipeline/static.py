@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import FindingDoc, ReportDoc
 
-__all__ = ["complete_report", "load_static", "read_document"]
+__all__ = ["complete_report", "load_static", "parse_document", "read_document", "read_text"]
 
 FILE_LIMIT = 4 << 20
 """Bytes of a report file: for 64 GPUs of 8 kB each, as the recorded H100s take, eight times.
@@ -31,7 +31,7 @@ def load_static(path: str) -> tuple[ReportDoc | None, list[FindingDoc]]:
     from probe_core.pipeline.settings import read_named
 
     try:
-        return _document(read_named(path, FILE_LIMIT)), []
+        return parse_document(read_named(path, FILE_LIMIT)), []
     except (OSError, ValueError, RecursionError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         return None, [_unusable(path, clean_text(reason, 400) or "nested too deep")]
@@ -51,14 +51,19 @@ def _unusable(path: str, reason: str) -> FindingDoc:
 
 def read_document(path: str) -> ReportDoc:
     """Return the document in a report file; raises `OSError` or `ValueError` with the reason."""
-    return _document(read_head(path, FILE_LIMIT))
+    return parse_document(read_text(path))
 
 
-def _document(raw: bytes) -> ReportDoc:
+def read_text(path: str) -> bytes:
+    """Return a report file's bytes; raises `OSError`, or `ValueError` for one that is too long."""
+    return _bounded(read_head(path, FILE_LIMIT))
+
+
+def parse_document(raw: bytes) -> ReportDoc:
+    """Return the document in a report's text; raises `ValueError` with the reason."""
     import json
 
-    if len(raw) > FILE_LIMIT:
-        raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
+    _bounded(raw)
     try:
         document = _safe(json.loads(raw, parse_constant=_no_number))
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -69,6 +74,12 @@ def _document(raw: bytes) -> ReportDoc:
     if not whole["devices"]:
         raise ValueError("it has no devices")
     return whole
+
+
+def _bounded(raw: bytes) -> bytes:
+    if len(raw) > FILE_LIMIT:
+        raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
+    return raw
 
 
 def _no_number(text: str) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import bench_child
+import bench_cluster
 import bench_cold
 import bench_commands
 import bench_doctor
@@ -52,6 +53,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "exo": bench_exo.run,
     "partition": bench_partition.run,
     "predictions": bench_predictions.run,
+    "cluster": bench_cluster.run,
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
     "sealed": bench_sealed.run,

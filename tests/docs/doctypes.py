@@ -12,6 +12,7 @@ HOSTS = (
     "how-to/compute-mfu.md",
     "how-to/embed-in-a-host.md",
     "how-to/freeze-an-app.md",
+    "how-to/gather-a-cluster.md",
     "how-to/home-cluster.md",
     "how-to/host-recipes.md",
     "how-to/ray.md",

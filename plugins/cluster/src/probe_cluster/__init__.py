@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from probe_cluster.errors import ClusterError as ClusterError
     from probe_cluster.fitting import Fit as Fit
     from probe_cluster.fitting import fit as fit
+    from probe_cluster.gather_model import Answer as Answer
+    from probe_cluster.gather_model import Limits as Limits
+    from probe_cluster.gather_model import Sink as Sink
+    from probe_cluster.gather_model import Target as Target
+    from probe_cluster.gathering import Gathered as Gathered
+    from probe_cluster.gathering import Node as Node
+    from probe_cluster.gathering import gather as gather
     from probe_cluster.links import Link as Link
     from probe_cluster.links import Links as Links
     from probe_cluster.links import parse_link as parse_link
@@ -37,6 +44,13 @@ _MODULES = {
     "ClusterError": "errors",
     "Fit": "fitting",
     "fit": "fitting",
+    "Answer": "gather_model",
+    "Limits": "gather_model",
+    "Sink": "gather_model",
+    "Target": "gather_model",
+    "Gathered": "gathering",
+    "Node": "gathering",
+    "gather": "gathering",
     "Link": "links",
     "Links": "links",
     "parse_link": "links",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["amount", "rate", "text"]
+__all__ = ["amount", "quantity", "rate", "text"]
 
 # An exbibyte, sixteen thousand times the largest memory that a report may have (64 TiB).
 _MOST_BYTES = 1 << 60
@@ -27,3 +27,16 @@ def rate(value: Any) -> float | None:
 def text(value: Any) -> str | None:
     """Return non-empty text, or None."""
     return value if isinstance(value, str) and value else None
+
+
+_SUFFIXES = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_SUFFIXES |= {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTP", 1)}
+
+
+def quantity(text: str) -> float | None:
+    """Return the number of a Kubernetes quantity: ``3920m``, ``64``, ``527956Ki``; else None."""
+    number = text.rstrip("KMGTPikm")
+    scale = _SUFFIXES.get(text[len(number) :])
+    if scale is None or not number.replace(".", "", 1).isdecimal() or len(number) > 30:
+        return None
+    return float(number) * scale

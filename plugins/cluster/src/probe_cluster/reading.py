@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
 
-__all__ = ["read_members", "read_reports"]
+__all__ = ["read_members", "read_reports", "split_id"]
 
 
 def read_reports(files: Iterable[str]) -> dict[str, ReportDoc]:
@@ -27,7 +27,7 @@ def read_reports(files: Iterable[str]) -> dict[str, ReportDoc]:
     reports: dict[str, ReportDoc] = {}
     origin: dict[str, str] = {}
     for argument in files:
-        id_, path = _split(argument)
+        id_, path = split_id(argument)
         if id_ in reports:
             raise ClusterError(
                 f"node {id_!r} is in two files: {origin[id_]} and {path};"
@@ -39,7 +39,8 @@ def read_reports(files: Iterable[str]) -> dict[str, ReportDoc]:
     return reports
 
 
-def _split(argument: str) -> tuple[str, str]:
+def split_id(argument: str) -> tuple[str, str]:
+    """Return the node's id and the path of ``desk=FILE`` or FILE."""
     id_, equals, path = argument.partition("=")
     # A path with a folder, or a file whose own name has "=" in it, gives no id.
     if equals and id_ and path and "/" not in id_ and not os.path.exists(argument):

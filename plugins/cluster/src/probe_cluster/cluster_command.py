@@ -1,0 +1,175 @@
+"""`probe cluster`: the reports of many nodes through an engine that reaches them, and one view."""
+
+from __future__ import annotations
+
+from probe_core.commands import CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from probe_cluster.gather_model import Collector, Limits
+    from probe_cluster.gathering import Gathered
+    from probe_core.commands import Context
+
+HELP = (
+    "Gather the reports of many nodes at once, and show what each has and in what they differ."
+    " Exit status 1 when a node is missing."
+)
+
+EXAMPLES = (
+    ("probe cluster --hosts desk,studio,alice@rock", "by ssh"),
+    ("probe cluster --json --slurm -N 4 -p gpu", "by srun, with its options last"),
+    ("probe cluster --output reports --kubectl app=probe", "one file for each node"),
+)
+
+_NO_NODE = 1
+
+_ENGINES = ("hosts", "slurm", "mpi", "kubectl", "ray")
+
+_MOST_SECONDS = 86_400.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe cluster`."""
+    parser.add_argument(
+        "files",
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="what `probe --json` wrote on a node; desk=FILE gives the node an id",
+    )
+    group = parser.add_argument_group("engines")
+    group.add_argument(
+        "--hosts", metavar="HOSTS", help="by ssh: a,b,c or a file with a host on each line"
+    )
+    group.add_argument("--kubectl", metavar="SELECTOR", help="pods with this label, by kubectl")
+    group.add_argument("--namespace", metavar="NAME", help="with --kubectl: where the pods are")
+    group.add_argument("--container", metavar="NAME", help="with --kubectl: which of a pod's")
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        const="auto",
+        metavar="ADDRESS",
+        help="the nodes of a Ray cluster; without an address that of this computer",
+    )
+    for engine in ("slurm", "mpi"):
+        launcher = "srun" if engine == "slurm" else "mpirun"
+        group.add_argument(
+            f"--{engine}",
+            nargs="...",
+            metavar="OPTION",
+            help=f"by {launcher}; all that follows are its options, so write this one last",
+        )
+    group = parser.add_argument_group("limits")
+    group.add_argument("--timeout", metavar="SECONDS", help="of each node (30)")
+    group.add_argument("--overall", metavar="SECONDS", help="of all nodes together")
+    group.add_argument("--fanout", metavar="N", help="processes at once, by ssh and kubectl (64)")
+    group.add_argument("--probe", metavar="COMMAND", help="what starts probe on a node (probe)")
+    parser.add_argument("--output", metavar="DIR", help="write each report to DIR/NODE.json")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Gather, print, and return 1 when a node is missing."""
+    from probe_cluster.errors import ClusterError
+
+    try:
+        collector, limits = _collector(args), _limits(args)
+    except ClusterError as error:
+        raise CommandError(f"cluster: {error}") from None
+    try:
+        return _run(args, context, collector, limits)
+    except ClusterError as error:
+        raise CommandError(f"cluster: {error}", _NO_NODE) from None
+
+
+def _run(args: argparse.Namespace, context: Context, collector: Collector, limits: Limits) -> int:
+    from probe_cluster.gather_document import document_lines, make_folder, write_reports
+    from probe_cluster.gather_table import table
+
+    if args.output is not None:
+        make_folder(args.output)
+    gathered = _gathered(collector, limits, context)
+    if args.output is not None:
+        write_reports(gathered, args.output)
+    for line in document_lines(gathered) if args.json else table(gathered, context):
+        context.out(line)
+    return 0 if gathered.complete else _NO_NODE
+
+
+def _gathered(collector: Collector, limits: Limits, context: Context) -> Gathered:
+    import asyncio
+
+    from probe_cluster.gather_progress import progress_line
+    from probe_cluster.gathering import gather
+
+    progress = progress_line(context.environ)
+    try:
+        return asyncio.run(gather(collector, limits=limits, progress=progress))
+    finally:
+        if progress is not None:
+            progress.erase()
+
+
+def _collector(args: argparse.Namespace) -> Collector:
+    """Return the collector of the options; raises `CommandError` unless there is exactly one."""
+    from probe_cluster import collectors
+
+    options = [f"--{engine}" for engine in _ENGINES if getattr(args, engine) is not None]
+    if len(options) + bool(args.files) != 1:
+        engines = ", ".join(f"--{engine}" for engine in _ENGINES)
+        problem = "name the nodes once" if options else "no nodes are named"
+        raise CommandError(f"cluster: {problem}: FILE…, or one of {engines}")
+    if args.kubectl is None and (args.namespace or args.container):
+        raise CommandError("cluster: --namespace and --container belong to --kubectl")
+    if args.hosts is not None:
+        from probe_cluster.collectors.ssh import parse_hosts
+
+        return collectors.Ssh(parse_hosts(args.hosts))
+    if args.slurm is not None:
+        return collectors.Slurm(args.slurm)
+    if args.mpi is not None:
+        return collectors.Mpi(args.mpi)
+    if args.kubectl is not None:
+        return collectors.Kubectl(args.kubectl, namespace=args.namespace, container=args.container)
+    if args.ray is not None:
+        return collectors.Ray(args.ray)
+    return collectors.Files(args.files)
+
+
+def _limits(args: argparse.Namespace) -> Limits:
+    import shlex
+
+    from probe_cluster.gather_model import FANOUT, NODE_S, Limits
+
+    try:
+        command = tuple(shlex.split(args.probe or "probe"))
+    except ValueError as error:
+        raise CommandError(f"cluster: --probe {args.probe}: {error}") from None
+    if not command:
+        raise CommandError("cluster: --probe is empty; write the path of probe")
+    return Limits(
+        node=_seconds("timeout", args.timeout) or NODE_S,
+        overall=_seconds("overall", args.overall),
+        fanout=_fanout(args.fanout) if args.fanout is not None else FANOUT,
+        command=command,
+    )
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= _MOST_SECONDS:
+        raise CommandError(f"cluster: --{option} {text}: write seconds, 0.1 to 86400")
+    return seconds
+
+
+def _fanout(text: str) -> int:
+    if not (text.isdecimal() and len(text) < 5 and int(text) > 0):
+        raise CommandError(f"cluster: --fanout {text}: write a number from 1 to 9999")
+    return int(text)

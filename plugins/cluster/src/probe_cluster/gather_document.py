@@ -1,0 +1,162 @@
+"""A gather as plain data, and as files; names and nesting are a contract, fields are only added."""
+
+from __future__ import annotations
+
+import os
+
+from probe_cluster.errors import ClusterError
+from probe_core.commands import write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypedDict
+
+    from probe_cluster.gather_model import EngineDoc
+    from probe_cluster.gathering import Gathered, Node
+    from probe_cluster.unlike import DifferenceDoc
+    from probe_core.model.document import ReportDoc
+
+    class NodeRow(TypedDict):
+        """One node of the document; `report` is None where none arrived."""
+
+        name: str
+        status: str
+        reason: str | None
+        fix: str | None
+        seconds: float | None
+        engine: EngineDoc | None
+        report: ReportDoc | None
+
+    class LinkDoc(TypedDict):
+        """One measured connection: seconds, and bytes per second."""
+
+        ends: list[str]
+        latency: float | None
+        bandwidth: float | None
+
+    class ClusterDoc(TypedDict):
+        """The document of `probe cluster --json`."""
+
+        schema: int
+        collector: str
+        complete: bool
+        problem: str | None
+        seconds: float
+        nodes: dict[str, NodeRow]
+        links: list[LinkDoc]
+        differences: list[DifferenceDoc]
+
+
+__all__ = ["cluster_document", "document_lines", "make_folder", "write_reports"]
+
+SCHEMA = 1
+
+
+def cluster_document(gathered: Gathered) -> ClusterDoc:
+    """Return the whole document, each report checked and complete; raises nothing."""
+    return {
+        "schema": SCHEMA,
+        "collector": gathered.collector,
+        "complete": gathered.complete,
+        "problem": gathered.problem,
+        "seconds": round(gathered.seconds, 3),
+        "nodes": {node.id: _row(node) for node in gathered.nodes.values()},
+        "links": [],
+        "differences": gathered.differences(),
+    }
+
+
+def document_lines(gathered: Gathered) -> Iterator[str]:
+    """Yield the document as lines of JSON, a node on each: reports are never all objects at once.
+
+    A report stands there as the node wrote it.
+    """
+    head = {
+        "schema": SCHEMA,
+        "collector": gathered.collector,
+        "complete": gathered.complete,
+        "problem": gathered.problem,
+        "seconds": round(gathered.seconds, 3),
+    }
+    yield f'{write_json(head)[:-1]}, "nodes": {{'
+    last = len(gathered.nodes) - 1
+    for number, node in enumerate(gathered.nodes.values()):
+        row = write_json({**_facts(node), "report": None})
+        if node.text is not None:
+            row = f"{row.removesuffix('null}')}{node.text.decode('ascii')}}}"
+        yield f"{write_json(node.id)}: {row}{'' if number == last else ','}"
+    differences: object = gathered.differences()
+    yield f'}}, "links": [], "differences": {write_json(differences)}}}'
+
+
+def _row(node: Node) -> NodeRow:
+    try:
+        report = node.report() if node.text is not None else None
+    except (ValueError, RecursionError):
+        report = None
+    return {**_facts(node), "report": report}  # type: ignore[typeddict-item]
+
+
+def _facts(node: Node) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "status": node.status or "timeout",
+        "reason": node.reason,
+        "fix": node.fix,
+        "seconds": None if node.seconds is None else round(node.seconds, 3),
+        "engine": node.engine,
+    }
+
+
+def make_folder(path: str) -> None:
+    """Make the folder of the reports. Raises `ClusterError` where that fails."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise ClusterError(f"--output {path}: {error.strerror or error}") from None
+
+
+def write_reports(gathered: Gathered, folder: str) -> list[str]:
+    """Write each report to ``FOLDER/NODE.json``, each in one step; return the paths.
+
+    Raises `ClusterError` for a file that cannot be written.
+    """
+    paths: list[str] = []
+    names: set[str] = set()
+    for node in gathered.nodes.values():
+        if node.text is None:
+            continue
+        name = _file_name(node.name, names)
+        path = os.path.join(folder, f"{name}.json")
+        try:
+            _replace(path, node.text)
+        except OSError as error:
+            raise ClusterError(f"--output {path}: {error.strerror or error}") from None
+        paths.append(path)
+    return paths
+
+
+def _file_name(name: str, used: set[str]) -> str:
+    """Return a name that is no path, no hidden file, and no other node's."""
+    safe = "".join(char if char.isalnum() or char in "-_.@" else "_" for char in name)[:200]
+    safe = safe.lstrip(".") or "node"
+    unique, number = safe, 1
+    # Compared without case: macOS and Windows have one file for both.
+    while unique.lower() in used:
+        number += 1
+        unique = f"{safe}-{number}"
+    used.add(unique.lower())
+    return unique
+
+
+def _replace(path: str, text: bytes) -> None:
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(text + b"\n")
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

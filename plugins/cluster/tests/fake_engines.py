@@ -1,0 +1,128 @@
+"""Fake ssh, srun, mpirun and kubectl on PATH: shell scripts below our code, no Python is patched.
+
+Each runs the script that it is given, as the real one does on a node, with a fake `probe` that
+prints the report of the node FAKE_HOST.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROBE = """#!/bin/sh
+cd {reports}
+case $FAKE_HOST in
+  broken) echo 'probe: internal error: KeyError' >&2; exit 70;;
+  silent-hang) sleep 60;;
+esac
+cat $FAKE_HOST.json
+"""
+
+# The last two words are the host and the command, which sshd gives to the user's shell.
+SSH = """#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+export FAKE_HOST=${1#*@}
+case $FAKE_HOST in
+  hung) sleep 60;;
+  stubborn) trap '' TERM; sleep 60; sleep 60;;
+  refused) echo 'ssh: connect to host refused port 22: Connection refused' >&2; exit 255;;
+  nokey) echo "nokey: Permission denied (publickey)." >&2; exit 255;;
+  changed) printf '@@@@@\\r\\nHost key verification failed.\\r\\n' >&2; exit 255;;
+  bare) PATH=/usr/bin:/bin; export PATH; HOME=/nonexistent; export HOME;;
+  noisy) echo '#probe-cluster noisy 1 end'; head -c 3000000 /dev/zero | tr '\\0' x; echo;;
+  banner) printf 'Welcome to banner, no newline: ';;
+  closed) exec sh -c "$2" | head -c 2000; exit 1;;
+  crlf) sh -c "$2" | sed 's/$/\\r/'; exit 0;;
+esac
+exec sh -c "$2"
+"""
+
+# FAKE_NODES tells on which nodes; all write into one pipe at once, as the tasks of a step do.
+SRUN = """#!/bin/sh
+echo "$@" > {folder}/srun.arguments
+case $FAKE_SRUN in
+  refused) echo 'srun: error: Unable to allocate resources: Invalid partition name' >&2; exit 1;;
+  queued) sleep 60;;
+esac
+while [ "$1" != sh ]; do shift; done
+export SLURM_STEP_NODELIST="$FAKE_NODELIST"
+rank=0
+for node in $FAKE_NODES; do
+  (
+    export FAKE_HOST=$node SLURMD_NODENAME=$node SLURM_PROCID=$rank
+    case $node in
+      dead) echo "srun: error: dead: task $rank: Killed" >&2; exit 137;;
+    esac
+    exec "$@"
+  ) &
+  rank=$((rank+1))
+done
+wait
+[ "$FAKE_SRUN" = late ] && sleep 60
+exit ${FAKE_STATUS:-0}
+"""
+
+MPIRUN = """#!/bin/sh
+if [ "$1" = --version ]; then echo "${FAKE_MPI:-mpirun (Open MPI) 5.0.5}"; exit 0; fi
+echo "$@" > {folder}/mpirun.arguments
+while [ "$1" != sh ]; do shift; done
+rank=0
+for node in $FAKE_NODES; do
+  FAKE_HOST=$node SLURMD_NODENAME=$node OMPI_COMM_WORLD_RANK=$rank "$@" &
+  rank=$((rank+1))
+done
+wait
+[ -n "$FAKE_STATUS" ] && echo 'ORTE was unable to reliably start one or more daemons.' >&2
+exit ${FAKE_STATUS:-0}
+"""
+
+KUBECTL = """#!/bin/sh
+case "$1 $2" in
+  "get pods") cat {folder}/pods.json;;
+  "get nodes") [ -f {folder}/nodes.json ] || { echo 'Error: nodes is forbidden' >&2; exit 1; }
+    cat {folder}/nodes.json;;
+  exec*)
+    shift
+    while [ "$1" != -- ]; do pod=$1; shift; done
+    shift
+    echo 'Defaulted container "probe" out of: probe, side' >&2
+    FAKE_HOST=$pod exec "$@";;
+esac
+"""
+
+
+class Engines:
+    """A folder of fake commands, and the reports that their nodes have."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        (folder / "reports").mkdir()
+        (folder / "bin").mkdir()
+        monkeypatch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin")
+        for name in ("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_PROCID", "SLURMD_NODENAME"):
+            monkeypatch.delenv(name, raising=False)
+        self.command("probe", PROBE.replace("{reports}", f"{folder}/reports"))
+
+    def command(self, name: str, script: str) -> None:
+        """Put a command on PATH."""
+        path = self.folder / "bin" / name
+        path.write_text(script.replace("{folder}", str(self.folder)))
+        path.chmod(0o755)
+
+    def report(self, host: str, document: Any) -> None:
+        """Give a node its report: a document, or text as it is."""
+        text = document if isinstance(document, str) else json.dumps(document)
+        (self.folder / "reports" / f"{host}.json").write_text(text)
+
+    def setenv(self, **values: str) -> None:
+        """Set variables that the fakes read."""
+        for name, value in values.items():
+            self._monkeypatch.setenv(name, value)
+
+    def arguments(self, name: str) -> str:
+        """Return what a fake launcher was given; the script is one of the words."""
+        return (self.folder / f"{name}.arguments").read_text()

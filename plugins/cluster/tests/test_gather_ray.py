@@ -1,0 +1,146 @@
+"""`probe cluster --ray` with real raylets on this computer, and with an address where none is."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_cluster import ClusterError, Gathered, Limits, gather
+from probe_cluster.collectors import Ray
+from probe_core.cli import main
+
+ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).parent
+
+
+def python_with_ray() -> str | None:
+    """Return this Python, or the one that PROBE_RAY_PYTHON names; None where neither has Ray."""
+    named = os.environ.get("PROBE_RAY_PYTHON")
+    if named is not None:
+        return named
+    return sys.executable if importlib.util.find_spec("ray") is not None else None
+
+
+PYTHON = python_with_ray()
+needs_ray = pytest.mark.skipif(PYTHON is None, reason="no Ray: name a Python in PROBE_RAY_PYTHON")
+
+
+class Cluster:
+    """A running cluster; `say` sends it a command and returns what it prints."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.address = self._line()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def say(self, command: str) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return self._line()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    slow = tmp_path_factory.mktemp("slow")
+    (slow / "probe_core").mkdir()
+    (slow / "probe_core" / "__init__.py").write_text("")
+    (slow / "probe_core" / "__main__.py").write_text("import time\ntime.sleep(100)\n")
+    ours = f"{ROOT}:{ROOT / 'chipdb' / 'src'}"
+    command = [str(PYTHON), str(HERE / "ray_cluster.py"), ours, str(slow)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        yield Cluster(process)
+    finally:
+        process.communicate("end\n", timeout=120)
+
+
+def gathered(address: str, seconds: float) -> Gathered:
+    return asyncio.run(gather(Ray(address, python=PYTHON), limits=Limits(node=seconds)))
+
+
+@needs_ray
+def test_each_raylet_has_its_row(cluster: Cluster) -> None:
+    answer = gathered(cluster.address, 8.0)
+    rows: dict[str, Any] = {node.name: node for node in answer.nodes.values()}
+    assert {name: node.status for name, node in rows.items()} == {
+        "head": "ok",
+        "killed": "ok",
+        "stopped": "ok",
+        "slow": "timeout",
+        "bare": "no-probe",
+    }
+    assert rows["slow"].reason == "`probe --json` runs there since 8 s"
+    assert "pip install probe-core" in rows["bare"].fix
+    assert rows["head"].engine["gpus"] == 2
+    assert rows["head"].report()["node"]["os"] == "linux"
+    # Ray was started with two GPUs that this computer does not have.
+    entries = [entry for entry in answer.differences() if entry["code"] == "engine-count"]
+    assert [entry["nodes"] for entry in entries] == [[rows["head"].id]]
+
+
+@needs_ray
+def test_a_killed_and_a_stopped_raylet_cost_their_rows_alone(cluster: Cluster) -> None:
+    assert cluster.say("break") == "broken"
+    start = time.monotonic()
+    answer = gathered(cluster.address, 20.0)
+    rows: dict[str, Any] = {node.name: node for node in answer.nodes.values()}
+    assert rows["head"].status == "ok"
+    assert rows["bare"].status == "no-probe"
+    assert rows["killed"].status in ("missing", "timeout")
+    assert rows["stopped"].status in ("missing", "timeout")
+    assert all(rows[name].reason for name in ("killed", "stopped"))
+    assert time.monotonic() - start < 60
+
+
+def unused_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def test_nobody_at_the_address_is_an_answer_at_once() -> None:
+    with pytest.raises(ClusterError, match=r"no Ray cluster at 127\.0\.0\.1:\d+: "):
+        asyncio.run(gather(Ray(f"127.0.0.1:{unused_port()}", python="python-with-ray")))
+
+
+@pytest.mark.parametrize("address", ["nonsense", "host:", "host:x", "host:99999", ":"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ClusterError, match="write HOST:PORT"):
+        asyncio.run(gather(Ray(address, python="python-with-ray")))
+
+
+@needs_ray
+def test_something_else_that_listens_is_no_ray() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        start = time.monotonic()
+        with pytest.raises(ClusterError, match="no Ray"):
+            asyncio.run(gather(Ray(address, python=PYTHON)))
+        assert time.monotonic() - start < 30
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
+def test_without_ray_the_line_that_installs_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "--ray", "127.0.0.1:1"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "Ray is not installed here: pip install 'probe-cluster[ray]'" in printed.err
