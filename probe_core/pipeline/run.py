@@ -139,15 +139,26 @@ def _rehearse(run: ProberRun, chips: Chips) -> None:
     """Do the last steps on what the buses showed, while the children start.
 
     The result is thrown away. What stays are loaded modules and chipdb's memory of the chips it
-    was asked for: a fifth of a probe with GPUs, taken from time that would be spent waiting.
+    was asked for: a fifth of a probe with GPUs, taken from time that would be spent waiting. One
+    device of each kind of hardware brings all of that: with one free core, work done twice delays
+    the children.
     """
-    devices, _ = _merge(run.collected.observations)
+    devices, _ = _merge(_one_of_each(run.collected.observations))
     share_memory(devices, {"total": None, "available": None, "limit": None})
     for device in devices:
         device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
     resolve(devices, chips.open())
     Readiness(devices, run.machine)
     _see(devices, run.machine)
+
+
+def _one_of_each(observations: Sequence[Observation]) -> list[Observation]:
+    """Return the first observation of each kind of hardware, by kind and PCI ids."""
+    kinds: dict[str, Observation] = {}
+    for observation in observations:
+        sighting = observation.sighting
+        kinds.setdefault(f"{sighting.get('kind')} {sighting.get('pci')}", observation)
+    return list(kinds.values())
 
 
 def _merge(observations: Sequence[Observation]) -> tuple[list[DeviceDoc], list[FindingDoc]]:
