@@ -101,7 +101,7 @@ def _conclude(
     share_memory(devices, node["memory"])
     watch.lap("merge")
     database = chips.open()
-    unresolved = resolve(devices, database, host.resolve_chip if host else None)
+    unresolved = resolve(devices, database, host.resolve_chip if host else None, chips.peaks)
     watch.lap("resolve")
     collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
     readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
@@ -147,7 +147,7 @@ def _rehearse(run: ProberRun, chips: Chips) -> None:
     share_memory(devices, {"total": None, "available": None, "limit": None})
     for device in devices:
         device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
-    resolve(devices, chips.open())
+    resolve(devices, chips.open(), memo=chips.peaks)
     Readiness(devices, run.machine)
     _see(devices, run.machine)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
     from probe_core.model.document import DeviceDoc, FindingDoc
+    from probe_core.resolve.accelerators import PeaksMemo
 
     ResolveHook = Callable[[DeviceDoc], str | None]
 
@@ -99,17 +100,22 @@ class Accept:
 
 
 def resolve(
-    devices: Sequence[DeviceDoc], database: Database | None, hook: ResolveHook | None = None
+    devices: Sequence[DeviceDoc],
+    database: Database | None,
+    hook: ResolveHook | None = None,
+    memo: PeaksMemo | None = None,
 ) -> list[FindingDoc]:
     """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place.
 
     `hook` is the host's own: it returns a chip's id, or None to leave the question to chipdb.
+    `memo` keeps the peaks that were computed, for equal devices and for a later call.
     """
+    memo = {} if memo is None else memo
     findings: list[FindingDoc] = []
     # Parts of a device come after all whole ones, because they take their share of its peaks.
     for device in sorted(devices, key=lambda device: device.get("parent") is not None):
         try:
-            findings += _resolve_device(device, devices, database, hook)
+            findings += _resolve_device(device, devices, database, hook, memo)
         except Exception as error:  # a broken chip table must not cost the node its start
             findings.append(_failure(device, error))
         add_shorthands(device)
@@ -141,6 +147,7 @@ def _resolve_device(
     devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None,
+    memo: PeaksMemo,
 ) -> list[FindingDoc]:
     device.setdefault("peaks", [])
     device.setdefault("bandwidth", None)
@@ -160,8 +167,10 @@ def _resolve_device(
 
     if device["kind"] == "coprocessor" and not accelerators.is_known(device, database):
         return []
-    parent = next((d for d in devices if d["id"] == device.get("parent")), None)
-    return accelerators.resolve(device, parent, database, hook)
+    parent = None
+    if device.get("parent") is not None:
+        parent = next((d for d in devices if d["id"] == device["parent"]), None)
+    return accelerators.resolve(device, parent, database, hook, memo)
 
 
 def _failure(device: DeviceDoc, error: Exception) -> FindingDoc:
