@@ -9,6 +9,7 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.model.findings import finding
+from probe_core.model.kinds import ACCELERATORS
 from probe_core.pipeline.assemble import (
     assemble,
     by_severity,
@@ -145,10 +146,11 @@ def _rehearse(run: ProberRun, chips: Chips) -> None:
     """
     devices, _ = _merge(_one_of_each(run.collected.observations))
     share_memory(devices, {"total": None, "available": None, "limit": None})
-    for device in devices:
-        device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
-    resolve(devices, chips.open(), memo=chips.peaks)
-    Readiness(devices, run.machine)
+    for _ in range(2):  # the second time by the names of the first, as probers bring them
+        resolve(devices, chips.open(), memo=chips.peaks)
+    if any(device["kind"] in ACCELERATORS for device in devices):
+        # Not judged yet: no library has answered, and the causes of that would be loaded in vain.
+        import probe_core.readiness.libraries  # noqa: F401
     _see(devices, run.machine)
 
 
