@@ -41,8 +41,10 @@ def open_chipdb(
     becomes a finding.
     """
     try:
-        import probe_chipdb
+        from probe_chipdb import database as chipdb
 
+        # A chipdb of an earlier release reads its tables whole.
+        load = getattr(chipdb, "load_by_position", chipdb.load)
         findings, files, accept = [], [], Accept()
         for file in extra:
             if os.path.exists(file) and (reason := accept(file)):
@@ -50,9 +52,9 @@ def open_chipdb(
             else:
                 files.append(file)
         if added is None:
-            database = probe_chipdb.load(extra=files, packages=packages, accept=accept)
+            database = load(extra=files, packages=packages, accept=accept)
         else:
-            database = probe_chipdb.load(added=added)
+            database = load(added=added)
         findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
         return database, findings
     except Exception as error:
