@@ -55,7 +55,7 @@ def clean_text(text: str, limit: int = TEXT_LIMIT) -> str:
     """
     if len(text) > limit:
         text = text[: limit - 1] + "…"
-    if text.isascii() and text.isprintable():
+    elif text.isascii() and text.isprintable():
         return text
     return "".join(map(_safe, text))
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probe_chipdb import table
-from probe_chipdb.database import Database
+from probe_chipdb.database import Database, load, load_by_position
 from probe_chipdb.entry.folder import read_folder
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.row import CHIP, CLOCK, MEMORY
-from probe_chipdb.table import SortedText, from_folder
+from probe_chipdb.table import SortedFile, SortedText, from_folder
 from probe_chipdb.tools.diff import diff
 
 keys = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=12)
@@ -43,6 +43,56 @@ def test_text_that_no_file_could_hold_is_not_there() -> None:
 
 def test_empty() -> None:
     assert SortedText(b"").find("x") is None
+
+
+@pytest.mark.parametrize("length", [0, 300, 3 * 4096], ids=["short", "some", "long"])
+@given(present=st.sets(keys, max_size=60), other=keys)
+def test_a_file_is_searched_as_a_text_is(
+    present: set[str], other: str, length: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines = "".join(f"{key}\t{key}{'v' * length}\n" for key in sorted(present, key=str.encode))
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_bytes(b"head\n" + lines.encode())
+    for key in {*present, other, "\ud800"}:
+        # A new one each time: the ninth lookup of one reads the file whole.
+        assert SortedFile(str(path), 5).find(key) == SortedText(lines.encode()).find(key)
+    assert list(SortedFile(str(path), 5)) == list(SortedText(lines.encode()))
+
+
+def test_a_file_that_is_asked_often_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"{number:05}\t{number}\n" for number in range(5000)))
+    file = SortedFile(str(path))
+    assert [file.find(f"{number:05}") for number in range(20)] == list(map(str, range(20)))
+    path.unlink()
+    assert file.find("04999") == "4999"
+
+
+@pytest.mark.parametrize("text", ["a\t3\n", "a\t1\nb\t2\nc\t3\n", ""])
+def test_a_file_that_was_replaced_answers_nothing(tmp_path: Path, text: str) -> None:
+    path, other = tmp_path / "lines.txt", tmp_path / "other.txt"
+    path.write_text("a\t1\nb\t2\n")
+    file = SortedFile(str(path))
+    other.write_text(text)
+    other.replace(path)
+    with pytest.raises(OSError, match=r"lines\.txt was replaced while it was in use"):
+        file.find("a")
+
+
+def test_the_built_table_gives_by_position_what_it_gives_whole() -> None:
+    whole, parts = load(packages=False), load_by_position(packages=False)
+    assert parts.version == whole.version
+    for key in ("10de:2330", "1002:744c", "10de:0000", "106b:0001", ""):
+        assert parts.ids(key) == whole.ids(key)
+    assert parts.chips() == whole.chips()
+    assert parts.source("nv-pci-ids") == whole.source("nv-pci-ids")
+
+
+def test_without_pread_the_table_is_read_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("os.pread")
+    assert isinstance(table.built_by_position().index, SortedText)
 
 
 @pytest.mark.parametrize(

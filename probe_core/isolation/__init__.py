@@ -1,1 +1,7 @@
 """Run probers in children that may crash, hang or lie without cost to the host."""
+
+NOTHING_LEFT = 79
+"""Exit status of a supervisor that the host asked to end, once wait(2) knew no more children.
+
+The first number behind those of sysexits.h.
+"""

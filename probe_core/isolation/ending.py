@@ -10,8 +10,9 @@
 5. Abandon: a process that has not ended is stuck in the kernel (D state), and no signal ends it.
    The report says so, and a later call reaps it. Waiting on would hang the host, as
    `subprocess.run(timeout=…)` does after its kill.
-6. Kill leftovers, found by session and mark (see `sessions`), in what remains of the 0.5 s. A
-   supervisor leaves none; this is for a child whose supervisor was killed or could not be made.
+6. Kill leftovers, found by session and mark (see `sessions`), in what remains of the 0.5 s. This
+   is for a child whose supervisor was killed, could not be made or inherits nothing. Any other
+   proves with its exit status that wait(2) knows no descendant any more, and none is looked for.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import select
 import sys
 from time import sleep
 
-from probe_core.isolation import sessions
+from probe_core.isolation import NOTHING_LEFT, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ They need a few milliseconds; killing them still leaves 0.2 s for the kernel's p
 _POLL_MS = 5
 """Time between two looks at children without a pidfd (before Linux 5.3, macOS)."""
 
+_LIVES = -1
+"""No status of wait(2)."""
+
 _unreaped: set[int] = set()
 """Children that had not ended in time; reaped by a later call once they have."""
 
@@ -70,11 +74,11 @@ def end_all(children: Sequence[Child], clock: Clock) -> None:
         child.close()
     remaining_of: set[int] = set()
     if sys.platform == "linux":
-        ended = (child for child in children if child not in stuck)
+        ended = (child for child in children if not (child in stuck or child.nothing_left))
         marks = {child.pid: child.run.mark for child in ended if child.pid is not None}
         remaining_of = sessions.end_leftovers(marks, limit, clock)
     for child in children:
-        outlived = child.pid in remaining_of or _prober_outlived(child)
+        outlived = child.pid in remaining_of or (not child.nothing_left and _prober_outlived(child))
         child.run.abandoned = child in stuck or outlived
     _reap_late()
     _unreaped.update(child.pid for child in stuck if child.pid is not None)
@@ -95,14 +99,15 @@ def end_process(pid: int, clock: Clock) -> None:
 
 
 def _ask(child: Child) -> None:
-    if child.run.pid in (None, child.pid):  # no supervisor, or not yet known to have one
+    # Its end says the same as SIGTERM: for a host that may send no signals, see `_send`. It comes
+    # first, because a supervisor that sees it at its own end knows that the host asked.
+    child.release("request_end")
+    child.release("request_fd")
+    if not _has_supervisor(child):
         _kill(child)
     else:
         _send(child, os.kill, _signal.SIGTERM)
         _send(child, os.kill, _signal.SIGCONT)
-    # Its end says the same: for a host that may send no signals, see `_send`.
-    child.release("request_end")
-    child.release("request_fd")
 
 
 def _kill(child: Child) -> None:
@@ -136,16 +141,34 @@ def _wait_a_moment(children: Sequence[Child]) -> None:
 
 def _reap(child: Child) -> bool:
     """Return whether the child has been reaped, or was never started."""
-    child.reaped = child.reaped or child.pid is None or _wait_for(child.pid)
+    if not child.reaped:
+        status = None if child.pid is None else _status_of(child.pid)
+        child.reaped = status != _LIVES
+        proof = NOTHING_LEFT << 8  # as wait(2) has an exit status
+        child.nothing_left = status == proof and _has_supervisor(child)
     return child.reaped
 
 
 def _wait_for(pid: int) -> bool:
     """Reap a child if it has ended; return whether it has."""
+    return _status_of(pid) != _LIVES
+
+
+def _status_of(pid: int) -> int | None:
+    """Reap a child if it has ended; return its status as wait(2) has it, `_LIVES` if it has not."""
     try:
-        return os.waitpid(pid, os.WNOHANG)[0] != 0
+        ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:  # a host that ignores SIGCHLD, or waits for any child, was faster
-        return True
+        return None
+    return status if ended else _LIVES
+
+
+def _has_supervisor(child: Child) -> bool:
+    """Return whether the process that the host started is known to be a supervisor.
+
+    The prober's number comes before its plugin is imported, from code of ours.
+    """
+    return child.run.pid not in (None, child.pid)
 
 
 def _prober_outlived(child: Child) -> bool:

@@ -35,12 +35,22 @@ class Child:
 
     `pid` is None until the process was started. `reaped` tells that it was waited for, and that
     its number may be another process's by now. `exit_code` is its status as `subprocess` has it,
-    negative for a signal, None while it lives and when the host reaped it.
+    negative for a signal, None while it lives and when the host reaped it. `nothing_left` tells
+    that its supervisor ended last of all that the prober had started.
     `must_end_by` is when a child that closed its result pipe, as a dying one does first, must
     have ended.
     """
 
-    __slots__ = (*_DESCRIPTORS, "exit_code", "must_end_by", "pid", "reaped", "run", "unsent")
+    __slots__ = (
+        *_DESCRIPTORS,
+        "exit_code",
+        "must_end_by",
+        "nothing_left",
+        "pid",
+        "reaped",
+        "run",
+        "unsent",
+    )
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -50,6 +60,7 @@ class Child:
         self.reaped = False
         self.exit_code: int | None = None
         self.must_end_by = NEVER
+        self.nothing_left = False
 
     def release(self, name: str) -> None:
         """Close one descriptor by its name; a second call does nothing."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from time import sleep
 
+from probe_core.isolation import NOTHING_LEFT
 from probe_core.isolation.limits import go_first
 from probe_core.isolation.start import discard
 
@@ -52,10 +53,10 @@ def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
     `stop` becomes readable at SIGTERM; `ready` is the pipe on which the prober waits, so what it
     need not wait for comes after it, also the import of what is needed then.
     """
-    own_group = None
+    own_group, inherits = None, False
     try:
         os.setpgid(prober, prober)
-        _become_subreaper()
+        inherits = _become_subreaper()
         go_first(prober)
         _release(prober, ready_r, ready_w)
         # The prober's alone: their end tells the host that it closed them.
@@ -70,6 +71,8 @@ def supervise(prober: int, stop: int, ready_r: int, ready_w: int) -> None:
             from probe_core.isolation import group
 
             group.remove(own_group)
+        if inherits and _is_asked():
+            os._exit(NOTHING_LEFT)
         _exit_as(status)
 
 
@@ -85,16 +88,26 @@ def _group_of(prober: int) -> str | None:
         return None
 
 
-def _become_subreaper() -> None:
-    """Be the parent of all descendants whose own parent has ended."""
+def _is_asked() -> bool:
+    """Return whether the host closed the request pipe: it has the run's outcome, and no other use
+    for the exit status. A prober can send SIGTERM as the host does, but not close that end."""
+    import select
+
+    poller = select.poll()
+    poller.register(_REQUEST, 0)
+    return bool(poller.poll(0))
+
+
+def _become_subreaper() -> bool:
+    """Be the parent of all descendants whose own parent has ended; return whether this is so."""
     try:
         import _ctypes  # a quarter of the time that ctypes takes
 
         loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this process itself
         prctl = _ctypes.dlsym(loaded, "prctl")
-        _ctypes.call_cdeclfunction(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+        return bool(_ctypes.call_cdeclfunction(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0)
     except (ImportError, OSError, AttributeError):  # a Python without it: the host ends leftovers
-        pass
+        return False
 
 
 def _release(prober: int, ready_r: int, ready_w: int) -> None:

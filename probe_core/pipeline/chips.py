@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.isolation.run import Run
     from probe_core.model.document import FindingDoc
+    from probe_core.resolve.accelerators import PeaksMemo
 
 __all__ = ["HOST_BYTES", "Chips"]
 
@@ -35,13 +36,13 @@ _READER = "probe_core.pipeline.chip_reading"
 
 
 class Chips:
-    """The chip database, opened at most once.
+    """The chip database, opened at most once, and the `peaks` that it gave in this probe.
 
     `mentioned` says whether a vendor's package may be installed, as `ProberRun` has it. `wake_fd`
     is as `run_pipeline` has it.
     """
 
-    __slots__ = ("_config", "_database", "_mentioned", "_wake_fd", "findings")
+    __slots__ = ("_config", "_database", "_mentioned", "_wake_fd", "findings", "peaks")
 
     def __init__(self, config: Config, mentioned: Mapping[str, bool], wake_fd: int) -> None:
         self._config = config
@@ -49,6 +50,7 @@ class Chips:
         self._wake_fd = wake_fd
         self._database: Database | None = None
         self.findings: list[FindingDoc] = []
+        self.peaks: PeaksMemo = {}
 
     def open(self) -> Database | None:
         """Return the database, or None with the reason among `findings`."""

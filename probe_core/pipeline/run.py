@@ -9,6 +9,7 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.model.findings import finding
+from probe_core.model.kinds import ACCELERATORS
 from probe_core.pipeline.assemble import (
     assemble,
     by_severity,
@@ -101,7 +102,7 @@ def _conclude(
     share_memory(devices, node["memory"])
     watch.lap("merge")
     database = chips.open()
-    unresolved = resolve(devices, database, host.resolve_chip if host else None)
+    unresolved = resolve(devices, database, host.resolve_chip if host else None, chips.peaks)
     watch.lap("resolve")
     collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
     readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
@@ -139,15 +140,27 @@ def _rehearse(run: ProberRun, chips: Chips) -> None:
     """Do the last steps on what the buses showed, while the children start.
 
     The result is thrown away. What stays are loaded modules and chipdb's memory of the chips it
-    was asked for: a fifth of a probe with GPUs, taken from time that would be spent waiting.
+    was asked for: a fifth of a probe with GPUs, taken from time that would be spent waiting. One
+    device of each kind of hardware brings all of that: with one free core, work done twice delays
+    the children.
     """
-    devices, _ = _merge(run.collected.observations)
+    devices, _ = _merge(_one_of_each(run.collected.observations))
     share_memory(devices, {"total": None, "available": None, "limit": None})
-    for device in devices:
-        device["name"] = device["name"] or "?"  # probers will bring names: load what reads them
-    resolve(devices, chips.open())
-    Readiness(devices, run.machine)
+    for _ in range(2):  # the second time by the names of the first, as probers bring them
+        resolve(devices, chips.open(), memo=chips.peaks)
+    if any(device["kind"] in ACCELERATORS for device in devices):
+        # Not judged yet: no library has answered, and the causes of that would be loaded in vain.
+        import probe_core.readiness.libraries  # noqa: F401
     _see(devices, run.machine)
+
+
+def _one_of_each(observations: Sequence[Observation]) -> list[Observation]:
+    """Return the first observation of each kind of hardware, by kind and PCI ids."""
+    kinds: dict[str, Observation] = {}
+    for observation in observations:
+        sighting = observation.sighting
+        kinds.setdefault(f"{sighting.get('kind')} {sighting.get('pci')}", observation)
+    return list(kinds.values())
 
 
 def _merge(observations: Sequence[Observation]) -> tuple[list[DeviceDoc], list[FindingDoc]]:

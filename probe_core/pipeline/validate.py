@@ -94,15 +94,14 @@ class _Checker:
             self.problems.append(f"{field.name}: only the first {MAX_ITEMS} names were kept")
         table: dict[str, Json] = {}
         for key, item in list(value.items())[:MAX_ITEMS]:
-            name = clean_text(key, 40)
             kind = _kind_of(field, key)
             try:
                 if kind is None:
                     raise Rejected("is not a field of it")
                 if item is not None:
-                    table[name] = kind.check(item)
+                    table[clean_text(key, 40)] = kind.check(item)
             except Rejected as error:
-                self._reject(f"{field.name}.{name}", str(error))
+                self._reject(f"{field.name}.{clean_text(key, 40)}", str(error))
         if table:
             self.fields[field.name] = table
 

@@ -24,6 +24,9 @@ def probe_devices(request: Request) -> list[Sighting] | NotApplicable:
     functions, nodes = pci.candidates(machine), devicetree.candidates(machine)
     if not (functions or nodes):
         return not_applicable("no display, GPU or accelerator is on any bus")
+    from probe_core.machine.remembering import remembering
+
+    machine = remembering(machine)
     minors = _minors(machine)
     described = (pci.describe(machine, function, minors) for function in functions)
     sightings = [sighting for sighting in described if sighting]

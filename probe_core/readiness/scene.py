@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_core.machine import access as nodes
 from probe_core.machine import decimal
 from probe_core.machine.files import named_lines
+from probe_core.machine.remembering import remembering
 from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
 from probe_core.readiness.lazy import lazy
 from probe_core.sysfs.drivers import bound
@@ -42,7 +43,7 @@ class Scene:
         unavailable: Mapping[str, OutcomeDoc] | None = None,
         allows: Callable[[str], bool] | None = None,
     ) -> None:
-        self.machine = machine
+        self.machine = remembering(machine)
         self._allows = allows
         self.environ = machine.environ
         self.failures = failures or {}

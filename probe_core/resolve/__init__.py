@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
     from probe_core.model.document import DeviceDoc, FindingDoc
+    from probe_core.resolve.accelerators import PeaksMemo
 
     ResolveHook = Callable[[DeviceDoc], str | None]
 
@@ -44,8 +45,10 @@ def open_chipdb(
     becomes a finding.
     """
     try:
-        import probe_chipdb
+        from probe_chipdb import database as chipdb
 
+        # A chipdb of an earlier release reads its tables whole.
+        load = getattr(chipdb, "load_by_position", chipdb.load)
         findings, files, accept = [], [], Accept()
         for file in extra:
             if reason := _refusal(file, accept, refused if added is not None else None):
@@ -53,9 +56,9 @@ def open_chipdb(
             else:
                 files.append(file)
         if added is None:
-            database = probe_chipdb.load(extra=files, packages=packages, accept=accept)
+            database = load(extra=files, packages=packages, accept=accept)
         else:
-            database = probe_chipdb.load(added=added)
+            database = load(added=added)
         findings += [_unusable(file, _NO_CHIPS) for file in _without_chips(database, files)]
         return database, findings
     except Exception as error:
@@ -109,17 +112,22 @@ class Accept:
 
 
 def resolve(
-    devices: Sequence[DeviceDoc], database: Database | None, hook: ResolveHook | None = None
+    devices: Sequence[DeviceDoc],
+    database: Database | None,
+    hook: ResolveHook | None = None,
+    memo: PeaksMemo | None = None,
 ) -> list[FindingDoc]:
     """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place.
 
     `hook` is the host's own: it returns a chip's id, or None to leave the question to chipdb.
+    `memo` keeps the peaks that were computed, for equal devices and for a later call.
     """
+    memo = {} if memo is None else memo
     findings: list[FindingDoc] = []
     # Parts of a device come after all whole ones, because they take their share of its peaks.
     for device in sorted(devices, key=lambda device: device.get("parent") is not None):
         try:
-            findings += _resolve_device(device, devices, database, hook)
+            findings += _resolve_device(device, devices, database, hook, memo)
         except Exception as error:  # a broken chip table must not cost the node its start
             findings.append(_failure(device, error))
         add_shorthands(device)
@@ -151,6 +159,7 @@ def _resolve_device(
     devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None,
+    memo: PeaksMemo,
 ) -> list[FindingDoc]:
     device.setdefault("peaks", [])
     device.setdefault("bandwidth", None)
@@ -170,8 +179,10 @@ def _resolve_device(
 
     if device["kind"] == "coprocessor" and not accelerators.is_known(device, database):
         return []
-    parent = next((d for d in devices if d["id"] == device.get("parent")), None)
-    return accelerators.resolve(device, parent, database, hook)
+    parent = None
+    if device.get("parent") is not None:
+        parent = next((d for d in devices if d["id"] == device["parent"]), None)
+    return accelerators.resolve(device, parent, database, hook, memo)
 
 
 def _failure(device: DeviceDoc, error: Exception) -> FindingDoc:

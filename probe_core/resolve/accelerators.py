@@ -8,10 +8,22 @@ from probe_core.resolve.shorthands import SHORTHANDS, shorthand
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypedDict
 
-    from probe_chipdb import Chip, Database, Match, Peak
+    from probe_chipdb import Chip, Database, Match
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
+
+    class LiveFacts(TypedDict, total=False):
+        """What a driver reports of clocks and power, as `Chip.peaks` takes it."""
+
+        clock_mhz: float
+        clock_source: str
+        max_mhz: float | None
+        power: float | None
+
+    PeaksMemo = dict[tuple[object, ...], list[PeakDoc]]
+    """A chip and what its driver reports → its peaks."""
 
 __all__ = ["HostMatch", "is_known", "resolve"]
 
@@ -26,6 +38,7 @@ def resolve(
     parent: DeviceDoc | None,
     database: Database,
     hook: ResolveHook | None,
+    memo: PeaksMemo,
 ) -> list[FindingDoc]:
     """Fill in what chipdb knows of one device; return what a person should know."""
     if parent is not None and parent.get("chip"):
@@ -36,7 +49,7 @@ def resolve(
     match = _host_match(device, database, hook) or _match(device, database)
     _set_chip(device, match)
     if match.chip is not None:
-        _use_chip(device, match.chip)
+        _use_chip(device, match.chip, memo)
     else:
         from probe_core.resolve import unknown_chips
 
@@ -138,7 +151,7 @@ def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:
         device["chip"]["conflicts"] = list(match.conflicts)
 
 
-def _use_chip(device: DeviceDoc, chip: Chip) -> None:
+def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
     """Take what chipdb has of a known chip; counts that the driver gave stay.
 
     Clocks do not: a driver's maximum is no boost clock (RTX 4090: 3105 against 2520 MHz).
@@ -149,7 +162,7 @@ def _use_chip(device: DeviceDoc, chip: Chip) -> None:
     fill_count(device, "units", chip.units)
     if live in (None, chip.units):
         fill_count(device, "cores", chip.cores)
-    _use_peaks(device, chip, live)
+    _use_peaks(device, chip, live, memo)
     _use_bandwidth(device, chip)
     _use_nominal_memory(device, chip)
     device["chip"]["name"] = chip.name
@@ -157,9 +170,9 @@ def _use_chip(device: DeviceDoc, chip: Chip) -> None:
         device["chip"]["nominal"] = _nominal(chip)
 
 
-def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None) -> None:
+def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo) -> None:
     if not device["peaks"]:
-        device["peaks"] = [peak.as_json() for peak in _chip_peaks(device, chip, live)]
+        device["peaks"] = _chip_peaks(device, chip, live, memo)
     if device["peaks"]:
         device["sources"].setdefault("peaks", "chipdb")
         return
@@ -168,39 +181,43 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None) -> None:
     device["unknown"]["peaks"] = reason or "chipdb has no counts and clock of this chip"
 
 
-def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None) -> tuple[Peak, ...]:
-    """Return the chip's peaks; one that has no clock of its own (Mali) takes the driver's."""
-    if not _table_clock(chip):
+def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None, memo: PeaksMemo) -> list[PeakDoc]:
+    """Return the chip's peaks, each a table of the device's own; equal devices share the work."""
+    facts = _live_facts(device, chip, units)
+    # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
+    key = (chip, repr((units, facts)))
+    if key not in memo:
+        memo[key] = [peak.as_json() for peak in chip.peaks(units=units, **facts)]
+    return [peak.copy() for peak in memo[key]]
+
+
+def _live_facts(device: DeviceDoc, chip: Chip, units: int | None) -> LiveFacts:
+    """Return what the driver adds; a chip without a clock of its own (Mali) takes the driver's."""
+    clock = chip.clock
+    # An older chipdb has no game clock.
+    if not (clock.boost or clock.base or getattr(clock, "game", None)):
         mhz, label = _driver_clock(device)
         if mhz and (units or chip.units):
             source = f"{label} clock from {device['sources'].get(f'clocks.{label}_mhz')}"
-            return chip.peaks(units=units, clock_mhz=mhz, clock_source=source)
-    if not getattr(chip.clock, "set_by", None):
-        return chip.peaks(units=units)
+            return {"clock_mhz": mhz, "clock_source": source}
+    if not getattr(clock, "set_by", None):
+        return {}
     # A maximum is no boost clock, but nothing runs above it: it lowers the top of a range.
     limit = (device.get("clocks") or {}).get("max_mhz")
-    return chip.peaks(
-        units=units, max_mhz=limit, power=(device.get("power") or {}).get("limit_watts")
-    )
-
-
-def _table_clock(chip: Chip) -> float | None:
-    clock = chip.clock
-    # An older chipdb has no game clock.
-    return clock.boost or clock.base or getattr(clock, "game", None)
+    return {"max_mhz": limit, "power": (device.get("power") or {}).get("limit_watts")}
 
 
 def _use_bandwidth(device: DeviceDoc, chip: Chip) -> None:
     """Let the table beat the driver, and keep what the driver reported."""
-    reported = device["bandwidth"]
-    if chip.bandwidth is None:
+    reported, nominal = device["bandwidth"], chip.bandwidth
+    if nominal is None:
         if reported is None:
             device["unknown"].setdefault("bandwidth", "chipdb has no bandwidth of this chip")
         return
-    if reported is not None and reported != chip.bandwidth:
+    if reported is not None and reported != nominal:
         prober = device["sources"].get("bandwidth", "")
         device["others"].setdefault("bandwidth", []).append({"prober": prober, "value": reported})
-    device["bandwidth"] = chip.bandwidth
+    device["bandwidth"] = nominal
     from_chipdb(device, "bandwidth")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from measure import Figure
 from place import Place
@@ -30,9 +30,13 @@ def run(place: Place) -> Iterator[Figure]:
         "probe_core.probe(), 10 probers run": (CALL, place.with_path(site), 40.0),
     }
     for name, (body, environ, target) in cases.items():
-        done = subprocess.run(
-            [place.python, "-c", PEAK.format(body=body)],
-            env=environ, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        peak = float(done.stderr.splitlines()[-1])
-        yield Figure(f"peak memory, {name}", peak, "MiB", target)
+        yield Figure(f"peak memory, {name}", peak_of(place, body, environ), "MiB", target)
+
+
+def peak_of(place: Place, body: str, environ: Mapping[str, str]) -> float:
+    """Return the peak in MiB of a process that runs `body`, without its children."""
+    done = subprocess.run(
+        [place.python, "-c", PEAK.format(body=body)],
+        env=dict(environ), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return float(done.stderr.splitlines()[-1])

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 
 import bench_nvidia
+from bench_memory import COMMAND, peak_of
 from bench_rivals import PLAIN
 from measure import Cost, Figure, bare, costs, seconds
 from place import ROOT, Place
@@ -40,6 +41,7 @@ def run(place: Place) -> Iterator[Figure]:
     """Measure all commands beside each other, then what has no other side."""
     commands = _commands(place)
     yield from _figures(costs(commands, place.rounds(31), place.environ), "")
+    yield from _memory(place)
     with _one_core():
         yield from _figures(costs(commands, place.rounds(21), place.environ), ", one core", False)
     yield from _again(place)
@@ -86,9 +88,9 @@ def _figures(taken: dict[str, Cost], where: str, judged: bool = True) -> Iterato
 
     def ratio(name: str, one: str, other: str, limit: float | None, goal: float | None) -> Figure:
         above, below = taken[one], taken[other]
+        value, cpu = above.against(below)
         note = f"{above.wall * 1000:.1f} ms against {below.wall * 1000:.1f} ms"
-        note += f"; CPU {above.cpu / below.cpu:.2f} x" + (f"; goal {goal:g}" if goal else "")
-        value = above.wall / below.wall
+        note += f"; CPU {cpu:.2f} x" + (f"; goal {goal:g}" if goal else "")
         return Figure(f"{name}{where}", value, "x", limit if judged else None, note)
 
     yield ratio("import probe_core / bare Python", "import", "bare", 1.08, 1.03)
@@ -100,14 +102,28 @@ def _figures(taken: dict[str, Cost], where: str, judged: bool = True) -> Iterato
     if "plain" not in taken:
         return
     yield ratio("8 GPUs / pynvml + psutil", "8 GPUs", "plain", 1.1, 0.9)
-    cpu = taken["8 GPUs"].cpu / taken["plain"].cpu
+    _, cpu = taken["8 GPUs"].against(taken["plain"])
     limit = 1.2 if judged else None
     yield Figure(f"8 GPUs / pynvml + psutil, CPU{where}", cpu, "x", limit, "goal 1.0")
     yield ratio("8 GPUs / 1 GPU", "8 GPUs", "1 GPUs", None, None)
     yield ratio("64 GPUs / 8 GPUs", "64 GPUs", "8 GPUs", 1.7, 1.4)
-    more = (taken["exec"].wall - taken["8 GPUs"].wall) * 1000
+    rounds = zip(taken["exec"].walls, taken["8 GPUs"].walls, strict=True)
+    more = median(longer - report for longer, report in rounds) * 1000
     limit = 5.0 if judged else None
     yield Figure(f"exec -- true, beyond the report{where}", more, "ms", limit, "goal 3")
+
+
+def _memory(place: Place) -> Iterator[Figure]:
+    """Measure what the process that a host sees takes at its peak, and a bare interpreter."""
+    bodies = {"": COMMAND, "bare": "pass"}
+    peaks = {name: peak_of(place, body, place.environ) for name, body in bodies.items()}
+    note = f"bare Python {peaks['bare']:.1f} MiB; goal 12"
+    yield Figure("peak memory of the parent, no GPU", peaks[""], "MiB", 16.0, note)
+    compiler = bench_nvidia.possible(place)
+    if compiler is not None:
+        node = {**place.environ, **bench_nvidia.node(place, compiler, 8)}
+        peak = peak_of(place, COMMAND, node)
+        yield Figure("peak memory of the parent, 8 GPUs", peak, "MiB", 16.0, "goal 12")
 
 
 @contextmanager

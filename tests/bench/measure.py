@@ -39,10 +39,31 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cost:
-    """Median seconds of a command: on the clock, and of processors, its children's among them."""
+    """Seconds of a command in each round: on the clock, and of processors, children's included."""
 
-    wall: float
-    cpu: float
+    walls: tuple[float, ...]
+    cpus: tuple[float, ...]
+
+    @property
+    def wall(self) -> float:
+        """The median on the clock."""
+        return median(self.walls)
+
+    @property
+    def cpu(self) -> float:
+        """The median of processors."""
+        return median(self.cpus)
+
+    def against(self, other: Cost) -> tuple[float, float]:
+        """Return the median ratios of the rounds: on the clock and of processors.
+
+        Of each round, because what a shared machine does meanwhile slows both commands.
+        """
+        return _ratio(self.walls, other.walls), _ratio(self.cpus, other.cpus)
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    return median(a / b for a, b in zip(above, below, strict=True))
 
 
 def costs(
@@ -55,7 +76,7 @@ def costs(
             spent = _cost(commands[name], environ)
             if number:
                 taken[name].append(spent)
-    return {name: Cost(*map(median, zip(*spent, strict=True))) for name, spent in taken.items()}
+    return {name: Cost(*zip(*spent, strict=True)) for name, spent in taken.items()}
 
 
 def _cost(command: Command, environ: Mapping[str, str] | None) -> tuple[float, float]:

@@ -43,6 +43,20 @@ def load(
     return Database(table.built(), tuple(extra), packages, path, accept, added)
 
 
+def load_by_position(
+    extra: "Iterable[str]" = (),
+    packages: bool = True,
+    accept: "Callable[[str], str | None] | None" = None,
+    added: "Added | None" = None,
+) -> "Database":
+    """The same for a process that asks about the devices of one computer, and forgets it.
+
+    Reads of the built table what it is asked. Every question raises OSError once those files were
+    replaced, as by an update.
+    """
+    return Database(table.built_by_position(), tuple(extra), packages, None, accept, added)
+
+
 class Database:
     """Chips, architectures and sources, by id and by everything that identifies them."""
 

@@ -106,9 +106,13 @@ def _fabric(asker: Asker) -> str | None:
 def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[LinkDoc]:
     """Return one entry per peer, with the number of links to it."""
     peers: dict[str | None, list[int]] = {}
+    ids: dict[str, str | None] = {}  # 18 links lead to four switches
     for link in active:
         info = asker.get(None, "nvmlDeviceGetNvLinkRemotePciInfo", link)
-        peers.setdefault(_peer(info), []).append(link)
+        address = str(getattr(info, "busId", ""))
+        if address not in ids:
+            ids[address] = normal_id(address)
+        peers.setdefault(ids[address], []).append(link)
     return [_nvlink(asker, peer, links, speed) for peer, links in peers.items()]
 
 
@@ -120,7 +124,3 @@ def _nvlink(asker: Asker, peer: str | None, links: list[int], speed: int | None)
     if speed:
         entry["bandwidth"] = len(links) * speed * 1_000_000  # one direction
     return entry
-
-
-def _peer(info: Any) -> str | None:
-    return None if info is None else normal_id(str(getattr(info, "busId", "")))

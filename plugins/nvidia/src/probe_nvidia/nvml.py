@@ -147,13 +147,11 @@ class FieldValue(ctypes.Structure):
 class Client:
     """Calls the library's functions by their names; raises `NvmlError`."""
 
-    __slots__ = ("_library",)
-
     def __init__(self) -> None:
         self._library: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function that takes plain numbers and writes plain numbers."""
+        """Return a function that takes plain numbers and writes plain numbers; it is kept."""
         if name not in _PLAIN:
             raise AttributeError(name)
         symbol, kind, count = _PLAIN[name]
@@ -164,6 +162,7 @@ class Client:
             values = [result.value for result in results]
             return values[0] if count == 1 else values
 
+        setattr(self, name, call)
         return call
 
     def _call(self, symbol: str, *arguments: Any) -> None:
