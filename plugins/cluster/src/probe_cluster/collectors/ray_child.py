@@ -16,8 +16,8 @@ from typing import Any
 
 _STEP_S = 0.5
 
-_MARGIN_S = 2.0
-"""Seconds for a task whose `probe` reached its deadline to say so."""
+_MARGIN_S = 5.0
+"""Seconds for a worker to start, and for a task whose `probe` reached its deadline to say so."""
 
 
 def node_task(command: list[str], seconds: float) -> dict[str, str]:
