@@ -160,7 +160,10 @@ def test_a_stranger_reads_the_bundle_as_its_maker(broken: str, tmp_path: Path) -
 
 
 def test_an_environment_without_a_set_that_reads_one(healthy: str, tmp_path: Path) -> None:
-    assert document("--machine", healthy, "--env", str(tmp_path))["healthy"] is True
+    # An allowlist that has no such set, for one is installed beside these tests.
+    result = doctor("--json", "--machine", healthy, "--env", str(tmp_path), PROBE_ALLOW="nobody")
+    assert json.loads(result.stdout)["healthy"] is True
+    assert "the checks of probe-wheels" in result.stderr
 
 
 def test_it_writes_nothing_and_leaves_the_environment_alone(healthy: str, tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_options_that_contradict_each_other(broken: str) -> None:
     for arguments in (["--save", "--machine", broken], ["--force"]):
         result = doctor(*arguments)
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("probe: doctor: --")
+        assert result.stderr.startswith("probe doctor: --")
 
 
 def test_marks_stay_apart_where_a_terminal_has_ascii_alone(broken: str) -> None:
