@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from probe_core.commands.options import SHARED_OPTIONS, Option, add_options
 
 TYPE_CHECKING = False
@@ -73,6 +75,10 @@ def _check(args: argparse.Namespace) -> None:
         raise CommandError("doctor: --save keeps the state of this computer; leave out --machine")
     if args.force and args.bundle is None:
         raise CommandError("doctor: --force overwrites an archive; name it with --bundle FILE")
+    # Off Linux nothing is in files that a recording could hold; said before a probe is waited for.
+    if args.bundle is not None and args.machine is None and sys.platform in ("darwin", "win32"):
+        hint = "attach what `probe doctor --json` prints"
+        raise CommandError(f"doctor: --bundle holds recordings, which are made on Linux; {hint}")
 
 
 def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> None:

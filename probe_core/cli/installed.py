@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from probe_core.cli import COMMANDS, OTHER
 from probe_core.cli.manifest import manifest_path, read_entry, read_manifest
-from probe_core.machine.trust import Trust, allowed, applies
+from probe_core.machine.trust import Trust, allowed
 from probe_core.registry.entrypoints import scan
-from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.registry.locate import find_module, is_module_name
 from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
@@ -139,11 +139,10 @@ def _rejection(entry: EntryPoint) -> str | None:
 
 def _located(command: InstalledCommand, trust: Trust) -> str | None:
     """Find the command's module and manifest; return why it cannot be used."""
-    place = locate(command.module) or locate_by_hooks(command.module)[0]
+    place = find_module(command.module)[0]
     if place is None:
         return f"its module {command.module!r} does not exist; reinstall {command.distribution}"
-    own = [place.file or place.folder]
-    command.files += place.code(command.module, trust) if applies() else own
+    command.files += place.files(command.module, trust)
     command.manifest = manifest_path(place, command.module)
     if command.manifest is not None:
         command.files.append(command.manifest)

@@ -12,9 +12,9 @@ import os
 from probe_core.doctor.check import GROUP
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
-from probe_core.machine.trust import Trust, allowed, applies
+from probe_core.machine.trust import Trust, allowed
 from probe_core.registry.entrypoints import scan
-from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.registry.locate import find_module, is_module_name
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
 
@@ -100,12 +100,10 @@ def _rejection(entry: EntryPoint) -> str | None:
 def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None:
     """Find the module and its manifest; return why the checks cannot be used."""
     prober, module = check_set.prober, entry.target.partition(":")[0]
-    place = locate(module, entry.site)
-    if place is None:
-        place, prober.needs_site = locate_by_hooks(module)
+    place, prober.needs_site = find_module(module, entry.site)
     if place is None:
         return f"its module {module!r} does not exist; reinstall {prober.distribution}"
-    prober.files += place.code(module, trust) if applies() else [place.file or place.folder]
+    prober.files += place.files(module, trust)
     path = _manifest_path(place, module)
     if path is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.model.causes import CAUSES
 from probe_core.model.readiness import STEPS
 
 TYPE_CHECKING = False
@@ -34,10 +35,12 @@ def ordered(findings: Sequence[ShownFindingDoc], report: ReportDoc) -> list[Show
     return _folded(merged, report)
 
 
-def _rank(finding: ShownFindingDoc) -> tuple[int, int]:
+def _rank(finding: ShownFindingDoc) -> tuple[int, bool, int]:
+    """Return a key by severity; breaks come before what the report has of plugins and settings."""
     step = finding["step"]
     place = STEPS.index(step) if step in STEPS else _LAST
-    return _SEVERITIES.get(finding["severity"], 1), place
+    is_break = finding["code"] in CAUSES or "wheel" in finding
+    return _SEVERITIES.get(finding["severity"], 1), not is_break, place
 
 
 def _alike(findings: Iterable[ShownFindingDoc]) -> list[ShownFindingDoc]:

@@ -75,6 +75,13 @@ class Taker:
         else:
             self.over += 1
 
+    def put_at(self, path: str, content: bytes) -> None:
+        """Keep content where `path` really lies, and the links on the way to it."""
+        real = self.real(path)
+        if real and self._has_room(MAX_DEPTH):
+            self._keep_links(path)
+            self.put(real, content)
+
     def put(self, path: str, content: bytes) -> None:
         """Keep one file, if a recording has room for it."""
         # `Recording` refuses more; a recording without the largest files is better than none.

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from probe_core.machine.trust import applies
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +17,14 @@ if TYPE_CHECKING:
 
     from probe_core.machine.trust import Trust
 
-__all__ = ["Place", "is_module_name", "locate", "locate_by_hooks", "top_level_exists"]
+__all__ = [
+    "Place",
+    "find_module",
+    "is_module_name",
+    "locate",
+    "locate_by_hooks",
+    "top_level_exists",
+]
 
 _SUFFIXES = (".py", ".pyc")
 
@@ -49,6 +58,10 @@ class Place:
         present = [path for path in variants if path == self.file or os.path.lexists(path)]
         return present + trust.bytecode(self.folder, parts[0])
 
+    def files(self, module: str, trust: Trust) -> list[str]:
+        """Return what decides whether `module` may be used: all its code, where root is asked."""
+        return self.code(module, trust) if applies() else [self.file or self.folder]
+
 
 def is_module_name(name: str) -> bool:
     """Return whether `name` is a dotted Python name of reasonable length."""
@@ -65,6 +78,12 @@ def locate(
         if place:
             return place
     return None
+
+
+def find_module(module: str, first: str | None = None) -> tuple[Place | None, bool]:
+    """Return where `module` lies, on the path or else by hooks, as `locate_by_hooks` does."""
+    place = locate(module, first)
+    return (place, False) if place else locate_by_hooks(module)
 
 
 def _below(folder: str, parts: list[str]) -> Place | None:

@@ -12,8 +12,7 @@ from itertools import islice
 from probe_core.jsontext import parse
 from probe_core.machine.budget import Budget
 from probe_core.machine.files import read_regular, text_of
-from probe_core.machine.trust import applies
-from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.registry.locate import find_module, is_module_name
 from probe_core.registry.prober import Mistake
 from probe_core.wording import did_you_mean
 
@@ -67,15 +66,17 @@ def apply_manifest(
     module = prober.target.partition(":")[0]
     if not is_module_name(module):
         return
-    place = locate(module, site) or _hooked(prober, module)
+    place, by_site = find_module(module, site)
     if place is None:
         return  # its import in the child fails, and the outcome says how
     # A frozen program holds its modules itself.
     frozen = getattr(sys, "frozen", False)
+    # The child may need the hook set up too.
+    prober.needs_site = by_site and not frozen
     if frozen:
         prober.files.append(sys.executable)
     else:
-        prober.files += place.code(module, trust) if applies() else [place.file or place.folder]
+        prober.files += place.files(module, trust)
     path = manifest_beside(place, module)
     if path is not None:
         prober.files.append(path)
@@ -108,13 +109,6 @@ def _size(path: str) -> int:
         return min(os.stat(path).st_size, FILE_LIMIT)
     except OSError:
         return 0
-
-
-def _hooked(prober: Prober, module: str) -> Place | None:
-    """Return where import hooks say that the module is; the child may need them set up too."""
-    place, by_site = locate_by_hooks(module)
-    prober.needs_site = by_site and not getattr(sys, "frozen", False)
-    return place
 
 
 def _reason(error: Exception) -> str:

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from probe_core.registry.discover import discover
-from probe_core.registry.locate import locate, locate_by_hooks
+from probe_core.registry.locate import find_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def taken(name: str) -> Iterator[str]:
         listed = name in plugin["probers"] or plugin["distribution"] == f"probe-{name}"
         if listed and name not in installed:
             yield f"{plugin['distribution']} is a known plugin ({plugin['devices']})"
-    place = locate(package) or locate_by_hooks(package)[0]
+    place = find_module(package)[0]
     if place is not None:
         where = os.path.dirname(place.file or place.folder)
         yield f"the module {package} can be imported already, from {where}"

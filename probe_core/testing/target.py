@@ -14,7 +14,7 @@ from keyword import iskeyword
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
 from probe_core.registry.discover import RESERVED, discover
-from probe_core.registry.locate import is_module_name, locate, locate_by_hooks
+from probe_core.registry.locate import find_module, is_module_name
 from probe_core.registry.manifest import FILE_LIMIT, apply_manifest, manifest_beside
 from probe_core.registry.prober import HOST, Prober
 from probe_core.wording import did_you_mean
@@ -44,7 +44,7 @@ def prober_at(target: str) -> Prober:
             return prober
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` does
-    if is_module_name(place) and (locate(place) or locate_by_hooks(place)[0]):
+    if is_module_name(place) and find_module(place)[0]:
         return _prober(place, attribute)
     hint = did_you_mean(target, [prober.name for prober in installed])
     raise BadTarget(f"{target!r} is no file, no module and no installed prober: {hint}")
@@ -106,7 +106,7 @@ def _name(module: str) -> str:
 
 
 def _names_in_manifest(module: str) -> list[str]:
-    place = locate(module) or locate_by_hooks(module)[0]
+    place = find_module(module)[0]
     path = manifest_beside(place, module) if place else None
     if path is None:
         return []

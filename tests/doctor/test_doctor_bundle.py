@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import test_readiness_causes as readiness
-from doctor_cases import complete
+from doctor_cases import CASES, complete
 from readiness_nodes import Node, nvidia
 from reports import report_of
 
@@ -16,6 +16,7 @@ from probe_core.cli.record import recorded_machine
 from probe_core.commands import Context
 from probe_core.doctor.bundle import Bundle, first_cause, make_bundle, with_evidence
 from probe_core.doctor.check import Request
+from probe_core.doctor.checks import further_checks
 from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
 from probe_core.recording.opening import open_machine
@@ -33,10 +34,20 @@ def bundle_of(node: Node, folder: Path) -> tuple[DoctorDoc, Bundle]:
     return document, bundle
 
 
-@pytest.mark.parametrize("name", [*readiness.BROKEN, *readiness.HEALTHY])
+# What a vendor's library reports comes as a recording's answers; these are of files alone. Nothing
+# is recorded on macOS.
+OF_CHECKS = {
+    f"{code}, {kind}": case.make
+    for code, pair in CASES.items()
+    for kind, case in zip(("broken", "look-alike"), pair, strict=True)
+    if code in {check.code for check in further_checks()} - {"mac-guest", "wired-limit"}
+}
+MAKERS = {key: make for key, (_, make) in readiness.BROKEN.items()} | readiness.HEALTHY | OF_CHECKS
+
+
+@pytest.mark.parametrize("name", MAKERS)
 def test_it_gives_the_same_first_cause(name: str, tmp_path: Path) -> None:
-    makers = {key: make for key, (_, make) in readiness.BROKEN.items()} | readiness.HEALTHY
-    node = makers[name](tmp_path / "root")
+    node = MAKERS[name](tmp_path / "root")
     complete(node)
     document, bundle = bundle_of(node, tmp_path / "unpacked")
     assert first_cause(bundle.document) == first_cause(document)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -16,6 +17,8 @@ from command import environment, probe
 from doctor_cases import complete
 from readiness_nodes import DEVICE, Node, nvidia
 
+from probe_core.cli import doctor as doctor_command
+from probe_core.commands import CommandError, Context
 from probe_core.model.causes import CAUSES
 
 SCHEMA = Path(__file__).parents[2] / "probe_core" / "doctor" / "doctor.schema.json"
@@ -160,8 +163,10 @@ def test_a_stranger_reads_the_bundle_as_its_maker(broken: str, tmp_path: Path) -
 
 
 def test_an_environment_without_a_set_that_reads_one(healthy: str, tmp_path: Path) -> None:
-    nobody = ("--allow", "acme-probe")
-    assert document("--machine", healthy, "--env", str(tmp_path), *nobody)["healthy"] is True
+    # An allowlist that has no such set, for one is installed beside these tests.
+    result = doctor("--json", "--machine", healthy, "--env", str(tmp_path), PROBE_ALLOW="nobody")
+    assert json.loads(result.stdout)["healthy"] is True
+    assert "the checks of probe-wheels" in result.stderr
 
 
 def test_it_writes_nothing_and_leaves_the_environment_alone(healthy: str, tmp_path: Path) -> None:
@@ -206,3 +211,15 @@ def test_marks_stay_apart_where_a_terminal_has_ascii_alone(broken: str) -> None:
     text = doctor("--machine", broken, PYTHONIOENCODING="ascii").stdout
     assert "\n x version-mismatch   NVIDIA GeForce RTX 4090" in text
     assert "?" not in text
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    context = Context()
+    context.examined = pytest.fail  # type: ignore[method-assign,assignment]
+    args = SimpleNamespace(
+        list=False, save=False, force=False, machine=None, bundle="probe-bundle.tar.gz"
+    )
+    with pytest.raises(CommandError, match="recordings, which are made on Linux"):
+        doctor_command.run(args, context)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import Any
 
 from doctor_cases import complete, fact
 from fake_probers import Probers, gpu
-from readiness_nodes import DEVICE, Node, nvidia
+from readiness_nodes import DEVICE, LIBRARIES, Node, intel, nvidia
 from reports import report_of
 
 from probe_core.doctor.check import Request
@@ -93,3 +93,11 @@ def test_a_prober_of_somebody_else_gives_reason_and_fix(tmp_path: Path, probers:
         "clean the fan",
     )
     assert first["severity"] == "error"
+
+
+def test_a_break_comes_before_what_is_said_of_plugins(tmp_path: Path) -> None:
+    node = intel(tmp_path)
+    node.remove(f"{LIBRARIES}/libze_intel_gpu.so.1")
+    node.file(f"{LIBRARIES}/libc.so.6", b"\x7fELF\x02")
+    codes = [finding["code"] for finding in document(node)["findings"]]
+    assert codes == ["level-zero-missing", "prober-missing"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.machine import Machine
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "disabled_nodes"]
 
 _ROOTS = ("/sys/firmware/devicetree/base", "/proc/device-tree")
 
@@ -25,19 +25,27 @@ _MAX_NODES = 256
 @check("device-tree-disabled", step="driver", needs=_ROOTS)
 def disabled(request: Request) -> ResultDoc:
     """Whether a GPU or NPU of the board is switched off, and none of its kind is there."""
-    machine = request.machine
-    root = next((path for path in _ROOTS if machine.listdir(path)), None)
-    if root is None:
+    if _root(request.machine) is None:
         return not_applicable("this machine has no device tree")
     kinds = {device["kind"] for device in request.report["devices"]}
-    off = [
-        path
-        for path, kind in _nodes(machine, root)
-        if kind not in kinds and machine.read(f"{path}/status", 32) == "disabled"
-    ]
+    off = [path for path, kind in disabled_nodes(request.machine).items() if kind not in kinds]
     if not off:
         return passed()
     return failed(of_cause(request, "device-tree-disabled", f"{off[0]}/status: disabled"))
+
+
+def disabled_nodes(machine: Machine) -> dict[str, str]:
+    """Return path to kind of the accelerators that the device tree switches off."""
+    root = _root(machine)
+    return {
+        path: kind
+        for path, kind in (_nodes(machine, root) if root else ())
+        if machine.read(f"{path}/status", 32) == "disabled"
+    }
+
+
+def _root(machine: Machine) -> str | None:
+    return next((path for path in _ROOTS if machine.listdir(path)), None)
 
 
 def _nodes(machine: Machine, root: str) -> Iterator[tuple[str, str]]:

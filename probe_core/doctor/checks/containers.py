@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS"]
+__all__ = ["CDI_FOLDERS", "CHECKS", "LIBCUDA", "MOUNTS", "driver_versions"]
 
 # Folders of CDI specifications (CDI's SPEC.md); nvidia-ctk writes nvidia.yaml into the first, its
 # service into the second.
-_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
-_LIBRARY = "libcuda.so."
-_MOUNTS = "/proc/self/mounts"
+CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
+LIBCUDA = "libcuda.so."
+MOUNTS = "/proc/self/mounts"
 _SMALL = 64 << 20
 """Docker's own size of /dev/shm (docker run --shm-size)."""
 
 
-@check("cdi-spec-stale", step="node", needs=_FOLDERS)
+@check("cdi-spec-stale", step="node", needs=CDI_FOLDERS)
 def specification(request: Request) -> ResultDoc:
     """Whether a CDI specification names libraries of another driver version."""
     version = version_of(request.scene.nvidia_version)
@@ -32,15 +32,15 @@ def specification(request: Request) -> ResultDoc:
         return not_applicable("this is no host with NVIDIA's driver")
     specifications = list(_specifications(request))
     for path, text in specifications:
-        versions = {word for word in _versions(text) if "." in word}
+        versions = {word for word in driver_versions(text) if "." in word}
         if versions and version not in versions:
-            evidence = f"{path} names {_LIBRARY}{sorted(versions)[0]}; the driver is {version}"
+            evidence = f"{path} names {LIBCUDA}{sorted(versions)[0]}; the driver is {version}"
             return failed(of_cause(request, "cdi-spec-stale", evidence))
     return passed() if specifications else not_applicable("no CDI specification is here")
 
 
 def _specifications(request: Request) -> Iterator[tuple[str, str]]:
-    for folder in _FOLDERS:
+    for folder in CDI_FOLDERS:
         for name in request.machine.listdir(folder)[:64]:
             path = f"{folder}/{name}"
             text = request.machine.read(path) if name.endswith((".yaml", ".json")) else None
@@ -48,9 +48,9 @@ def _specifications(request: Request) -> Iterator[tuple[str, str]]:
                 yield path, text
 
 
-def _versions(text: str) -> Iterator[str]:
+def driver_versions(text: str) -> Iterator[str]:
     """Yield "580.95.05" of each libcuda.so.580.95.05 that a specification mounts."""
-    for part in text.split(_LIBRARY)[1:]:
+    for part in text.split(LIBCUDA)[1:]:
         yield _number(part)
 
 
@@ -59,19 +59,19 @@ def _number(text: str) -> str:
     return text[:length].strip(".")
 
 
-@check("shm-small", step="runtime", needs=(_MOUNTS,))
+@check("shm-small", step="runtime", needs=(MOUNTS,))
 def shared_memory(request: Request) -> ResultDoc:
     """Whether a container with GPUs has Docker's 64 MiB of shared memory."""
     devices = [device for device in request.report["devices"] if device["kind"] in ACCELERATORS]
     if request.scene.container is None or not devices:
         return not_applicable("this is no container with an accelerator")
-    mounts = request.machine.read(_MOUNTS)
+    mounts = request.machine.read(MOUNTS)
     if mounts is None:
-        return unknown(f"{_MOUNTS} cannot be read")
+        return unknown(f"{MOUNTS} cannot be read")
     size = next((_size(line) for line in mounts.splitlines() if " /dev/shm " in line), None)
     if size is None or size > _SMALL:
         return passed()
-    evidence = f"{_MOUNTS}: /dev/shm has {size >> 20} MiB"
+    evidence = f"{MOUNTS}: /dev/shm has {size >> 20} MiB"
     return failed(of_cause(request, "shm-small", evidence, devices))
 
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "SERVER", "SUSPENDS", "TOKENS"]
 
-_SUSPENDS = "/sys/power/suspend_stats/success"
-_TOKENS, _SERVER = "/etc/nvidia/ClientConfigToken", "/etc/nvidia/gridd.conf"
+SUSPENDS = "/sys/power/suspend_stats/success"
+TOKENS, SERVER = "/etc/nvidia/ClientConfigToken", "/etc/nvidia/gridd.conf"
 _SLOW_MS = 2000
 """Without persistence nvmlInit takes 2 to 30 s on nodes with many GPUs (aks-gpu#105)."""
 
@@ -26,13 +26,13 @@ def _gpus(request: Request) -> list[DeviceDoc]:
     return [device for device in devices if device["kind"] == "gpu"]
 
 
-@check("uvm-stale", step="responding", needs=(_SUSPENDS, "/proc/driver/nvidia/params"))
+@check("uvm-stale", step="responding", needs=(SUSPENDS, "/proc/driver/nvidia/params"))
 def uvm(request: Request) -> ResultDoc:
     """Whether CUDA fails since the machine slept."""
     devices, scene = _gpus(request), request.scene
     if not devices or scene.container is not None:
         return not_applicable("no NVIDIA GPU is here, or the host suspends")
-    if not request.machine.read_int(_SUSPENDS):
+    if not request.machine.read_int(SUSPENDS):
         return passed()  # it did not sleep since it started, or has no such file
     if scene.nvidia_params.get("PreserveVideoMemoryAllocations") == "1":
         return passed()
@@ -42,7 +42,7 @@ def uvm(request: Request) -> ResultDoc:
     # CUDA_ERROR_UNKNOWN: ollama's troubleshooting page has it after a suspend.
     if answer.get("code") != "cuda-error-999":
         return passed()
-    evidence = f"{_SUSPENDS}: {request.machine.read(_SUSPENDS, 16)}; cuInit answered 999"
+    evidence = f"{SUSPENDS}: {request.machine.read(SUSPENDS, 16)}; cuInit answered 999"
     return failed(of_cause(request, "uvm-stale", evidence, devices))
 
 
@@ -60,7 +60,7 @@ def initialisation(request: Request) -> ResultDoc:
     return failed(of_cause(request, "slow-init", f"the query took {seconds:.1f} s", off))
 
 
-@check("vgpu-unlicensed", step="responding", needs=(_TOKENS, _SERVER))
+@check("vgpu-unlicensed", step="responding", needs=(TOKENS, SERVER))
 def licence(request: Request) -> ResultDoc:
     """Whether a virtual GPU has neither a token nor a licence server."""
     devices = [device for device in _gpus(request) if _is_virtual(device)]
@@ -69,13 +69,13 @@ def licence(request: Request) -> ResultDoc:
     machine = request.machine
     if not machine.exists("/etc/nvidia"):
         return unknown("/etc/nvidia is not there", "nvidia-smi -q | grep -i licen")
-    settings = (machine.read(_SERVER) or "").splitlines()
+    settings = (machine.read(SERVER) or "").splitlines()
     servers = [line for line in settings if line.strip().startswith("ServerAddress=")]
     if any(line.partition("=")[2].strip() for line in servers):
         return passed()
-    if any(name.endswith(".tok") for name in machine.listdir(_TOKENS)):
+    if any(name.endswith(".tok") for name in machine.listdir(TOKENS)):
         return passed()
-    evidence = f"{_TOKENS} has no .tok; {_SERVER} names no server"
+    evidence = f"{TOKENS} has no .tok; {SERVER} names no server"
     return failed(of_cause(request, "vgpu-unlicensed", evidence, devices))
 
 

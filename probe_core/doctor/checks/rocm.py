@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "DRIVER", "ROCM"]
 
-_ROCM, _DRIVER = "/opt/rocm/.info/version", "/sys/module/amdgpu/version"
+ROCM, DRIVER = "/opt/rocm/.info/version", "/sys/module/amdgpu/version"
 
 # AMD's amdgpu-dkms to the ROCm that it came with: its packages name both (6.12.12.60400).
 _RELEASE_OF_DRIVER = {
@@ -29,12 +29,12 @@ _APART = 2
 """Releases that may lie between them ("User and kernel-space support matrix", ROCm 6.3)."""
 
 
-@check("rocm-kernel-skew", step="runtime", needs=(_ROCM, _DRIVER))
+@check("rocm-kernel-skew", step="runtime", needs=(ROCM, DRIVER))
 def skew(request: Request) -> ResultDoc:
     """Whether ROCm and amdgpu are more than two releases apart."""
     devices = concerned("rocm-kernel-skew", request.report["devices"])
-    rocm = _release(request.machine.read(_ROCM, 64))
-    text = request.machine.read(_DRIVER, 64)
+    rocm = _release(request.machine.read(ROCM, 64))
+    text = request.machine.read(DRIVER, 64)
     if not devices or rocm is None or text is None:
         return not_applicable("neither AMD's own kernel driver nor /opt/rocm is here")
     driver = _RELEASE_OF_DRIVER.get(_pair(text))
@@ -42,7 +42,7 @@ def skew(request: Request) -> ResultDoc:
         return unknown(f"which release of ROCm amdgpu {text} belongs to is not known")
     if abs(_RELEASES.index(rocm) - _RELEASES.index(driver)) <= _APART:
         return passed()
-    evidence = f"{_ROCM}: {rocm}; {_DRIVER}: {text}, of ROCm {driver}"
+    evidence = f"{ROCM}: {rocm}; {DRIVER}: {text}, of ROCm {driver}"
     finding = of_cause(request, "rocm-kernel-skew", evidence, devices)
     finding["fix"] = f"install amdgpu-dkms of ROCm {rocm} (AMD's repository), then reboot"
     return failed(finding)

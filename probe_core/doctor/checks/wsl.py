@@ -9,37 +9,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "FOLDER"]
 
-_FOLDER, _LIBRARY, _NODE = "/usr/lib/wsl/lib", "libcuda.so.1", "/dev/dxg"
+FOLDER, _LIBRARY, _NODE = "/usr/lib/wsl/lib", "libcuda.so.1", "/dev/dxg"
 
 
-@check("wsl-no-library", step="library", needs=(_FOLDER, _NODE))
+@check("wsl-no-library", step="library", needs=(FOLDER, _NODE))
 def library(request: Request) -> ResultDoc:
     """Whether WSL passes a GPU in and has no CUDA library of the Windows driver."""
     machine = request.machine
     if not request.scene.wsl or not machine.exists(_NODE):
         return not_applicable("this is not WSL with a GPU")
-    if machine.exists(f"{_FOLDER}/{_LIBRARY}"):
+    if machine.exists(f"{FOLDER}/{_LIBRARY}"):
         return passed()
     # Windows gives WSL the libraries of its GPUs' vendors: nvidia-smi comes with NVIDIA's alone.
-    names = machine.listdir(_FOLDER)
+    names = machine.listdir(FOLDER)
     if names and not any("nvidia" in name or "cuda" in name for name in names):
         return not_applicable("no NVIDIA driver is in Windows, as its other libraries show")
-    evidence = f"{_NODE} is there, {_FOLDER}/{_LIBRARY} is not"
+    evidence = f"{_NODE} is there, {FOLDER}/{_LIBRARY} is not"
     return failed(of_cause(request, "wsl-no-library", evidence))
 
 
-@check("wsl-linux-driver", step="library", needs=(_FOLDER,))
+@check("wsl-linux-driver", step="library", needs=(FOLDER,))
 def linux_driver(request: Request) -> ResultDoc:
     """Whether a Linux driver inside WSL comes before the library of Windows."""
     if not request.scene.wsl:
         return not_applicable("this is not WSL")
     paths = request.scene.libraries.find(_LIBRARY)
-    if not paths or paths[0].startswith(f"{_FOLDER}/"):
+    if not paths or paths[0].startswith(f"{FOLDER}/"):
         return passed()
     real = request.machine.realpath(paths[0])
-    if real.startswith(_FOLDER) or not real.rpartition(".so.")[2].count("."):
+    if real.startswith(FOLDER) or not real.rpartition(".so.")[2].count("."):
         return passed()  # a link to Windows's own, or a name without a driver's version
     evidence = f"the loader takes {paths[0]}, which leads to {real}"
     finding = of_cause(request, "wsl-linux-driver", evidence)
