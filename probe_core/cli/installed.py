@@ -33,6 +33,7 @@ BROUGHT_BY = {
     "topology": "probe-cluster",
     "partition": "probe-cluster",
     "export": "probe-export",
+    "env": "probe-wheels",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

@@ -41,6 +41,8 @@ LINES = {
     "leases": ["leases", "--json"],
     "layout": ["layout", "1x1"],
     "completion": ["completion", "bash"],
+    "doctor": ["doctor"],
+    "env": ["env"],
     "export": ["export", "prometheus"],
     "topology": ["topology", "report.json"],
     "partition": ["partition", "report.json", "--model", "7b", "--layers", "32"],

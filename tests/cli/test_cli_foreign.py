@@ -151,7 +151,10 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "layout 2x1 --static report.json": (0, None, 0, None),
     "completion bash": (0, None, 0, None),
     "completion fish --complete probe explain --static report.json ": (0, None, 0, None),
+    "doctor --static report.json --only no-driver": (0, None, 0, None),
+    "doctor --list": (0, None, 0, None),
     "export nfd --static report.json": (0, None, 0, None),
+    "env --for pip --static report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),
     "partition report.json --model 7b --layers 32": (0, None, 0, None),
 }  # fmt: skip

@@ -109,7 +109,7 @@ def test_a_device_by_a_part_of_its_id(broken: str) -> None:
 def test_a_misspelt_check_is_refused_with_the_near_one(broken: str) -> None:
     result = doctor("--machine", broken, "--only", "version-missmatch")
     assert result.returncode == 2
-    assert "did you mean 'version-mismatch'?" in result.stderr
+    assert "no such check. Did you mean version-mismatch?" in result.stderr
     assert result.stdout == ""
 
 
@@ -160,7 +160,19 @@ def test_a_stranger_reads_the_bundle_as_its_maker(broken: str, tmp_path: Path) -
 
 
 def test_an_environment_without_a_set_that_reads_one(healthy: str, tmp_path: Path) -> None:
-    assert document("--machine", healthy, "--env", str(tmp_path))["healthy"] is True
+    arguments = ("--machine", healthy, "--env", str(tmp_path), "--allow", "probe-nvidia")
+    assert document(*arguments)["healthy"] is True
+    # An allowlist that is an option binds the doctor's checks as the variable does.
+    owner = doctor(*arguments).stderr.removeprefix("probe: the checks of probe-wheels ")
+    assert owner.endswith(" did not all run: probe-wheels is not on the allowlist\n")
+
+
+def test_an_environment_that_is_not_there_is_refused() -> None:
+    """As every other file of a command line: typed now, refused now."""
+    result = doctor("--env", "/no/such/environment")
+    assert (result.returncode, result.stdout) == (2, "")
+    sentence = "probe doctor: --env /no/such/environment: no such file or folder\n"
+    assert result.stderr == sentence
 
 
 def test_it_writes_nothing_and_leaves_the_environment_alone(healthy: str, tmp_path: Path) -> None:
@@ -198,7 +210,7 @@ def test_options_that_contradict_each_other(broken: str) -> None:
     for arguments in (["--save", "--machine", broken], ["--force"]):
         result = doctor(*arguments)
         assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.startswith("probe: doctor: --")
+        assert result.stderr.startswith("probe doctor: --")
 
 
 def test_marks_stay_apart_where_a_terminal_has_ascii_alone(broken: str) -> None:
