@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HELP = "Look chips up by a name or id that a tool prints. Exact matches only: nothing is guessed."
 _LEAVING = ("CONFIDENCE", "CLOCK")
 KINDS = ("nvml", "amdgpu", "pci", "lspci", "cpuinfo", "dt", "vulkan", "metal", "wmi", "name")
+_ADDING = "A TOML file adds a chip, with `--chipdb FILE`; docs/how-to/ship-chips.md has its format."
 EXAMPLES = (
     ("probe chip 10de:2684", "by PCI id"),
     ('probe chip "NVIDIA A100-SXM4-80GB"', "by the name that a driver prints"),
@@ -92,8 +93,10 @@ def _lines(answer: Answer, context: Context) -> Iterator[str]:
             if answer["shared_peaks"]:
                 yield "  whichever it is:"
                 yield from _peaks(answer["shared_peaks"], context)
-        elif answer["near"]:
-            yield from _indented("close matches: " + ", ".join(answer["near"]), width)
+        else:
+            if answer["near"]:
+                yield from _indented("close matches: " + ", ".join(answer["near"]), width)
+            yield from _indented(_ADDING, width)
         yield ""
         return
     first, *others = text.listed([match["name"], match["id"]], width, "", "  ", separator="  ")

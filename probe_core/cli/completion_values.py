@@ -112,6 +112,10 @@ def _chips(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Off
     return [(vendor, "") for vendor in dict.fromkeys(f"{id_.partition('/')[0]}/" for id_ in ids)]
 
 
+_OF_ACCELERATORS = (["doctor"], ["env"], ["exec"])
+"""Commands that take no processor: none is leased, and none has a driver to repair."""
+
+
 def _devices(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Offered:
     """Return the devices that the built-in probers see: no plugin that could hang is started."""
     from probe_core.cli.parser import Parser
@@ -124,7 +128,7 @@ def _devices(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> O
     args.machine, args.static = _value_of(before, "--machine"), _value_of(before, "--static")
     with within_limit():
         devices = Context(args, environ=environ).report()["devices"]
-    excluded = "cpu" if before[:1] == ["exec"] else None  # no lease is of a processor
+    excluded = "cpu" if before[:1] in _OF_ACCELERATORS else None
     shown = [device for device in devices if device["kind"] != excluded]
     return [(device["id"], device["name"] or "") for device in shown]
 
@@ -154,8 +158,16 @@ def _leased(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Of
     return [*dict(devices).items(), *dict(owners).items(), ("all", "every lease")]
 
 
+def _checks(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Offered:
+    """Return the core's checks: those of plugins are known only to processes that run them."""
+    from probe_core.doctor.examine import all_checks
+
+    return [(check.code, check.summary) for check in all_checks()]
+
+
 _SOURCES: dict[str, Source] = {
     "allow": _distributions,
+    "codes": _checks,
     "device": _devices,
     "disable": _probers,
     "kill": _leased,
@@ -167,7 +179,7 @@ _SOURCES: dict[str, Source] = {
 }
 """What the arguments of commands can be, by their names in the parser."""
 
-LISTS = frozenset({"allow", "device", "disable", "kill", "only", "priority"})
+LISTS = frozenset({"allow", "codes", "device", "disable", "kill", "only", "priority"})
 """Arguments that take several values, separated by commas."""
 
 UNFINISHED = frozenset({"priority", "query"})

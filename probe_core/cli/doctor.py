@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from probe_core.commands.options import SHARED_OPTIONS, Option, add_options
@@ -37,7 +38,9 @@ _OWN = (
     Option("list", "", "list the checks and what each needs; run none"),
     Option("only", "CODES", "run these checks alone (comma-separated)", dest="codes"),
     Option("device", "ID", "look at this device alone (an id, or part of it)"),
-    Option("env", "PATH", "look into a Python environment, too (default: python's)", bare=""),
+    Option(
+        "env", "PYTHON|FOLDER", "look into a Python environment, too (default: python's)", bare=""
+    ),
     Option("save", "", "keep the state of this computer, to compare with later"),
     Option("bundle", "FILE", f"write one archive for a question ({BUNDLE})", bare=BUNDLE),
     Option("force", "", "overwrite the archive"),
@@ -55,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the findings; returns 1 where one of them is an error."""
+    _check(args)
     if args.list:
         return _list(args, context)
-    _check(args)
     document = context.examined(lambda machine, report: _examined(args, context, machine, report))
     _print(document, args, context)
     if args.bundle is not None:
@@ -68,9 +71,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse options that contradict each other, before anything is probed."""
-    from probe_core.commands import CommandError
+    """Refuse options that contradict each other, or name what is not there, before all else."""
+    from probe_core.commands.context import CommandError, refuse_missing
+    from probe_core.wording import clean_text
 
+    if args.config is not None:
+        refuse_missing("--config", args.config)
     if args.save and args.machine is not None:
         raise CommandError("doctor: --save keeps the state of this computer; leave out --machine")
     if args.force and args.bundle is None:
@@ -79,6 +85,9 @@ def _check(args: argparse.Namespace) -> None:
     if args.bundle is not None and args.machine is None and sys.platform in ("darwin", "win32"):
         hint = "attach what `probe doctor --json` prints"
         raise CommandError(f"doctor: --bundle holds recordings, which are made on Linux; {hint}")
+    if args.bundle is not None and not os.path.isdir(os.path.dirname(args.bundle) or "."):
+        typed = clean_text(args.bundle, 200)
+        raise CommandError(f"doctor: --bundle {typed}: no such folder")
 
 
 def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> None:
@@ -106,7 +115,7 @@ def _examined(
         device=_device(args.device, report),
     )
     only = _codes(args.codes)
-    remote = _remote(request, only, context)
+    remote = _remote(request, only, args, context)
     document = examine(request, remote=remote, only=only)
     if args.save:
         context.err(f"The state of this computer was saved to {_saved(request, document)}.")
@@ -160,14 +169,16 @@ def _codes(text: str | None) -> list[str]:
     return [code.strip() for code in (text or "").split(",") if code.strip()]
 
 
-def _remote(request: Request, only: Collection[str], context: Context) -> list[RemoteCheck]:
+def _remote(
+    request: Request, only: Collection[str], args: argparse.Namespace, context: Context
+) -> list[RemoteCheck]:
     """Run other distributions' checks, unless only checks of the core are asked for."""
     from probe_core.doctor.examine import all_checks
 
     own = {check.code for check in all_checks()} if only else set()
     if only and own.issuperset(only):
         return []
-    sets = _sets(context)
+    sets = _sets(args, context)
     if request.environment is not None and not sets:
         context.err("probe: no installed check reads environments; probe-wheels brings them")
     checks: list[RemoteCheck] = []
@@ -183,33 +194,37 @@ def _remote(request: Request, only: Collection[str], context: Context) -> list[R
     return checks
 
 
-def _sets(context: Context) -> list[CheckSet]:
+def _sets(args: argparse.Namespace, context: Context) -> list[CheckSet]:
+    """Return the sets of checks that the allowlist admits, be it an option's or a variable's."""
+    from probe_core.commands.context import CommandError, unusable_option
     from probe_core.commands.options import settings_of
+    from probe_core.config import ConfigError
     from probe_core.doctor.installed import installed_checks
     from probe_core.pipeline.settings import load_settings
 
-    # The options of this run restrict as the variables and the file do.
-    args = context.args
-    options = settings_of(args) if args else {}
-    config, _ = load_settings(options, context.environ, getattr(args, "config", None))
+    settings = settings_of(args)
+    try:
+        config, _ = load_settings(settings, context.environ, args.config)
+    except ConfigError as error:
+        raise CommandError(unusable_option(error, settings)) from None
     sealed = config.sealed.reason if config.sealed is not None else None
     return installed_checks(config.allow, sealed)
 
 
 def _refuse_unknown(only: Collection[str], known: Collection[str]) -> None:
     from probe_core.commands import CommandError
-    from probe_core.wording import did_you_mean
+    from probe_core.wording import clean_text, suggestion
 
     for code in only:
         if code not in known:
-            hint = did_you_mean(code, known).partition("known:")[0] or "`--list` prints them"
-            raise CommandError(f"doctor: --only {code}: there is no such check: {hint}")
+            hint = suggestion(code, known) or " Run `probe doctor --list`."
+            raise CommandError(f"doctor: --only {clean_text(code, 80)}: no such check.{hint}")
 
 
 def _list(args: argparse.Namespace, context: Context) -> int:
     from probe_core.cli.doctor_list import listed, table
 
-    entries = listed(_sets(context), context)
+    entries = listed(_sets(args, context), context)
     if args.json:
         context.json(entries)
         return 0

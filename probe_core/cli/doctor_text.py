@@ -5,7 +5,7 @@ Marks stay without colours: ✕ an error, ! a warning, i a hint, ? what could no
 
 from __future__ import annotations
 
-from probe_core.commands import text
+from probe_core.commands import grid, text
 from probe_core.model.findings import NO_FIX
 
 TYPE_CHECKING = False
@@ -104,13 +104,13 @@ def _block(
     mark, style = _MARKS[finding["severity"]]
     head = f"{mark} {finding['code']}"
     subject = finding.get("wheel") or _subject(finding, devices)
-    room = width - text.width_of(head) - 3
+    room = width - text.width_of(f" {head}   ")
     shown = text.paint(mark, style, context.colour) + head[1:]
     if subject and text.width_of(subject) <= room:
         yield f" {shown}   {subject}"
     else:
         yield f" {shown}"
-        yield from text.wrapped(subject, width, _INDENT)
+        yield from text.folded(subject, width, _INDENT)
     yield from text.wrapped(f"{finding['what']}.", width, _INDENT)
     yield from _field("seen", finding["evidence"] or finding["why"], width)
     for name in ("has", "needs"):
@@ -137,7 +137,9 @@ def _field(label: str, value: str, width: int) -> Iterator[str]:
     if not value:
         return
     indent = _INDENT + " " * _LABEL
-    for number, line in enumerate(text.wrapped(value, width, indent)):
+    # A command is copied: a terminal may wrap it, a line break inside of a path would change it.
+    broken = text.wrapped if label == "fix" else text.folded
+    for number, line in enumerate(broken(value, width, indent)):
         yield f"{_INDENT}{label:<{_LABEL}}{line[len(indent) :]}" if number == 0 else line
 
 
@@ -176,13 +178,19 @@ def _end(document: DoctorDoc, width: int, serious: bool) -> Iterator[str]:
     if any(check["status"] != "failed" for check in document["checks"]):
         tally = _tally(document["checks"], "other ")
         yield from text.wrapped(f"{tally} (probe doctor --all lists them).", width, " ")
-    yield " Attach this to a question:  probe doctor --bundle"
+    parts = ("Attach this to a question:", "probe doctor --bundle")
+    yield from text.listed(parts, width, " ", separator="  ")
 
 
 def _checks(checks: Iterable[CheckDoc], context: Context) -> Iterator[str]:
     rows = [("CHECK", "RESULT", "MS", "REASON")]
     rows += [
-        (check["code"], check["status"], f"{check['ms']:.1f}", check.get("reason", ""))
+        (
+            check["code"],
+            check["status"].replace("_", " "),
+            f"{check['ms']:.1f}",
+            context.encodable(check.get("reason", "")),
+        )
         for check in checks
     ]
-    yield from text.columns(rows, context.width, right=(2,), flexible=3)
+    yield from grid(rows, context.width, right=("MS",), wrap="REASON", leaving=("MS",))

@@ -30,6 +30,7 @@ OPTIONS = (*_OWN, *SHARED_OPTIONS)
 """All options but those that end the process: with these alone argparse is not imported."""
 EXAMPLES = (
     ("probe", "this computer at a glance"),
+    ("probe doctor", "why is my GPU missing, and what fixes it"),
     ("probe --json | jq .devices", "the same facts for a script"),
     ("probe exec --gpus 2 -- python train.py", "run on two free GPUs, exclusively"),
 )

@@ -157,13 +157,13 @@ class Context:
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
         except ConfigError as error:
-            raise CommandError(_unusable_option(error, settings)) from None
+            raise CommandError(unusable_option(error, settings)) from None
 
         def probe(machine: Machine) -> Answer:
             try:
                 report = document(config, ignored, machine=machine, waiting=self.waiting())
             except ConfigError as error:
-                raise CommandError(_unusable_option(error, settings)) from None
+                raise CommandError(unusable_option(error, settings)) from None
             _refuse_unknown_probers(report, settings)
             _refuse_unusable_files(report["findings"], settings)
             return use(machine, report)
@@ -210,7 +210,7 @@ class Context:
             return probe(machine)
 
 
-def _unusable_option(error: ConfigError, settings: Mapping[str, object]) -> str:
+def unusable_option(error: ConfigError, settings: Mapping[str, object]) -> str:
     """Return the sentence about a value of an option that is none, by what the user typed."""
     if error.setting not in settings:
         return str(error)

@@ -41,6 +41,8 @@ LINES = {
     "leases": ["leases", "--json"],
     "layout": ["layout", "1x1"],
     "completion": ["completion", "bash"],
+    "doctor": ["doctor"],
+    "env": ["env"],
     "export": ["export", "prometheus"],
     "topology": ["topology", "report.json"],
     "fit": ["fit", "llama-3.2-1b", "report.json"],

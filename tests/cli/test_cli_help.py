@@ -49,12 +49,13 @@ def test_the_help_of_probe(
     assert heads == ["Examples:", *tasks, "Options:", "Probing:"]
     assert lines[2:4] == ["Usage: probe [OPTIONS]", "       probe COMMAND [OPTIONS]"]
     at = lines.index("Examples:")
-    assert [line.split("  ")[1] for line in lines[at + 1 : at + 4]] == [
+    assert [line.split("  ")[1] for line in lines[at + 1 : at + 5]] == [
         "probe",
+        "probe doctor",
         "probe --json | jq .devices",
         "probe exec --gpus 2 -- python train.py",
     ]
-    assert lines[at + 4] == ""
+    assert lines[at + 5] == ""
     own = lines[lines.index("Options:") + 1 : lines.index("Probing:") - 1]
     for line in (
         "      --json             print one JSON document",

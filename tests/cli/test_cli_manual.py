@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from probe_core.cli import COMMANDS
+from probe_core.cli.installed import BROUGHT_BY
 from probe_core.cli.manual import STATUSES
 from probe_core.commands.options import SHARED_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 OWN = [f"probe-{name}.1" for name in COMMANDS if name != "report"] + ["probe.1"]
-CLUSTER = ["probe-fit.1", "probe-partition.1", "probe-topology.1"]
-FOLDERS = {"": OWN, "plugins/cluster": CLUSTER}
+FOLDERS = {"": OWN}
+for name, distribution in BROUGHT_BY.items():
+    folder = f"plugins/{distribution.removeprefix('probe-')}"
+    FOLDERS.setdefault(folder, []).append(f"probe-{name}.1")
 PAGES = [ROOT / folder / "man" / "man1" / name for folder in FOLDERS for name in FOLDERS[folder]]
 
 READERS = {

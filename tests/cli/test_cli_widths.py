@@ -22,6 +22,8 @@ COMMANDS = (
     ("plugins", "--long"),
     ("plugins", "check"),
     ("visible",),
+    ("doctor",),
+    ("doctor", "--all"),
 )
 RICH = "desktop--nvidia-geforce-rtx-4090-and-intel-uhd-770"
 

@@ -112,7 +112,7 @@ def test_a_device_by_a_part_of_its_id(broken: str) -> None:
 def test_a_misspelt_check_is_refused_with_the_near_one(broken: str) -> None:
     result = doctor("--machine", broken, "--only", "version-missmatch")
     assert result.returncode == 2
-    assert "did you mean 'version-mismatch'?" in result.stderr
+    assert "no such check. Did you mean version-mismatch?" in result.stderr
     assert result.stdout == ""
 
 
@@ -167,6 +167,10 @@ def test_an_environment_without_a_set_that_reads_one(healthy: str, tmp_path: Pat
     result = doctor("--json", "--machine", healthy, "--env", str(tmp_path), PROBE_ALLOW="nobody")
     assert json.loads(result.stdout)["healthy"] is True
     assert "the checks of probe-wheels" in result.stderr
+    # An allowlist that is an option binds the doctor's checks as the variable does.
+    arguments = ("--machine", healthy, "--env", str(tmp_path), "--allow", "probe-nvidia")
+    owner = doctor(*arguments).stderr.removeprefix("probe: the checks of probe-wheels ")
+    assert owner.endswith(" did not all run: probe-wheels is not on the allowlist\n")
 
 
 def test_it_writes_nothing_and_leaves_the_environment_alone(healthy: str, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_an_issue_form_can_be_filled_in(path: Path) -> None:
 def test_a_form_asks_for_each_kind_of_contribution() -> None:
     texts = {path.stem: path.read_text("utf-8") for path in FORMS}
     assert set(texts) == {"1-device", "2-bug", "3-new-chip", "4-new-prober"}
-    assert all("probe record" in texts[name] for name in ("1-device", "2-bug"))
+    assert all("probe doctor --bundle" in texts[name] for name in ("1-device", "2-bug"))
     assert loaded(GITHUB / "ISSUE_TEMPLATE/config.yml")["blank_issues_enabled"] is False
 
 

@@ -65,7 +65,7 @@ PLACE = "expected HOST:PORT, such as 127.0.0.1:9101"
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("slrum", "unknown format 'slrum': did you mean 'slurm'?"),
+        ("slrum", "slrum: no such format. Did you mean slurm?"),
         ("nfd --watch 5", "--watch replaces a file; name it with --output FILE"),
         ("nfd --output x --watch 0", f"--watch 0: {SECONDS}"),
         ("nfd --output x --watch nan", f"--watch nan: {SECONDS}"),

@@ -40,10 +40,16 @@ class Result:
         """One line for people."""
         share = f"{self.within / self.compared:.1%}" if self.compared else "none"
         return (
-            f"{self.chips} chips ({self.full} with peaks), {self.archs} architectures; "
+            f"{_counted(self.chips, 'chip')} ({self.full} with peaks), "
+            f"{_counted(self.archs, 'architecture')}; "
             f"{self.within} of {self.compared} published figures within 3 % ({share}); "
-            f"{self.errors} errors, {len(self.problems) - self.errors} warnings"
+            f"{_counted(self.errors, 'error')}, "
+            f"{_counted(len(self.problems) - self.errors, 'warning')}"
         )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def check(path: str, alone: bool = False) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands import CommandError, add_probe_options, columns, did_you_mean
+from probe_core.commands import CommandError, add_probe_options, columns
 from probe_export.errors import ExportError
 from probe_export.table import FORMATS, exporter
 
@@ -27,7 +27,9 @@ _LEAST_SECONDS, _MOST_SECONDS = 1, 86_400.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe export`."""
-    parser.add_argument("format", nargs="?", metavar="FORMAT", help="one of --list")
+    parser.add_argument(
+        "format", nargs="?", choices=sorted(FORMATS), metavar="FORMAT", help="one of --list"
+    )
     parser.add_argument("--list", action="store_true", help="print the formats")
     parser.add_argument("--output", metavar="FILE", help="replace FILE in one step, mode 0644")
     parser.add_argument("--watch", metavar="SECONDS", help="with --output: again and again")
@@ -58,8 +60,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _exporter(name: str | None) -> Exporter:
     if name is None:
         raise CommandError(f"name a format: {', '.join(sorted(FORMATS))}")
-    if name not in FORMATS:
-        raise CommandError(f"unknown format {name!r}: {did_you_mean(name, FORMATS)}")
     return exporter(name)
 
 

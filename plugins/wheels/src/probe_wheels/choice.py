@@ -68,6 +68,8 @@ def choose(gpus: Sequence[Gpu], *, musl: bool = False) -> Choice:
         reason = "no build of PyTorch has code for a GPU of this node"
         if not gpus:
             reason = "this node has no GPU of NVIDIA, AMD, Intel or Apple"
+        elif not usable:
+            reason = "no GPU of this node can be used now"
         choice = Choice(CPU, reason)
         choice.excluded = excluded
         return choice

@@ -29,12 +29,18 @@ if TYPE_CHECKING:
     from probe_wheels.choice import Choice
     from probe_wheels.devices import Gpu
 
-__all__ = ["HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = """Print the lines that make an installer choose the build that fits this node.
 
 For uv and conda they are lines for a shell: eval "$(probe env --for uv)". A comment says why.
 Nothing is installed, and no interpreter is started."""
+
+EXAMPLES = (
+    ('eval "$(probe env --for uv)"', "before `uv pip install torch`"),
+    ("probe env --for pip > torch.txt", "requirements for pip"),
+    ("probe env --explain", "also what uv alone would choose"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
