@@ -38,9 +38,7 @@ _OWN = (
     Option("list", "", "list the checks and what each needs; run none"),
     Option("only", "CODES", "run these checks alone (comma-separated)", dest="codes"),
     Option("device", "ID", "look at this device alone (an id, or part of it)"),
-    Option(
-        "env", "PYTHON|FOLDER", "look into a Python environment, too (default: python's)", bare=""
-    ),
+    Option("env", "PATH", "look into a Python environment, too (default: python's)", bare=""),
     Option("save", "", "keep the state of this computer, to compare with later"),
     Option("bundle", "FILE", f"write one archive for a question ({BUNDLE})", bare=BUNDLE),
     Option("force", "", "overwrite the archive"),

@@ -130,7 +130,10 @@ def manifest_beside(place: Place, module: str) -> str | None:
     candidates = [f"{place.folder}/{name}.prober.json", f"{place.folder}/prober.json"]
     if not place.is_package and "." not in module:
         candidates.pop()  # a single-file module shares its folder with all of site-packages
-    return next((path for path in candidates if os.path.lexists(path)), None)
+    for path in candidates:  # no generator: Python drops an interrupt while it ends one
+        if os.path.lexists(path):
+            return path
+    return None
 
 
 def read_manifest(path: str, name: str) -> dict[str, Json]:

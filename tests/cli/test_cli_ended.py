@@ -44,6 +44,7 @@ LINES = {
     "doctor": ["doctor"],
     "env": ["env"],
     "export": ["export", "prometheus"],
+    "cluster": ["cluster", "report.json"],
     "topology": ["topology", "report.json"],
     "fit": ["fit", "llama-3.2-1b", "report.json"],
     "partition": ["partition", "report.json", "--model", "7b", "--layers", "32"],

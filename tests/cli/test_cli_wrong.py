@@ -69,7 +69,14 @@ def wrong(name: str) -> Iterator[list[str]]:
     yield [name, *before, "--nosuch"]
     yield [name, *before, "--nosuch=1"]
     yield [name, *before, "-Z"]
-    if name not in ("exec", "chip", "topology", "partition", "fit"):  # they take more of the same
+    if name not in (
+        "exec",
+        "chip",
+        "cluster",
+        "topology",
+        "partition",
+        "fit",
+    ):  # they take more of the same
         yield [name, *before, "one", "two", "three", "four"]
     for action in parser._actions:
         yield from ([name, *before, *words] for words in mistakes(action))
@@ -93,6 +100,8 @@ def mistakes(action: argparse.Action) -> Iterator[list[str]]:
         yield [option, "nosuch"]
     elif action.type in UNREADABLE:
         yield [option, UNREADABLE[action.type]]
+    elif action.dest == "env":
+        return  # an environment that is not there is a finding of the doctor
     elif metavar_of(action) in ("FILE", "PATH"):
         yield [option, "/no/such/file"]
         yield [f"{option}=/no/such/\x1b[2Jfile"]

@@ -223,7 +223,13 @@ def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPa
     context = Context()
     context.examined = pytest.fail  # type: ignore[method-assign,assignment]
     args = SimpleNamespace(
-        list=False, save=False, force=False, machine=None, bundle="probe-bundle.tar.gz"
+        list=False,
+        save=False,
+        force=False,
+        machine=None,
+        bundle="probe-bundle.tar.gz",
+        config=None,
+        env=None,
     )
     with pytest.raises(CommandError, match="recordings, which are made on Linux"):
         doctor_command.run(args, context)  # type: ignore[arg-type]
