@@ -63,20 +63,17 @@ def probes(parser: Parser) -> bool:
     return any(action.dest == "static" for action in parser._actions)
 
 
+MANY = ("exec", "chip", "cluster", "topology", "partition", "fit")
+"""Commands that take more of the same argument."""
+
+
 def wrong(name: str) -> Iterator[list[str]]:
     """Yield command lines of one command, each with one mistake."""
     parser, before = parser_of(name), BEFORE.get(name, [])
     yield [name, *before, "--nosuch"]
     yield [name, *before, "--nosuch=1"]
     yield [name, *before, "-Z"]
-    if name not in (
-        "exec",
-        "chip",
-        "cluster",
-        "topology",
-        "partition",
-        "fit",
-    ):  # they take more of the same
+    if name not in MANY:
         yield [name, *before, "one", "two", "three", "four"]
     for action in parser._actions:
         yield from ([name, *before, *words] for words in mistakes(action))
@@ -94,15 +91,14 @@ def mistakes(action: argparse.Action) -> Iterator[list[str]]:
     if action.nargs == 0:
         yield [f"{option}=yes"]
         return
-    if action.nargs != "?":
+    if action.nargs not in ("?", argparse.REMAINDER):
         yield [option]
     if action.choices:
         yield [option, "nosuch"]
     elif action.type in UNREADABLE:
         yield [option, UNREADABLE[action.type]]
-    elif action.dest == "env":
-        return  # an environment that is not there is a finding of the doctor
-    elif metavar_of(action) in ("FILE", "PATH"):
+    # An environment that is not there is a finding of the doctor.
+    elif metavar_of(action) in ("FILE", "PATH") and action.dest != "env":
         yield [option, "/no/such/file"]
         yield [f"{option}=/no/such/\x1b[2Jfile"]
     elif action.dest in ("only", "disable"):
