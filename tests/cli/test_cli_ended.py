@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -101,8 +102,11 @@ class Interrupt:
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and "probe_c" in frame.f_code.co_filename:
             self.count += 1
-            # The first is main itself, whose caller is not ours.
-            if self.count == self.number + 1:
+            # The first is main itself, whose caller is not ours. What is raised in a generator
+            # that Python closes is lost by Python itself ("Exception ignored in"), so the next
+            # call is taken.
+            is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR
+            if self.count > self.number and not is_generator:
                 sys.setprofile(None)
                 raise KeyboardInterrupt
 

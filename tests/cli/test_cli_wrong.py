@@ -85,7 +85,8 @@ def wrong(name: str) -> Iterator[list[str]]:
 def mistakes(action: argparse.Action) -> Iterator[list[str]]:
     if not action.option_strings:
         return
-    option = action.option_strings[0]
+    # The long form: of `-hhx` Python 3.13 reads `-h`, and prints the help.
+    option = action.option_strings[-1]
     typo = f"{option}{option[-1]}x"
     yield [typo]
     if action.nargs == 0:
