@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from probe_core.commands.text import rate as rate
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
+    from probe_core.machine.replace import replace_file as replace_file
     from probe_core.resolve.shorthands import shorthand as shorthand
     from probe_core.selection.document import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -48,6 +49,7 @@ _MODULES = {
     "parse_report": "commands.reports",
     "probe_document": "commands.reports",
     "rate": "commands.text",
+    "replace_file": "machine.replace",
     "read_report": "commands.reports",
     "read_report_text": "commands.reports",
     "shorthand": "resolve.shorthands",

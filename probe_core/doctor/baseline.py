@@ -10,6 +10,7 @@ import os
 
 from probe_core.jsontext import parse, write
 from probe_core.machine.files import read_regular, text_of
+from probe_core.machine.replace import replace_file
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.runtimes import RUNTIMES
 from probe_core.wording import clean_text
@@ -121,11 +122,7 @@ def save(request: Request, document: DoctorDoc) -> str:
         "facts": {n: v for n, v in facts(request).items() if n not in request.facts},
         "of_checks": request.facts,
     }
-    # Written beside it and renamed: a run that is interrupted leaves the old one whole.
-    beside = f"{path}.{os.getpid()}"
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(write(content) + "\n")
-    os.replace(beside, path)
+    replace_file(path, f"{write(content)}\n".encode(), mode=0o600)
     return path
 
 

@@ -7,6 +7,7 @@ its reason and, where the core has no exact command, its fix.
 from __future__ import annotations
 
 from probe_core.model.causes import CAUSES
+from probe_core.model.findings import finding
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.readiness.findings import finding_of, usable_vendors
 from probe_core.readiness.remedies import is_exact, meaning_of
@@ -101,19 +102,19 @@ def _finding(
 ) -> ShownFindingDoc:
     step = group[0][1]
     base = finding_of(group, request.scene, usable)
-    finding = shown(base)
-    finding["code"] = step["code"] or base["code"]
+    result = shown(base)
+    result["code"] = step["code"] or base["code"]
     # The device stands beside it: the sentence need not name it again.
-    finding["what"] = _sentence(meaning_of(group[0][0], step, request.scene))
+    result["what"] = _sentence(meaning_of(group[0][0], step, request.scene))
     by_prober = next((entry for entry in own if entry["prober"] is not None), None)
     if by_prober is not None:
-        finding["why"], finding["prober"] = by_prober["why"], by_prober["prober"]
+        result["why"], result["prober"] = by_prober["why"], by_prober["prober"]
         if not is_exact(*group[0], request.scene):
-            finding["fix"] = by_prober["fix"]
-    finding["severity"] = _severity(finding, step, own)
+            result["fix"] = by_prober["fix"]
+    result["severity"] = _severity(result, step, own)
     if len(group) > 1:
-        finding["devices"] = [device["id"] for device, _ in group]
-    return finding
+        result["devices"] = [device["id"] for device, _ in group]
+    return result
 
 
 def _sentence(text: str) -> str:
@@ -162,16 +163,14 @@ def of_cause(
         step = broken(cause.step, code, evidence)
         group = [(device, step) for device in devices]
         return _finding(group, (), request, ())
-    return {
-        "code": code,
-        "severity": "info" if cause.intended or cause.limits else "warning",
-        "what": _sentence(cause.meaning),
-        "why": evidence,
-        "fix": cause.fix,
-        "device": None,
-        "prober": None,
-        "setting": None,
-        "variable": None,
-        "step": cause.step,
-        "evidence": evidence,
-    }
+    return shown(
+        finding(
+            code,
+            _sentence(cause.meaning),
+            evidence,
+            cause.fix,
+            severity=cause.severity,
+            step=cause.step,
+            evidence=evidence,
+        )
+    )

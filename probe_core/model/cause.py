@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import Severity
+
 __all__ = ["Cause", "blocks", "intended", "limits"]
 
 
@@ -28,7 +32,7 @@ class Cause:
         self.intended = intended
 
     @property
-    def severity(self) -> str:
+    def severity(self) -> Severity:
         """The severity of its finding: a notice where somebody wanted it so, or it can wait."""
         return "info" if self.intended or self.limits else "warning"
 

@@ -8,7 +8,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["CONFIGURATION", "DKMS", "SECURE_BOOT", "Modules"]
+__all__ = [
+    "CONFIGURATION",
+    "DKMS",
+    "SECURE_BOOT",
+    "Modules",
+    "forbids",
+    "module_of",
+    "stem",
+]
 
 _ROOTS = ("/lib/modules", "/usr/lib/modules")
 _SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
@@ -76,7 +84,7 @@ class Modules:
         """Look into modules.dep, which depmod wrote of every module that modprobe can load."""
         for line in (self._machine.read(f"{base}/modules.dep") or "").splitlines():
             path = line.partition(":")[0]
-            if _stem(path) == _normal(name):
+            if stem(path) == _normal(name):
                 return path if path.startswith("/") else f"{base}/{path}"
         return None
 
@@ -86,7 +94,7 @@ class Modules:
         own = [f"kernel/{entry}" for entry in below if entry.startswith("nvidia")]
         for place in (*_OUTSIDE, *own, *_IN_TREE.get(name, ())):
             for entry in self._machine.listdir(f"{base}/{place}"):
-                if _stem(entry) == _normal(name):
+                if stem(entry) == _normal(name):
                     return f"{base}/{place}/{entry}"
         return None
 
@@ -182,7 +190,7 @@ def _normal(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _stem(path: str) -> str | None:
+def stem(path: str) -> str | None:
     """Return nvidia_uvm of ``updates/dkms/nvidia-uvm.ko.zst``; None for what is no module."""
     name = path.rpartition("/")[2]
     for suffix in _SUFFIXES:
@@ -195,9 +203,18 @@ def _forbidding(text: str, name: str) -> str | None:
     """Return the line of a modprobe.d file that forbids a module."""
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) < 2 or _normal(fields[1]) != _normal(name):
-            continue
-        refuses = fields[0] == "install" and fields[-1].rpartition("/")[2] in ("false", "true")
-        if fields[0] == "blacklist" or refuses:
+        if module_of(fields) == _normal(name) and forbids(fields):
             return " ".join(fields)[:200]
     return None
+
+
+def module_of(fields: list[str]) -> str | None:
+    """Return the module that a line of modprobe.d is about, with underscores."""
+    return _normal(fields[1]) if len(fields) > 1 else None
+
+
+def forbids(fields: list[str]) -> bool:
+    """Return whether a line of modprobe.d keeps its module from loading by itself."""
+    if fields[0] == "install":
+        return fields[-1].rpartition("/")[2] in ("false", "true")
+    return fields[0] == "blacklist"

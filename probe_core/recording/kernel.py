@@ -6,7 +6,14 @@ driver of a device; the others tell of disks, networks and people.
 
 from __future__ import annotations
 
-from probe_core.readiness.modules import CONFIGURATION, DKMS, SECURE_BOOT
+from probe_core.readiness.modules import (
+    CONFIGURATION,
+    DKMS,
+    SECURE_BOOT,
+    forbids,
+    module_of,
+    stem,
+)
 from probe_core.readiness.rocm import KFD_NODES
 from probe_core.readiness.unbound import FIRMWARE, MODULES
 
@@ -87,12 +94,10 @@ def _installed(machine: Machine, scene: Scene) -> Iterator[tuple[str, bytes]]:
         for name in ("modules.dep", "modules.builtin"):
             text = machine.read(f"{folder}/{name}")
             if text is not None and scene.modules.is_whole(text):
-                lines = [line for line in text.splitlines() if _concerns(line.partition(":")[0])]
+                lines = [
+                    line for line in text.splitlines() if stem(line.partition(":")[0]) in NAMES
+                ]
                 yield f"{folder}/{name}", _joined(lines)
-
-
-def _concerns(path: str) -> bool:
-    return path.rpartition("/")[2].partition(".")[0].replace("-", "_") in NAMES
 
 
 def _built_by_dkms(machine: Machine) -> Iterator[str]:
@@ -114,10 +119,7 @@ def _configuration(machine: Machine) -> Iterator[tuple[str, bytes]]:
 
 def _configures(fields: list[str]) -> bool:
     """Return whether a line of modprobe.d forbids or sets a driver; commands may name anything."""
-    if len(fields) < 2 or fields[1].replace("-", "_") not in NAMES:
-        return False
-    refuses = fields[0] == "install" and fields[-1].rpartition("/")[2] in ("false", "true")
-    return refuses or fields[0] in ("blacklist", "options")
+    return module_of(fields) in NAMES and (fields[0] == "options" or forbids(fields))
 
 
 def _firmware(machine: Machine) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_cluster.errors import ClusterError
-from probe_core.commands import write_json
+from probe_core.commands import replace_file, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def write_reports(gathered: Gathered, folder: str) -> list[str]:
         name = _file_name(node.name, names)
         path = os.path.join(folder, f"{name}.json")
         try:
-            _replace(path, node.text)
+            replace_file(path, node.text + b"\n")
         except OSError as error:
             raise ClusterError(f"--output {path}: {error.strerror or error}") from None
         paths.append(path)
@@ -148,15 +148,3 @@ def _file_name(name: str, used: set[str]) -> str:
         unique = f"{safe}-{number}"
     used.add(unique.lower())
     return unique
-
-
-def _replace(path: str, text: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(text + b"\n")
-        os.replace(temporary, path)
-    except OSError:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise

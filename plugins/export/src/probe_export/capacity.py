@@ -7,6 +7,9 @@ write the same bytes.
 
 from __future__ import annotations
 
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.readiness import blocking_step, broken_step
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, ReportDoc
 
 __all__ = [
-    "ACCELERATORS",
     "accelerators",
     "blocked",
     "by_model",
@@ -26,8 +28,6 @@ __all__ = [
     "partition_profile",
     "pci_address",
 ]
-
-ACCELERATORS = ("gpu", "npu", "accelerator")
 
 
 def accelerators(report: ReportDoc) -> list[DeviceDoc]:
@@ -66,19 +66,13 @@ def blocked(device: DeviceDoc) -> bool:
     What a variable, or CUDA's rule of one MIG instance a process, hides from this process can be
     given to another one.
     """
-    readiness = device["readiness"]
-    if readiness is None or readiness["broken"] == "visible":
-        return False
-    return readiness["state"] == "blocked"
+    return blocking_step(device) is not None
 
 
 def cause(device: DeviceDoc) -> str | None:
     """Return the code of the step that breaks a device's chain; None where none is broken."""
-    readiness = device["readiness"]
-    if readiness is None or readiness["broken"] is None:
-        return None
-    steps = {step["step"]: step["code"] for step in readiness["steps"]}
-    return steps.get(readiness["broken"]) or readiness["broken"]
+    step = broken_step(device)
+    return (step["code"] or step["step"]) if step else None
 
 
 def _is_empty(device: DeviceDoc) -> bool:

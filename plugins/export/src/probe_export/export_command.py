@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands import CommandError, add_probe_options, columns
+from probe_core.commands import CommandError, add_probe_options, columns, replace_file
 from probe_export.errors import ExportError
 from probe_export.table import FORMATS, exporter
 
@@ -23,6 +23,9 @@ EXAMPLES = (
 )
 
 _LEAST_SECONDS, _MOST_SECONDS = 1, 86_400.0
+
+_MODE = 0o644
+"""Of the file: node_exporter and nfd-worker run as users of their own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,11 +79,9 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _write(path: str, seconds: float | None, context: Context, export: Exporter) -> int:
-    from probe_export.files import replace
-
     if seconds is None:
         try:
-            replace(path, export(context.report()))
+            _replace(path, export(context.report()))
         except ExportError as error:
             raise CommandError(str(error)) from None
         return 0
@@ -89,12 +90,19 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
     with Rhythm(seconds) as rhythm:
         while True:
             try:
-                replace(path, export(context.report()))
+                _replace(path, export(context.report()))
             except ExportError as error:
                 # A full disk may have room again: the file that is there stays.
                 context.err(f"probe export: {error}")
             if not rhythm.wait():
                 return 0
+
+
+def _replace(path: str, text: str) -> None:
+    try:
+        replace_file(path, text.encode(), mode=_MODE)
+    except OSError as error:
+        raise ExportError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _serve(args: argparse.Namespace, context: Context, export: Exporter) -> int:

@@ -7,6 +7,7 @@ stable label `device`, which holds no serial number and no UUID.
 
 from __future__ import annotations
 
+from probe_core.model.readiness import state_of
 from probe_export.capacity import accelerators, capacity, cause
 from probe_export.stable import stable_names
 
@@ -145,17 +146,14 @@ def _about(device: DeviceDoc, names: Mapping[str, str]) -> Labels:
 
 
 def _is_ready(device: DeviceDoc) -> bool | None:
-    readiness = device["readiness"]
-    if readiness is None or readiness["state"] == "unknown":
-        return None
-    return readiness["state"] != "blocked"
+    state = state_of(device)
+    return None if state == "unknown" else state != "blocked"
 
 
 def _states(devices: list[DeviceDoc]) -> list[Sample]:
     counts: dict[tuple[str, str], int] = {}
     for device in devices:
-        readiness = device["readiness"]
-        key = (device["kind"], readiness["state"] if readiness else "unknown")
+        key = (device["kind"], state_of(device))
         counts[key] = counts.get(key, 0) + 1
     return [({"kind": kind, "state": state}, n) for (kind, state), n in sorted(counts.items())]
 

@@ -1,0 +1,41 @@
+"""Replaces a file in one step, so that nobody ever reads half of it.
+
+What is written lies in the same folder until then (rename(2) crosses no file system), under a name
+that collectors pass over: nfd-worker skips a leading dot, node_exporter takes what ends in `.prom`.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["replace_file"]
+
+
+def replace_file(path: str, content: bytes, *, mode: int | None = None) -> None:
+    """Write `content` to `path`; raises `OSError`, and then what was there stays.
+
+    `mode` are the permissions of the new file whatever the umask says; None leaves them to it.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    beside = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(beside, flags, 0o666 if mode is None else mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            # Renamed before it is on the disk, a file can be empty after a loss of power.
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(beside, mode)
+        os.replace(beside, path)
+    except BaseException:  # an interrupt, too, leaves nothing behind
+        _remove(beside)
+        raise
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
