@@ -114,10 +114,14 @@ def test_no_room_for_a_file_is_named(node: Node) -> None:
 
 def test_a_killed_keeper_costs_no_commands_status(node: Node) -> None:
     command = subprocess.Popen(
-        node.command("exec", "--device", "0", "--", "sh", "-c", "read line; exit 3"),
+        node.command("exec", "--device", "0", "--", "sh", "-c", "echo on; read line; exit 3"),
         env=node.environ,
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
+    # A keeper that is killed before it started the command has none to pass on.
+    assert command.stdout is not None
+    assert command.stdout.readline() == b"on\n"
     os.kill(keeper_of(node), signal.SIGKILL)
     command.communicate(b"go\n")
     assert command.returncode == 3

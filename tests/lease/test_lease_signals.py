@@ -137,6 +137,10 @@ class Terminal:
     def __init__(self, environ: dict[str, str]) -> None:
         self.pid, self.handle = pty.fork()
         if self.pid == 0:
+            # A shell without job control starts `pytest &` with both ignored, and what is ignored
+            # is inherited: the command would outlive SIGQUIT.
+            for number in (signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)
             os.execve("/bin/bash", ["bash", "--norc", "-i"], {**environ, "PS1": "ready> "})
         self.text = ""
         attributes = termios.tcgetattr(self.handle)
