@@ -38,4 +38,5 @@ __all__ = [
     "sighting",
     "surroundings",
     "uevent",
+    "users",
 ]
