@@ -38,6 +38,7 @@ __all__ = [
     "power",
     "rates",
     "sighting",
+    "soc",
     "surroundings",
     "uevent",
     "users",

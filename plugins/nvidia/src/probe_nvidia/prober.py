@@ -19,10 +19,9 @@ from probe_nvidia.scene import Scene
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from probe_core.api import RawSample
     from probe_nvidia.sampler import Sampler
 
     Answer = Iterable[dict[str, Any]] | NotApplicable
@@ -66,7 +65,7 @@ def _ask_library(scene: Scene) -> Answer:
 
 
 @hookimpl
-def sample_devices(request: SampleRequest) -> Iterable[RawSample] | NotApplicable:
+def sample_devices(request: SampleRequest) -> Iterable[Mapping[str, Any]] | NotApplicable:
     """Yield what every GPU and MIG instance does now; raises `Unavailable` with the reason."""
     global _sampler
     if _sampler is None:

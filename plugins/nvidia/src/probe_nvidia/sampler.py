@@ -16,10 +16,11 @@ from probe_nvidia.scene import Scene
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from probe_core.api import RawSample, SampleRequest
+    from probe_core.sysfs.drm_use import DrmUse
     from probe_nvidia.live import Gpu
 
 __all__ = ["Sampler"]
@@ -44,8 +45,9 @@ class Sampler:
         self._skipped: frozenset[str] | None = None
         self._failure: Unavailable | None = None
         self._again = 0.0
+        self._use: DrmUse | None = None
 
-    def sample(self, request: SampleRequest) -> Iterator[RawSample] | NotApplicable:
+    def sample(self, request: SampleRequest) -> Iterator[Mapping[str, Any]] | NotApplicable:
         """Return the samples of a round; raises `Unavailable` when the library cannot be used."""
         scene = self._scene
         if not scene.evidence:
@@ -54,12 +56,30 @@ class Sampler:
             return not_applicable("a recorded machine has no library to ask")
         if scene.reserved:
             return not_applicable("every NVIDIA GPU is reserved for virtual machines")
+        if scene.soc:
+            return self._module(request, scene.soc.ids[0])
         served = scene.reachable()
         asleep = [identity for identity in served if identity in request.asleep]
         if self._nvml is None and asleep:
             return self._left_alone(request, served, asleep)
         self._open(request)
         return self._samples(request)
+
+    def _module(self, request: SampleRequest, identity: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the sample of a Jetson module's GPU.
+
+        NVML opens there, and every query is NOT_SUPPORTED (intelligence-per-watt#40).
+        """
+        from probe_core.sysfs import devicetree, soc
+        from probe_core.sysfs.drm_use import DrmUse
+
+        machine = request.machine
+        self._use = self._use or DrmUse(machine)
+        self._use.refresh()
+        request.touching(identity)
+        for path, folder in devicetree.platform_devices(machine):
+            if identity == f"dt:{path}" and not request.skip(identity):
+                yield from soc.sample(machine, machine.realpath(folder), identity, self._use)
 
     def close(self) -> None:
         """Close the library, so that the GPUs may sleep."""
@@ -128,7 +148,7 @@ class Sampler:
         from probe_nvidia.live import Gpu
 
         asker = Asker(self._nvml, handle)
-        identity = pci_facts(asker)[0] or self._soc_id() or name
+        identity = pci_facts(asker)[0] or name
         if identity != name:
             if request.skip(identity):
                 return
@@ -155,10 +175,6 @@ class Sampler:
                 place = (handle, int(number))
                 gpus.append(Gpu(self._nvml, instance, f"uuid:{uuid}", instance=place))
         return gpus
-
-    def _soc_id(self) -> str | None:
-        soc = self._scene.soc
-        return soc.ids[0] if soc and soc.ids else None
 
 
 def _is_first_namespace() -> bool:
