@@ -189,7 +189,7 @@ class Engine:
         """Say of each device without figures why it has none."""
         self.samples.add(HOST_PROBER, self._host.sample())
         for entry in asleep:
-            if self.roster.wants(entry):
+            if self.roster.shows(entry):
                 self.samples.put(entry, "asleep", "it sleeps, and asking would wake it", None)
         for source in self.sources:
             for avoided in source.avoided.values():
