@@ -65,12 +65,12 @@ class Rounds:
             self.close()
             return None
         try:
-            return self._look(wake_fd)
+            return self._observe(wake_fd)
         except BaseException:
             self.close()
             raise
 
-    def _look(self, wake_fd: int) -> Round | None:
+    def _observe(self, wake_fd: int) -> Round | None:
         def is_cancelled() -> bool:
             return wake_fd >= 0 and bool(select.select([wake_fd], [], [], 0)[0])
 
@@ -82,7 +82,7 @@ class Rounds:
             return None
         self._number += 1
         now = time.time()
-        samples, events, findings = self._engine.look(self._number, is_cancelled, wake_fd)
+        samples, events, findings = self._engine.observe(self._number, is_cancelled, wake_fd)
         if is_cancelled():
             self.close()
             return None
