@@ -113,6 +113,8 @@ def _maker(
 
     here = checked_machine(machine) or Machine()
     selected, listed, extra = _ids_of(devices), _listed(report), checked_probers(probers)
+    if selected is not None and listed is not None:
+        _check_listed(selected, listed)
     arguments = {name: settings.get(name) for name in SETTINGS}
     loaded, _ = load_settings(arguments, here.environ, checked_path(config))
     if loaded.static and loaded.sealed is None:
@@ -159,7 +161,19 @@ def _ids_of(devices: object) -> Sequence[str] | None:
     return sorted(names)
 
 
-def _listed(report: object) -> Sequence[Mapping[str, object]] | None:
+def _check_listed(names: Sequence[str], listed: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `ConfigError` for a name that no device of the report has."""
+    from probe_core.model.short_ids import answers_to
+    from probe_core.wording import did_you_mean
+
+    known = [[str(device.get("id")), *map(str, device.get("ids") or ())] for device in listed]
+    for name in names:
+        if not any(answers_to(ids, name) for ids in known):
+            hint = did_you_mean(name, [ids[0] for ids in known])
+            raise ConfigError(f"no device of the report is {name!r}: {hint}")
+
+
+def _listed(report: object) -> Sequence[Mapping[str, Any]] | None:
     """Return the devices of a report or of its document."""
     if report is None:
         return None

@@ -92,6 +92,10 @@ class Samples:
             self._repeated.add(key)
             self.findings.append(fact)
 
+    def forget(self, device: str) -> None:
+        """Let findings about a device be told again: it was well in between."""
+        self._repeated = {key for key in self._repeated if key[2] != device}
+
     def _refuse(self, prober: str, field: str, reason: str) -> None:
         self.note(
             finding(

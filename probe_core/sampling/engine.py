@@ -171,7 +171,8 @@ class Engine:
             self.samples.add_findings(name, run.findings)
             source.seen.update(entry.id for entry, _ in added)
             if run.status is None:
-                source.note_answer(run, now)
+                for fact in source.note_answer(run, now):
+                    self.samples.note(fact)
                 if source.ended:
                     self._driver.end([run], monotonic)
                     source.run = None
@@ -183,7 +184,9 @@ class Engine:
                 for fact in source.note_end(run, now):
                     self.samples.note(fact)
         for avoided in [a for a in source.avoided.values() if a.trial and a.trial.over]:
-            self.samples.add(name, source.harvest_trial(avoided, now))
+            if samples := source.harvest_trial(avoided, now):
+                self.samples.forget(avoided.device)
+                self.samples.add(name, samples)
 
     def _conclude(self, asleep: Sequence[Entry]) -> None:
         """Say of each device without figures why it has none."""

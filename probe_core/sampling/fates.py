@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc
     from probe_core.registry.prober import Prober
 
-__all__ = ["ask", "ask_to_close", "end", "findings", "message", "start"]
+__all__ = ["ask", "ask_to_close", "end", "findings", "message", "mistake", "start"]
 
 ROUND_S = 2.0
 """Seconds that a device may be silent. A driver answers in milliseconds; what hangs does for ever.
@@ -96,6 +96,21 @@ def findings(prober: Prober, run: Resident, ended: bool) -> list[FindingDoc]:
             )
         )
     return facts
+
+
+def mistake(prober: Prober, status: str, device: str | None, reason: str) -> FindingDoc:
+    """Return the finding about a sampler that raised or answered nonsense, and runs on."""
+    over = f" over {device}" if device else ""
+    return finding(
+        "prober-raises" if device else "prober-failed",
+        f"{prober.owner}: the sampler of prober {prober.name!r} failed ({status}){over}",
+        reason,
+        "report it to its author",
+        severity="error",
+        device=device,
+        prober=prober.name,
+        evidence=status,
+    )
 
 
 def _failure(

@@ -95,8 +95,8 @@ class Source:
                 self._driver, self.prober, self._machine, bus, self._active, message
             )
 
-    def note_answer(self, run: Resident, now: float) -> None:
-        """Note how a round of the process ended, which goes on."""
+    def note_answer(self, run: Resident, now: float) -> list[FindingDoc]:
+        """Note how a round of the process ended, which goes on; return findings."""
         status, reason = run.answer or ("protocol", None)
         if status == "ok":
             self.problem = None
@@ -107,6 +107,9 @@ class Source:
             self.problem = reason or status
             if run.answered_device:
                 self._avoid(run.answered_device, self.problem, now)
+            if status in FAILURES:
+                return [fates.mistake(self.prober, status, run.answered_device, self.problem)]
+        return []
 
     def note_end(self, run: Resident, now: float) -> list[FindingDoc]:
         """Note that the process has ended, and when the next is due; return findings."""

@@ -202,6 +202,13 @@ def test_a_bad_argument_is_named_at_the_call(arguments: dict, word: str) -> None
         probe_core.samples_async(**arguments)
 
 
+def test_a_device_that_the_report_lacks_is_named() -> None:
+    report = {"devices": [{"id": "pci:0000:01:00.0", "ids": ["pci:0000:01:00.0"], "kind": "gpu"}]}
+    with pytest.raises(ConfigError, match=r"'02:00.0': .*pci:0000:01:00.0"):
+        probe_core.samples(devices="02:00.0", report=report)
+    probe_core.samples(devices="01:00.0", report=report).close()
+
+
 def test_the_rhythm_skips_beats_that_are_late() -> None:
     times = iter([0.0, 0.0, 0.4, 1.0, 3.5, 3.5, 3.6, 4.0])
     pauses: list[float] = []
