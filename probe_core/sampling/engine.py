@@ -89,6 +89,8 @@ class Engine:
         if sightings is not None:
             chosen = choose(self._machine, self._config, self._extra)
             self._bus = chosen.bus
+            # What had nothing to sample may have something now.
+            self.sources = [s for s in self.sources if s.stuck or not s.ended]
             self._add(chosen.probers)
         asleep = self.roster.asleep()
         self.samples.begin()

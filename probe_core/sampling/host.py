@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.sampling.cpu import CpuSampler
-from probe_core.sampling.node import NodeSampler
+from probe_core.sampling.node import NODE, NodeSampler
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False
@@ -34,7 +34,10 @@ class Host:
             samples += self._cpus.sample()
         except Exception as error:  # whatever a file holds, the other samples come
             samples.append(_failed("cpu:0", error))
-        samples.append(self._node.sample())
+        try:
+            samples.append(self._node.sample())
+        except Exception as error:
+            samples.append(_failed(NODE, error))
         return samples
 
 

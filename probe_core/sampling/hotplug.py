@@ -39,9 +39,11 @@ class Hotplug:
         names = self._listing()
         if names == self._names:
             return self._changes(), None
+        sightings = _sightings(self._machine)
+        if sightings is None:
+            return [], None
         self._names = names
         events: list[EventDoc] = []
-        sightings = _sightings(self._machine)
         present = {str(i) for sighting in sightings for i in _ids(sighting)}
         gone = [
             entry
@@ -85,8 +87,12 @@ class Hotplug:
             return None
 
 
-def _sightings(machine: Machine) -> list[Mapping[str, object]]:
-    answer = bus.probe_devices(Request(machine))
+def _sightings(machine: Machine) -> list[Mapping[str, object]] | None:
+    """Return what the bus shows; None where that fails, and is tried again in the next round."""
+    try:
+        answer = bus.probe_devices(Request(machine))
+    except Exception:  # a device that goes while its files are read
+        return None
     return [] if isinstance(answer, NotApplicable) else list(answer)
 
 

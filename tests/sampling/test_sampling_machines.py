@@ -138,6 +138,21 @@ def test_devices_come_go_and_change(stage: Any, tree: Tree) -> None:
     assert next(rounds).events == []
 
 
+def test_a_sampler_that_had_nothing_is_asked_when_a_device_comes(stage: Any, tree: Tree) -> None:
+    stage.add(
+        SOURCE.replace(
+            "@hookimpl\ndef sample_devices(request):",
+            "@hookimpl\ndef sample_devices(request):\n"
+            "    if len(request.bus) < 3:\n        return not_applicable('too few')\n"
+            "    return samples(request)\ndef samples(request):",
+        )
+    )
+    rounds = stage.rounds(machine=tree.machine())
+    assert CARD not in [sample["device"] for sample in next(rounds).samples]
+    tree.pci("0000:03:00.0", "1ac0:0001", pci_class="120000", driver="acme")
+    assert next(rounds).sample(CARD)["status"] == "ok"
+
+
 def cpus(tree: Tree) -> None:
     tree.file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Acme\n\nprocessor\t: 1\n")
     tree.file("/sys/devices/system/cpu/online", "0-1\n")
