@@ -223,3 +223,24 @@ def test_an_iterator_needs_no_first_round_to_be_closed() -> None:
     probe_core.samples().close()
     with probe_core.samples() as rounds:
         assert iter(rounds) is rounds
+
+
+def test_a_static_report_means_that_no_plugin_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "stage_acme.py").write_text(
+        "open(__file__ + '.ran', 'w')\nfrom probe_core.api import *\n"
+        "@hookimpl\ndef probe_devices(): return []\n@hookimpl\ndef sample_devices(): return []\n"
+    )
+    (tmp_path / "report.json").write_text("{}")
+    monkeypatch.setenv("PROBE_STATIC", str(tmp_path / "report.json"))
+    with probe_core.samples(count=1, probers={"acme": "stage_acme"}) as rounds:
+        (look,) = rounds
+    assert look.sample(NODE)["status"] == "ok"
+    assert not (tmp_path / "stage_acme.py.ran").exists()
+    monkeypatch.delenv("PROBE_STATIC")
+    monkeypatch.setenv("PROBE_DISABLE", "acme")
+    with probe_core.samples(count=1, probers={"acme": "stage_acme"}) as rounds:
+        list(rounds)
+    assert not (tmp_path / "stage_acme.py.ran").exists()

@@ -127,10 +127,13 @@ class Card:
         live.put("clocks_mhz", clocks or None, "amdgpu shows no clock of this card")
 
     def _add_use(self, live: Live, use: DrmUse) -> None:
-        """Add busy and processes; where the file refuses (EOPNOTSUPP on some APUs), from fdinfo."""
-        percent = live.number("busy", f"{self._folder}/gpu_busy_percent", 1e-2)
+        """Add busy and processes.
+
+        Where the file refuses (EOPNOTSUPP on some APUs) busy is unknown: amdgpu's fdinfo files
+        count the rings of DRM, and not the queues of KFD, on which ROCm computes.
+        """
+        live.put("busy", live.number("busy", f"{self._folder}/gpu_busy_percent", 1e-2))
         here = use.of(self._nodes)
-        live.put("busy", percent if percent is not None else here.busy)
         live.put("processes", here.processes)
         if here.others:
             live.unknown["processes.others"] = here.others
