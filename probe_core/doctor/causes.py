@@ -22,17 +22,20 @@ __all__ = ["SCOPES", "CauseCheck", "ReportCheck", "builtin_checks", "concerned"]
 
 SCOPES: dict[str, str] = {
     "nvidia": (
-        "nouveau-bound nova-bound vgpu-host-driver open-module-unsupported legacy-branch"
-        " driver-too-old-for-gpu gsp-firmware-missing jetson-no-nvgpu uvm-missing"
+        "nouveau-bound nova-bound vgpu-host-driver open-module-unsupported"
+        " closed-module-unsupported legacy-branch driver-too-old-for-gpu gsp-firmware-missing"
+        " jetson-no-nvgpu uvm-missing"
         " hidden-by-container cdi-spec-stale library-missing nvml-missing library-broken"
         " version-mismatch gpu-lost gpu-reset-required row-remap-pending row-remap-failed"
         " uvm-stale slow-init vgpu-unlicensed gpu-excluded compute-prohibited mps-daemon-gone"
         " mig-without-instances mig-cap-denied mig-mode libcuda-missing driver-older-than-cuda"
+        " cuda-compat-unsupported cuda-library-mismatch"
         " fabric-not-ready thermal-slowdown xid-seen"
     ),
     "amd": (
         "radeon-bound amdgpu-refused kfd-missing kfd-node-closed partition-mode kfd-no-gpu"
-        " gfx-not-supported hsa-override-bad rocm-missing rocm-kernel-skew amdgpu-reset-seen"
+        " gfx-not-supported hsa-override-bad hsa-override-foreign rocm-missing"
+        " rocm-kernel-skew amdgpu-reset-seen"
     ),
     "intel": (
         "kernel-too-old guc-failed level-zero-missing gaudi-not-operational compute-runtime-too-old"

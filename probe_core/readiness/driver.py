@@ -40,6 +40,10 @@ def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
         return broken(_STEP, code, place)
     if name == "nvidia" and device["id"] not in scene.answered:
         return _nvidia(device, scene, place)
+    if name == "i915":
+        from probe_core.readiness.unbound import guc_missing
+
+        return guc_missing(device, scene) or ok(_STEP, place)
     return ok(_STEP, place)
 
 

@@ -371,6 +371,10 @@ _LOOK_ALIKES: dict[str, Make] = {
     "reserved-for-vm": readiness.tpu_through_vfio,
     "gsp-firmware-missing": readiness.container_without_firmware,
     "open-module-unsupported": readiness.gsp_firmware,
+    "closed-module-unsupported": readiness.blackwell_and_the_open_module,
+    "service-without-devices": readiness.service,
+    "cuda-compat-unsupported": readiness.newer_libcuda_on_an_h100,
+    "cuda-library-mismatch": readiness.newer_libcuda_on_an_h100,
     "nomodeset": readiness.nomodeset_does_not_concern_nvidia,
     "npu-no-module": readiness.hailo,
     "jetson-no-nvgpu": readiness.jetson,
@@ -390,6 +394,7 @@ _LOOK_ALIKES: dict[str, Make] = {
     "driver-older-than-cuda": readiness.image_of_a_newer_cuda_with_compat,
     "kfd-no-gpu": readiness.kfd_nodes_that_cannot_be_read,
     "hsa-override-bad": readiness.good_override,
+    "hsa-override-foreign": readiness.good_override,
     "rocm-missing": readiness.rocm_of_a_wheel,
 }
 _AMD = frozenset(

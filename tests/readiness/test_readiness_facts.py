@@ -317,7 +317,7 @@ def test_a_part_of_the_gpus_of_a_container_is_a_notice(tmp_path: Path) -> None:
         (("gfx942",), {}, ("limited", "runtime", "gfx-not-supported")),
         (("gfx942", "gfx1100"), {}, ("ready", None, None)),
         ((), {}, ("ready", None, None)),
-        (("gfx942",), {"HSA_OVERRIDE_GFX_VERSION": "9.4.2"}, ("ready", None, None)),
+        (("gfx942",), {"HSA_OVERRIDE_GFX_VERSION": "11.0.2"}, ("ready", None, None)),
     ],
 )
 def test_rocblas_has_code_for_the_gpu(
