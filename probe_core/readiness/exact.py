@@ -73,12 +73,31 @@ _IN_CONTAINER: dict[str, tuple[str, ...]] = {
     "uvm-missing": ("=on the host `sudo nvidia-modprobe -u -c 0`, then restart the container",),
 }
 
+# NVIDIA's device plugin grants a GPU, and the pod's container runtime is to mount it.
+_RUNTIME_CLASS = ("=set `runtimeClassName: nvidia` in the pod's spec, or make it the default",)
+
 # What depends on the engine: Apptainer mounts the host's /dev, and the libraries with an option.
 _OF_ENGINE = {
     ("library-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
+    # Flatpak has the libraries of each driver's version as an extension of its runtime.
+    ("library-missing", "flatpak"): (
+        "=`flatpak update` (it installs org.freedesktop.Platform.GL.nvidia of driver {version})",
+    ),
+    ("library-missing", "lxc"): (
+        "=in the container run NVIDIA's installer of driver {version} with `--no-kernel-module`",
+        "= (Incus: `incus config set NAME nvidia.runtime true`)",
+    ),
+    ("library-missing", "kubernetes"): _RUNTIME_CLASS,
     ("libcuda-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
 }
 _ON_PROXMOX = ("=on the host `pct set ID {missing_nodes}`, then restart the container",)
+
+# The driver is installed for this kernel, and nouveau was faster.
+_BLACKLIST = (
+    "=`echo blacklist nouveau | sudo tee /etc/modprobe.d/blacklist-nouveau.conf`, then ",
+    "initramfs",
+    "=, then reboot",
+)
 
 # systemd.resource-control(5), DeviceAllow=; in place of what holds for containers.
 _IN_SERVICE = "=`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
@@ -129,6 +148,8 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
         pieces = _OF_ENGINE.get((code, scene.container), _IN_CONTAINER.get(code, ()))
         if code == "lxc-device-missing" and scene.release.endswith("-pve"):
             pieces = _ON_PROXMOX
+        if code == "pod-without-gpu" and _was_granted(scene):
+            pieces = _RUNTIME_CLASS
     if code in _PARAMETERS:
         names["parameter"] = _PARAMETERS[code].format_map(names)
     texts = [_text(piece, scene, names) for piece in pieces]
@@ -136,10 +157,19 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
     return "".join(known) if known and len(known) == len(texts) else None
 
 
+def _was_granted(scene: Scene) -> bool:
+    """Return whether NVIDIA's device plugin gave the pod a GPU: it sets the variable to UUIDs."""
+    return scene.environ.get("NVIDIA_VISIBLE_DEVICES", "").startswith(("GPU-", "MIG-"))
+
+
 def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
     """Return the pieces where the same cause has another fix: in a service, on an old kernel."""
     if code == "cgroup-denied" and scene.service is not None:
         return (_IN_SERVICE,)
+    if code == "no-permission" and names["nvidia_group"]:
+        return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
+    if code == "nouveau-bound" and scene.modules.on_disk("nvidia"):
+        return _BLACKLIST
     if code in ("kernel-too-old", "npu-no-module") and names["first_kernel"]:
         return ("=install Linux {first_kernel} or later: ", "newer kernel")
     return ()

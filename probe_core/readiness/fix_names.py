@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.machine import decimal
 from probe_core.readiness.scene import address_of, folder_of
 
 TYPE_CHECKING = False
@@ -162,6 +163,21 @@ def _selinux_boolean(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return "container_use_xserver_devices" if is_nvidia else "container_use_devices"
 
 
+def _nvidia_group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
+    """Return the group to which NVIDIA's module gives its nodes (NVreg_DeviceFileGID); "" if none.
+
+    Mode 0660 is 432, as /proc/driver/nvidia/params writes it.
+    """
+    if device["vendor"] != "nvidia":
+        return ""
+    group = decimal(scene.nvidia_params.get("DeviceFileGID", ""))
+    mode = decimal(scene.nvidia_params.get("DeviceFileMode", "432"))
+    if not group or not mode or mode >> 3 & 6 != 6:
+        return ""
+    names = (n for n, (number, _) in scene.process.listed_groups().items() if number == group)
+    return next(names, str(group))
+
+
 def _missing_nodes(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the options of `pct set` for all nodes that a container of Proxmox VE lacks."""
     from probe_core.readiness.needs import required
@@ -227,6 +243,7 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "missing_nodes": _missing_nodes,
     "module": _module,
     "node": _node,
+    "nvidia_group": _nvidia_group,
     "option": _option,
     "package": _package,
     "release": lambda device, step, scene: scene.release or "$(uname -r)",

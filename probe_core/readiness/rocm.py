@@ -54,7 +54,7 @@ def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
         text = f"no node in {KFD_NODES} has the location of {address_of(device)}"
         return broken(_STEP, "kfd-no-gpu", text)
-    if (step := _overridden(device, scene.environ.get(_OVERRIDE))) is not None:
+    if (step := _overridden(device, scene)) is not None:
         return step
     path = scene.libraries.find_any(*RUNTIMES)
     if path is None:
@@ -65,14 +65,16 @@ def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     return _without_kernels(device, scene, path) or ok(_STEP, f"{path}: there")
 
 
-def _overridden(device: DeviceDoc, value: str | None) -> StepDoc | None:
+def _overridden(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     """Return the step when the variable keeps ROCm from starting, or its code from running.
 
     Code for another major generation ends in memory faults and resets; libhsakmt refuses such a
     value since rocm-systems#5686, which takes an empty one for unset. Before, that was gfx000
     (ROCR-Runtime#354).
     """
-    if value is None:
+    value = scene.environ.get(_OVERRIDE)
+    # HSA_OVERRIDE_GFX_VERSION_N is that of one node, and goes first there.
+    if value is None or any(name.startswith(f"{_OVERRIDE}_") for name in scene.environ):
         return None
     if not value:
         return unknown(_STEP, f"{_OVERRIDE} is empty, which older ROCm takes for gfx000")

@@ -10,9 +10,9 @@ from probe_core.readiness.modules import (
     CONFIGURATION,
     DKMS,
     SECURE_BOOT,
+    driver_of,
     forbids,
     module_of,
-    stem,
 )
 from probe_core.readiness.rocm import KFD_NODES
 from probe_core.readiness.unbound import FIRMWARE, MODULES, OF_ARCHITECTURE
@@ -97,7 +97,7 @@ def _installed(machine: Machine, scene: Scene) -> Iterator[tuple[str, bytes]]:
             text = machine.read(f"{folder}/{name}")
             if text is not None and scene.modules.is_whole(text):
                 lines = [
-                    line for line in text.splitlines() if stem(line.partition(":")[0]) in NAMES
+                    line for line in text.splitlines() if driver_of(line.partition(":")[0]) in NAMES
                 ]
                 yield f"{folder}/{name}", _joined(lines)
 

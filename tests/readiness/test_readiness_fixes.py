@@ -116,8 +116,8 @@ def test_the_driver_by_distribution(release: str, expected: str, tmp_path: Path)
         (
             causes.radeon,
             (
-                "add amdgpu.si_support=1 radeon.si_support=0 to GRUB_CMDLINE_LINUX in /etc/default/grub,"
-                " `sudo update-grub`, then reboot"
+                "add amdgpu.si_support=1 radeon.si_support=0 to GRUB_CMDLINE_LINUX in"
+                " /etc/default/grub, `sudo update-grub`, then reboot"
             ),
         ),
         (
