@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.model.cause import Cause
     from probe_core.model.document import DeviceDoc, StepDoc
 
-__all__ = ["SCOPES", "CauseCheck", "ReportCheck", "builtin_checks", "concerned"]
+__all__ = ["READS", "SCOPES", "CauseCheck", "ReportCheck", "builtin_checks", "concerned"]
 
 SCOPES: dict[str, str] = {
     "nvidia": (
@@ -42,6 +42,26 @@ SCOPES: dict[str, str] = {
     ),
 }
 """Vendor to the causes that only its devices have."""
+
+READS: dict[str, tuple[str, ...]] = {
+    "hardware": ("/sys/bus/pci/devices",),
+    "driver": (
+        "/sys/bus/pci/devices",
+        "/proc/modules",
+        "/proc/cmdline",
+        "/lib/modules",
+        "/etc/modprobe.d",
+        "/lib/firmware",
+        "/proc/driver/nvidia",
+    ),
+    "node": ("/dev", "/proc/devices", "/proc/self/cgroup"),
+    "permission": ("/dev", "/proc/self/status", "/proc/self/uid_map", "/etc/group"),
+    "library": ("/proc/driver/nvidia/version", "/etc/ld.so.conf", "/usr/lib"),
+    "granted": ("/dev", "/proc/driver/nvidia/gpus", "/sys/fs/cgroup/devices"),
+    "runtime": ("/etc/ld.so.conf", "/usr/lib", "/opt", "/sys/class/kfd"),
+}
+"""Step of readiness to what the report reads to judge it; the other steps rest on plugins' answers
+and variables."""
 
 # Causes that are another system's: elsewhere they cannot be.
 _SYSTEMS = {
@@ -67,7 +87,8 @@ class CauseCheck:
         self._further = further
         self.code = cause.code
         self.step = cause.step
-        self.needs = (REPORT, *(further.needs if further else ()))
+        own = further.needs if further else READS.get(cause.step, ())
+        self.needs = (REPORT, *own)
         self.summary = f"Whether {_plain(cause.meaning)}."
 
     def run(self, request: Request) -> ResultDoc:

@@ -21,7 +21,7 @@ NODE = (
     ),
     blocks(
         "service-without-devices",
-        "the service {service} has a /dev of its own without its device nodes",
+        "{service} runs with a /dev of its own, without its device nodes",
         "`systemctl show {service} -p PrivateDevices -p DevicePolicy -p DeviceAllow`",
         "`sudo systemctl edit {service}`: `[Service]`, `PrivateDevices=no`; then restart it",
     ),

@@ -124,7 +124,19 @@ def test_list_names_every_check_and_runs_none() -> None:
     by_code = {entry["code"]: entry for entry in entries}
     assert "/etc/cdi" in by_code["cdi-spec-stale"]["needs"]
     assert by_code["version-mismatch"]["step"] == "library"
-    assert "version-mismatch" in doctor("--list").stdout
+    assert "/proc/driver/nvidia/version" in by_code["version-mismatch"]["needs"]
+
+
+def test_the_list_for_people_has_what_each_check_needs() -> None:
+    lines = doctor("--list").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "cdi-spec-stale node" in text
+    assert "Needs: /etc/cdi, /var/run/cdi, /run/cdi" in text
+    assert "environment-missing runtime" in text
+    assert "Needs: environment" in text
+    assert " library: /proc/driver/nvidia/version, /etc/ld.so.conf, /usr/lib" in text
+    assert "…" not in text
 
 
 def test_all_lists_each_result(healthy: str) -> None:
