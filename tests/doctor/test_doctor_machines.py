@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from readiness_nodes import Node
 from reports import plugin, report_of
 from test_doctor_bundle import bundle_of
 
+from probe_core.cli.findings import summary_lines
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
 from probe_core.model.causes import CAUSES
@@ -43,6 +45,11 @@ def test_a_broken_machine(name: str, tmp_path: Path) -> None:
     # One list from one source: the report has the same cause, evidence and fix.
     same = next(f for f in report["findings"] if f["code"] == code)
     assert (same["fix"], same["evidence"]) == (first["fix"], first["evidence"])
+    # `probe` shows it in one line, and where the rest is told.
+    terminal: Any = SimpleNamespace(width=400, terminal=True, colour=False, encodable=str)
+    *lines, hint = summary_lines(report, terminal)  # type: ignore[arg-type]
+    assert [line.endswith(f"[{code}]") for line in lines].count(True) == 1
+    assert hint.strip() == "`probe doctor` tells cause and fix"
 
 
 @pytest.mark.parametrize("name", SOUND)
