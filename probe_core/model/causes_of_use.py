@@ -117,11 +117,11 @@ RESPONDING = (
         "`cat /sys/class/accel/accel*/device/status`; `hl-smi`",
         "reset the device",
     ),
-    blocks(
+    limits(
         "tdr",
         "Windows resets the driver again and again",
-        "Event Viewer: 4101, or nvlddmkm 153",
-        "raise TdrDelay; lower the clocks",
+        "Event Viewer, System: Display 4101, or nvlddmkm 153",
+        "update the driver; lower the clocks; raise TdrDelay if programs run long kernels",
     ),
     limits(
         "wired-limit",
