@@ -248,7 +248,7 @@ def read_file(file: FileIO, limit: int) -> bytes:
 
 def _mapped(root: str) -> Mapped | None:
     """Return how the root's names are written where the file system refuses them."""
-    if not os.path.lexists(f"{root}/links.json"):
+    if not os.path.isfile(f"{root}/links.table"):
         return None
     from probe_core.machine.mapped import mapped
 

@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LINKS", "Mapped", "encoded", "is_needed", "mapped"]
+__all__ = ["LINKS", "Mapped", "encoded", "is_needed", "mapped", "table"]
 
-LINKS = "links.json"
-"""Name of the table, path to target, at the top of the root."""
+LINKS = "links.table"
+"""Name of the table at the top of the root: paths and targets in turn, each ended by a NUL."""
 
 _LIMIT = 16 << 20
 _MAX_LINKS = 40
@@ -103,16 +103,18 @@ class Mapped:
         return sorted(own | links)
 
 
-def mapped(root: str) -> Mapped | None:
-    """Return the map of a root that has one; a damaged table has no links."""
-    if not os.path.isfile(f"{root}/{LINKS}"):
-        return None
-    from probe_core.jsontext import parse
+def table(links: Mapping[str, str]) -> bytes:
+    """Return the table of links as it is written."""
+    return "".join(f"{path}\0{target}\0" for path, target in links.items()).encode()
+
+
+def mapped(root: str) -> Mapped:
+    """Return the map of a root that has a table; a damaged one has no links."""
     from probe_core.machine.files import read_regular, text_of
 
     try:
-        table = parse(text_of(read_regular(f"{root}/{LINKS}", _LIMIT)))
-    except (OSError, ValueError, RecursionError):
-        table = None
-    pairs = table.items() if isinstance(table, dict) else ()
-    return Mapped(root, {str(name): to for name, to in pairs if isinstance(to, str) and to})
+        fields = text_of(read_regular(f"{root}/{LINKS}", _LIMIT)).split("\0")
+    except (OSError, ValueError):
+        fields = []
+    pairs = zip(fields[::2], fields[1::2], strict=False)
+    return Mapped(root, {path: target for path, target in pairs if target})

@@ -6,7 +6,7 @@ import json
 import os
 from errno import ENOTEMPTY
 
-from probe_core.machine.mapped import LINKS, encoded, is_needed
+from probe_core.machine.mapped import LINKS, encoded, is_needed, table
 from probe_core.recording.recording import ABOUT_PATH, ANSWERS_PATH
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def unpack(recording: Recording, folder: str) -> str:
     if recording.answers:
         _write(root + ANSWERS_PATH, json.dumps(recording.answers, indent=1).encode())
     if is_mapped:
-        _write(f"{root}/{LINKS}", json.dumps(recording.links).encode())
+        _write(f"{root}/{LINKS}", table(recording.links))
         return root
     for path, target in recording.links.items():
         os.symlink(target, root + path)

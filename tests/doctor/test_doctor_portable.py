@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from test_doctor_machines import OF_PLUGIN, examined
 import probe_core
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
-from probe_core.machine.mapped import LINKS, encoded
+from probe_core.machine.mapped import LINKS, encoded, table
 from probe_core.recording.opening import open_machine
 
 NAMES = [name for name in BROKEN if name not in OF_PLUGIN]
@@ -69,7 +68,7 @@ def test_names_and_links_read_as_on_the_machine(tmp_path: Path) -> None:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(Path(place).read_bytes())
-    (root / LINKS).write_text(json.dumps(links))
+    (root / LINKS).write_bytes(table(links))
     mapped = probe_core.Machine(str(root), plain.environ, access=plain.access)
     for path in (
         f"{FOLDER}/vendor",
@@ -94,12 +93,12 @@ def examined_alike(*machines: probe_core.Machine) -> bool:
 
 
 @pytest.mark.parametrize(
-    "table", ["", "[]", "{", '{"/a": 1}', '{"/a": "/b", "/b": "/a"}', '{"/a": "../../../../etc"}']
+    "text", ["", "\0", "/a", "/a\0", "/a\0/b\0/b\0/a\0", "/a\0../../../../etc\0", "/a\0\xff/..\0"]
 )
-def test_a_hostile_table_of_links(table: str, tmp_path: Path) -> None:
+def test_a_hostile_table_of_links(text: str, tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "etc").mkdir()
-    (tmp_path / LINKS).write_text(table)
+    (tmp_path / LINKS).write_bytes(text.encode("latin-1"))
     machine = probe_core.Machine(str(tmp_path))
     assert machine.read("/a/passwd") is None
     assert machine.listdir("/a") == []
