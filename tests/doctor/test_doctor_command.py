@@ -100,6 +100,22 @@ def test_only_runs_what_is_named(broken: str) -> None:
     assert (data["findings"], data["healthy"]) == ([], True)
 
 
+@pytest.mark.parametrize("codes", ["", ",", " , "])
+def test_an_empty_list_of_checks_is_refused(codes: str, broken: str) -> None:
+    result = doctor("--machine", broken, f"--only={codes}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--only has no code" in result.stderr
+
+
+def test_a_few_checks_call_no_machine_healthy(broken: str) -> None:
+    result = doctor("--machine", broken, "--only", "off-the-bus")
+    assert result.stdout.startswith(" probe doctor: nothing found. 1 check passed.")
+    assert "healthy" not in result.stdout
+    entries = json.loads(doctor("--list", "--json", "--only", "xid-seen,tdr").stdout)
+    assert [entry["code"] for entry in entries] == ["xid-seen", "tdr"]
+    assert doctor("--list", "--only", "xid-sen").returncode == 2
+
+
 def test_a_device_by_a_part_of_its_id(broken: str) -> None:
     data = document("--machine", broken, "--device", "01:00")
     assert [device["id"] for device in data["devices"]] == [DEVICE]
@@ -241,6 +257,7 @@ def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPa
         machine=None,
         bundle="probe-bundle.tar.gz",
         config=None,
+        codes=None,
         env=None,
     )
     with pytest.raises(CommandError, match="recordings, which are made on Linux"):
