@@ -101,7 +101,7 @@ def distributions() -> str:
 
 
 def _placeholders(text: str) -> str:
-    names = ("release", "module", "parameter", "branch", "version")
+    names = ("release", "module", "parameter", "branch", "version", "kernel")
     return text.format(**{name: name.upper() for name in names})
 
 

@@ -37,9 +37,7 @@ SCOPES: dict[str, str] = {
         " gfx-not-supported hsa-override-bad hsa-override-foreign rocm-missing"
         " rocm-kernel-skew amdgpu-reset-seen"
     ),
-    "intel": (
-        "kernel-too-old guc-failed level-zero-missing gaudi-not-operational compute-runtime-too-old"
-    ),
+    "intel": ("guc-failed level-zero-missing gaudi-not-operational compute-runtime-too-old"),
 }
 """Vendor to the causes that only its devices have."""
 

@@ -62,8 +62,9 @@ def _is_geforce(device: DeviceDoc) -> bool:
     """Return whether it surely is one: NVIDIA names data centre GPUs, some RTX cards and Jetson."""
     chip = device["chip"]
     chips = [chip["id"]] if chip["id"] else chip["candidates"]
-    by_chip = bool(chips) and all(name.startswith("nvidia/geforce-") for name in chips)
-    return by_chip or "geforce" in (device["name"] or "").lower()
+    if chips:
+        return all(name.startswith("nvidia/geforce-") for name in chips)
+    return "geforce" in (device["name"] or "").lower()
 
 
 def older_than_toolkit(device: DeviceDoc, scene: Scene) -> StepDoc | None:

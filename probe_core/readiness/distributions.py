@@ -39,6 +39,8 @@ FAMILIES = {
     "ol": "rhel",
     "amzn": "rhel",  # its ID_LIKE is fedora, and RPM Fusion has nothing for it
     "arch": "arch",
+    "manjaro": "manjaro",
+    "cos": "cos",
     "opensuse-leap": "suse",
     "opensuse-tumbleweed": "suse",
     "sles": "suse",
@@ -51,7 +53,7 @@ FAMILIES = {
 
 # Family to the one whose commands it takes, where it has none of its own. RHEL 10 has no module
 # streams; Proxmox VE says of itself that it is Debian.
-VARIANTS = {"rhel10": "rhel", "proxmox": "debian", "ostree": "fedora"}
+VARIANTS = {"manjaro": "arch", "rhel10": "rhel", "proxmox": "debian", "ostree": "fedora"}
 
 # Silverblue, Kinoite, Bazzite and CoreOS: /usr is read-only, and packages are layered.
 _LAYERED = (
@@ -68,7 +70,7 @@ _IN_KERNEL = {
     "debian": "`sudo apt install linux-image-amd64` (not the cloud kernel), then reboot",
     "fedora": "`sudo dnf install kernel-modules-{release}`",
     "rhel": "`sudo dnf install kernel-modules-{release}`",
-    "arch": "`sudo pacman -S linux`, then reboot",
+    "arch": "`sudo pacman -S {kernel}`, then reboot",
     "suse": "`sudo zypper install kernel-default`, then reboot",
     "alpine": "`sudo apk add linux-lts` (linux-virt lacks it), then reboot",
     "nixos": NIX.format('boot.kernelModules = [ "{module}" ];'),
@@ -120,7 +122,7 @@ COMMANDS: dict[str, Commands] = {
         "proxmox": "`sudo apt install proxmox-headers-{release} && sudo dkms autoinstall`, reboot",
         "fedora": "`sudo dnf install kernel-devel-{release} && sudo akmods --force`, then reboot",
         "rhel": "`sudo dnf install kernel-devel-{release} && sudo dkms autoinstall`, then reboot",
-        "arch": "`sudo pacman -S linux-headers && sudo dkms autoinstall`, then reboot",
+        "arch": "`sudo pacman -S {kernel}-headers && sudo dkms autoinstall`, then reboot",
         "suse": "`sudo zypper install kernel-default-devel && sudo dkms autoinstall`, then reboot",
         "nixos": "`sudo nixos-rebuild boot`, then reboot",
         "gentoo": "`sudo emerge @module-rebuild`, then reboot",

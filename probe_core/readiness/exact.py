@@ -76,8 +76,17 @@ _IN_CONTAINER: dict[str, tuple[str, ...]] = {
 # NVIDIA's device plugin grants a GPU, and the pod's container runtime is to mount it.
 _RUNTIME_CLASS = ("=set `runtimeClassName: nvidia` in the pod's spec, or make it the default",)
 
+# /etc/group of an image is not the host's: the node's number counts.
+_GROUP_ADD = ("=start the container with `--group-add $(stat -c %g {node})`",)
+
 # What depends on the engine: Apptainer mounts the host's /dev, and the libraries with an option.
 _OF_ENGINE = {
+    ("not-in-group", "docker"): _GROUP_ADD,
+    ("group-not-active", "docker"): _GROUP_ADD,
+    ("not-in-group", "podman"): ("=`podman run --group-add keep-groups` (with crun)",),
+    ("not-in-group", "kubernetes"): (
+        "=set `securityContext.supplementalGroups` of the pod to what `stat -c %g {node}` prints",
+    ),
     ("library-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
     # Flatpak has the libraries of each driver's version as an extension of its runtime.
     ("library-missing", "flatpak"): (
@@ -101,6 +110,13 @@ _BLACKLIST = (
 
 # systemd.resource-control(5), DeviceAllow=; in place of what holds for containers.
 _IN_SERVICE = "=`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
+
+# A service has its groups from its unit, from when it was started on.
+_OF_SERVICE = {
+    "not-in-group": "=`sudo systemctl edit {service}`: `[Service]`,"
+    " `SupplementaryGroups={groups}`; then restart it",
+    "group-not-active": "=`sudo systemctl restart {service}`",
+}
 
 # (vendor, engine) to how a container is given the device; "" stands for every other engine.
 # Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm "Running ROCm Docker containers".
@@ -166,6 +182,10 @@ def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
     """Return the pieces where the same cause has another fix: in a service, on an old kernel."""
     if code == "cgroup-denied" and scene.service is not None:
         return (_IN_SERVICE,)
+    if scene.service is not None and code in _OF_SERVICE:
+        return (_OF_SERVICE[code],)
+    if code == "no-driver" and scene.modules.is_loaded(names["module"]):
+        return ("=`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver",)
     if code == "no-permission" and names["nvidia_group"]:
         return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
     if code == "nouveau-bound" and scene.modules.on_disk("nvidia"):
@@ -178,7 +198,7 @@ def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
 def _text(piece: str, scene: Scene, names: Names) -> str | None:
     if piece.startswith("="):
         return piece[1:].format_map(names)
-    plain = {key: names[key] for key in ("module", "release", "branch", "version")}
+    plain = {key: names[key] for key in ("module", "release", "branch", "version", "kernel")}
     parameter = names.get("parameter", "")
     topic = piece.format_map(names)
     # A branch may have a command of its own: Debian has packages of old ones alone.

@@ -192,6 +192,18 @@ def _first_kernel(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return too_old_for(device, scene, _module(device, step, scene)) or ""
 
 
+def _kernel_package(release: str) -> str:
+    """Return what Arch and Manjaro call the package of a running kernel.
+
+    6.12.4-arch1-1 is linux, 6.12.4-zen1-1-zen linux-zen, 6.6.63-1-lts linux-lts; Manjaro's
+    6.12.4-1-MANJARO is linux612.
+    """
+    end = release.rpartition("-")[2]
+    if end == "MANJARO":
+        return "linux" + "".join(release.split(".")[:2])
+    return f"linux-{end}" if end.isalpha() else "linux"
+
+
 def _kfd_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     if scene.container is not None:
         return "start the container with `--device=/dev/kfd`"
@@ -236,7 +248,9 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "gfx": lambda device, step, scene: device.get("gfx") or "this GPU",
     "gfx_fix": _gfx_fix,
     "group": _group,
+    "groups": lambda device, step, scene: _group(device, step, scene).replace(",", " "),
     "kfd_fix": _kfd_fix,
+    "kernel": lambda device, step, scene: _kernel_package(scene.release),
     "libcuda_fix": _libcuda_fix,
     "load": _load,
     "library": lambda device, step, scene: "libnvidia-ml.so.1",

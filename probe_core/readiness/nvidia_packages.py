@@ -11,6 +11,7 @@ __all__ = ["NIX", "NVIDIA"]
 NIX = "in /etc/nixos/configuration.nix set `{}`, then `sudo nixos-rebuild boot` and reboot"
 
 NVIDIA: dict[str, Commands] = {
+    # Google Cloud, "Running GPUs on Container-Optimized OS"; Manjaro wiki, "Configure Graphics".
     # Ubuntu Server Guide "NVIDIA drivers installation"; Debian wiki NvidiaGraphicsDrivers; RPM
     # Fusion Howto/NVIDIA; NVIDIA Driver Installation Guide (RHEL); Arch wiki NVIDIA; openSUSE
     # SDB:NVIDIA drivers; NixOS wiki NVIDIA; Gentoo wiki NVIDIA/nvidia-drivers.
@@ -20,6 +21,8 @@ NVIDIA: dict[str, Commands] = {
         "fedora": "`sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda` (RPM Fusion), reboot",
         "rhel": "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository), reboot",
         "rhel10": "`sudo dnf install nvidia-open` (NVIDIA's repository), then reboot",
+        "cos": "`sudo cos-extensions install gpu`",
+        "manjaro": "`sudo mhwd -a pci nonfree 0300`, then reboot",
         "arch": "`sudo pacman -S nvidia-open` (before Turing: nvidia-580xx-dkms), then reboot",
         "suse": "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
         "alpine": "use a distribution with glibc: NVIDIA's driver has no build for musl",

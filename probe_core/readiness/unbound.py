@@ -86,7 +86,7 @@ def unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
         return broken(_STEP, "jetson-no-nvgpu", evidence)
     loaded = scene.modules.is_loaded(module)
     first = too_old_for(device, scene, module)
-    if first and device["vendor"] == "intel" and device["kind"] == "gpu":
+    if first and device["kind"] == "gpu" and not _is_from_outside(scene, module):
         text = f"{evidence}; Linux {scene.release} runs, {device['arch']} needs {first}"
         return broken(_STEP, "kernel-too-old", text)
     if loaded:
@@ -94,6 +94,12 @@ def unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
     if device["kind"] == "npu" and loaded is False:
         return broken(_STEP, "npu-no-module", f"{evidence}; {module} is not in /proc/modules")
     return _not_loaded(scene, module, evidence, is_known=loaded is False)
+
+
+def _is_from_outside(scene: Scene, module: str) -> bool:
+    """Return whether a module is not the kernel's own (amdgpu-dkms): its number says nothing."""
+    file = scene.modules.on_disk(module)
+    return file is not None and "/kernel/" not in file
 
 
 def _refused(device: DeviceDoc, scene: Scene, module: str, evidence: str) -> StepDoc:

@@ -162,6 +162,42 @@ def arch_between_upgrade_and_restart(root: Path) -> Node:
     return node
 
 
+@broken("module-missing-for-kernel", "pacman -S linux-zen-headers", ARCH)
+def arch_with_another_kernel(root: Path) -> Node:
+    node = unbound(root)
+    node.tree.release("6.11.5-zen1-1-zen")
+    node.file("/usr/lib/modules/6.12.1-zen1-1-zen/updates/dkms/nvidia.ko.zst")
+    return node
+
+
+@broken("driver-not-installed", "mhwd -a pci nonfree 0300", "ID=manjaro\nID_LIKE=arch\n")
+def manjaro_without_driver(root: Path) -> Node:
+    return causes.no_module_on_disk(root)
+
+
+@broken("driver-not-installed", "cos-extensions install gpu", "ID=cos\n")
+def gke_node_without_driver(root: Path) -> Node:
+    return causes.no_module_on_disk(root)
+
+
+@broken("legacy-branch", "apt install nvidia-driver-580")
+def pascal_beside_a_sound_ada(root: Path) -> Node:
+    node = nvidia(root)
+    version = nodes.VERSION_TEXT.replace(nodes.VERSION, "590.44.01")
+    node.file("/proc/driver/nvidia/version", version)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        node.remove(f"{LIBRARIES}/{name}.1")
+        node.file(f"{LIBRARIES}/{name}.590.44.01", b"\x7fELF\x02")
+        node.tree.link(f"{LIBRARIES}/{name}.1", f"{LIBRARIES}/{name}.590.44.01")
+    node.tree.pci("0000:02:00.0", "10de:1b80")
+    return node
+
+
+@broken("no-driver", "sudo dmesg | grep -i -e nvidia -e NVRM")
+def ampere_that_the_module_leaves_alone(root: Path) -> Node:
+    return loaded(root, "2204", "580.95.05")
+
+
 @broken("nouveau-bound", "echo blacklist nouveau | sudo tee")
 def nouveau_before_an_installed_driver(root: Path) -> Node:
     node = nvidia(root, driver="nouveau")
@@ -340,8 +376,47 @@ def override_of_two_numbers(root: Path) -> Node:
 @broken("firmware-missing", "apt install linux-firmware")
 def rx_9070_on_an_old_linux_firmware(root: Path) -> Node:
     node = amd(root, driver=None, ids="1002:7550")
+    node.tree.release("6.14.0-24-generic")
     for name in ("gc_11_0_0_pfp.bin", "navi10_ce.bin"):
         node.file(f"/lib/firmware/amdgpu/{name}")
+    return node
+
+
+@broken("kernel-too-old", "install Linux 6.12 or later")
+def rx_9070_on_ubuntus_first_kernel(root: Path) -> Node:
+    node = amd(root, driver=None, ids="1002:7550")
+    node.file("/lib/firmware/amdgpu/gc_12_0_1_pfp.bin")
+    return node
+
+
+@broken("amdgpu-refused", "check firmware")
+def rx_9070_that_the_packaged_driver_refuses(root: Path) -> Node:
+    node = rx_9070_on_ubuntus_first_kernel(root)
+    node.file(f"{MODULES}/updates/dkms/amdgpu.ko.zst")
+    return node
+
+
+@broken("not-in-group", "--group-add $(stat -c %g /dev/kfd)")
+def docker_user_without_the_nodes_group(root: Path) -> Node:
+    node = people(amd(root))
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    node.container()
+    return node
+
+
+@broken("not-in-group", "`SupplementaryGroups=render video`")
+def service_without_the_nodes_groups(root: Path) -> Node:
+    node = people(amd(root))
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    node.file("/proc/self/cgroup", causes.SERVICE)
+    return node
+
+
+@broken("group-not-active", "`sudo systemctl restart ollama.service`")
+def service_older_than_its_group(root: Path) -> Node:
+    node = people(amd(root), members="ada")
+    node.nodes(*nodes.AMD_NODES, answer="EACCES")
+    node.file("/proc/self/cgroup", causes.SERVICE)
     return node
 
 

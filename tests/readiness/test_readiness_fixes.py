@@ -23,7 +23,14 @@ from probe_core.readiness.exact import ON_HOST, exact_fix, option
 from probe_core.readiness.remedies import fix_of, meaning_of
 from probe_core.readiness.scene import Scene
 
-NAMES = {"release": "R", "module": "M", "parameter": "P", "branch": "580", "version": "V"}
+NAMES = {
+    "release": "R",
+    "module": "M",
+    "parameter": "P",
+    "branch": "580",
+    "version": "V",
+    "kernel": "K",
+}
 
 
 def fix(node: Node, release: str = "") -> str:
