@@ -52,11 +52,12 @@ class Modules:
             return True
         if self._machine.exists(f"/sys/module/{_normal(name)}"):
             return True
-        if self._built_in(name):
+        if self.is_built_in(name):
             return True
         return False if self.loaded or self._machine.exists("/sys/module") else None
 
-    def _built_in(self, name: str) -> bool:
+    def is_built_in(self, name: str) -> bool:
+        """Return whether a module is part of the kernel itself."""
         text = self._machine.read(f"{self.folder}/modules.builtin") if self.folder else None
         return f"/{name}.ko" in (text or "").replace("-", "_")
 

@@ -47,8 +47,6 @@ FIRMWARE = {
 OF_ARCHITECTURE = {"rdna3": "gc_11_0_", "rdna3.5": "gc_11_5_", "rdna4": "gc_12_0_"}
 """Architecture to how the names of its files below amdgpu's folder begin."""
 
-_WITH_GUC = ("xe-hpg", "xe-hpc")
-
 
 def module_of(device: DeviceDoc, scene: Scene) -> str | None:
     """Return the module that ought to drive a device; None where it is not known."""
@@ -137,15 +135,17 @@ def _without_firmware(device: DeviceDoc, scene: Scene, module: str) -> str | Non
     return f"{path} has no {stem}*" if lacks else None
 
 
-def guc_missing(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+def guc_missing(scene: Scene) -> StepDoc | None:
     """Return the step of a GPU that i915 holds and cannot start without its scheduler's firmware.
 
     i915 then declares it wedged and keeps its display (Alchemist and later need the GuC).
     """
     machine, path = scene.machine, f"/lib/firmware/{FIRMWARE['i915']}"
-    if device["arch"] not in _WITH_GUC or scene.container is not None:
+    if scene.container is not None:
         return None
     if not machine.listdir("/lib/firmware") or machine.listdir(path):
+        return None
+    if scene.modules.is_built_in("i915"):  # so may its firmware be (CONFIG_EXTRA_FIRMWARE)
         return None
     return broken(_STEP, "firmware-missing", f"i915 is bound; {path} is absent or empty")
 

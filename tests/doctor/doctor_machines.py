@@ -644,6 +644,13 @@ def arc_on_a_kernel_with_backports(root: Path) -> Node:
 
 
 @sound
+def arc_with_a_kernel_that_has_all_built_in(root: Path) -> Node:
+    node = a770_wedged_without_firmware(root)
+    node.file(f"{MODULES}/modules.builtin", "kernel/drivers/gpu/drm/i915/i915.ko\n")
+    return node
+
+
+@sound
 def server_with_a_management_display(root: Path) -> Node:
     node = nvidia(root)
     node.tree.pci("0000:05:00.0", "1a03:2000", driver="ast", drm=(1, 129))
