@@ -44,11 +44,12 @@ MAX_DEADLINE_S = 120.0
 class CheckSet:
     """The checks of one entry point: whose they are, and what their process needs.
 
-    `needs` are the words of `Request` that all of them need, by the manifest. `problem` says why
-    they cannot run.
+    `needs` are the words of `Request` that all of them need, by the manifest. `variables` are the
+    variables that their answers depend on, None where nobody knows: then none is remembered.
+    `problem` says why they cannot run.
     """
 
-    __slots__ = ("needs", "prober", "problem")
+    __slots__ = ("needs", "prober", "problem", "variables")
 
     def __init__(self, entry: EntryPoint) -> None:
         name = clean_text(entry.name, 80)
@@ -57,6 +58,7 @@ class CheckSet:
         self.prober.deadline_s = DEADLINE_S
         self.prober.files = [f"{entry.metadata}/entry_points.txt"]
         self.needs: tuple[str, ...] = ()
+        self.variables: tuple[str, ...] | None = None
         self.problem = _rejection(entry)
 
     @property
@@ -124,7 +126,7 @@ def _manifest_path(place: Place, module: str) -> str | None:
 
 
 def _take_manifest(check_set: CheckSet, path: str) -> None:
-    """Take `needs` and `deadline_s` of ``{"schema": 1, "checks": {NAME: {…}}}``."""
+    """Take what ``{"schema": 1, "checks": {NAME: {…}}}`` says of the set."""
     try:
         document = parse(text_of(read_regular(path, FILE_LIMIT)))
     except OSError as error:
@@ -136,9 +138,12 @@ def _take_manifest(check_set: CheckSet, path: str) -> None:
     if not isinstance(table, dict) or document.get("schema") != 1:
         raise ValueError(f'expected {{"schema": 1, "checks": {{"{check_set.prober.name}": …}}}}')
     needs, deadline = table.get("needs", []), table.get("deadline_s", DEADLINE_S)
-    if not isinstance(needs, list) or not all(isinstance(word, str) for word in needs):
-        raise ValueError("needs is no list of words")
+    variables = table.get("variables")
+    for name, words in (("needs", needs), ("variables", variables or [])):
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{name} is no list of words")
     if type(deadline) not in (int, float) or not 0 < deadline <= MAX_DEADLINE_S:
         raise ValueError(f"deadline_s is no number of seconds up to {MAX_DEADLINE_S:g}")
     check_set.needs = tuple(needs)
+    check_set.variables = None if variables is None else tuple(variables)
     check_set.prober.deadline_s = float(deadline)

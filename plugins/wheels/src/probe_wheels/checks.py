@@ -6,12 +6,13 @@ They have the attributes that the doctor's `Check` asks for, and import nothing 
 from __future__ import annotations
 
 import os
+import sys
 
 from probe_wheels.surveying import survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Protocol
 
     from probe_core.machine import Machine
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         report: ReportDoc
         environment: str | None
         device: str | None
+
+        def remember(self, paths: Iterable[str]) -> None:
+            """Say that all answers hold while these paths stay as they are."""
 
         def once(self, key: str, make: Callable[[], Survey]) -> Survey:
             """Return what `make` returned at the first call with this key."""
@@ -57,13 +61,33 @@ _ENVIRONMENT = {
 """Causes about the environment and its files."""
 
 
+VARIABLES = (
+    "BNB_CUDA_VERSION", "BNB_ROCM_VERSION", "BNB_XPU_VERSION", "CONDA_PREFIX", "HOME", "HSA_XNACK",
+    "LOCALAPPDATA", "PATH", "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONUSERBASE",
+    "VIRTUAL_ENV", "XDG_CACHE_HOME",
+)  # fmt: skip
+"""All variables that an answer depends on; check.json has the same list, for the doctor."""
+
+
 def _survey(request: Request) -> Survey:
+    return request.once("probe-wheels", lambda: _look(request))
+
+
+def _look(request: Request) -> Survey:
     # A recorded machine has its own variables; the cache and the home are those of this process.
-    environ = request.machine.environ if request.machine.live else os.environ
-    return request.once(
-        "probe-wheels",
-        lambda: survey(request.environment, request.report, environ, device=request.device),
-    )
+    source = request.machine.environ if request.machine.live else os.environ
+    environ = {name: source[name] for name in VARIABLES if name in source}
+    result = survey(request.environment, request.report, environ, device=request.device)
+    if result.paths:
+        request.remember(result.paths | _own_files())
+    return result
+
+
+def _own_files() -> set[str]:
+    """Return the files of the code and tables that judged: a newer one may judge otherwise."""
+    own = ("probe_wheels", "probe_chipdb", "probe_core")
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in own]
+    return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
 class WheelCheck:

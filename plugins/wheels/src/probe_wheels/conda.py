@@ -6,7 +6,7 @@ import os
 
 from probe_core.jsontext import parse
 from probe_wheels.distributions import libraries_of
-from probe_wheels.files import Exhausted, Opened, identity
+from probe_wheels.files import Exhausted, Opened
 from probe_wheels.records import Listing
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def read_packages(
     }
     packages = []
     folder = os.path.join(prefix, "conda-meta")
-    for name in _lists(folder):
+    for name in _lists(folder, budget):
         path = os.path.join(folder, name)
         try:
             package = _package(path, prefix, listed, budget, cache)
@@ -47,11 +47,8 @@ def read_packages(
     return packages
 
 
-def _lists(folder: str) -> list[str]:
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))[:MAX_PACKAGES]
-    except OSError:
-        return []
+def _lists(folder: str, budget: Budget) -> list[str]:
+    return [name for name in budget.listed(folder) if name.endswith(".json")][:MAX_PACKAGES]
 
 
 def _package(
@@ -86,7 +83,7 @@ def _package(
 
 
 def _listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
-    key = "conda:" + identity(path)
+    key = "conda:" + budget.identity(path)
     stored = cache.listing(key) if cache else None
     if stored is not None:
         return stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_wheels.files import Exhausted, identity, read_text
+from probe_wheels.files import Exhausted, read_text
 from probe_wheels.records import Listing, listing_of
 from probe_wheels.texts import TEXT_FILES, build_tag, build_text, requires_of
 
@@ -43,7 +43,7 @@ def read_distributions(
     When the budget is used up, the distributions that were not read have a `note`.
     """
     documents: dict[str, DistributionDoc] = {}
-    for metadata in _metadata(sites):
+    for metadata in _metadata(sites, budget):
         name, version = _name(metadata)
         if normal(name) in documents or len(documents) == MAX_DISTRIBUTIONS:
             continue
@@ -57,17 +57,13 @@ def read_distributions(
     return list(documents.values())
 
 
-def _metadata(sites: Iterable[str]) -> list[str]:
+def _metadata(sites: Iterable[str], budget: Budget) -> list[str]:
     folders: list[str] = []
     for site in sites:
-        try:
-            names = sorted(os.listdir(site))
-        except OSError:
-            continue
         # pip renames a distribution to "~ame" while it replaces it.
         folders += [
             os.path.join(site, name)
-            for name in names
+            for name in budget.listed(site)
             if name.endswith((".dist-info", ".egg-info")) and name[0] not in "~-"
         ]
     return folders
@@ -106,7 +102,7 @@ def _listing(metadata: str, site: str, budget: Budget, cache: Cache | None) -> L
     if cache is None:
         return listing_of(metadata, site, budget)
     try:
-        key = "record:" + identity(os.path.join(metadata, "RECORD"))
+        key = "record:" + budget.identity(os.path.join(metadata, "RECORD"))
     except OSError:
         return listing_of(metadata, site, budget)
     stored = cache.listing(key)
@@ -127,7 +123,7 @@ def libraries_of(
     for path in listing.libraries:
         place = os.path.join(site, path)
         try:
-            key = "file:" + identity(place)
+            key = "file:" + budget.identity(place)
         except (OSError, ValueError):  # a NUL in a path
             if len(listing.missing) < 16:
                 listing.missing.append(path)

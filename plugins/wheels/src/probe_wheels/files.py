@@ -38,13 +38,37 @@ class Exhausted(Exception):
 
 
 class Budget:
-    """What one look at an environment may cost in all."""
+    """What one look at an environment may cost in all, and which paths it depends on."""
 
-    __slots__ = ("deadline", "reads")
+    __slots__ = ("deadline", "paths", "reads")
 
     def __init__(self, seconds: float = MAX_SECONDS, reads: int = MAX_READS) -> None:
         self.deadline = monotonic() + seconds
         self.reads = reads
+        self.paths: set[str] = set()
+
+    def listed(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; none where it cannot be read."""
+        self.paths.add(folder)
+        try:
+            return sorted(os.listdir(folder))
+        except (OSError, ValueError):
+            return []
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether a folder exists."""
+        self.paths.add(path)
+        return os.path.isdir(path)
+
+    def is_file(self, path: str) -> bool:
+        """Return whether a file, or a link to one, exists."""
+        self.paths.add(path)
+        return os.path.isfile(path)
+
+    def identity(self, path: str) -> str:
+        """Return `identity` of a file; raises `OSError`."""
+        self.paths.add(path)
+        return identity(path)
 
     def spend(self, reads: int = 1) -> None:
         """Count some reads; raises `Exhausted`."""
@@ -71,6 +95,7 @@ class Opened:
 
     def __init__(self, path: str, budget: Budget) -> None:
         self._budget = budget
+        budget.paths.add(path)
         self._fd = os.open(_target(path), _FLAGS)
         status = os.fstat(self._fd)
         if not S_ISREG(status.st_mode):

@@ -120,6 +120,7 @@ def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:
     count = 0
     for package in _packages(metadata, site, budget):
         for folder, folders, names in os.walk(os.path.join(site, package)):
+            budget.paths.add(folder)
             count += len(names) + len(folders)
             if count > MAX_WALK:
                 return
@@ -139,4 +140,4 @@ def _packages(metadata: str, site: str, budget: Budget) -> list[str]:
         names = []
     names = names or [os.path.basename(metadata).partition("-")[0]]
     plain = [name for name in names if name.replace("_", "a").replace(".", "a").isalnum()]
-    return [name for name in plain if os.path.isdir(os.path.join(site, name))][:64]
+    return [name for name in plain if budget.is_folder(os.path.join(site, name))][:64]
