@@ -130,7 +130,6 @@ def test_conda_lists_libraries_of_other_packages(tmp_path: Path) -> None:
     meta = {"name": "libtorch", "files": ["lib/libtorch_cuda.so", "../../etc/x.so", 5]}
     path = tmp_path / "conda-meta" / "libtorch-2.5.1-cuda126_mkl_h1a2b_300.json"
     path.write_text(json.dumps(meta))
-    (tmp_path / "conda-meta" / "broken-1-0.json").write_text("{")
     seen = survey(str(tmp_path), REPORT, {}, cached=False)
     (verdict,) = seen.verdicts
     assert (verdict["wheel"], verdict["verdict"]) == ("libtorch 2.5.1", "lacks-device")

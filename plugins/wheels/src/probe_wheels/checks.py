@@ -51,6 +51,7 @@ _ENVIRONMENT = {
     "environment-unreadable": "The environment cannot be read.",
     "environment-broken": "The environment has no packages, or its interpreter is gone.",
     "environment-other-architecture": "The environment's Python is for another architecture.",
+    "environment-file-damaged": "A file of the environment cannot be read, or is cut.",
     "environment-too-large": "There was no time to read all of the environment.",
     "wheel-other-architecture": "A wheel is built for another architecture.",
     "wheel-files-missing": "A wheel lists libraries that are not there.",

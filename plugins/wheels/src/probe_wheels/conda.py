@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from errno import EFBIG
 
 from probe_core.jsontext import parse
 from probe_wheels.distributions import libraries_of
@@ -40,8 +41,15 @@ def read_packages(
         path = os.path.join(folder, name)
         try:
             package = _package(path, prefix, listed, budget, cache)
-        except (OSError, ValueError, RecursionError, Exhausted):
+        except RecursionError:
+            budget.fault(path, "it is nested too deep")
             continue  # one broken list hides no other package
+        except (OSError, ValueError) as error:
+            budget.fault(path, error if isinstance(error, OSError) else f"no JSON: {error}")
+            continue
+        except Exhausted as error:
+            budget.fault(path, str(error))
+            break
         if package is not None:
             packages.append(package)
     return packages
@@ -88,9 +96,14 @@ def _listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
     if stored is not None:
         return stored
     with Opened(path, budget) as file:
+        if file.size > MAX_BYTES:
+            raise OSError(EFBIG, f"it is longer than {MAX_BYTES >> 20} MiB", path)
         document: Any = parse(file.read(0, MAX_BYTES))
+    names = document.get("files") if isinstance(document, dict) else None
+    if not isinstance(names, list):
+        raise ValueError("it has no list of files")
     listing = Listing()
-    for name in document.get("files", ()) if isinstance(document, dict) else ():
+    for name in names:
         if isinstance(name, str):
             listing.add(name)
     if cache:

@@ -292,9 +292,11 @@ def _check_home(environment: Environment, config: Mapping[str, str]) -> None:
 
 def _config(prefix: str, budget: Budget) -> dict[str, str]:
     """Return the lines `name = value` of a pyvenv.cfg."""
+    path = os.path.join(prefix, "pyvenv.cfg")
     try:
-        text = read_text(os.path.join(prefix, "pyvenv.cfg"), MAX_CFG, budget)
-    except OSError:
+        text = read_text(path, MAX_CFG, budget)
+    except OSError as error:
+        budget.fault(path, error)
         return {}
     pairs = (line.partition("=") for line in text.splitlines())
     return {name.strip().lower(): value.strip() for name, equals, value in pairs if equals}

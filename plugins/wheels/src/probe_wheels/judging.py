@@ -39,6 +39,7 @@ VENDOR_NAMES = {
 }
 
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+_OF_GPUS = {"cuda", "amdgpu"}
 
 # Frameworks on top of PyTorch: its own limits are theirs.
 _ON_TORCH = ("torch", "torch-companions", "vllm", "bitsandbytes", "xformers", "flash-attn")
@@ -165,7 +166,7 @@ def _of_library(
     document: DistributionDoc, path: str, gpu: Gpu, scene: Scene, torch: bool
 ) -> Judgement:
     library = own_libraries(document)[path]
-    machines = {_MACHINES.get(name, name) for name in library.get("machines", ())}
+    machines = {_MACHINES.get(name, name) for name in library.get("machines", ())} - _OF_GPUS
     if machines and gpu.arch not in machines:
         built = " and ".join(sorted(machines))
         reason = f"it is built for {built}, and this computer is {gpu.arch}"

@@ -115,7 +115,8 @@ def _of_pth(sites: Iterable[str], budget: Budget) -> Iterator[str]:
         for name in names[:MAX_PTH]:
             try:
                 text = read_text(os.path.join(site, name), PTH_BYTES, budget)
-            except OSError:
+            except OSError as error:
+                budget.fault(os.path.join(site, name), error)
                 continue
             for line in text.splitlines()[:MAX_LINES]:
                 path = line.strip()
