@@ -17,7 +17,7 @@ def run(place: Place) -> Iterator[Figure]:
     """Compare both commands, interleaved."""
     for name, arguments in (
         ("this machine", ()),
-        ("a GPU", ("--machine", str(_machine(place.folder / "doctor")))),
+        ("a GPU", ("--machine", str(machine(place.folder / "doctor")))),
     ):
         base = [place.python, "-m", "probe_core"]
         commands = {
@@ -30,7 +30,7 @@ def run(place: Place) -> Iterator[Figure]:
         yield Figure(f"probe doctor, {name}", ratio, "× probe --json", TARGET, note)
 
 
-def _machine(root: Path) -> Path:
+def machine(root: Path) -> Path:
     """Write a healthy desktop with one GPU of NVIDIA."""
     address = "sys/bus/pci/devices/0000:01:00.0"
     version = "580.95.05"
