@@ -320,6 +320,16 @@ def test_sycl_runs_on_the_chips_that_it_was_built_for(
     assert [v["verdict"] for v in judge([gpu], Scene(documents))] == [expected]
 
 
+def test_a_component_is_judged_with_the_framework_that_needs_it(tmp_path: Path) -> None:
+    """libcufft 12.0 has one container, for sm_75, and runs on every GPU that CUDA 13 has."""
+    site = build.environment(tmp_path / "env")
+    files = {"nvidia/cu13/lib/libcufft.so.12": build.cuda({"sm_75": 1})}
+    build.install(site, "nvidia-cufft", "12.0.0.61", files)
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("7.5"), nvidia("9.0"), amd("gfx942")]
+    assert [v["device"] for v in judge(gpus, Scene(documents))] == ["pci:7.5"]
+
+
 def test_vulkan_serves_every_vendor(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     files = {"llama_cpp/lib/libggml-vulkan.so": build.needing("libvulkan.so.1")}
@@ -456,9 +466,9 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
         ),
         (
             "torch-cpu",
-            nvidia("3.7"),
+            nvidia("3.5"),
             "info",
-            ("use torch on the CPU: no published build of PyTorch has code for sm_37 on x86_64"),
+            ("use torch on the CPU: no published build of PyTorch has code for sm_35 on x86_64"),
         ),
         (
             "torch-cpu",

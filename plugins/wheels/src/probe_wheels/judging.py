@@ -100,6 +100,17 @@ def judge(gpus: Iterable[Gpu], scene: Scene) -> list[VerdictDoc]:
 def _judgement(document: DistributionDoc, gpu: Gpu, scene: Scene) -> Judgement | None:
     entry = framework_of(document["name"], scene.extra)
     key, framework = entry or ("", None)
+    judgement = _any_judgement(document, gpu, scene, key, framework)
+    # libcufft 12.0 has one container, for sm_75, and runs on all: its kernels are no section of
+    # code. What a component lacks, the framework that needs it tells.
+    if judgement and key == "components" and judgement.verdict not in ("native", "jit-only"):
+        return None
+    return judgement
+
+
+def _any_judgement(
+    document: DistributionDoc, gpu: Gpu, scene: Scene, key: str, framework: FrameworkDoc | None
+) -> Judgement | None:
     vendors = vendors_of(document)
     if framework and gpu.vendor in framework.get("compiles", ()):
         reason = "it makes its code at run time, for the device at hand"

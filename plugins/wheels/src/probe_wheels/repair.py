@@ -44,11 +44,13 @@ def repair_of(
         return install
     if kind == "lacks-device" and (offer := _override(verdict, gpu)):
         return offer
-    return _by_hand(name, key, gpu)
+    return _by_hand(name, key, gpu, kind)
 
 
 def _override(verdict: VerdictDoc, gpu: Gpu) -> str | None:
     """Return the variable that makes an AMD GPU take a sibling's code, if the wheel has that."""
+    if gpu.os != "linux":
+        return None  # the variable does nothing on Windows (ROCm/TheRock #1719)
     entry = DRIVERS["override"].get(gpu.processor or "")
     if not isinstance(entry, list) or entry[0] not in verdict["has"]:
         return None
@@ -57,10 +59,12 @@ def _override(verdict: VerdictDoc, gpu: Gpu) -> str | None:
     return f"try: export HSA_OVERRIDE_GFX_VERSION={value}  ({note})"
 
 
-def _by_hand(name: str, key: str, gpu: Gpu) -> str:
+def _by_hand(name: str, key: str, gpu: Gpu, kind: str) -> str:
     reason = why_no_build(gpu) if key.startswith("torch") else None
     if reason:
         return f"use {name} on the CPU: {reason}"
+    if not key and kind == "other-vendor":
+        return f"use another GPU for {name}, or see whether its documentation names another build"
     target = gpu.target or gpu.name
     return f"install a build of {name} for {target}, or build it from source for {target}"
 
