@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from probe_core.doctor.answers import checked_answer
-from probe_core.doctor.check import ENVIRONMENT
+from probe_core.doctor.answers import RemoteCheck, checked_answer
+from probe_core.doctor.check import ENVIRONMENT, failed, finding
 from probe_core.doctor.child import TARGET
 from probe_core.registry.prober import Prober
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_core.doctor.answers import RemoteCheck
     from probe_core.doctor.check import Request
     from probe_core.doctor.installed import CheckSet
     from probe_core.doctor.remembered import Memory
@@ -64,10 +64,31 @@ def run_installed(sets: Sequence[CheckSet], request: Request, *, list_only: bool
         "list": list_only,
     }
     runs = run_probers(probers, request.machine, [asked])
-    by_target = {TARGET.format(number): memory for number, (_, memory) in enumerate(pairs)}
+    by_target = {TARGET.format(number): pair for number, pair in enumerate(pairs)}
     for run in runs:
-        _take(run, remote, by_target[run.prober.target])
+        entry, memory = by_target[run.prober.target]
+        _take(run, remote, memory)
+        unread = request.environment is not None and ENVIRONMENT in entry.needs
+        if unread and run.status not in ("ok", "not_applicable"):
+            remote.checks.append(_unread(entry.owner, run, request))
     return remote
+
+
+def _unread(owner: str, run: Run, request: Request) -> RemoteCheck:
+    """Return the finding about an environment whose checks hang or crash: nobody knows of it."""
+    check = RemoteCheck("environment-unreadable", owner)
+    check.needs = (ENVIRONMENT,)
+    name = clean_text(request.environment or "", 200)
+    entry = finding(
+        check.code,
+        what=f"the Python environment {name} was not read to its end",
+        why=f"the checks of {owner} ended with {run.status}: {run.reason}",
+        fix="try again, or name a copy on a disk of this computer: probe doctor --env FOLDER",
+        severity="error",
+        evidence=name,
+    )
+    check.result = failed(entry)
+    return check
 
 
 def _memory(entry: CheckSet, request: Request) -> Memory | None:

@@ -218,3 +218,35 @@ def test_the_lasting_part_of_a_report_has_no_figure_that_moves(place: Place) -> 
     text = json.dumps(lasting(place.report))
     assert "10de" in text
     assert not [word for word in ("free", "usable", "elapsed") if word in text]
+
+
+HANGING = """
+    import time
+
+    class Env:
+        code, step, needs, summary = "acme-env", "", ("environment",), "Whether it runs."
+
+        def run(self, request):
+            {body}
+
+    CHECKS = [Env()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [("time.sleep(60)", "timeout"), ("import os; os.abort()", "crashed")]
+)
+def test_an_environment_that_hangs_or_crashes_its_checks_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    place = Place(tmp_path, {**NEEDS, "deadline_s": 3})
+    (place.site / "x_counting.py").write_text(dedent(HANGING).format(body=body))
+    (check,) = run_installed(place.sets(), place.request()).checks
+    assert check.result is not None
+    (finding,) = check.result["findings"]
+    assert (finding["code"], finding["severity"]) == ("environment-unreadable", "error")
+    assert str(place.env) in finding["what"]
+    assert f"ended with {status}" in finding["why"]
+    assert place.files() == []

@@ -279,13 +279,16 @@ def _check_home(environment: Environment, config: Mapping[str, str]) -> None:
     dangling = interpreter is not None and not os.path.exists(interpreter)
     if dangling or (interpreter is None and home and not os.path.isdir(home)):
         target = os.path.realpath(interpreter) if interpreter else home
+        evidence = f"{environment.prefix}/pyvenv.cfg: home = {home}"
+        if dangling:
+            evidence = f"{interpreter}: a link to {target}"
         environment.problems.append(
             Problem(
                 "environment-broken",
                 f"the virtual environment {environment.prefix} has lost its Python",
                 f"it was made with {target}, which is not there",
                 f"make it again: python3 -m venv --clear {environment.prefix}",
-                evidence=f"{environment.prefix}/pyvenv.cfg: home = {home}",
+                evidence=evidence,
             )
         )
 
