@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from probe_core.wording import clean_text
-from probe_wheels.environment import Problem
 from probe_wheels.files import Exhausted, Opened
 from probe_wheels.judging import title
 from probe_wheels.names import MACHINES
+from probe_wheels.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

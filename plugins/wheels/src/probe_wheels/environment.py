@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from probe_wheels.files import Budget, Exhausted, read_text
+from probe_wheels.problem import Problem
 from probe_wheels.sites import sites_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Environment", "Problem", "find_environment"]
+__all__ = ["Environment", "find_environment"]
 
 MAX_CFG = 64 << 10
 MAX_ROOTS = 64
@@ -19,29 +20,6 @@ MAX_ROOTS = 64
 _BIN = ("bin", "Scripts")
 _MAGICS = ("\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ", "#!")
 _NAMES = ("python", "python3", "python.exe")
-
-
-class Problem:
-    """Something about an environment that a person should know: a code, and three sentences."""
-
-    __slots__ = ("code", "evidence", "fix", "reason", "severity", "summary")
-
-    def __init__(
-        self,
-        code: str,
-        summary: str,
-        reason: str,
-        fix: str,
-        *,
-        evidence: str | None = None,
-        severity: str = "error",
-    ) -> None:
-        self.code = code
-        self.summary = summary
-        self.reason = reason
-        self.fix = fix
-        self.evidence = evidence
-        self.severity = severity
 
 
 class Environment:

@@ -13,7 +13,7 @@ from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.locate import is_module_name, locate
-from probe_wheels.environment import Problem
+from probe_wheels.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

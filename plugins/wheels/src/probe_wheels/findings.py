@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import Severity
     from probe_wheels.devices import Gpu
     from probe_wheels.documents import FrameworkDoc, VerdictDoc, WheelFindingDoc
-    from probe_wheels.environment import Problem
+    from probe_wheels.problem import Problem
 
 __all__ = ["CODES", "findings_of", "problem_finding"]
 
