@@ -120,3 +120,14 @@ def test_a_look_that_did_not_end_is_not_remembered(tmp_path: Path) -> None:
     for number in range(3):
         build.install(site, f"a{number}", "1.0", {f"a{number}/x.so": build.cuda({"sm_80": 90})})
     assert survey(str(tmp_path / "env"), REPORT, {}, cached=False, seconds=0.0).paths == set()
+
+
+def test_versions_of_frameworks_are_facts_for_a_baseline(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    build.install(site, "torch", "2.9.1", {"torch/version.py": "__version__ = '2.9.1+cu128'\n"})
+    build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
+    build.install(site, "plain", "1.0", {})
+    question = request(str(tmp_path / "env"), [])
+    results = [check.run(question) for check in CHECKS]
+    facts = [result["facts"] for result in results if "facts" in result]
+    assert facts == [{"wheel torch": "2.9.1+cu128", "wheel acme": "1.0"}]

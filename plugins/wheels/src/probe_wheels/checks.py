@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from probe_wheels.frameworks import framework_of
+from probe_wheels.judging import title
 from probe_wheels.surveying import survey
 
 TYPE_CHECKING = False
@@ -45,6 +47,9 @@ _WHEELS = {
     "wheel-jit-only": "A wheel's code is compiled by the driver when it first starts.",
 }
 """Causes about a wheel and a device, by the code of their findings."""
+
+_FIRST = "wheel-lacks-device"
+"""The check that hands the facts over; any would do."""
 
 _ENVIRONMENT = {
     "environment-missing": "The interpreter or folder does not exist, or no environment is active.",
@@ -104,6 +109,12 @@ class WheelCheck:
     def run(self, request: Request) -> ResultDoc:
         """Return the findings of one look, which all checks share."""
         result = _survey(request)
+        answer = self._answer(result)
+        if self.code == _FIRST:
+            answer["facts"] = _facts(result)
+        return answer
+
+    def _answer(self, result: Survey) -> ResultDoc:
         findings = [finding for finding in result.findings if finding["code"] == self.code]
         if findings:
             return {"status": "failed", "findings": findings, "reason": None}
@@ -111,6 +122,17 @@ class WheelCheck:
             reason = "no wheel of the environment has to do with a device of this node"
             return {"status": "not_applicable", "findings": [], "reason": reason}
         return {"status": "passed", "findings": [], "reason": None}
+
+
+def _facts(result: Survey) -> dict[str, str]:
+    """Return the versions of what has code for GPUs, or is a framework: a baseline keeps them."""
+    facts = {}
+    for document in result.distributions:
+        if document["files"] or framework_of(document["name"]):
+            name, _, version = title(document).partition(" ")
+            build = document["build"] or ""
+            facts[f"wheel {name}"] = version if build in version else f"{version} ({build})"
+    return facts
 
 
 CHECKS = [WheelCheck(code, summary) for code, summary in {**_WHEELS, **_ENVIRONMENT}.items()]

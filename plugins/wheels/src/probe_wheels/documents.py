@@ -113,11 +113,15 @@ class WheelFindingDoc(FindingDoc, total=False):
 
 
 class ResultDoc(TypedDict):
-    """What a check of the doctor answers; `reason` says why nothing could be looked at."""
+    """What a check of the doctor answers; `reason` says why nothing could be looked at.
+
+    `facts` are what a baseline keeps and compares, by a name for people.
+    """
 
     status: Literal["passed", "failed", "unknown", "not_applicable"]
     findings: list[WheelFindingDoc]
     reason: str | None
+    facts: NotRequired[dict[str, str]]
 
 
 class FrameworkDoc(TypedDict, total=False):
