@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from binascii import crc32
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 
 from probe_core import __version__
 from probe_core.jsontext import parse, write
@@ -118,7 +118,11 @@ class Memory:
 
         folder = os.path.dirname(self._path)
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            for path in (os.path.dirname(folder), folder):  # `mode` is for the last folder alone
+                os.makedirs(path, mode=0o700, exist_ok=True)
+            # Under sudo the home can be another user's, whose links would lead root elsewhere.
+            if not (_is_own(folder) and _is_own(os.path.dirname(folder))):
+                return
             _forget_oldest(folder)
             replace_file(self._path, text.encode(), mode=0o600)
         except OSError:
@@ -155,12 +159,19 @@ def _key(entry: CheckSet, request: Request) -> str:
     return write([versions, question, values, lasting(request.report)])
 
 
+def _is_own(path: str) -> bool:
+    """Return whether a file or folder, no link, is this user's, and nobody else's to write."""
+    status = os.lstat(path)
+    plain = S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)
+    return plain and (
+        os.name == "nt" or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)
+    )
+
+
 def _load(path: str) -> dict[str, object]:
     try:
-        status = os.lstat(path)
         # Whoever could write it decides what a wheel is said to have code for.
-        mine = os.name == "nt" or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)
-        if not mine or not S_ISREG(status.st_mode) or status.st_size > FILE_LIMIT:
+        if not _is_own(path) or os.path.getsize(path) > FILE_LIMIT:
             return {}
         with open(path, "rb", buffering=0) as file:
             document = parse(file.read(FILE_LIMIT))

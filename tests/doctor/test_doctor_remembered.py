@@ -214,6 +214,26 @@ def test_the_memory_is_bounded(place: Place) -> None:
     assert identities(map(str, range(8000)), 1 << 62) is None
 
 
+def test_nothing_is_kept_or_removed_through_a_link(place: Place) -> None:
+    """Root with another user's HOME must not write or remove files where that user's links lead."""
+    victim = place.root / "victim"
+    victim.mkdir()
+    for number in range(40):
+        (victim / f"{number}.json").write_text("{}")
+    (place.root / "cache" / "probe-core").mkdir(parents=True, mode=0o700)
+    (place.root / "cache" / "probe-core" / "doctor").symlink_to(victim)
+    assert place.keep().answers() == []
+    assert len(list(victim.iterdir())) == 40
+
+
+def test_a_umask_that_lets_the_group_write_changes_nothing(place: Place) -> None:
+    before = os.umask(0o002)
+    try:
+        assert len(place.keep().answers()) == 1
+    finally:
+        os.umask(before)
+
+
 def test_the_lasting_part_of_a_report_has_no_figure_that_moves(place: Place) -> None:
     text = json.dumps(lasting(place.report))
     assert "10de" in text
@@ -234,14 +254,15 @@ HANGING = """
 
 
 @pytest.mark.parametrize(
-    ("body", "status"), [("time.sleep(60)", "timeout"), ("import os; os.abort()", "crashed")]
+    ("body", "status", "deadline"),
+    [("time.sleep(60)", "timeout", 2), ("import os; os.abort()", "crashed", 60)],
 )
 def test_an_environment_that_hangs_or_crashes_its_checks_is_a_finding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str, deadline: int
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    place = Place(tmp_path, {**NEEDS, "deadline_s": 3})
+    place = Place(tmp_path, {**NEEDS, "deadline_s": deadline})
     (place.site / "x_counting.py").write_text(dedent(HANGING).format(body=body))
     (check,) = run_installed(place.sets(), place.request()).checks
     assert check.result is not None
