@@ -484,6 +484,24 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
         ),
         ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
         (
+            "triton",
+            intel("xe2", "20.1"),
+            "info",
+            "use another GPU for triton: its makers publish no build for Intel",
+        ),
+        (
+            "faiss",
+            amd("gfx942"),
+            "info",
+            "use another GPU for faiss-gpu-cu12: its makers publish no build for AMD",
+        ),
+        (
+            "dpnp",
+            nvidia("9.0"),
+            "warning",
+            "use another GPU for dpnp, or see whether its documentation names another build",
+        ),
+        (
             "torch-2.14",
             nvidia("8.0", "570.26"),
             "error",

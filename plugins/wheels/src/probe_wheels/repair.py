@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_wheels.choice import best_build, choose, pin_of, why_no_build
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of
+from probe_wheels.judging import VENDOR_NAMES
 from probe_wheels.tables import DRIVERS
 
 TYPE_CHECKING = False
@@ -42,6 +43,9 @@ def repair_of(
         return f"{driver}; or: {install}" if install else driver
     if install:
         return install
+    if kind == "other-vendor" and framework and gpu.vendor not in framework["builds"]:
+        vendor = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
+        return f"use another GPU for {name}: its makers publish no build for {vendor}"
     if kind == "lacks-device" and (offer := _override(verdict, gpu)):
         return offer
     return _by_hand(name, key, gpu, kind)
