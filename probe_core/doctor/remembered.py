@@ -155,7 +155,7 @@ def _key(entry: CheckSet, request: Request) -> str:
         [name, machine.environ.get(name), os.environ.get(name)] for name in entry.variables or ()
     ]
     question = [_place(request), request.environment, request.device, machine.root]
-    versions = [__version__, request.report["chipdb"], entry.owner, *entry.prober.files]
+    versions = [__version__, request.report.get("chipdb"), entry.owner, *entry.prober.files]
     return write([versions, question, values, lasting(request.report)])
 
 

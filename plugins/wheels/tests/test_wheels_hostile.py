@@ -234,6 +234,7 @@ CONDA: dict[str, bytes] = {
     "deep": b"[" * 100_000,
     "binary": b"\xff\xfe\0",
     "empty": b"",
+    "bomb": b'{"files": [' + b"[]," * 600_000 + b"[]]}",
 }
 
 

@@ -24,6 +24,8 @@ __all__ = ["read_packages"]
 MAX_PACKAGES = 4096
 MAX_BYTES = 32 << 20
 """Bytes of one package's list; that of pytorch, of 13,000 files, has 5 MB."""
+MAX_ITEMS = 1_000_000
+"""Values of one package's list; pytorch's has some 100,000."""
 
 
 def read_packages(
@@ -98,7 +100,11 @@ def _listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
     with Opened(path, budget) as file:
         if file.size > MAX_BYTES:
             raise OSError(EFBIG, f"it is longer than {MAX_BYTES >> 20} MiB", path)
-        document: Any = parse(file.read(0, MAX_BYTES))
+        raw = file.read(0, MAX_BYTES)
+    # Two bytes of a list of empty lists become 64 in memory.
+    if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > MAX_ITEMS:
+        raise ValueError("it has too many items")
+    document: Any = parse(raw)
     names = document.get("files") if isinstance(document, dict) else None
     if not isinstance(names, list):
         raise ValueError("it has no list of files")
