@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bench_doctor import machine
+from bench_doctor import _machine
 from measure import Figure, costs, seconds
 from place import ROOT, Place
 
@@ -64,7 +64,7 @@ def run(place: Place) -> Iterator[Figure]:
     environ = {**place.environ, "XDG_CACHE_HOME": str(place.folder / "cache")}
     environment = os.environ.get("PROBE_BENCH_ENV") or str(_environment(place.folder / "env"))
     yield _first(place, environ, environment)
-    recorded = str(machine(place.folder / "env-machine"))
+    recorded = str(_machine(place.folder / "env-machine", 1))
     for name, arguments in (("this machine", ()), ("a GPU", ("--machine", recorded))):
         base = [place.python, "-m", "probe_core"]
         commands = {
