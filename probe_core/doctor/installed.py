@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probe_core.model.document import Json
     from probe_core.registry.entrypoints import EntryPoint
     from probe_core.registry.locate import Place
 
@@ -35,9 +34,6 @@ MAX_SETS = 16
 FILE_LIMIT = 64 << 10
 """Bytes of a manifest, as of a prober's."""
 
-MAX_WORDS = 256
-"""Codes that a manifest may list, as many as findings of one check."""
-
 DEADLINE_S = 10.0
 """Seconds that the checks of a set have, import and all, unless their manifest says otherwise."""
 
@@ -48,12 +44,12 @@ MAX_DEADLINE_S = 120.0
 class CheckSet:
     """The checks of one entry point: whose they are, and what their process needs.
 
-    `needs` are the words of `Request` that all of them need, and `codes` those of its checks, both
-    by the manifest. `variables` are those that their answers depend on, None where nobody knows:
-    then none is remembered. `problem` says why they cannot run.
+    `needs` are the words of `Request` that all of them need, by the manifest. `variables` are the
+    variables that their answers depend on, None where nobody knows: then none is remembered.
+    `problem` says why they cannot run.
     """
 
-    __slots__ = ("codes", "needs", "prober", "problem", "variables")
+    __slots__ = ("needs", "prober", "problem", "variables")
 
     def __init__(self, entry: EntryPoint) -> None:
         name = clean_text(entry.name, 80)
@@ -62,7 +58,6 @@ class CheckSet:
         self.prober.deadline_s = DEADLINE_S
         self.prober.files = [f"{entry.metadata}/entry_points.txt"]
         self.needs: tuple[str, ...] = ()
-        self.codes: tuple[str, ...] = ()
         self.variables: tuple[str, ...] | None = None
         self.problem = _rejection(entry)
 
@@ -142,18 +137,13 @@ def _take_manifest(check_set: CheckSet, path: str) -> None:
     table = tables.get(check_set.prober.name) if isinstance(tables, dict) else None
     if not isinstance(table, dict) or document.get("schema") != 1:
         raise ValueError(f'expected {{"schema": 1, "checks": {{"{check_set.prober.name}": …}}}}')
-    needs, codes = _words(table, "needs"), _words(table, "codes")
-    deadline = table.get("deadline_s", DEADLINE_S)
+    needs, deadline = table.get("needs", []), table.get("deadline_s", DEADLINE_S)
+    variables = table.get("variables")
+    for name, words in (("needs", needs), ("variables", variables or [])):
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{name} is no list of words")
     if type(deadline) not in (int, float) or not 0 < deadline <= MAX_DEADLINE_S:
         raise ValueError(f"deadline_s is no number of seconds up to {MAX_DEADLINE_S:g}")
-    check_set.needs, check_set.codes = needs, codes
-    check_set.variables = _words(table, "variables") if "variables" in table else None
+    check_set.needs = tuple(needs)
+    check_set.variables = None if variables is None else tuple(variables)
     check_set.prober.deadline_s = float(deadline)
-
-
-def _words(table: dict[str, Json], name: str) -> tuple[str, ...]:
-    words = table.get(name, [])
-    texts = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
-    if not isinstance(words, list) or len(texts) != len(words) or len(words) > MAX_WORDS:
-        raise ValueError(f"{name} is no list of up to {MAX_WORDS} words")
-    return tuple(clean_text(word, 80) for word in texts)
