@@ -14,6 +14,7 @@ from probe_wheels.frameworks import (
     toolkit_of,
     vendors_of,
 )
+from probe_wheels.names import VENDOR_NAMES
 from probe_wheels.verdicts import Judgement, judge_library
 
 TYPE_CHECKING = False
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["Scene", "judge", "title"]
-
-VENDOR_NAMES = {
-    "nvidia": "NVIDIA",
-    "amd": "AMD",
-    "intel": "Intel",
-    "apple": "Apple",
-    "qualcomm": "Qualcomm",
-}
 
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 _OF_GPUS = {"cuda", "amdgpu"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "MACHINES", "SKIPPED", "SUFFIXES", "code_target", "cubin_target", "is_library", "processors_in",
+    "MACHINES", "SKIPPED", "SUFFIXES", "VENDOR_NAMES", "code_target", "cubin_target", "is_library",
+    "processors_in",
 ]  # fmt: skip
 
 SKIPPED = "-"
@@ -12,6 +13,14 @@ SKIPPED = "-"
 _KERNEL_FOLDERS = (
     "rocblas", "hipblaslt", "miopen", "aotriton", "hipsparselt", "hiptensor", "rocfft",
 )  # fmt: skip
+
+VENDOR_NAMES = {
+    "nvidia": "NVIDIA",
+    "amd": "AMD",
+    "intel": "Intel",
+    "apple": "Apple",
+    "qualcomm": "Qualcomm",
+}
 
 MACHINES = {
     3: "i686",

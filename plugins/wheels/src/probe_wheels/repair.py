@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_wheels.choice import best_build, choose, pin_of, why_no_build
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of
-from probe_wheels.judging import VENDOR_NAMES
+from probe_wheels.names import VENDOR_NAMES
 from probe_wheels.tables import DRIVERS
 
 TYPE_CHECKING = False
