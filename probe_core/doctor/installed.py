@@ -49,10 +49,11 @@ class CheckSet:
     """The checks of one entry point: whose they are, and what their process needs.
 
     `needs` are the words of `Request` that all of them need, and `codes` those of its checks, both
-    by the manifest. `problem` says why they cannot run.
+    by the manifest. `variables` are the variables that their answers depend on, None where nobody
+    knows: then none is remembered. `problem` says why they cannot run.
     """
 
-    __slots__ = ("codes", "needs", "prober", "problem")
+    __slots__ = ("codes", "needs", "prober", "problem", "variables")
 
     def __init__(self, entry: EntryPoint) -> None:
         name = clean_text(entry.name, 80)
@@ -62,6 +63,7 @@ class CheckSet:
         self.prober.files = [f"{entry.metadata}/entry_points.txt"]
         self.needs: tuple[str, ...] = ()
         self.codes: tuple[str, ...] = ()
+        self.variables: tuple[str, ...] | None = None
         self.problem = _rejection(entry)
 
     @property
@@ -129,7 +131,7 @@ def _manifest_path(place: Place, module: str) -> str | None:
 
 
 def _take_manifest(check_set: CheckSet, path: str) -> None:
-    """Take `needs`, `codes` and `deadline_s` of ``{"schema": 1, "checks": {NAME: {…}}}``."""
+    """Take what ``{"schema": 1, "checks": {NAME: {…}}}`` says of the set."""
     try:
         document = parse(text_of(read_regular(path, FILE_LIMIT)))
     except OSError as error:
@@ -141,10 +143,11 @@ def _take_manifest(check_set: CheckSet, path: str) -> None:
     if not isinstance(table, dict) or document.get("schema") != 1:
         raise ValueError(f'expected {{"schema": 1, "checks": {{"{check_set.prober.name}": …}}}}')
     needs, codes = _words(table, "needs"), _words(table, "codes")
+    variables = _words(table, "variables") if table.get("variables") is not None else None
     deadline = table.get("deadline_s", DEADLINE_S)
     if type(deadline) not in (int, float) or not 0 < deadline <= MAX_DEADLINE_S:
         raise ValueError(f"deadline_s is no number of seconds up to {MAX_DEADLINE_S:g}")
-    check_set.needs, check_set.codes = needs, codes
+    check_set.needs, check_set.codes, check_set.variables = needs, codes, variables
     check_set.prober.deadline_s = float(deadline)
 
 
