@@ -1,0 +1,8 @@
+"""Measured figures: where they are kept, when they still count, and how they compare with peaks.
+
+`probe bench` writes them; a probe puts those of this node beside what it derives.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,26 @@
+"""Where measured figures are kept; apart, because each probe looks whether the file is there."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["state_file"]
+
+_FOLDER = "probe-core"
+_NAME = "measured.json"
+
+
+def state_file(environ: Mapping[str, str]) -> str | None:
+    """Return the file's path; None where the environment names no place for state.
+
+    XDG_STATE_HOME, LOCALAPPDATA or HOME: the user database is not asked, as its server may be dead.
+    """
+    for name, below in (("XDG_STATE_HOME", ""), ("LOCALAPPDATA", ""), ("HOME", ".local/state")):
+        base = environ.get(name, "")
+        if os.path.isabs(base):
+            return os.path.join(base, below, _FOLDER, _NAME)
+    return None
