@@ -1,0 +1,112 @@
+"""From the lines of a child to figures as the report has them, and to sentences about them."""
+
+from __future__ import annotations
+
+from time import gmtime, strftime
+
+from probe_bench.messages import title
+from probe_bench.statistics import disturbances, median
+from probe_core.commands import driver_text, with_fractions
+from probe_core.model.measured import DISTURBANCES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from probe_bench.messages import Line, Task
+    from probe_bench.sensors import Readings
+    from probe_core.model.document import DeviceDoc, MeasuredDoc
+
+__all__ = ["figure", "notes"]
+
+_TERA = 1e12
+_LEAST_MATMUL = 0.5
+"""Of the derived peak: vendors' libraries multiply matrices at 0.5 to 0.97 of it on GPUs
+(stas00/ml-engineering, compute/accelerator/benchmarks)."""
+
+_LEAST_ALU = 0.9
+"""Of the peak at the measured clock: nothing but the loop's own instructions is in the way."""
+
+_NO_SENSOR = "no sensor file of this device shows it"
+
+
+def figure(
+    device: DeviceDoc, task: Task, line: Line, seen: Readings, processes: int | None
+) -> MeasuredDoc:
+    """Return what a result says of a device, with its fractions.
+
+    `seen` are the sensors' highest readings meanwhile, `processes` those of others on the device.
+    """
+    is_compute = task["figure"] == "compute"
+    scale = _TERA if is_compute else 1.0
+    rates = line["rates"]
+    clock = line.get("clock_mhz") or seen.clock_mhz
+    result: MeasuredDoc = {
+        "figure": task["figure"],
+        "kind": task["kind"],
+        "dtype": task["dtype"],
+        "accumulate": line.get("accumulate"),
+        "unit": ("TOPS" if task["dtype"] == "int8" else "TFLOPS") if is_compute else "B/s",
+        "best": _digits(max(rates) / scale),
+        "median": _digits(median(rates) / scale),
+        "cold": _digits(line["cold"] / scale),
+        "runs": len(rates),
+        "warm_s": round(line["warm_s"], 3),
+        "by": line["by"],
+        "size": line.get("size"),
+        "threads": line.get("threads"),
+        "clock_mhz": clock,
+        "clock_reasons": None,
+        "power_w": seen.power_w,
+        "power_cap_w": seen.power_cap_w or (device.get("power") or {}).get("limit_watts"),
+        "temperature_c": seen.temperature_c,
+        "driver": driver_text(device["driver"]),
+        "date": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
+        "disturbed": disturbances(
+            rates, line.get("cpu_share"), line.get("others_share"), processes
+        ),
+        "stale": None,
+    }
+    sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz")
+    unknown = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
+    result["unknown"] = {**unknown, "clock_reasons": "only a driver's library tells them"}
+    return with_fractions(device, result)
+
+
+def _digits(value: float) -> float:
+    """Return six digits: runs differ in the third."""
+    return float(f"{value:.6g}")
+
+
+def notes(device: DeviceDoc, figures: Sequence[MeasuredDoc]) -> Iterator[str]:
+    """Yield a sentence for each figure that is disturbed or below what is usual."""
+    for entry in figures:
+        name = f"{device['id']}: {title(_task(entry))}"
+        if entry["disturbed"]:
+            signs = "; ".join(DISTURBANCES[sign] for sign in entry["disturbed"])
+            yield f"{name} was disturbed and is not for planning: {signs}"
+        elif low := _below(device, entry):
+            yield f"{name} {low}"
+
+
+def _task(entry: MeasuredDoc) -> Task:
+    return {
+        "figure": entry["figure"],
+        "kind": entry["kind"],
+        "dtype": entry["dtype"],
+        "library": entry["by"] or "",
+    }
+
+
+def _below(device: DeviceDoc, entry: MeasuredDoc) -> str:
+    part = entry.get("fraction_at_clock") or entry.get("fraction")
+    if part is None or entry["figure"] != "compute":
+        return ""
+    if entry["kind"] == "alu" and part < _LEAST_ALU:
+        return f"achieves {part:.0%} of the derived peak; a register kernel achieves 90 % and more"
+    if entry["kind"] == "matmul" and device["kind"] == "gpu" and part < _LEAST_MATMUL:
+        return (
+            f"achieves {part:.0%} of the derived peak; vendors' libraries achieve 50 % to 97 %,"
+            " tinygrad's kernels without a search less"
+        )
+    return ""
