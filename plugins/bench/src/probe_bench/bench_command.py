@@ -214,10 +214,10 @@ def _above(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
 
 def _lines(device: DeviceDoc, outcome: Outcome, context: Context) -> list[str]:
     from probe_bench.bench_table import lines, sentence
-    from probe_bench.figures import notes
+    from probe_bench.figures import grouped, notes
 
     sentences = [f"not measured: {outcome.refusal}"] if outcome.refusal else []
-    sentences += [f"no {task}: {reason}" for task, reason in outcome.problems]
+    sentences += grouped(outcome.problems)
     sentences += notes(device, outcome.figures)
     above = _above(device, outcome.figures)
     if above is not None:

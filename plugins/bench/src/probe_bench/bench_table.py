@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_bench.figures import name_of
 from probe_core.commands import bandwidth, folded, grid, paint, rate
 
 TYPE_CHECKING = False
@@ -33,8 +34,7 @@ def sentence(text: str, context: Context) -> Iterator[str]:
 
 
 def _row(figure: MeasuredDoc) -> tuple[str, ...]:
-    dtype, size = figure["dtype"], figure.get("size")
-    name = f"{dtype} {figure['kind']}" if dtype else f"memory {figure['figure']}"
+    dtype, size, name = figure["dtype"], figure.get("size"), name_of(figure)
     parts = [figure["by"] or "", f"n={size}" if dtype and size else ""]
     threads = figure.get("threads")
     parts += [f"{threads} threads" if threads and threads > 1 else ""]
@@ -57,9 +57,9 @@ def _amount(figure: MeasuredDoc, value: float | None) -> str:
         return "–"
     if figure["unit"] == "B/s":
         return bandwidth(value)
-    # A processor of one core in a type that it emulates achieves a thousandth of a TFLOPS.
-    shown = rate(value) if value >= 0.1 else f"{value:.2g}"
-    return f"{shown} {figure['unit']}"
+    if value < 0.1:  # one core, in a type that it emulates, achieves a thousandth of a TFLOPS
+        return f"{value * 1000:.3g} {figure['unit'].replace('T', 'G', 1)}"
+    return f"{rate(value)} {figure['unit']}"
 
 
 def _part(figure: MeasuredDoc) -> str:

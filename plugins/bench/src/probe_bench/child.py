@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_RUN_S = 0.01
-"""Seconds of one run: long beside the start of threads, short beside the limit of a kernel."""
+_RUN_S = 0.005
+"""Seconds of one run: short, so that some runs are undisturbed where others use the CPUs, too."""
 
-_LEAST_RUN_S = 0.001
-_RUNS = 40
-"""Runs that a task's time is divided into."""
+_START_S = 0.0005
+"""Seconds more for each thread: Python starts one after the other."""
+
+_MOST_RUN_S = 0.04
+"""A child that is killed in a kernel of more than 50 ms can wedge a GPU."""
 
 
 def main() -> None:
@@ -73,8 +75,8 @@ class Bench:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._seconds = job["seconds"] / max(1, len(job["tasks"]))
-        self._run_s = max(_LEAST_RUN_S, min(_RUN_S, self._seconds / _RUNS))
         self._crew = Crew(max(1, len(job["cpus"])))
+        self._run_s = min(_MOST_RUN_S, _RUN_S + _START_S * self._crew.size)
         self._registers = Registers(job, self._crew)
         self._memory: Memory | None = None
         self._tinygrad: Tinygrad | None = None
@@ -153,10 +155,10 @@ class Bench:
 def _reason(error: Exception) -> str:
     if isinstance(error, ImportError):
         return f"{error.name or 'a library'} is not installed"
-    if isinstance(error, FileNotFoundError) and error.filename == "clang":
-        return "tinygrad compiles with clang, which is not installed"
+    kind = type(error).__name__
+    if kind == "CalledProcessError":
+        return f"{getattr(error, 'cmd', ['the compiler'])[0]} does not compile tinygrad's kernel"
     lines = str(error).strip().splitlines()
     text = lines[0][:300] if lines else ""
-    kind = type(error).__name__
     plain = kind in ("CompilerError", "WrongResult", "LookupError")
     return text if plain and text else f"{kind}: {text}".removesuffix(": ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from time import gmtime, strftime
 
-from probe_bench.messages import title
 from probe_bench.statistics import disturbances, median
 from probe_core.commands import driver_text, with_fractions
 from probe_core.model.measured import DISTURBANCES
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from probe_bench.sensors import Readings
     from probe_core.model.document import DeviceDoc, MeasuredDoc
 
-__all__ = ["figure", "notes"]
+__all__ = ["figure", "grouped", "name_of", "notes"]
 
 _TERA = 1e12
 _LEAST_MATMUL = 0.5
@@ -79,23 +78,30 @@ def _digits(value: float) -> float:
 
 
 def notes(device: DeviceDoc, figures: Sequence[MeasuredDoc]) -> Iterator[str]:
-    """Yield a sentence for each figure that is disturbed or below what is usual."""
+    """Yield a sentence for each disturbance, and for each figure below what is usual."""
+    for sign, meaning in DISTURBANCES.items():
+        names = [name_of(entry) for entry in figures if sign in entry["disturbed"]]
+        if names:
+            yield f"* not for planning ({', '.join(names)}): {meaning}"
     for entry in figures:
-        name = f"{device['id']}: {title(_task(entry))}"
-        if entry["disturbed"]:
-            signs = "; ".join(DISTURBANCES[sign] for sign in entry["disturbed"])
-            yield f"{name} was disturbed and is not for planning: {signs}"
-        elif low := _below(device, entry):
-            yield f"{name} {low}"
+        low = "" if entry["disturbed"] else _below(device, entry)
+        if low:
+            yield f"{name_of(entry)} by {entry['by']}: {low}"
 
 
-def _task(entry: MeasuredDoc) -> Task:
-    return {
-        "figure": entry["figure"],
-        "kind": entry["kind"],
-        "dtype": entry["dtype"],
-        "library": entry["by"] or "",
-    }
+def name_of(entry: MeasuredDoc) -> str:
+    """Return what a figure is of, for people: ``fp32 alu``, ``memory read``."""
+    dtype = entry["dtype"]
+    return f"{dtype} {entry['kind']}" if dtype else f"memory {entry['figure']}"
+
+
+def grouped(problems: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a sentence for each reason, with all tasks that it keeps from a figure."""
+    reasons: dict[str, list[str]] = {}
+    for task, reason in problems:
+        reasons.setdefault(reason, []).append(task)
+    for reason, tasks in reasons.items():
+        yield f"no {', '.join(tasks)}: {reason}"
 
 
 def _below(device: DeviceDoc, entry: MeasuredDoc) -> str:
@@ -103,10 +109,10 @@ def _below(device: DeviceDoc, entry: MeasuredDoc) -> str:
     if part is None or entry["figure"] != "compute":
         return ""
     if entry["kind"] == "alu" and part < _LEAST_ALU:
-        return f"achieves {part:.0%} of the derived peak; a register kernel achieves 90 % and more"
+        return f"{part:.0%} of the derived peak; a register kernel achieves 90 % and more"
     if entry["kind"] == "matmul" and device["kind"] == "gpu" and part < _LEAST_MATMUL:
         return (
-            f"achieves {part:.0%} of the derived peak; vendors' libraries achieve 50 % to 97 %,"
+            f"{part:.0%} of the derived peak; vendors' libraries achieve 50 % to 97 %,"
             " tinygrad's kernels without a search less"
         )
     return ""

@@ -159,5 +159,7 @@ def _seconds(step: Callable[[], Any], synchronize: Callable[[], None]) -> float:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename == "clang":
+        return "it compiles with clang, which is not installed"
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
