@@ -31,12 +31,21 @@ def save_measured(
     content, node = _before(path), report["node"].get("id")
     for device in report["devices"]:
         if figures.get(device["id"]):
-            content = with_figures(content, node, device, figures[device["id"]])
+            own = map(_kept, figures[device["id"]])
+            content = with_figures(content, node, device, own)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     from probe_core.machine.replace import replace_file
 
     replace_file(path, text(content), mode=0o600)
     return path
+
+
+def _kept(figure: MeasuredDoc) -> MeasuredDoc:
+    """Return a figure without what a probe computes anew: fractions follow the derived peak."""
+    result = figure.copy()
+    for name in ("fraction", "fraction_at_clock"):
+        result.pop(name, None)  # type: ignore[misc]  # neither is required
+    return result
 
 
 def _before(path: str) -> Stored:
