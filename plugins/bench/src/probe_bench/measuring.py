@@ -117,20 +117,18 @@ def _outcome(
     problems: list[tuple[str, str]],
 ) -> Outcome:
     figures: list[MeasuredDoc] = []
-    answered = set()
-    for line in lines:
-        place = line.get("task", -1)
-        if not 0 <= place < len(tasks) or line["event"] == "begin":
-            continue
-        answered.add(place)
-        task = tasks[place]
-        if line["event"] == "result" and line.get("rates"):
-            seen = watch.seen.get(place, Readings())
-            figures.append(figure(device, task, line, seen, device.get("processes")))
+    for place, task in enumerate(tasks):
+        own = [line for line in lines if line.get("task") == place]
+        answer = next((line for line in own if line["event"] in ("result", "problem")), None)
+        if answer is None:
+            problems.append((title(task), early or "it gave no answer"))
+        elif answer["event"] == "problem" or not answer.get("rates"):
+            problems.append((title(task), answer.get("reason") or "it gave no figure"))
         else:
-            problems.append((title(task), line.get("reason") or "it gave no figure"))
-    absent = [task for place, task in enumerate(tasks) if place not in answered]
-    problems += [(title(task), early or "it gave no answer") for task in absent]
+            clock = next((line for line in own if line["event"] == "clock"), None)
+            answer["clock_mhz"] = clock.get("clock_mhz") if clock else None
+            seen = watch.seen.get(place, Readings())
+            figures.append(figure(device, task, answer, seen, device.get("processes")))
     return Outcome(figures, problems)
 
 

@@ -44,7 +44,7 @@ class Line(TypedDict):
     """One line of an answer."""
 
     event: str
-    """``begin``, ``result``, ``problem`` or ``end``."""
+    """``begin``, ``result``, ``clock``, ``problem`` or ``end``."""
     task: NotRequired[int]
     """Place of the task."""
     reason: NotRequired[str]

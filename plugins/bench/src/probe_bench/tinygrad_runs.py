@@ -55,10 +55,17 @@ class Tinygrad:
         for name in backends:
             try:
                 self._api.Tensor([1.0], device=name).realize()
+                self._check_single(name)
                 return name
             except Exception as error:  # whatever a backend raises, the next may open
                 reasons.append(f"{name}: {_reason(error)}")
         raise LookupError(f"tinygrad {self.version} opens no backend: {'; '.join(reasons)}")
+
+    def _check_single(self, name: str) -> None:
+        """Raise `LookupError` where OpenCL, which no lease confines, shows several devices."""
+        ids = getattr(type(self._api.Device[name]), "device_ids", None)
+        if name == "CL" and ids is not None and len(ids) != 1:
+            raise LookupError(f"OpenCL shows {len(ids)} devices, and not which of them is meant")
 
     @property
     def by(self) -> str:
