@@ -55,7 +55,9 @@ def measured(
             command=("probe", "bench"),
             versions=_versions(),
         )
-    except (LeaseError, SelectionError) as error:
+    except SelectionError as error:
+        return Outcome([], [], error.unmet)
+    except LeaseError as error:
         return Outcome([], [], str(error))
     with leased:
         return _run(machine, device, tasks, seconds, leased.environ, progress)

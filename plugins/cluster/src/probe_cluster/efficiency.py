@@ -125,9 +125,8 @@ def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
 
     An engine reads at most as fast as a loop that does nothing else: times are lower bounds.
     """
-    basis = (
-        f"measured: reads {bandwidth / 1e9:.3g} GB/s by {by}, and {default.tau * 1e6:g} us a layer"
-    )
+    speed = f"measured: {bandwidth / 1e9:.3g} GB/s read by {by}"
+    basis = f"{speed}, and {default.tau * 1e6:g} us a layer"
     return Efficiency(1.0, default.tau, basis, measured=True)
 
 
