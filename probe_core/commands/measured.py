@@ -31,7 +31,7 @@ def save_measured(
     content, node = _before(path), report["node"].get("id")
     for device in report["devices"]:
         if figures.get(device["id"]):
-            own = map(_kept, figures[device["id"]])
+            own = map(_without_fractions, figures[device["id"]])
             content = with_figures(content, node, device, own)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     from probe_core.machine.replace import replace_file
@@ -40,7 +40,7 @@ def save_measured(
     return path
 
 
-def _kept(figure: MeasuredDoc) -> MeasuredDoc:
+def _without_fractions(figure: MeasuredDoc) -> MeasuredDoc:
     """Return a figure without what a probe computes anew: fractions follow the derived peak."""
     result = figure.copy()
     for name in ("fraction", "fraction_at_clock"):

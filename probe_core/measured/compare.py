@@ -97,7 +97,7 @@ def above_peak(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | No
     return finding(
         "peak-exceeded",
         f"{device['id']} computes faster than its derived peak: {figure['fraction']:.0%} of it",
-        _why(figure, peak),
+        _explanation(figure, peak),
         "compare with the fraction at the measured clock; the derived peak is a lower bound",
         severity="info",
         device=device["id"],
@@ -105,7 +105,7 @@ def above_peak(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | No
     )
 
 
-def _why(figure: MeasuredDoc, peak: PeakDoc | None) -> str:
+def _explanation(figure: MeasuredDoc, peak: PeakDoc | None) -> str:
     if peak is None:
         return "the memory bandwidth that the report derives is too low"
     nominal, clock = peak.get("mhz"), figure.get("clock_mhz")

@@ -102,7 +102,7 @@ class MeasuredDoc(TypedDict, total=False):
     kind: Required[str]
     dtype: Required[str | None]
     accumulate: str | None
-    unit: Required[str]
+    unit: Required[str | None]
     best: Required[float | None]
     median: Required[float | None]
     cold: float | None

@@ -50,7 +50,7 @@ MEASURED = by_name(
         ),
         F("dtype", Word(), "Type of the numbers; null of a memory", always=True),
         F("accumulate", Word(), "Type that sums are kept in"),
-        F("unit", Choice("TFLOPS", "TOPS", "B/s"), "Of the figures", always=True, nullable=False),
+        F("unit", Choice("TFLOPS", "TOPS", "B/s"), "Of the figures", always=True),
         F("best", RATE, "The best run", unit="TFLOPS, TOPS or bytes per second", always=True),
         F("median", RATE, "The middle run", unit="TFLOPS, TOPS or bytes per second", always=True),
         F("cold", RATE, "The first run, unwarmed", unit="TFLOPS, TOPS or bytes per second"),

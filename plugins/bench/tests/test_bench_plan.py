@@ -142,24 +142,24 @@ def test_sensors_of_a_card_are_read_while_it_runs(tree: Tree) -> None:
     for name, content in files.items():
         tree.file(f"{base}/{name}", content)
     sensors = Sensors(tree.machine(), gpu(vendor="amd"))
-    first = sensors.look()
+    first = sensors.read()
     assert first == Readings(350.0, 750.0, 61.0, 2100.0)
     tree.file(f"{base}/power1_average", 700_000_000)
-    assert joined(first, sensors.look()) == Readings(700.0, 750.0, 61.0, 2100.0)
+    assert joined(first, sensors.read()) == Readings(700.0, 750.0, 61.0, 2100.0)
 
 
 def test_sleeping_card_is_left_alone(tree: Tree) -> None:
     folder = tree.pci("0000:01:00.0", "1002:74a1", power="suspended")
     tree.file(f"{folder}/hwmon/hwmon3/power1_average", 350_000_000)
-    assert Sensors(tree.machine(), gpu()).look() == Readings()
+    assert Sensors(tree.machine(), gpu()).read() == Readings()
 
 
 def test_temperature_of_the_first_package(tree: Tree) -> None:
     tree.file("/sys/class/hwmon/hwmon0/name", "k10temp\n")
     tree.file("/sys/class/hwmon/hwmon0/device/hwmon/hwmon0/temp1_input", 71_500)
     machine = tree.machine()
-    assert Sensors(machine, cpu()).look().temperature_c == 71.5
-    assert Sensors(machine, cpu(id="cpu:1")).look() == Readings()
+    assert Sensors(machine, cpu()).read().temperature_c == 71.5
+    assert Sensors(machine, cpu(id="cpu:1")).read() == Readings()
 
 
 def test_figure_of_a_result() -> None:

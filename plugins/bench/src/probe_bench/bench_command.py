@@ -63,8 +63,8 @@ class _Plan:
     def __init__(self, args: argparse.Namespace) -> None:
         from probe_bench.tasks import DTYPES, KINDS
 
-        self.dtypes = _words("dtype", args.dtype, DTYPES)
-        self.kinds = _words("kind", args.kind, KINDS) or KINDS
+        self.dtypes = _selected("dtype", args.dtype, DTYPES)
+        self.kinds = _selected("kind", args.kind, KINDS) or KINDS
         self.seconds = _seconds(args.seconds)
         self.device: str | None = args.device
 
@@ -87,7 +87,7 @@ class _Plan:
         raise CommandError(f"--device {self.device[:80]}: {problem}; there are: {listed}")
 
 
-def _words(option: str, text: str | None, choices: Sequence[str]) -> tuple[str, ...]:
+def _selected(option: str, text: str | None, choices: Sequence[str]) -> tuple[str, ...]:
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     for name in names:
         if name not in choices:
@@ -126,8 +126,8 @@ def _bench(
         for device in devices
     }
     figures = {name: outcome.figures for name, outcome in outcomes.items()}
-    kept = _kept(args, machine, report, figures)
-    _print(devices, outcomes, kept, args, context)
+    saved = _saved(args, machine, report, figures)
+    _print(devices, outcomes, saved, args, context)
     return 0 if any(figures.values()) else 1
 
 
@@ -154,7 +154,7 @@ def _measured(
     return measured(machine, report, device, tasks, plan.seconds, progress)
 
 
-def _kept(
+def _saved(
     args: argparse.Namespace,
     machine: Machine,
     report: ReportDoc,
@@ -176,11 +176,11 @@ def _kept(
 def _print(
     devices: Sequence[DeviceDoc],
     outcomes: Mapping[str, Outcome],
-    kept: tuple[str | None, str | None],
+    saved: tuple[str | None, str | None],
     args: argparse.Namespace,
     context: Context,
 ) -> None:
-    path, problem = kept
+    path, problem = saved
     if args.json:
         entries = [_entry(device, outcomes[device["id"]]) for device in devices]
         context.json({"schema": 1, "devices": entries, "kept": path, "not_kept": problem})

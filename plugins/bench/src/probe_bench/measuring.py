@@ -155,7 +155,7 @@ class _Watch:
         if place != self._place and place < len(self._tasks):
             self._place = place
             self._progress(title(self._tasks[place]))
-        self.seen[place] = joined(self.seen.get(place, Readings()), self._sensors.look())
+        self.seen[place] = joined(self.seen.get(place, Readings()), self._sensors.read())
 
 
 def _cpus(machine: Machine, device: DeviceDoc) -> list[int]:

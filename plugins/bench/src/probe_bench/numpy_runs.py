@@ -28,15 +28,15 @@ def matmul(dtype: str, threads: int) -> tuple[int, str, Callable[[], Run]]:
     import numpy
 
     name, edge = _TYPES[dtype]
-    left = numpy.ones((edge, edge), dtype=name)
-    right, product = left.copy(), left.copy()
-    numpy.matmul(left, right, out=product)
+    first = numpy.ones((edge, edge), dtype=name)
+    second, product = first.copy(), first.copy()
+    numpy.matmul(first, second, out=product)
     if product[0, 0] != edge:
         raise WrongResult(f"the product of two matrices of ones has {product[0, 0]} for {edge}")
 
     def run() -> Run:
         begin, cpu = perf_counter(), process_time()
-        numpy.matmul(left, right, out=product)
+        numpy.matmul(first, second, out=product)
         seconds = perf_counter() - begin
         # BLAS may use fewer threads than there are cores: at least one is always busy.
         busy = min(process_time() - cpu, seconds * threads)

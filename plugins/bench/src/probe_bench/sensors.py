@@ -40,7 +40,7 @@ class Sensors:
         self._machine = machine
         self._folders = folders(machine, device)
 
-    def look(self) -> Readings:
+    def read(self) -> Readings:
         """Return what the sensors show now."""
         readings = [s for folder in self._folders for s in sensors(self._machine, folder)]
         return highest(readings)

@@ -57,7 +57,7 @@ def series(run: Callable[[], Run], seconds: float) -> Series:
     warm_s = perf_counter() - begin
     before, own = ticks(), process_time()
     runs: list[Run] = []
-    while not _enough(len(runs), perf_counter() - begin, seconds):
+    while not _is_complete(len(runs), perf_counter() - begin, seconds):
         runs.append(run())
     return Series(
         rates=[entry.amount / entry.seconds for entry in runs],
@@ -68,7 +68,7 @@ def series(run: Callable[[], Run], seconds: float) -> Series:
     )
 
 
-def _enough(count: int, elapsed: float, seconds: float) -> bool:
+def _is_complete(count: int, elapsed: float, seconds: float) -> bool:
     if count < 1:
         return False
     if count < LEAST_RUNS:

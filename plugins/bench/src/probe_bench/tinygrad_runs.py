@@ -91,21 +91,21 @@ class Tinygrad:
         kind, sums = self._type(dtype), _SUMS[dtype]
         result_type = self._type(sums) if dtype == "int8" else kind
 
-        def ones() -> Any:
+        def matrix() -> Any:
             tensor = self._api.Tensor.ones(edge, edge, dtype=kind, device=self.device)
             return tensor.contiguous().realize()
 
-        left, right = ones(), ones()
+        first, second = matrix(), matrix()
         graph = self._api.TinyJit(
             lambda a, b: a.matmul(b, dtype=self._type(sums)).cast(result_type).realize()
         )
         for _ in range(_PREPARING):
-            product = graph(left, right)
+            product = graph(first, second)
         self._synchronize()
         corner = product[:1, :1].tolist()[0][0]
         if corner != edge:
             raise WrongResult(f"the product of two matrices of ones has {corner:g} for {edge}")
-        return lambda: graph(left, right)
+        return lambda: graph(first, second)
 
     def memory(self, figure: str, size: int, target_s: float) -> Callable[[], Run]:
         """Return what goes through `size` bytes of the device's memory, in one direction."""
