@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.measured.place import state_file
+from probe_core.measured import state_file
 from probe_core.measured.store import FILE_LIMIT, empty, parsed, text, with_figures
 
 TYPE_CHECKING = False

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from probe_core.measured.place import state_file
+from probe_core.measured.compare import above_peak, stale_reason, with_fractions
+from probe_core.measured.store import FILE_LIMIT, figures_of, parsed
 from probe_core.model.findings import finding
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
-    from probe_core.measured.store import Stored
     from probe_core.model.document import DeviceDoc, FindingDoc
 
 __all__ = ["attach"]
@@ -19,33 +19,19 @@ __all__ = ["attach"]
 def attach(
     devices: Iterable[DeviceDoc],
     node: str | None,
-    environ: Mapping[str, str],
-    exists: Callable[[str], bool],
+    path: str,
     read: Callable[[str, int], bytes],
 ) -> list[FindingDoc]:
     """Set `measured` of the devices in place; return what is wrong with the file, or the peaks.
 
-    `exists` and `read` look at a file without hanging; `read` raises `OSError` or `ValueError`.
+    `read` reads at most so many bytes without hanging; it raises `OSError` or `ValueError`.
     """
-    path = state_file(environ)
     try:
-        if path is None or not exists(path):
-            return []
-        # Only where something was ever measured.
-        from probe_core.measured.store import FILE_LIMIT, parsed
-
         content = parsed(read(path, FILE_LIMIT))
     except OSError as error:
-        return [_unusable(path or "", error.strerror or str(error))]
+        return [_unusable(path, error.strerror or str(error))]
     except ValueError as error:
-        return [_unusable(path or "", str(error))]
-    return _attached(devices, node, content)
-
-
-def _attached(devices: Iterable[DeviceDoc], node: str | None, content: Stored) -> list[FindingDoc]:
-    from probe_core.measured.compare import above_peak, stale_reason, with_fractions
-    from probe_core.measured.store import figures_of
-
+        return [_unusable(path, str(error))]
     findings: list[FindingDoc] = []
     for device in devices:
         figures = []

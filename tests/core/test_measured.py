@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from probe_core.commands import save_measured
+from probe_core.measured import state_file
 from probe_core.measured.attach import attach
 from probe_core.measured.compare import above_peak, counts, stale_reason, with_fractions
-from probe_core.measured.place import state_file
 from probe_core.measured.store import (
     MAX_FIGURES,
     MAX_NODES,
@@ -259,14 +259,12 @@ def test_unreadable_file_is_a_finding_and_no_figure() -> None:
     def refuse(path: str, limit: int) -> bytes:
         raise PermissionError(13, "Permission denied", path)
 
-    environ = {"XDG_STATE_HOME": "/s"}
-    own = device()
-    (problem,) = attach([own], None, environ, lambda path: True, refuse)
+    own, path = device(), "/s/measured.json"
+    (problem,) = attach([own], None, path, refuse)
     assert problem["code"] == "measured-unusable"
-    assert problem["why"] == "/s/probe-core/measured.json: Permission denied"
-    (problem,) = attach([own], None, environ, lambda path: True, lambda path, limit: b"{}")
-    assert problem["why"] == "/s/probe-core/measured.json: it is not of schema 1"
-    assert attach([own], None, environ, lambda path: False, refuse) == []
+    assert problem["why"] == "/s/measured.json: Permission denied"
+    (problem,) = attach([own], None, path, lambda path, limit: b"{}")
+    assert problem["why"] == "/s/measured.json: it is not of schema 1"
     assert "measured" not in own
 
 

@@ -58,7 +58,7 @@ def _amount(figure: MeasuredDoc, value: float | None) -> str:
     if figure["unit"] == "B/s":
         return bandwidth(value)
     if value < 0.1:  # one core, in a type that it emulates, achieves a thousandth of a TFLOPS
-        return f"{value * 1000:.3g} {figure['unit'].replace('T', 'G', 1)}"
+        return f"{value * 1000:.3g} {(figure['unit'] or '').replace('T', 'G', 1)}"
     return f"{rate(value)} {figure['unit']}"
 
 
