@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from probe_bench.crew import Crew, Span
@@ -56,9 +58,12 @@ def test_run_of_a_crew_is_from_the_first_begin_to_the_last_end() -> None:
 
 
 def test_crew_calls_every_member_and_passes_on_what_it_raises() -> None:
-    crew, calls = Crew(3), []
-    assert len(crew.run(calls.append)) == 3
-    assert sorted(calls) == [0, 1, 2]
+    own = sorted(os.sched_getaffinity(0))
+    crew, calls = Crew([own[0], own[-1], own[0]]), []
+    assert len(crew.run(lambda number: calls.append((number, os.sched_getaffinity(0))))) == 3
+    assert sorted(calls) == [(0, {own[0]}), (1, {own[-1]}), (2, {own[0]})]
+    assert sorted(os.sched_getaffinity(0)) == own
+    assert Crew([]).size == 1
 
     def fail(number: int) -> None:
         raise ValueError(str(number))

@@ -79,7 +79,7 @@ class Bench:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._seconds = job["seconds"] / max(1, len(job["tasks"]))
-        self._crew = Crew(max(1, len(job["cpus"])))
+        self._crew = Crew(job["cpus"])
         self._run_s = min(_MOST_RUN_S, _RUN_S + _START_S * self._crew.size)
         self._registers = Registers(job, self._crew)
         self._memory: Memory | None = None
