@@ -7,8 +7,9 @@ from bench_devices import cpu, gpu
 
 from probe_bench import cores
 from probe_bench.figures import figure, grouped, notes
+from probe_bench.live import Readings, joined, of_sample
 from probe_bench.messages import Line, Task, title
-from probe_bench.sensors import Readings, Sensors, joined
+from probe_bench.sensors import Sensors
 from probe_bench.session import child_environ
 from probe_bench.tasks import backends, buffer_bytes, obstacle, tasks
 from probe_core.model.document import DeviceDoc
@@ -154,6 +155,20 @@ def test_sleeping_card_is_left_alone(tree: Tree) -> None:
     assert Sensors(tree.machine(), gpu()).read() == Readings()
 
 
+def test_figures_of_a_sampler_are_joined_with_those_of_files() -> None:
+    clocks = {"sm": 1755.0, "memory": 2619.0}
+    figures = {"power_w": 690.0, "power_cap_w": 700.0, "temperature_c": 64.0}
+    sample = {**figures, "clocks_mhz": clocks, "throttled": ["sw-power-cap"]}
+    live = of_sample(sample)
+    assert live == Readings(690.0, 700.0, 64.0, 1755.0, ("sw-power-cap",))
+    asleep = of_sample({"power_w": None, "clocks_mhz": None, "throttled": None})
+    assert asleep == Readings()
+    later = Readings(temperature_c=66.0, reasons=("sw-thermal",))
+    assert joined(joined(asleep, live), later) == Readings(
+        690.0, 700.0, 66.0, 1755.0, ("sw-power-cap", "sw-thermal")
+    )
+
+
 def test_temperature_of_the_first_package(tree: Tree) -> None:
     tree.file("/sys/class/hwmon/hwmon0/name", "k10temp\n")
     tree.file("/sys/class/hwmon/hwmon0/device/hwmon/hwmon0/temp1_input", 71_500)
@@ -170,9 +185,9 @@ def test_figure_of_a_result() -> None:
     assert (entry.get("fraction"), entry.get("fraction_at_clock")) == (1.0, 0.6667)
     assert entry["disturbed"] == ["median"]
     assert entry["unknown"] == {
-        "power_w": "no sensor file of this device shows it",
-        "power_cap_w": "no sensor file of this device shows it",
-        "clock_reasons": "only a driver's library tells them",
+        "power_w": "no sensor file and no sampler shows it",
+        "power_cap_w": "no sensor file and no sampler shows it",
+        "clock_reasons": "no sensor file and no sampler shows it",
     }
     assert list(notes(own, [entry])) == [
         "* not for planning (fp32 alu): the median is below 0.9 of the best run"

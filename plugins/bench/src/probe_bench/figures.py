@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from probe_bench.live import Readings
     from probe_bench.messages import Line, Task
-    from probe_bench.sensors import Readings
     from probe_core.model.document import DeviceDoc, MeasuredDoc
 
 __all__ = ["figure", "grouped", "name_of", "notes"]
@@ -26,7 +26,7 @@ _LEAST_MATMUL = 0.5
 _LEAST_ALU = 0.9
 """Of the peak at the measured clock: nothing but the loop's own instructions is in the way."""
 
-_NO_SENSOR = "no sensor file of this device shows it"
+_NO_SENSOR = "no sensor file and no sampler shows it"
 
 
 def figure(
@@ -55,7 +55,7 @@ def figure(
         "size": line.get("size"),
         "threads": line.get("threads"),
         "clock_mhz": clock,
-        "clock_reasons": None,
+        "clock_reasons": None if seen.reasons is None else list(seen.reasons),
         "power_w": seen.power_w,
         "power_cap_w": seen.power_cap_w or (device.get("power") or {}).get("limit_watts"),
         "temperature_c": seen.temperature_c,
@@ -66,9 +66,8 @@ def figure(
         ),
         "stale": None,
     }
-    sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz")
-    unknown = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
-    result["unknown"] = {**unknown, "clock_reasons": "only a driver's library tells them"}
+    sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz", "clock_reasons")
+    result["unknown"] = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
     return with_fractions(device, result)
 
 

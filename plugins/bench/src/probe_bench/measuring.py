@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from probe_bench import cores, folders
 from probe_bench.figures import figure
+from probe_bench.live import Live, Readings, joined
 from probe_bench.messages import title
-from probe_bench.sensors import Readings, Sensors, joined
+from probe_bench.sensors import Sensors
 from probe_bench.session import child_environ, measure
 from probe_bench.tasks import backends, buffer_bytes
 
@@ -44,7 +45,7 @@ def measured(
 ) -> Outcome:
     """Measure a device: a GPU under a lease, of which the child's environment is the proof."""
     if device["kind"] == "cpu":
-        return _run(machine, device, tasks, seconds, machine.environ, progress)
+        return _run(machine, report, device, tasks, seconds, machine.environ, progress)
     from probe_core import LeaseError, SelectionError, lease
 
     try:
@@ -60,7 +61,7 @@ def measured(
     except LeaseError as error:
         return Outcome([], [], str(error))
     with leased:
-        return _run(machine, device, tasks, seconds, leased.environ, progress)
+        return _run(machine, report, device, tasks, seconds, leased.environ, progress)
 
 
 def _versions() -> dict[str, str]:
@@ -74,6 +75,7 @@ def _versions() -> dict[str, str]:
 
 def _run(
     machine: Machine,
+    report: ReportDoc,
     device: DeviceDoc,
     tasks: Sequence[Task],
     seconds: float,
@@ -102,10 +104,12 @@ def _run(
         "backends": backends(device),
         "buffer_bytes": buffer,
     }
+    live = Live(device, report)
     try:
-        watch = _Watch(machine, device, fitting, progress)
+        watch = _Watch(Sensors(machine, device), live, fitting, progress)
         lines, early = measure(job, child_environ(environ, folder, job["backends"]), watch.tick)
     finally:
+        live.close()
         folders.remove(folder)
     return _outcome(device, fitting, lines, early, watch, problems)
 
@@ -138,13 +142,10 @@ class _Watch:
     """Looks at the sensors while a task runs, and tells which one runs."""
 
     def __init__(
-        self,
-        machine: Machine,
-        device: DeviceDoc,
-        tasks: Sequence[Task],
-        progress: Callable[[str], None],
+        self, sensors: Sensors, live: Live, tasks: Sequence[Task], progress: Callable[[str], None]
     ) -> None:
-        self._sensors = Sensors(machine, device)
+        self._sensors = sensors
+        self._live = live
         self._tasks = tasks
         self._progress = progress
         self._place = -1
@@ -155,7 +156,8 @@ class _Watch:
         if place != self._place and place < len(self._tasks):
             self._place = place
             self._progress(title(self._tasks[place]))
-        self.seen[place] = joined(self.seen.get(place, Readings()), self._sensors.read())
+        now = joined(self._sensors.read(), self._live.read())
+        self.seen[place] = joined(self.seen.get(place, Readings()), now)
 
 
 def _cpus(machine: Machine, device: DeviceDoc) -> list[int]:

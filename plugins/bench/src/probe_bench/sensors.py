@@ -1,12 +1,11 @@
 """Power, temperature and clock of a device while it is measured, from the kernel's sensor files.
 
-Nothing is opened but files of /sys. A driver that shows none (NVIDIA's own) leaves them unknown.
+Nothing is opened but files of /sys, and those of a sleeping device are not read.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from probe_bench.live import Readings
 from probe_core.sysfs.hwmon import sensors
 
 TYPE_CHECKING = False
@@ -17,20 +16,11 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc
     from probe_core.sysfs.hwmon import Sensor
 
-__all__ = ["Readings", "Sensors", "folders", "highest", "joined"]
+__all__ = ["Sensors", "folders", "highest"]
 
 _CPU_CHIPS = ("k10temp", "zenpower", "coretemp", "cpu_thermal")
 _MONITORS = "/sys/class/hwmon"
 _MEMORY_LABELS = ("mem", "vram")
-
-
-class Readings(NamedTuple):
-    """What sensors show, each the highest of several looks; None where no file shows it."""
-
-    power_w: float | None = None
-    power_cap_w: float | None = None
-    temperature_c: float | None = None
-    clock_mhz: float | None = None
 
 
 class Sensors:
@@ -72,10 +62,9 @@ def highest(readings: Iterable[Sensor]) -> Readings:
             temperature.append(sensor.value)
         elif sensor.kind == "freq" and sensor.item == "input" and label in ("", "sclk"):
             clock.append(sensor.value / 1e6)
-    return Readings(*(max(values, default=None) for values in (power, cap, temperature, clock)))
-
-
-def joined(first: Readings, second: Readings) -> Readings:
-    """Return the higher of each reading."""
-    pairs = zip(first, second, strict=True)
-    return Readings(*(max((v for v in pair if v is not None), default=None) for pair in pairs))
+    return Readings(
+        power_w=max(power, default=None),
+        power_cap_w=max(cap, default=None),
+        temperature_c=max(temperature, default=None),
+        clock_mhz=max(clock, default=None),
+    )
