@@ -60,9 +60,11 @@ def test_child_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
     folder = folders.scratch(environ)
     places: list[int] = []
     order = job(folder, READ, FP32)
-    lines, reason = measure(order, child_environ(environ, folder, ["CPU"]), places.append, 5.0)
+    lines, reason = measure(
+        order, child_environ(environ, folder, ["CPU"], None), places.append, 12.0
+    )
     folders.remove(folder)
-    assert reason == "it did not end within 5 s"
+    assert reason == "it did not end within 12 s"
     # The compiler is asked for the clock's loop, after the first task was answered.
     assert [(line["event"], line.get("task")) for line in lines] == [("begin", 0), ("result", 0)]
     assert set(places) == {0}

@@ -51,6 +51,8 @@ def test_driver_that_is_not_there_is_the_reason_and_the_lease_ends(
     (problem,) = answer["problems"]
     assert problem["task"] == "fp32 matmul by tinygrad"
     assert "opens no backend: CUDA: " in problem["reason"]
+    # Its other interfaces would take the device from its driver: one error, of the driver's.
+    assert "sub-exceptions" not in problem["reason"]
     listed = subprocess.run(
         [sys.executable, "-m", "probe_core", "leases", "--json"],
         env=environment(tmp_path, **node), capture_output=True, check=True,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from bench_devices import cpu, gpu
 
 from probe_bench import cores
 from probe_bench.figures import figure, grouped, notes
+from probe_bench.guard import refusal
+from probe_bench.interfaces import bound
 from probe_bench.live import Readings, joined, of_sample
 from probe_bench.messages import Line, Task, title
 from probe_bench.sensors import Sensors
@@ -231,9 +235,53 @@ def test_problems_of_one_cause_are_one_sentence() -> None:
 def test_child_gets_the_leases_variables_and_no_others() -> None:
     leased = {"CUDA_VISIBLE_DEVICES": "GPU-1", "PROBE_LEASED": "x", "DEV": "CUDA", "PATH": "/bin"}
     environ = {**leased, "DEBUG": "true", "BEAM": "4", "HOME": "/home/a", "LD_PRELOAD": "x"}
-    own = child_environ(environ, "/f", ["CUDA", "NV"])
+    own = child_environ(environ, "/f", ["CUDA", "NV"], "0.14.0")
     assert own == {
         **leased, "HOME": "/f", "TMPDIR": "/f", "TEMP": "/f", "TMP": "/f", "XDG_CACHE_HOME": "/f",
-        "CACHEDB": "/f/tinygrad.db", "CUDA_CACHE_PATH": "/f",
+        "CACHEDB": "/f/tinygrad.db", "CUDA_CACHE_PATH": "/f", "DEV": "CUDA;NVK+NV;KFD+AMD",
     }  # fmt: skip
-    assert child_environ(environ, "/f", ["CPU"])["DEV"] == "CPU"
+    assert child_environ(environ, "/f", ["CPU"], "0.14.0")["DEV"] == "CPU;NVK+NV;KFD+AMD"
+    older = child_environ(environ, "/f", ["CPU"], "0.12.0")
+    assert (older["DEV"], older["NV_IFACE"], older["AMD_IFACE"]) == ("CPU", "NVK", "KFD")
+
+
+@pytest.mark.parametrize(
+    ("dev", "result"),
+    [
+        ("", "NVK+NV;KFD+AMD"),
+        (":0+NV", "NVK:0+NV;KFD+AMD"),
+        ("PCI:1+AMD;:0,2+NV:PTX", "NVK:0,2+NV:PTX;KFD:1+AMD"),
+        ("USB+AMD", "NVK+NV;KFD+AMD"),
+        (":3+", "NVK:3+NV;KFD:3+AMD"),
+        ("CUDA:PTX;:0+NV", "CUDA:PTX;NVK:0+NV;KFD+AMD"),
+    ],
+)
+def test_tinygrad_never_takes_a_device_from_its_driver(dev: str, result: str) -> None:
+    assert bound(dev) == result
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "reason"),
+    [
+        ("open", ("/sys/bus/pci/devices/0000:01:00.0/driver/unbind", None, os.O_WRONLY),
+         "write to /sys/bus/pci/devices/0000:01:00.0/driver/unbind"),
+        ("open", ("/dev/vfio/vfio", None, os.O_RDWR), "open /dev/vfio/vfio"),
+        ("open", ("/dev/mem", None, os.O_RDONLY), "open /dev/mem"),
+        ("open", ("/sys/class/kfd/kfd/topology", "r", os.O_RDONLY), None),
+        ("open", ("/dev/nvidiactl", None, os.O_RDWR), None),
+        ("open", (5, "w", None), None),
+        ("subprocess.Popen", ("/usr/bin/sudo", ["sudo", "sh"], None, None), "start sudo"),
+        ("subprocess.Popen", ("clang", ["clang"], None, None), None),
+        ("os.system", (b"id",), "run a shell"),
+        ("socket.connect", (None, ("192.0.2.1", 80)), "use the network"),
+        ("socket.connect", (None, "/run/nvidia-persistenced/socket"), None),
+        ("ctypes.dlopen", ("libusb-1.0.so.0",), "open USB devices"),
+        ("ctypes.dlopen", (None,), None),
+        ("import", ("os",), None),
+    ],
+    ids=range(14),
+)  # fmt: skip
+def test_guard_refuses_what_no_measurement_needs(
+    event: str, arguments: tuple[object, ...], reason: str | None
+) -> None:
+    assert refusal(event, arguments) == reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from probe_bench.messages import Job, Line, Task
 from probe_bench.session import child_environ, measure
 
 FP32: Task = {"figure": "compute", "kind": "matmul", "dtype": "fp32", "library": "tinygrad"}
-COPY: Task = {"figure": "copy", "kind": "memory", "dtype": None, "library": "tinygrad"}
+
+
+def memory(figure: str) -> Task:
+    return {"figure": figure, "kind": "memory", "dtype": None, "library": "tinygrad"}
 
 
 def lines_of(place: Path, backends: list[str], *tasks: Task) -> list[Line]:
@@ -29,22 +33,24 @@ def lines_of(place: Path, backends: list[str], *tasks: Task) -> list[Line]:
         "backends": backends,
         "buffer_bytes": 256,
     }
-    environ = child_environ(os.environ, str(place), backends[-1:])
+    environ = child_environ(os.environ, str(place), backends[-1:], version("tinygrad"))
     lines, reason = measure(job, environ, lambda place: None, 120.0)
     assert reason is None
     return [line for line in lines if line["event"] != "begin"]
 
 
 def test_gpus_code_multiplies_and_moves_on_an_emulated_device(tmp_path: Path) -> None:
-    compute, copy = lines_of(tmp_path, ["NOSUCH", "PYTHON"], FP32, COPY)
-    for line in (compute, copy):
+    tasks = (FP32, memory("read"), memory("write"), memory("copy"))
+    compute, *moved = lines_of(tmp_path, ["NOSUCH", "PYTHON"], *tasks)
+    assert [line["task"] for line in moved] == [1, 2, 3]
+    for line in (compute, *moved):
         assert line["event"] == "result", line
         assert line["by"].startswith("tinygrad ")
         assert line["by"].endswith(" (PYTHON)")
         assert min(line["rates"]) > 0
         assert line["cpu_share"] is None  # it is no CPU
     assert (compute["size"], compute["accumulate"]) == (4, "fp32")
-    assert copy["size"] == 256
+    assert [line["size"] for line in moved] == [256, 256, 256]
 
 
 def test_backend_that_does_not_open_is_told(tmp_path: Path) -> None:

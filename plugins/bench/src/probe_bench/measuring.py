@@ -107,7 +107,8 @@ def _run(
     live = Live(device, report)
     try:
         watch = _Watch(Sensors(machine, device), live, fitting, progress)
-        lines, early = measure(job, child_environ(environ, folder, job["backends"]), watch.tick)
+        own = child_environ(environ, folder, job["backends"], _versions().get("tinygrad"))
+        lines, early = measure(job, own, watch.tick)
     finally:
         live.close()
         folders.remove(folder)

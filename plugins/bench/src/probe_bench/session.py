@@ -14,6 +14,8 @@ import threading
 from _queue import Empty, SimpleQueue
 from time import monotonic, sleep
 
+from probe_bench.interfaces import variables
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,11 +41,13 @@ _ALLOWED = frozenset(
 _PREFIXES = ("PROBE_", "CUDA_", "HIP_", "ROCR_", "HSA_", "OCL_", "OPENBLAS_", "OMP_", "MKL_")
 
 
-def child_environ(environ: Mapping[str, str], folder: str, backends: list[str]) -> dict[str, str]:
+def child_environ(
+    environ: Mapping[str, str], folder: str, backends: list[str], version: str | None
+) -> dict[str, str]:
     """Return the child's environment: what it keeps lies in `folder`.
 
     Allowed by name: tinygrad reads over a hundred variables, and ``DEBUG=true`` stops its import.
-    The variables of a lease are among them.
+    The variables of a lease are among them. `version` is tinygrad's.
     """
     own = {
         name: value
@@ -52,9 +56,9 @@ def child_environ(environ: Mapping[str, str], folder: str, backends: list[str]) 
     }
     own |= dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"), folder)
     own |= {"CACHEDB": os.path.join(folder, "tinygrad.db"), "CUDA_CACHE_PATH": folder}
-    if backends[:1] in (["CPU"], ["PYTHON"]):
-        own["DEV"] = backends[0]
-    return own
+    # On a CPU the default device is never another; on a GPU the lease's indices count.
+    is_host = backends[:1] in (["CPU"], ["PYTHON"])
+    return own | variables(version, backends[0] if is_host else own.pop("DEV", ""))
 
 
 def measure(
