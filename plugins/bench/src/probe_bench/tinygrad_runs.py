@@ -81,7 +81,7 @@ class Tinygrad:
         edge, step = least, self._matmul(least, dtype)
         while edge * 2 <= most:
             # Twice the edge is eight times the work.
-            if _seconds(step, self._synchronize) * 8 > min(KERNEL_S, target_s):
+            if _seconds(step, self._synchronize) * 8 > KERNEL_S:
                 break
             edge *= 2
             step = self._matmul(edge, dtype)
