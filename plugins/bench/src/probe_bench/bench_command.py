@@ -119,16 +119,20 @@ def _bench(
     if args.list:
         _print_list(devices, ordered, refused, args, context)
         return 0
-    outcomes = {
-        device["id"]: _measured(
-            device, ordered[device["id"]], refused, plan, machine, report, context
-        )
-        for device in devices
-    }
-    figures = {name: outcome.figures for name, outcome in outcomes.items()}
-    saved = _saved(args, machine, report, figures)
-    _print(devices, outcomes, saved, args, context)
-    return 0 if any(figures.values()) else 1
+    outcomes: dict[str, Outcome] = {}
+    saved = _Saved()
+    for device in devices:
+        own = ordered[device["id"]]
+        outcome = _measured(device, own, refused, plan, machine, report, context)
+        outcomes[device["id"]] = outcome
+        # At once: who ends a run of sixteen devices keeps what the first ones achieved.
+        if not args.no_save:
+            saved.add(machine, report, device["id"], outcome.figures)
+        if not args.json:
+            for line in _lines(device, outcome, context):
+                context.out(line)
+    _conclude(devices, outcomes, saved, args, context)
+    return 0 if any(outcome.figures for outcome in outcomes.values()) else 1
 
 
 def _measured(
@@ -154,42 +158,42 @@ def _measured(
     return measured(machine, report, device, tasks, plan.seconds, progress)
 
 
-def _saved(
-    args: argparse.Namespace,
-    machine: Machine,
-    report: ReportDoc,
-    figures: Mapping[str, Sequence[MeasuredDoc]],
-) -> tuple[str | None, str | None]:
-    """Keep the figures; return the file, and why they could not be kept."""
-    if args.no_save or not any(figures.values()):
-        return None, None
-    from probe_core.commands import save_measured
+class _Saved:
+    """Where the figures are kept, and why they could not be."""
 
-    try:
-        return save_measured(machine.environ, report, figures), None
-    except OSError as error:
-        return None, f"{error.filename or 'the file'}: {error.strerror or error}"
-    except ValueError as error:
-        return None, str(error)
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.problem: str | None = None
+
+    def add(
+        self, machine: Machine, report: ReportDoc, device: str, figures: Sequence[MeasuredDoc]
+    ) -> None:
+        """Keep the figures of a device; after a problem no more."""
+        if not figures or self.problem is not None:
+            return
+        from probe_core.commands import save_measured
+
+        try:
+            self.path = save_measured(machine.environ, report, {device: figures})
+        except OSError as error:
+            self.problem = f"{error.filename or 'the file'}: {error.strerror or error}"
+        except ValueError as error:
+            self.problem = str(error)
 
 
-def _print(
+def _conclude(
     devices: Sequence[DeviceDoc],
     outcomes: Mapping[str, Outcome],
-    saved: tuple[str | None, str | None],
+    saved: _Saved,
     args: argparse.Namespace,
     context: Context,
 ) -> None:
-    path, problem = saved
+    path, problem = saved.path, saved.problem
     if args.json:
         entries = [_entry(device, outcomes[device["id"]]) for device in devices]
         context.json({"schema": 1, "devices": entries, "kept": path, "not_kept": problem})
-    else:
-        for device in devices:
-            for line in _lines(device, outcomes[device["id"]], context):
-                context.out(line)
-        if path is not None:
-            context.err(f"The figures were kept in {path}.")
+    elif path is not None:
+        context.err(f"The figures were kept in {path}.")
     if problem is not None:
         context.err(f"probe bench: the figures were not kept: {problem}")
 
