@@ -46,7 +46,7 @@ def test_memory_needs_no_compiler(tmp_path: Path) -> None:
     assert {figure["size"] for figure in figures.values()} != {None}
     assert figures["read"]["by"].startswith("memchr of ")
     assert [figure["unknown"].get("clock_mhz") for figure in figures.values()] == [
-        "no sensor file and no sampler shows it"
+        "no C compiler made the loop that measures it"
     ] * 3
     assert cpu["problems"] == [
         {"task": "fp32 alu by c", "reason": "no C compiler is installed; install gcc or clang"}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 import pytest
 from bench_devices import cpu, gpu
 
 from probe_bench import cores
-from probe_bench.figures import figure, grouped, notes
+from probe_bench.figures import checked, figure, grouped, notes
 from probe_bench.guard import refusal
 from probe_bench.interfaces import bound
 from probe_bench.live import Readings, joined, of_sample
@@ -196,6 +197,20 @@ def test_figure_of_a_result() -> None:
     assert list(notes(own, [entry])) == [
         "* not for planning (fp32 alu): the median is below 0.9 of the best run"
     ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"rates": [float("inf")]}, {"rates": []}, {"rates": ["fast"]}, {"rates": [-1.0]},
+     {"rates": [1e40]}, {"threads": -3}, {"clock_mhz": 1e9}, {"by": ""}, {"cold": None}],
+    ids=range(9),
+)  # fmt: skip
+def test_absurd_answers_are_refused(changes: dict[str, object]) -> None:
+    line = cast(Line, {**LINE, **changes})
+    with pytest.raises((ValueError, TypeError)):
+        checked(figure(cpu(), FP32, line, Readings(), None))
+    fine = checked(figure(cpu(), FP32, {**LINE, "by": "gcc\x1b[31m 12"}, Readings(), None))
+    assert "\x1b" not in (fine["by"] or "")
 
 
 def test_figure_of_a_memory_is_in_bytes_and_of_int8_in_tops() -> None:

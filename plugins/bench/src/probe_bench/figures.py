@@ -6,7 +6,7 @@ from time import gmtime, strftime
 
 from probe_bench.statistics import disturbances, median
 from probe_core.commands import driver_text, with_fractions
-from probe_core.model.measured import DISTURBANCES
+from probe_core.model.measured import DISTURBANCES, Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe_bench.messages import Line, Task
     from probe_core.model.document import DeviceDoc, MeasuredDoc
 
-__all__ = ["figure", "grouped", "name_of", "notes"]
+__all__ = ["checked", "figure", "grouped", "name_of", "notes"]
 
 _TERA = 1e12
 _LEAST_MATMUL = 0.5
@@ -67,8 +67,16 @@ def figure(
         "stale": None,
     }
     sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz", "clock_reasons")
-    result["unknown"] = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
+    unknown = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
+    if device["kind"] == "cpu" and clock is None:
+        unknown["clock_mhz"] = "no C compiler made the loop that measures it"
+    result["unknown"] = unknown
     return with_fractions(device, result)
+
+
+def checked(entry: MeasuredDoc) -> MeasuredDoc:
+    """Return the figure, its texts safe for a terminal; raises `ValueError` for an absurd one."""
+    return Measurement().check(entry)  # type: ignore[return-value]  # its fields are the table's
 
 
 def _digits(value: float) -> float:

@@ -6,12 +6,13 @@ import platform
 from typing import NamedTuple
 
 from probe_bench import cores, folders
-from probe_bench.figures import figure
+from probe_bench.figures import checked, figure
 from probe_bench.live import Live, Readings, joined
 from probe_bench.messages import title
 from probe_bench.sensors import Sensors
 from probe_bench.session import child_environ, measure
 from probe_bench.tasks import backends, buffer_bytes
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
 
 __all__ = ["Outcome", "measured"]
+
+_MAX_REASON = 600
+"""Characters of a reason: several backends of a library, each with its own."""
 
 _TOO_LITTLE = "less memory is free than eight times the buffer that caches cannot hold"
 
@@ -129,13 +133,18 @@ def _outcome(
         answer = next((line for line in own if line["event"] in ("result", "problem")), None)
         if answer is None:
             problems.append((title(task), early or "it gave no answer"))
-        elif answer["event"] == "problem" or not answer.get("rates"):
-            problems.append((title(task), answer.get("reason") or "it gave no figure"))
+        elif answer["event"] == "problem":
+            problems.append((title(task), clean_text(answer.get("reason") or "", _MAX_REASON)))
         else:
             clock = next((line for line in own if line["event"] == "clock"), None)
             answer["clock_mhz"] = clock.get("clock_mhz") if clock else None
             seen = watch.seen.get(place, Readings())
-            figures.append(figure(device, task, answer, seen, device.get("processes")))
+            try:
+                figures.append(checked(figure(device, task, answer, seen, device.get("processes"))))
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                problems.append(
+                    (title(task), f"its answer makes no sense: {clean_text(str(error))}")
+                )
     return Outcome(figures, problems)
 
 

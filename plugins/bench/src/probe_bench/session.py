@@ -135,10 +135,13 @@ class _Child:
         if text is None:
             return {"event": "gone", "reason": f"its process {self._ending()}"}
         try:
-            line: Line = json.loads(text)
-        except ValueError:
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            line = None
+        if not isinstance(line, dict) or not isinstance(line.get("event"), str):
             return {"event": "gone", "reason": "it wrote what is no answer"}
-        return line
+        answer: Line = line  # type: ignore[assignment]  # its values are checked where they are used
+        return answer
 
     def _ending(self) -> str:
         end = monotonic() + _END_S
