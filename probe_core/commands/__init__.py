@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
     from probe_core.commands.measured import save_measured as save_measured
+    from probe_core.commands.measured_text import measured_amount as measured_amount
+    from probe_core.commands.measured_text import measured_name as measured_name
+    from probe_core.commands.measured_text import measured_part as measured_part
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
@@ -50,6 +53,9 @@ _MODULES = {
     "grid": "commands.tables",
     "grid_rows": "commands.tables",
     "listed": "commands.text",
+    "measured_amount": "commands.measured_text",
+    "measured_name": "commands.measured_text",
+    "measured_part": "commands.measured_text",
     "paint": "commands.text",
     "parse_json": "commands.reports",
     "parse_report": "commands.reports",

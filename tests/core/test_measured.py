@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from probe_core.cli.explain_measured import measured_rows
 from probe_core.commands import save_measured
 from probe_core.measured import state_file
 from probe_core.measured.attach import attach
@@ -118,6 +119,27 @@ def test_sparse_peak_is_no_yardstick() -> None:
     entry = figure(kind="matmul", dtype="bf16", best=791.6, threads=None, clock_mhz=1782.0)
     result = with_fractions(card(), entry)
     assert (result.get("fraction"), result.get("fraction_at_clock")) == (0.8, 0.8889)
+
+
+def test_rows_of_explain() -> None:
+    rows = measured_rows(
+        [
+            with_fractions(device(), figure()),
+            figure(best=0.0191, median=0.008, unit="TOPS", dtype="int8", kind="matmul",
+                   by="tinygrad 0.14.0 (CPU)", disturbed=["median", "cpu-time"]),
+            figure(figure="read", kind="memory", dtype=None, unit="B/s", best=34e9, median=None,
+                   stale="measured with driver a; it is now b"),
+        ]
+    )  # fmt: skip
+    assert rows == [
+        ("MEASURED", "BEST", "MEDIAN", "OF PEAK", "COUNTS", "BY"),
+        ("fp32 alu", "0.46 TFLOPS", "0.46 TFLOPS", "145%, 100% at 3625 MHz", "yes",
+         "gcc 12.2.0, AVX-512, 2026-11-22"),
+        ("int8 matmul", "19.1 GOPS", "8 GOPS", "–", "no: disturbed (median, cpu-time)",
+         "tinygrad 0.14.0 (CPU), 2026-11-22"),
+        ("memory read", "34 GB/s", "–", "–", "no: measured with driver a; it is now b",
+         "gcc 12.2.0, AVX-512, 2026-11-22"),
+    ]  # fmt: skip
 
 
 def test_memory_is_compared_with_the_bandwidth() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from probe_bench.figures import name_of
-from probe_core.commands import bandwidth, folded, grid, paint, rate
+from probe_core.commands import folded, grid, measured_amount, measured_name, measured_part, paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,39 +33,22 @@ def sentence(text: str, context: Context) -> Iterator[str]:
 
 
 def _row(figure: MeasuredDoc) -> tuple[str, ...]:
-    dtype, size, name = figure["dtype"], figure.get("size"), name_of(figure)
+    dtype, size, name = figure["dtype"], figure.get("size"), measured_name(figure)
     parts = [figure["by"] or "", f"n={size}" if dtype and size else ""]
     threads = figure.get("threads")
     parts += [f"{threads} threads" if threads and threads > 1 else ""]
     return (
         f"{name} *" if figure["disturbed"] else name,
-        _amount(figure, figure["best"]),
-        _amount(figure, figure["median"]),
-        _amount(figure, figure.get("cold")),
+        measured_amount(figure, figure["best"]),
+        measured_amount(figure, figure["median"]),
+        measured_amount(figure, figure.get("cold")),
         str(figure["runs"]),
-        _part(figure),
+        measured_part(figure),
         _unit(figure.get("clock_mhz"), "MHz"),
         _unit(figure.get("power_w"), "W"),
         _unit(figure.get("temperature_c"), "°C"),
         ", ".join(filter(None, parts)),
     )
-
-
-def _amount(figure: MeasuredDoc, value: float | None) -> str:
-    if value is None:
-        return "–"
-    if figure["unit"] == "B/s":
-        return bandwidth(value)
-    if value < 0.1:  # one core, in a type that it emulates, achieves a thousandth of a TFLOPS
-        return f"{value * 1000:.3g} {(figure['unit'] or '').replace('T', 'G', 1)}"
-    return f"{rate(value)} {figure['unit']}"
-
-
-def _part(figure: MeasuredDoc) -> str:
-    fraction, at_clock = figure.get("fraction"), figure.get("fraction_at_clock")
-    if fraction is None:
-        return "–"
-    return f"{fraction:.0%}" if at_clock is None else f"{fraction:.0%} ({at_clock:.0%} at clock)"
 
 
 def _unit(value: float | None, unit: str) -> str:

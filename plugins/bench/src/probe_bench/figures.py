@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import gmtime, strftime
 
 from probe_bench.statistics import disturbances, median
-from probe_core.commands import driver_text, with_fractions
+from probe_core.commands import driver_text, measured_name, with_fractions
 from probe_core.model.measured import DISTURBANCES, Measurement
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe_bench.messages import Line, Task
     from probe_core.model.document import DeviceDoc, MeasuredDoc
 
-__all__ = ["checked", "figure", "grouped", "name_of", "notes"]
+__all__ = ["checked", "figure", "grouped", "notes"]
 
 _TERA = 1e12
 _LEAST_MATMUL = 0.5
@@ -87,19 +87,13 @@ def _digits(value: float) -> float:
 def notes(device: DeviceDoc, figures: Sequence[MeasuredDoc]) -> Iterator[str]:
     """Yield a sentence for each disturbance, and for each figure below what is usual."""
     for sign, meaning in DISTURBANCES.items():
-        names = [name_of(entry) for entry in figures if sign in entry["disturbed"]]
+        names = [measured_name(entry) for entry in figures if sign in entry["disturbed"]]
         if names:
             yield f"* not for planning ({', '.join(names)}): {meaning}"
     for entry in figures:
         low = "" if entry["disturbed"] else _below(device, entry)
         if low:
-            yield f"{name_of(entry)} by {entry['by']}: {low}"
-
-
-def name_of(entry: MeasuredDoc) -> str:
-    """Return what a figure is of, for people: ``fp32 alu``, ``memory read``."""
-    dtype = entry["dtype"]
-    return f"{dtype} {entry['kind']}" if dtype else f"memory {entry['figure']}"
+            yield f"{measured_name(entry)} by {entry['by']}: {low}"
 
 
 def grouped(problems: Sequence[tuple[str, str]]) -> Iterator[str]:
