@@ -290,6 +290,20 @@ def test_unreadable_file_is_a_finding_and_no_figure() -> None:
     assert "measured" not in own
 
 
+def test_figure_of_another_driver_is_shown_as_stale_and_is_no_finding() -> None:
+    older = figure(driver="nvidia 570.2", dtype="bf16", kind="matmul", best=2000.0)
+    raw = text(with_figures(empty(), "n1", card("570.2"), [older]))
+    own, other = card(), device()
+    assert attach([own, other], "n1", "/s", lambda path, limit: raw) == []
+    (entry,) = own["measured"]
+    assert entry["stale"] == "measured with driver nvidia 570.2; it is now nvidia 580.1"
+    assert entry.get("fraction") == 2.0212
+    assert own["sources"] == {"measured": "probe bench"}
+    assert "measured" not in other
+    (above,) = attach([card("570.2")], "n1", "/s", lambda path, limit: raw)
+    assert above["code"] == "peak-exceeded"
+
+
 def report(environ: dict[str, str]) -> ReportDoc:
     command = [sys.executable, "-m", "probe_core", "--json", "--only", "cpu"]
     done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, check=True)

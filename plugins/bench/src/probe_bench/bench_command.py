@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HELP = (
     "Measure what the devices of this node achieve: arithmetic per type, and memory bandwidth. Each"
-    " device runs for some seconds under a lease, in a process of its own; the figures are kept."
+    " runs for some seconds in a process of its own, a GPU under a lease; the figures are kept."
     " Exit status: 0 with a figure, 1 without, 2 usage."
 )
 
