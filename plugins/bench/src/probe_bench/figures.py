@@ -66,12 +66,17 @@ def figure(
         ),
         "stale": None,
     }
-    sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz", "clock_reasons")
-    unknown = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
-    if device["kind"] == "cpu" and clock is None:
-        unknown["clock_mhz"] = "no C compiler made the loop that measures it"
-    result["unknown"] = unknown
+    result["unknown"] = _unknown(device, result)
     return with_fractions(device, result)
+
+
+def _unknown(device: DeviceDoc, entry: MeasuredDoc) -> dict[str, str]:
+    """Return why what accompanies a figure is not known."""
+    sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz", "clock_reasons")
+    unknown = {name: _NO_SENSOR for name in sensed if entry.get(name) is None}
+    if device["kind"] == "cpu" and "clock_mhz" in unknown:
+        unknown["clock_mhz"] = "no C compiler made the loop that measures it"
+    return unknown
 
 
 def checked(entry: MeasuredDoc) -> MeasuredDoc:

@@ -98,16 +98,7 @@ def _run(
         folder = folders.scratch(machine.environ)
     except OSError as error:
         return Outcome([], [], f"no folder for its files can be made: {error.strerror}")
-    job: Job = {
-        "tasks": fitting,
-        "seconds": seconds,
-        "folder": folder,
-        "cpus": cpus,
-        "flags": _flags(device),
-        "arch": platform.machine(),
-        "backends": backends(device),
-        "buffer_bytes": buffer,
-    }
+    job = _job(device, fitting, seconds, folder, cpus, buffer)
     live = Live(device, report)
     try:
         watch = _Watch(Sensors(machine, device), live, fitting, progress)
@@ -117,6 +108,26 @@ def _run(
         live.close()
         folders.remove(folder)
     return _outcome(device, fitting, lines, early, watch, problems)
+
+
+def _job(
+    device: DeviceDoc,
+    tasks: list[Task],
+    seconds: float,
+    folder: str,
+    cpus: list[int],
+    buffer: int,
+) -> Job:
+    return {
+        "tasks": tasks,
+        "seconds": seconds,
+        "folder": folder,
+        "cpus": cpus,
+        "flags": _flags(device),
+        "arch": platform.machine(),
+        "backends": backends(device),
+        "buffer_bytes": buffer,
+    }
 
 
 def _outcome(
