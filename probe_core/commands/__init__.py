@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.machine.replace import replace_file as replace_file
+    from probe_core.recording.omission import without_identities as without_identities
     from probe_core.resolve.shorthands import shorthand as shorthand
     from probe_core.selection.document import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -55,6 +56,7 @@ _MODULES = {
     "shorthand": "resolve.shorthands",
     "size": "commands.text",
     "system_memory": "commands.reports",
+    "without_identities": "recording.omission",
     "wrapped": "commands.text",
     "write_json": "commands.reports",
 }

@@ -32,7 +32,7 @@ HANG = """
 
 # Every command with a line that works on any computer.
 LINES = {
-    "report": ["report"],
+    "devices": ["devices"],
     "explain": ["explain"],
     "visible": ["visible", "--json"],
     "chip": ["chip", "10de:2684"],
@@ -50,7 +50,7 @@ LINES = {
     "fit": ["fit", "llama-3.2-1b", "report.json"],
     "partition": ["partition", "report.json", "--model", "7b", "--layers", "32"],
 }
-PROBING = ["report", "explain", "visible", "plugins", "exec", "layout", "record"]
+PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout", "record"]
 
 
 @pytest.fixture
