@@ -36,6 +36,7 @@ BROUGHT_BY = {
     "fit": "probe-cluster",
     "export": "probe-export",
     "env": "probe-wheels",
+    "report": "probe-report",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

@@ -1,0 +1,300 @@
+"""The picture of the node: boxes in boxes, by where a device is attached.
+
+Packages hold NUMA nodes, these the PCIe switches that several devices share, these the devices. As
+in hwloc's drawings, the box of a thing is inside the box of what it hangs on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from probe_core.commands import size
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.short_ids import short_id
+from probe_core.wording import counted
+from probe_report.fabric import Fabric, fabrics_of
+from probe_report.figures import UNKNOWN, cut, percent, short
+from probe_report.groups import Names, is_whole, model_of, style_of, word_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probe_core.model.document import DeviceDoc, LinkDoc, ReportDoc
+
+__all__ = ["Box", "Card", "Package", "Picture", "picture_of"]
+
+_MOST_PACKAGES = 16
+"""Packages of their own box; a machine of 512 has the rest as a sentence."""
+
+_MOST_CARDS = 64
+"""Devices of their own box; a card takes 700 bytes of the page."""
+
+_MOST_PARTS = 8
+
+_BUSY = 85.0
+"""Percent of the memory from which a bar is marked: a further job may find no room there."""
+
+
+class Card(NamedTuple):
+    """One device: `used` is the bar in percent, None where it is hatched or there is none."""
+
+    label: str
+    word: str
+    style: str
+    name: str
+    memory: str
+    used: float | None
+    busy: bool
+    has_bar: bool
+    link: str
+    address: str
+    linked: bool
+    parts: tuple[str, ...]
+
+
+class Box(NamedTuple):
+    """A NUMA node or a PCIe bridge, with what hangs on it."""
+
+    title: str
+    address: str
+    kind: str
+    boxes: tuple[Box, ...]
+    cards: tuple[Card, ...]
+
+
+class Package(NamedTuple):
+    """A processor package; without a name where devices hang on none that is known."""
+
+    title: str
+    cpu: str
+    note: str
+    box: Box
+    displays: str
+
+
+class Picture(NamedTuple):
+    """The whole machine: `beyond` is a sentence about what has no box of its own."""
+
+    memory: str
+    packages: tuple[Package, ...]
+    fabrics: tuple[Fabric, ...]
+    beyond: str
+    has_unknown: bool
+    has_asleep: bool
+    has_memory: bool
+
+
+class _Drawing:
+    """What all boxes of a picture need: names, the links that are drawn, the parts of devices."""
+
+    def __init__(self, report: ReportDoc, names: Names, fabrics: Sequence[Fabric]) -> None:
+        self.names = names
+        self.linked = frozenset(identity for fabric in fabrics for identity in fabric.ids)
+        self.parts: dict[str, list[DeviceDoc]] = defaultdict(list)
+        for device in report["devices"]:
+            if parent := device.get("parent"):
+                self.parts[parent].append(device)
+
+    def card(self, device: DeviceDoc) -> Card:
+        memory, word = device["memory"], word_of(device)
+        total, used = memory["total"], _used(device)
+        share = percent(used, total)
+        return Card(
+            label=self.names.label(device),
+            word=word or "state not known",
+            style=style_of(word),
+            name=model_of(device),
+            memory=_memory(total, used, memory["kind"]),
+            used=share,
+            busy=share is not None and share > _BUSY,
+            has_bar=_has_bar(device),
+            link=_link(device["links"]),
+            address=self.names.address(device["id"]),
+            linked=device["id"] in self.linked,
+            parts=self._parts(device),
+        )
+
+    def _parts(self, device: DeviceDoc) -> tuple[str, ...]:
+        parts = self.parts.get(device["id"], [])
+        shown = tuple(
+            cut(f"{part.get('profile') or 'part'} · {size(part['memory']['total'])}", 40)
+            for part in parts[:_MOST_PARTS]
+        )
+        beyond = len(parts) - _MOST_PARTS
+        return (*shown, f"{beyond} more") if beyond > 0 else shown
+
+    def box(self, title: str, address: str, kind: str, devices: Sequence[DeviceDoc]) -> Box:
+        """Return a box with the devices below the bridges that several of them share."""
+        boxes, cards = self._below(devices, 0)
+        return Box(title, address, kind, tuple(boxes), tuple(map(self.card, cards)))
+
+    def _below(self, devices: Sequence[DeviceDoc], depth: int) -> tuple[list[Box], list[DeviceDoc]]:
+        """Return the boxes of bridges from `depth` on, and the devices that share none."""
+        groups: dict[str, list[DeviceDoc]] = defaultdict(list)
+        for device in devices:
+            chain = device.get("bridges") or ()
+            # The report lists a device's own port first, the picture its root port.
+            groups[chain[-1 - depth] if depth < len(chain) else device["id"]].append(device)
+        boxes: list[Box] = []
+        cards: list[DeviceDoc] = []
+        for address, members in groups.items():
+            if len(members) == 1:
+                cards += members
+                continue
+            inner, loose = self._below(members, depth + 1)
+            if len(inner) == 1 and not loose:  # a bridge that leads to one other alone
+                boxes += inner
+                continue
+            noun = "root port" if depth == 0 else "PCIe switch" if depth % 2 else "PCIe port"
+            place = cut(short_id(f"pci:{address}"), 24)
+            boxes.append(Box(noun, place, "bridge", tuple(inner), tuple(map(self.card, loose))))
+        return boxes, cards
+
+
+def _used(device: DeviceDoc) -> int | None:
+    """Return the bytes of memory in use: told, or what is left of the total without the free."""
+    memory = device["memory"]
+    if memory.get("used") is not None:
+        return memory["used"]
+    if memory["kind"] != "dedicated" or memory["total"] is None or memory["free"] is None:
+        return None
+    return max(0, memory["total"] - memory["free"])
+
+
+def _has_bar(device: DeviceDoc) -> bool:
+    """Return whether a device's own memory is drawn: one that it shares is the system's."""
+    return device["memory"]["kind"] in ("dedicated", None)
+
+
+def _memory(total: int | None, used: int | None, kind: str | None) -> str:
+    if kind in ("shared", "unified"):
+        return "shared with the system"
+    if total is None:
+        return "memory not known"
+    if used is None:
+        return f"{size(total)}, use not known"
+    amount, _, unit = size(used).partition(" ")
+    same = size(total).endswith(f" {unit}")
+    return f"{amount} of {size(total)}" if same else f"{size(used)} of {size(total)}"
+
+
+def _link(links: Sequence[LinkDoc]) -> str:
+    """Return ``PCIe 5 ×16``, with what the slot could do where it does less."""
+    for link in links:
+        width, generation = link.get("width"), link.get("generation")
+        if link["kind"] == "pcie" and width and generation:
+            most = link.get("max_width")
+            less = f" of ×{most}" if most and most > width else ""
+            return f"PCIe {generation} ×{width}{less}"
+    return ""
+
+
+def picture_of(report: ReportDoc, names: Names) -> Picture:
+    """Return the picture of a report's node."""
+    ids = frozenset(device["id"] for device in report["devices"])
+    whole = [device for device in report["devices"] if is_whole(device, ids)]
+    cpus = [device for device in whole if device["kind"] == "cpu"]
+    drawn = [device for device in whole if device["kind"] in (*ACCELERATORS, "coprocessor")]
+    displays = [device for device in whole if device["kind"] == "display"]
+    fabrics = fabrics_of(drawn, names)
+    drawing = _Drawing(report, names, fabrics)
+    packages = _packages(drawing, cpus, drawn[:_MOST_CARDS], displays)
+    shown = packages[:_MOST_PACKAGES]
+    return Picture(
+        memory=size(report["node"]["memory"]["total"]),
+        packages=tuple(shown),
+        fabrics=fabrics,
+        beyond=_beyond(len(packages) - len(shown), len(drawn) - _MOST_CARDS),
+        has_unknown=any(_used(device) is None and _has_bar(device) for device in drawn),
+        has_asleep=any(word_of(device) == "asleep" for device in drawn),
+        has_memory=any(_used(device) is not None for device in drawn),
+    )
+
+
+def _beyond(packages: int, devices: int) -> str:
+    amounts = ((packages, "package"), (devices, "device"))
+    parts = [counted(count, noun) for count, noun in amounts if count > 0]
+    return f"{' and '.join(parts)} not drawn" if parts else ""
+
+
+def _packages(
+    drawing: _Drawing,
+    cpus: Sequence[DeviceDoc],
+    devices: Sequence[DeviceDoc],
+    displays: Sequence[DeviceDoc],
+) -> list[Package]:
+    """Return the packages, those with devices first, and a place for what hangs on none."""
+    homes = {node: at for at, cpu in enumerate(cpus) for node in _nodes(cpu)}
+    only = 0 if len(cpus) == 1 else None
+    members: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+    adapters: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+    for groups, listed in ((members, devices), (adapters, displays)):
+        for device in listed:
+            node = device.get("numa_node")
+            groups[only if node is None else homes.get(node, only)].append(device)
+    packages = [
+        _package(drawing, at, cpu, members[at], adapters[at]) for at, cpu in enumerate(cpus)
+    ]
+    packages.sort(key=lambda package: not (package.box.cards or package.box.boxes))
+    if members[None] or adapters[None]:
+        title = "package not known" if cpus else "no processor is known"
+        box = drawing.box("", "", "package", members[None])
+        packages.append(Package(title, "", "", box, _displays(drawing, adapters[None])))
+    return packages
+
+
+def _nodes(cpu: DeviceDoc) -> list[int]:
+    node = cpu.get("numa_node")
+    return list(cpu.get("numa_nodes") or ([] if node is None else [node]))
+
+
+def _package(
+    drawing: _Drawing,
+    number: int,
+    cpu: DeviceDoc,
+    devices: Sequence[DeviceDoc],
+    displays: Sequence[DeviceDoc],
+) -> Package:
+    nodes = _nodes(cpu)
+    title = f"package {number}"
+    if len(nodes) == 1:
+        title += f" · NUMA {nodes[0]}"
+    elif nodes:
+        title += f" · NUMA {nodes[0]}–{nodes[-1]}"
+    counts = [
+        counted(cpu["units"], "core") if cpu["units"] else None,
+        counted(threads, "thread") if (threads := cpu.get("threads")) else None,
+    ]
+    return Package(
+        title=title,
+        cpu=model_of(cpu),
+        note=", ".join(filter(None, counts)),
+        box=_node_boxes(drawing, nodes, devices),
+        displays=_displays(drawing, displays),
+    )
+
+
+def _node_boxes(drawing: _Drawing, nodes: Sequence[int], devices: Sequence[DeviceDoc]) -> Box:
+    """Return a box for each NUMA node with devices, where the package has several nodes."""
+    if len(nodes) < 2:
+        return drawing.box("", "", "package", devices)
+    groups: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+    for device in devices:
+        groups[device.get("numa_node")].append(device)
+    boxes = tuple(
+        drawing.box(f"NUMA {UNKNOWN if node is None else node}", "", "numa", members)
+        for node, members in sorted(groups.items(), key=lambda group: (group[0] is None, group[0]))
+    )
+    return Box("", "", "package", boxes, ())
+
+
+def _displays(drawing: _Drawing, displays: Sequence[DeviceDoc]) -> str:
+    if not displays:
+        return ""
+    names = [
+        f"{device['vendor'] or 'unknown'} {drawing.names.address(device['id'])}"
+        for device in displays
+    ]
+    return cut(f"display only: {short(names, 4)}", 240)
