@@ -165,13 +165,18 @@ def _link(device: DeviceDoc) -> str:
 
 
 def _measured(devices: Sequence[DeviceDoc], names: Names) -> tuple[str, ...]:
-    """Return a sentence for each measurement: who achieved what on which device, and when."""
-    sentences = [
-        f"{names.label(device)}: {entry.label} {entry.shown}, achieved by {entry.by or 'unknown'}"
-        f"{f' on {entry.date}' if entry.date else ''}{f' ({entry.doubt})' if entry.doubt else ''}"
-        for device in devices
-        for entry in measured_of(device)
-    ]
+    """Return a sentence for each measurement: who achieved what on which device, and when.
+
+    Devices of which the same was measured share a sentence.
+    """
+    labels: dict[str, list[str]] = {}
+    for device in devices:
+        for entry in measured_of(device):
+            date = f" on {entry.date}" if entry.date else ""
+            doubt = f" ({entry.doubt})" if entry.doubt else ""
+            by = f"achieved by {entry.by or 'an unknown program'}"
+            sentence = cut(f"{entry.label} {entry.shown}, {by}{date}{doubt}", 2 * CELL)
+            labels.setdefault(sentence, []).append(names.label(device))
+    sentences = [f"{short(own, 8)}: {sentence}" for sentence, own in labels.items()]
     beyond = len(sentences) - _MOST
-    shown = [cut(sentence, 2 * CELL) for sentence in sentences[:_MOST]]
-    return (*shown, f"and {beyond} more") if beyond > 0 else tuple(shown)
+    return (*sentences[:_MOST], f"and {beyond} more") if beyond > 0 else tuple(sentences)

@@ -37,7 +37,7 @@ class Measured:
         rate = bandwidth(self.value) if unit == "B/s" else f"{spaced(self.value)} {unit}"
         self.shown = rate
         self.by = cut(str(entry.get("by") or ""), CELL)
-        self.date = cut(str(entry.get("date") or ""), 10)
+        self.date = cut(str(entry.get("date") or "")[:10])
         self.doubt = _doubt(entry)
 
     def share(self, derived: float | None) -> float | None:
