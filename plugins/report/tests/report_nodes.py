@@ -60,8 +60,8 @@ STRIX = [
     {
         "ids": ["pci:0000:c5:00.0"], "kind": "gpu", "vendor": "amd",
         "name": "AMD Radeon 8060S Graphics", "pci": {"id": "1002:1586"}, "gfx": "gfx1151",
-        "memory": {"kind": "unified", "total": 120 * GIB, "free": 118 * GIB,
-                   "parts": {"vram": GIB >> 1, "gtt": 120 * GIB}},
+        "memory": {"kind": "unified", "total": 20 * GIB, "free": 19 * GIB,
+                   "parts": {"vram": GIB >> 1, "gtt": 20 * GIB}},
         "driver": {"name": "amdgpu", "version": "6.16"}, "bridges": ["0000:00:08.1"],
     },
     {

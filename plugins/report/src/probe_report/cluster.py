@@ -217,7 +217,7 @@ def _absent(member: Member) -> Row:
 def _row(name: str, report: ReportDoc, page: Page, *, fold: bool) -> Row:
     accelerators, memory, peak, host = page.head.tiles
     cpus = [package.cpu for package in page.picture.packages if package.cpu]
-    drivers = dict.fromkeys(row.driver for row in page.devices.rows if row.driver)
+    drivers = dict.fromkeys(row.driver for row in page.devices.rows if row.figures and row.driver)
     title = page.head.title if accelerators.value != "0" else "none"
     is_memory = memory.label == "Accelerator memory"
     return Row(
@@ -257,7 +257,8 @@ def _state(members: Sequence[Member]) -> State:
         count = sum(state.style == style for state in states)
         if count:
             mark = "✕" if style == "bad" else "!"
-            return State(mark, f"{count} of {len(states)} nodes need a look", style)
+            verb = "needs" if count == 1 else "need"
+            return State(mark, f"{count} of {len(states)} nodes {verb} a look", style)
     return State("✓", "every node is ready", "good")
 
 

@@ -109,7 +109,7 @@ def _row(group: Sequence[DeviceDoc], names: Names) -> Row:
         word=word or UNKNOWN,
         style=style_of(word) if device["kind"] != "display" else "none",
         memory=size(memory["total"]) if device["kind"] != "display" else "",
-        memory_kind="shared with the system" if is_shared else memory["kind"] or "",
+        memory_kind="shared" if is_shared else memory["kind"] or "",
         figures=() if device["kind"] == "display" else _figures(device),
         link=_link(device),
         driver=cut(" ".join(filter(None, [driver.get("name"), driver.get("version")]))),

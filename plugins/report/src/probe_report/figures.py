@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CELL",
+    "NAME",
     "SENTENCE",
     "UNKNOWN",
     "cut",
@@ -24,6 +25,9 @@ __all__ = [
 ]
 
 UNKNOWN = "–"
+
+NAME = 80
+"""Characters of a device's name: the longest in chipdb has 65."""
 
 CELL = 160
 """Characters of a name, an address or a driver: no real one has more than half of them."""

@@ -9,7 +9,7 @@ from probe_core.model.names import short_name
 from probe_core.model.readiness import state_word
 from probe_core.model.runtimes import native_sight
 from probe_core.model.short_ids import short_ids
-from probe_report.figures import cut
+from probe_report.figures import NAME, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def alike(
 
 def model_of(device: DeviceDoc) -> str:
     """Return the model's name, without trademarks."""
-    return cut(short_name(device)) or "unknown device"
+    return cut(short_name(device), NAME) or "unknown device"
 
 
 def word_of(device: DeviceDoc) -> str:
