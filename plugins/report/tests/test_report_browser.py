@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: nothing overlaps, overflows, is faint, asks anybody or complains."""
+"""The pages in a real Chromium: no overlap, no overflow, no faint text, no request, no error."""
 
 from __future__ import annotations
 

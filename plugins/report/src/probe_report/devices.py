@@ -21,6 +21,9 @@ __all__ = ["Devices", "Figure", "Row", "devices_of"]
 _MOST = 64
 """Rows; a row takes 1.2 kB of the page."""
 
+_NAMED = 4
+"""Devices that a sentence names; of more it gives the number."""
+
 _FIGURES = {"fp32": "TFLOPS", "fp16": "TFLOPS", "int8": "TOPS"}
 
 
@@ -50,6 +53,7 @@ class Row(NamedTuple):
     memory_kind: str
     figures: tuple[Figure, ...]
     link: str
+    power: str
     driver: str
     source: str
     is_part: bool
@@ -112,6 +116,7 @@ def _row(group: Sequence[DeviceDoc], names: Names) -> Row:
         memory_kind="shared" if is_shared else memory["kind"] or "",
         figures=() if device["kind"] == "display" else _figures(device),
         link=_link(device),
+        power=_power(device),
         driver=cut(" ".join(filter(None, [driver.get("name"), driver.get("version")]))),
         source=cut(", ".join(device.get("seen_by") or ())),
         is_part=bool(device.get("parent")),
@@ -164,6 +169,11 @@ def _link(device: DeviceDoc) -> str:
     return ""
 
 
+def _power(device: DeviceDoc) -> str:
+    limit = (device.get("power") or {}).get("limit_watts")
+    return f"limit {limit:g} W" if limit else ""
+
+
 def _measured(devices: Sequence[DeviceDoc], names: Names) -> tuple[str, ...]:
     """Return a sentence for each measurement: who achieved what on which device, and when.
 
@@ -177,6 +187,9 @@ def _measured(devices: Sequence[DeviceDoc], names: Names) -> tuple[str, ...]:
             by = f"achieved by {entry.by or 'an unknown program'}"
             sentence = cut(f"{entry.label} {entry.shown}, {by}{date}{doubt}", 2 * CELL)
             labels.setdefault(sentence, []).append(names.label(device))
-    sentences = [f"{short(own, 8)}: {sentence}" for sentence, own in labels.items()]
+    sentences = [
+        f"{', '.join(own) if len(own) <= _NAMED else f'{len(own)} devices'}: {sentence}"
+        for sentence, own in labels.items()
+    ]
     beyond = len(sentences) - _MOST
     return (*sentences[:_MOST], f"and {beyond} more") if beyond > 0 else tuple(sentences)

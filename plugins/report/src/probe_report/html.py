@@ -9,6 +9,8 @@ from markupsafe import Markup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from probe_report.cluster import Cluster
     from probe_report.page import Page
 
@@ -49,12 +51,57 @@ def _content(text: str) -> Markup:
 
 
 def page_html(page: Page) -> str:
-    """Return the page of one node, of at most `MOST` bytes."""
+    """Return the page of one node, of at most `MOST` bytes.
+
+    Text of quotes and angles alone takes five times its length, so that the bounds of the parts
+    are no bound of the whole: what is longest and matters least leaves first, with its count.
+    """
     template = _environment().get_template("page.html")
     text = template.render(page=page, notes=page.notes)
-    if len(text.encode()) > MOST:
-        text = template.render(page=page._replace(raw=None), notes=page.notes)
+    for smaller in _SMALLER:
+        if len(text.encode()) <= MOST:
+            break
+        page = smaller(page)
+        text = template.render(page=page, notes=page.notes)
     return text
+
+
+def _without_json(page: Page) -> Page:
+    return page._replace(raw=page.raw and page.raw._replace(text="", shown=0, shown_findings=0))
+
+
+def _without_sources(page: Page) -> Page:
+    sources = page.sources
+    hidden = sources.hidden + len(sources.groups)
+    return page._replace(sources=sources._replace(groups=(), hidden=hidden))
+
+
+def _without_folds(page: Page) -> Page:
+    findings = page.findings
+    hidden = findings.hidden + len(findings.folded)
+    return page._replace(findings=findings._replace(folded=(), hidden=hidden))
+
+
+def _with_few_chains(page: Page) -> Page:
+    hidden = page.chains_hidden + max(0, len(page.chains) - _FEW)
+    return page._replace(chains=page.chains[:_FEW], chains_hidden=hidden)
+
+
+def _with_few_rows(page: Page) -> Page:
+    table = page.devices
+    hidden = table.hidden + sum(row.number for row in table.rows[_FEW:])
+    return page._replace(devices=table._replace(rows=table.rows[:_FEW], hidden=hidden))
+
+
+_FEW = 8
+
+_SMALLER: tuple[Callable[[Page], Page], ...] = (
+    _without_json,
+    _without_sources,
+    _without_folds,
+    _with_few_chains,
+    _with_few_rows,
+)
 
 
 def cluster_html(cluster: Cluster) -> str:

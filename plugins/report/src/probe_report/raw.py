@@ -8,7 +8,9 @@ from probe_core.commands import write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from probe_core.model.document import ReportDoc
 
 __all__ = ["Raw", "raw_of"]
 
@@ -17,39 +19,51 @@ ROOM = 160_000
 
 
 class Raw(NamedTuple):
-    """The text, and how many of the devices it holds."""
+    """The text, how many of the devices it holds, and how many of the findings."""
 
     text: str
     shown: int
     devices: int
+    shown_findings: int
+    findings: int
 
 
 def raw_of(report: ReportDoc, room: int = ROOM) -> Raw:
-    """Return as many devices of the report as there is room for, one line each, and all else.
+    """Return as many findings and devices as there is room for, one line each, and all else.
 
-    Where even that has no room the text is empty.
+    Findings may take half of the room. Where even the others have none the text is empty.
     """
-    rest = _lines({**report, "devices": []})
+    counts = len(report["devices"]), len(report["findings"])
+    others = _lines({**report, "devices": [], "findings": []})
+    room -= len(others)
+    if room <= 0:
+        return Raw("", 0, counts[0], 0, counts[1])
+    findings = _fitting(report["findings"], room // 2)
+    devices = _fitting(report["devices"], room - sum(map(len, findings)))
+    text = _filled(_filled(others, "devices", devices), "findings", findings)
+    return Raw(text, len(devices), counts[0], len(findings), counts[1])
+
+
+def _fitting(entries: Iterable[object], room: int) -> list[str]:
     texts: list[str] = []
-    used = len(rest)
-    for device in report["devices"]:
-        text = _line(device)
-        used += len(text) + 4
-        if used > room:
+    for entry in entries:
+        text = f"  {write_json(entry)},\n"
+        room -= len(text)
+        if room < 0:
             break
         texts.append(text)
-    if used > room and not texts:
-        return Raw("", 0, len(report["devices"]))
-    devices = ",\n  ".join(texts)
-    text = rest.replace('"devices": []', f'"devices": [\n  {devices}\n ]', 1)
-    return Raw(text, len(texts), len(report["devices"]))
+    return texts
 
 
-def _line(device: DeviceDoc) -> str:
-    return write_json(device)
+def _filled(table: str, name: str, lines: Sequence[str]) -> str:
+    """Return a table's text with entries in one of its lists that is empty."""
+    if not lines:
+        return table
+    entries = "".join(lines).removesuffix(",\n")
+    return table.replace(f'\n "{name}": []', f'\n "{name}": [\n{entries}\n ]', 1)
 
 
-def _lines(table: dict[str, object]) -> str:
+def _lines(table: Mapping[str, object]) -> str:
     """Return a table with a line for each key: Python's C encoder indents nothing."""
     parts = [f" {write_json(name)}: {write_json(value)}" for name, value in table.items()]
     return "{\n" + ",\n".join(parts) + "\n}"
