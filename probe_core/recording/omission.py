@@ -58,7 +58,8 @@ class _Omission(Disguise):
     """Replaces text as a recording does, and leaves identities out instead of making some up."""
 
     def __init__(self, home: str | None, names: Iterable[str]) -> None:
-        super().__init__(_Numbers(), home)
+        super().__init__(_Numbers(), None)
+        self._home = home.rstrip("/") if home and home != "/" else None
         wanted = {name for name in names if len(name) >= _LEAST_NAME and name not in _COMMON}
         parts = "|".join(map(re.escape, sorted(wanted, key=len, reverse=True)))
         self._names = re.compile(rf"(?<![\w-])(?:{parts})(?![\w-])") if parts else None
@@ -66,12 +67,16 @@ class _Omission(Disguise):
     def named(self, key: str, value: Any) -> Any:
         """Return the value of a key, or `OMITTED` for an identity."""
         words = key.lower().replace("-", "_").replace(".", "_").split("_")
-        if not _IDENTITY_KEYS.isdisjoint(words) and not isinstance(value, bool):
+        is_identity = not _IDENTITY_KEYS.isdisjoint(words) and not isinstance(value, bool)
+        # What a prober prints is nobody's to judge; a recording has none of it, either.
+        if is_identity or key == "stderr":
             return OMITTED
         return super().named(key, value)
 
     def text(self, text: str) -> str:
         """Return a text without UUIDs, homes and the names of this host and its user."""
+        if self._home is not None:
+            text = text.replace(self._home, "~")
         text = super().text(text)
         text = _HOMES.sub(lambda match: f"/{match[1]}/user", text) if "/" in text else text
         return self._names.sub("…", text) if self._names is not None else text
