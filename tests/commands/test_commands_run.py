@@ -276,7 +276,8 @@ def test_ours_that_are_named_are_there() -> None:
         commands, problems = installed.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
-        assert commands[name].group == ("Fix" if name == "env" else "Clusters")
+        groups = {"env": "Fix", "report": "Look"}
+        assert commands[name].group == groups.get(name, "Clusters")
         assert commands[name].summary
 
 

@@ -69,7 +69,7 @@ def report_with(tmp_path: Path, *sightings: dict[str, Any]) -> Any:
 
 def test_the_head_sums_what_is_known(pages: dict[str, Page]) -> None:
     head = pages["dgx"].head
-    assert (head.title, head.state.words) == ("8 × NVIDIA H100 80GB HBM3", "ready")
+    assert (head.title, head.state.text) == ("8 × NVIDIA H100 80GB HBM3", "ready")
     assert head.eyebrow == "DGXH100 · linux 5.15.0-1047-nvidia · x86_64"
     assert [(tile.label, tile.value, tile.unit, tile.note) for tile in head.tiles] == [
         ("Accelerators", "8", "", "8 usable through cuda"),
@@ -91,7 +91,7 @@ def test_memory_of_the_system_is_counted_once(pages: dict[str, Page]) -> None:
 
 def test_a_node_without_accelerators_shows_its_processors(pages: dict[str, Page]) -> None:
     head = pages["cpu"].head
-    assert (head.title, head.state.words) == ("2 × AMD EPYC 9124", "no accelerator")
+    assert (head.title, head.state.text) == ("2 × AMD EPYC 9124", "no accelerator")
     assert [(tile.label, tile.value) for tile in head.tiles] == [
         ("Accelerators", "0"),
         ("Cores", "32"),
@@ -125,7 +125,7 @@ def test_the_state_is_a_mark_and_words(
     for device in accelerators(report)[: change.get("blocked", 0)]:
         device["readiness"] = {"state": "blocked", "broken": "responding", "steps": [STEP]}
     state = state_of_node(report)
-    assert (f"{state.mark} {state.words}", state.style) == (words, style)
+    assert (f"{state.mark} {state.text}", state.style) == (words, style)
 
 
 def test_boxes_stand_in_what_they_hang_on(pages: dict[str, Page]) -> None:
@@ -149,6 +149,29 @@ def test_boxes_stand_in_what_they_hang_on(pages: dict[str, Page]) -> None:
     )
 
 
+def test_a_package_of_several_nodes_has_a_box_for_each(tmp_path: Path) -> None:
+    cards = [gpu(f"0{n}", "A", 24, 0, numa_node=node) for n, node in enumerate((2, 0, 1), start=1)]
+    report = probed(cards, tmp_path, "kunpeng-920--2-sockets-of-2-numa-nodes")
+    first, second = page_of(parse_report(json.dumps(report).encode())).picture.packages
+    assert [(box.title, len(box.cards)) for box in first.box.boxes] == [
+        ("NUMA 0", 1),
+        ("NUMA 1", 1),
+    ]
+    assert (first.title, second.title) == ("package 0 · NUMA 0–1", "package 1 · NUMA 2–3")
+    assert [(box.title, len(box.cards)) for box in second.box.boxes] == [("NUMA 2", 1)]
+
+
+def test_what_hangs_on_no_package_has_its_own_place(tmp_path: Path) -> None:
+    card = gpu("01", "A", 24, 0)
+    report = probed([card], tmp_path, "dual-socket-epyc-9124--cpu")
+    packages = page_of(parse_report(json.dumps(report).encode())).picture.packages
+    assert [(p.title, len(p.box.cards)) for p in packages] == [
+        ("package 0 · NUMA 0", 0),
+        ("package 1 · NUMA 1", 0),
+        ("package not known", 1),
+    ]
+
+
 def test_cards_in_slots_of_their_own_have_no_box(pages: dict[str, Page]) -> None:
     (package,) = pages["pair"].picture.packages
     assert package.box.boxes == ()
@@ -158,7 +181,7 @@ def test_cards_in_slots_of_their_own_have_no_box(pages: dict[str, Page]) -> None
 def test_what_is_not_known_and_what_sleeps_is_drawn_so(pages: dict[str, Page]) -> None:
     picture = pages["broken"].picture
     cards = [card for package in picture.packages for card in package.box.cards]
-    words = [(card.word, card.style, card.used) for card in cards[:4]]
+    words = [(card.status, card.style, card.used) for card in cards[:4]]
     assert words[1:] == [
         ("lost", "bad", 0.5),
         ("no permission", "bad", 0.5),
@@ -256,9 +279,9 @@ def test_measurements_that_are_none_are_left_out(entries: Any, reports: dict[str
 
 
 def test_a_break_has_its_cause_and_its_fix(pages: dict[str, Page]) -> None:
-    chains = {chain.word: chain for chain in pages["broken"].chains}
+    chains = {chain.status: chain for chain in pages["broken"].chains}
     lost = chains["lost"]
-    assert (lost.cause, lost.why) == (
+    assert (lost.cause, lost.reason) == (
         "responding is broken (gpu-lost)",
         "NVML_ERROR_GPU_IS_LOST (15)",
     )
@@ -373,7 +396,7 @@ def test_a_page_of_many_nodes_is_bounded(reports: dict[str, Any]) -> None:
 def test_rows_of_a_cluster(reports: dict[str, Any]) -> None:
     members = [Member(name, reports[name], "") for name in ("dgx", "cpu")]
     cluster = cluster_of([*members, Member("c", None, "timeout")], (), ())
-    assert cluster.state.words == "1 of 3 nodes needs a look"
+    assert cluster.state.text == "1 of 3 nodes needs a look"
     dgx, cpu, absent = cluster.rows
     assert (dgx.accelerators, dgx.memory, dgx.peak) == (
         "8 × NVIDIA H100 80GB HBM3",
@@ -382,7 +405,7 @@ def test_rows_of_a_cluster(reports: dict[str, Any]) -> None:
     )
     assert (dgx.processor, dgx.driver) == ("2 × Intel Xeon Platinum 8480C", "nvidia 580.95.05")
     assert (cpu.accelerators, cpu.memory, cpu.findings) == ("none", "–", "none")
-    assert (absent.state.words, absent.memory, absent.fold) == ("timeout", "–", False)
+    assert (absent.state.text, absent.memory, absent.fold) == ("timeout", "–", False)
     assert [tile.value for tile in cluster.tiles] == ["3", "8", "636.8", "7915"]
 
 
@@ -412,5 +435,5 @@ def test_one_device_alone(reports: dict[str, Any]) -> None:
     assert [device["id"] for device in report["devices"]] == ["pci:0000:43:00.0"]
     devices = {finding["device"] for finding in report["findings"]}
     assert devices <= {None, "pci:0000:43:00.0"}
-    assert "lost" in {chain.word for chain in page_of(report).chains}
+    assert "lost" in {chain.status for chain in page_of(report).chains}
     assert len(only(reports["dgx"], "h100")["devices"]) == 8

@@ -171,9 +171,9 @@ def _differences(document: Mapping[str, Json], *, private: bool) -> Iterator[Ent
         yield Entry(
             severity=severity,
             mark="!" if severity == "warning" else "i",
-            what=(cut(str(entry.get("what")) if private else plain, SENTENCE),),
+            sentences=(cut(str(entry.get("what")) if private else plain, SENTENCE),),
             beyond=0,
-            why=cut(str(entry.get("why") or "") if private else expected, SENTENCE),
+            cause=cut(str(entry.get("why") or "") if private else expected, SENTENCE),
             fix=cut(str(entry.get("fix") or "") if private else "", SENTENCE),
             code=cut(str(entry.get("code") or ""), CELL),
             evidence="",

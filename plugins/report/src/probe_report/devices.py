@@ -47,7 +47,7 @@ class Row(NamedTuple):
     number: int
     name: str
     ids: str
-    word: str
+    status: str
     style: str
     memory: str
     memory_kind: str
@@ -103,15 +103,15 @@ def _key(device: DeviceDoc) -> Hashable:
 
 def _row(group: Sequence[DeviceDoc], names: Names) -> Row:
     device = group[0]
-    word = word_of(device)
+    status = word_of(device)
     memory, driver = device["memory"], device["driver"] or {}
     is_shared = memory["kind"] in ("shared", "unified")
     return Row(
         number=len(group),
         name=model_of(device),
         ids=short([names.address(member["id"]) for member in group], 16),
-        word=word or UNKNOWN,
-        style=style_of(word) if device["kind"] != "display" else "none",
+        status=status or UNKNOWN,
+        style=style_of(status) if device["kind"] != "display" else "none",
         memory=size(memory["total"]) if device["kind"] != "display" else "",
         memory_kind="shared" if is_shared else memory["kind"] or "",
         figures=() if device["kind"] == "display" else _figures(device),

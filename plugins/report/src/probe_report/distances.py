@@ -47,10 +47,10 @@ def distances_of(devices: Sequence[DeviceDoc], names: Names) -> Distances | None
     """Return the matrix of at least two devices; None where nothing of it is known."""
     shown = devices[:_MOST]
     rows = tuple(tuple(distance(row, column) for column in shown) for row in shown)
-    words = dict.fromkeys(word for row in rows for word in row if word != "X")
-    if not words or set(words) == {UNKNOWN}:
+    texts = dict.fromkeys(text for row in rows for text in row if text != "X")
+    if not texts or set(texts) == {UNKNOWN}:
         return None
-    stems = {word.rstrip("0123456789") if word != UNKNOWN else word for word in words}
+    stems = {text.rstrip("0123456789") for text in texts}
     return Distances(
         labels=tuple(names.label(device) for device in shown),
         rows=rows,

@@ -29,13 +29,13 @@ _SUBJECTS = 4
 
 
 class Entry(NamedTuple):
-    """One cause: `what` has a sentence for each device up to a bound, `beyond` counts the rest."""
+    """One cause: `sentences` about the devices, up to a bound; `beyond` counts the rest."""
 
     severity: str
     mark: str
-    what: tuple[str, ...]
+    sentences: tuple[str, ...]
     beyond: int
-    why: str
+    cause: str
     fix: str
     code: str
     evidence: str
@@ -68,9 +68,9 @@ def _entry(group: list[FindingDoc]) -> Entry:
     return Entry(
         severity=first["severity"],
         mark=_MARKS[first["severity"]],
-        what=tuple(cut(sentence, SENTENCE) for sentence in sentences[:_SUBJECTS]),
+        sentences=tuple(cut(sentence, SENTENCE) for sentence in sentences[:_SUBJECTS]),
         beyond=max(0, len(sentences) - _SUBJECTS),
-        why=cut(first["why"], SENTENCE),
+        cause=cut(first["why"], SENTENCE),
         fix="" if first["fix"] == NO_FIX else cut(first["fix"], SENTENCE),
         code=cut(first["code"]),
         evidence="" if evidence == first["why"] else cut(evidence, SENTENCE),

@@ -7,7 +7,7 @@ from collections import defaultdict
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.names import short_name
 from probe_core.model.readiness import state_word
-from probe_core.model.runtimes import native_sight
+from probe_core.model.runtimes import native_runtime, native_sight
 from probe_core.model.short_ids import short_ids
 from probe_report.figures import NAME, cut
 
@@ -34,9 +34,9 @@ _STYLES = {
 """Word of a state to its style; the others keep the device from use."""
 
 
-def style_of(word: str) -> str:
+def style_of(status: str) -> str:
     """Return the style of a state's word: good, warn, asleep, none or bad."""
-    return _STYLES.get(word, "bad")
+    return _STYLES.get(status, "bad")
 
 
 def is_whole(device: DeviceDoc, ids: frozenset[str]) -> bool:
@@ -59,13 +59,13 @@ class Names:
     """What the page calls each device: ``GPU 0`` and its short address.
 
     A GPU has the number of its own runtime (`CUDA_VISIBLE_DEVICES`) where all GPUs have numbers of
-    one runtime; else its place in the report.
+    one runtime; else its place in the report. `runtime` is that runtime, "" where there is none.
     """
 
     def __init__(self, report: ReportDoc) -> None:
         self._short = short_ids(device["id"] for device in report["devices"])
         self._labels: dict[str, str] = {}
-        self.own_numbers = False
+        self.runtime = ""
         kinds: dict[str, list[DeviceDoc]] = defaultdict(list)
         for device in whole_of(report):
             kinds[device["kind"]].append(device)
@@ -74,11 +74,11 @@ class Names:
                 self._labels[device["id"]] = f"{noun} {number}"
 
     def _numbers(self, devices: Sequence[DeviceDoc]) -> list[int]:
-        sights = [native_sight(device) for device in devices]
-        numbers = [sight["index"] for sight in sights if sight and sight["index"] is not None]
+        entries = [native_sight(device) for device in devices]
+        numbers = [entry["index"] for entry in entries if entry and entry["index"] is not None]
         vendors = {device["vendor"] for device in devices}
         if len(vendors) == 1 and len({*numbers}) == len(devices):
-            self.own_numbers = True
+            self.runtime = native_runtime(devices[0]) if devices[0]["kind"] == "gpu" else ""
             return numbers
         return list(range(len(devices)))
 

@@ -41,7 +41,7 @@ class Card(NamedTuple):
     """One device: `used` is the bar in percent, None where it is hatched or there is none."""
 
     label: str
-    word: str
+    status: str
     style: str
     name: str
     memory: str
@@ -75,11 +75,12 @@ class Package(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """The whole machine: `beyond` is a sentence about what has no box of its own."""
+    """The whole machine: `numbers` says whose numbers GPUs have, `beyond` what has no box."""
 
     memory: str
     packages: tuple[Package, ...]
     fabrics: tuple[Fabric, ...]
+    numbers: str
     beyond: str
     has_unknown: bool
     has_asleep: bool
@@ -98,13 +99,13 @@ class _Drawing:
                 self.parts[parent].append(device)
 
     def card(self, device: DeviceDoc) -> Card:
-        memory, word = device["memory"], word_of(device)
+        memory, status = device["memory"], word_of(device)
         total, used = memory["total"], _used(device)
         share = percent(used, total)
         return Card(
             label=self.names.label(device),
-            word=word or "state not known",
-            style=style_of(word),
+            status=status or "state not known",
+            style=style_of(status),
             name=model_of(device),
             memory=_memory(total, used, memory["kind"]),
             used=share,
@@ -206,6 +207,7 @@ def picture_of(report: ReportDoc, names: Names) -> Picture:
         memory=size(report["node"]["memory"]["total"]),
         packages=tuple(shown),
         fabrics=fabrics,
+        numbers=f"GPUs have the numbers of {names.runtime}" if names.runtime else "",
         beyond=_beyond(len(packages) - len(shown), len(drawn) - _MOST_CARDS),
         has_unknown=any(_used(device) is None and _has_bar(device) for device in drawn),
         has_asleep=any(word_of(device) == "asleep" for device in drawn),

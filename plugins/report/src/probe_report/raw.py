@@ -31,16 +31,16 @@ class Raw(NamedTuple):
 def raw_of(report: ReportDoc, room: int = ROOM) -> Raw:
     """Return as many findings and devices as there is room for, one line each, and all else.
 
-    Findings may take half of the room. Where even the others have none the text is empty.
+    Findings may take half of the room. Where even the frame have none the text is empty.
     """
     counts = len(report["devices"]), len(report["findings"])
-    others = _lines({**report, "devices": [], "findings": []})
-    room -= len(others)
+    frame = _lines({**report, "devices": [], "findings": []})
+    room -= len(frame)
     if room <= 0:
         return Raw("", 0, counts[0], 0, counts[1])
     findings = _fitting(report["findings"], room // 2)
     devices = _fitting(report["devices"], room - sum(map(len, findings)))
-    text = _filled(_filled(others, "devices", devices), "findings", findings)
+    text = _filled(_filled(frame, "devices", devices), "findings", findings)
     return Raw(text, len(devices), counts[0], len(findings), counts[1])
 
 

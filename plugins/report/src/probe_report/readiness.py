@@ -39,11 +39,11 @@ class Chain(NamedTuple):
 
     title: str
     ids: str
-    word: str
+    status: str
     style: str
     steps: tuple[Step, ...]
     cause: str
-    why: str
+    reason: str
     fix: str
 
 
@@ -70,17 +70,17 @@ def _chain(group: Sequence[DeviceDoc], findings: Sequence[FindingDoc], names: Na
     cause = f"{broken['step']} is broken" if broken is not None else ""
     if broken is not None and broken["code"]:
         cause += f" ({broken['code']})"
-    why = (finding["why"] if finding else None) or (broken["evidence"] if broken else None)
+    reason = (finding["why"] if finding else None) or (broken["evidence"] if broken else None)
     fix = finding["fix"] if finding and finding["fix"] != NO_FIX else None
     count = f"{len(group)} × " if len(group) > 1 else ""
     return Chain(
         title=f"{count}{model_of(device)}",
         ids=short([names.address(member["id"]) for member in group], 16),
-        word=word_of(device),
+        status=word_of(device),
         style=style_of(word_of(device)),
         steps=tuple(map(_step, _steps(device))),
         cause=cut(cause),
-        why=cut(why if broken else None, SENTENCE),
+        reason=cut(reason if broken else None, SENTENCE),
         fix=cut(fix, SENTENCE),
     )
 

@@ -28,7 +28,7 @@ EXAMPLES = (
     ("probe report -o nodes.html --cluster a.json b.json", "several nodes, each by `probe --json`"),
 )
 
-_MADE = "Made by probe report. One file: no script, no font, no request."
+_ORIGIN = "Made by probe report. One file: no script, no font, no request."
 _LEFT_OUT = (
     "UUIDs are numbered; serial numbers and the names of the host and the user are left out:"
     " --private includes them."
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _notes(args: argparse.Namespace) -> tuple[str, ...]:
-    return _MADE, _PRIVATE if args.private else _LEFT_OUT
+    return _ORIGIN, _PRIVATE if args.private else _LEFT_OUT
 
 
 def _prepared(report: ReportDoc, args: argparse.Namespace, context: Context) -> ReportDoc:

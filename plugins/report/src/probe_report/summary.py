@@ -24,10 +24,10 @@ _SHOWN_MODELS = 3
 
 
 class State(NamedTuple):
-    """Whether the node can be used: a mark, words and a style, so that colour is no news."""
+    """Whether the node can be used: a mark, a text and a style, so that colour is no news."""
 
     mark: str
-    words: str
+    text: str
     style: str
 
 
@@ -174,7 +174,8 @@ def _peak(devices: Sequence[DeviceDoc], field: str) -> Tile:
     if total is None:
         return Tile(label, UNKNOWN, "", "not known; the reasons are under Sources")
     measured = sum(bool(measured_of(device)) for device in devices)
-    note = f"derived; {measured} of {len(devices)} measured" if measured else "derived, all at once"
+    together = "derived" if len(devices) == 1 else "derived, all together"
+    note = f"derived; {measured} of {len(devices)} measured" if measured else together
     if unknown:
         note = f"at least: {counted(unknown, 'device')} not known"
     return Tile(label, f"≥ {spaced(total)}" if unknown else spaced(total), "TFLOPS", note)

@@ -44,12 +44,12 @@ def page_lines(page: Page, width: int = WIDTH) -> Iterator[str]:
 def cluster_lines(cluster: Cluster, width: int = WIDTH) -> Iterator[str]:
     """Yield the lines of several nodes: one table, then each node."""
     width = min(width, WIDTH)
-    yield from _titled(f"{cluster.title}: {cluster.state.mark} {cluster.state.words}", "=", width)
+    yield from _titled(f"{cluster.title}: {cluster.state.mark} {cluster.state.text}", "=", width)
     yield from folded(cluster.eyebrow, width)
     yield ""
     rows = [("NODE", "STATE", "ACCELERATORS", "MEMORY", "FP16", "HOST", "FINDINGS")]
     rows += [
-        (row.name, row.state.words, row.accelerators, row.memory, row.peak, row.host_memory,
+        (row.name, row.state.text, row.accelerators, row.memory, row.peak, row.host_memory,
          row.findings)
         for row in cluster.rows
     ]  # fmt: skip
@@ -65,7 +65,7 @@ def cluster_lines(cluster: Cluster, width: int = WIDTH) -> Iterator[str]:
     for name, page in cluster.pages:
         yield ""
         yield from _titled(f"{name}: {page.head.title}", "=", width)
-        yield from folded(f"{page.head.state.mark} {page.head.state.words}", width)
+        yield from folded(f"{page.head.state.mark} {page.head.state.text}", width)
         yield from _node(page, width)
     yield from _notes(cluster.notes, width)
 
@@ -82,7 +82,7 @@ def _section(title: str, width: int) -> Iterator[str]:
 
 
 def _head(head: Head, width: int) -> Iterator[str]:
-    yield from _titled(f"{head.title}: {head.state.mark} {head.state.words}", "=", width)
+    yield from _titled(f"{head.title}: {head.state.mark} {head.state.text}", "=", width)
     yield from folded(head.eyebrow, width)
     yield from folded(head.meta, width)
     yield ""
@@ -112,11 +112,11 @@ def _findings(findings: Findings, width: int) -> Iterator[str]:
 
 
 def _entry(entry: Entry, width: int) -> Iterator[str]:
-    for sentence in entry.what:
+    for sentence in entry.sentences:
         yield from folded(f"{entry.mark} {entry.severity}: {sentence}", width, "", "  ")
     if entry.beyond:
         yield f"  and {entry.beyond} more like it"
-    yield from folded(f"why: {entry.why}", width, "  ", " " * 7)
+    yield from folded(f"why: {entry.cause}", width, "  ", " " * 7)
     if entry.evidence:
         yield from folded(f"seen: {entry.evidence}", width, "  ", " " * 8)
     if entry.fix:
@@ -130,8 +130,8 @@ def _picture(picture: Picture, width: int) -> Iterator[str]:
         yield from _package(package, width)
     for fabric in picture.fabrics:
         yield from listed([fabric.title, fabric.note], width)
-    if picture.beyond:
-        yield f"{picture.beyond}."
+    for sentence in filter(None, (picture.numbers, picture.beyond)):
+        yield f"{sentence}."
 
 
 def _package(package: Package, width: int) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _box(box: Box, width: int, indent: int) -> Iterator[str]:
 
 def _card(card: Card, width: int, indent: int) -> Iterator[str]:
     bar = _bar(card.used) if card.has_bar else ""
-    parts = [f"{card.label} {card.name}", card.word, f"{bar} {card.memory}".strip(), card.link]
+    parts = [f"{card.label} {card.name}", card.status, f"{bar} {card.memory}".strip(), card.link]
     yield from listed([*parts, card.address], width, " " * indent, " " * (indent + 4))
     for part in card.parts:
         yield " " * (indent + 2 * _STEP) + part
@@ -174,7 +174,7 @@ def _devices(page: Page, width: int) -> Iterator[str]:
     for row in page.devices.rows:
         figures = [figure.derived for figure in row.figures] or [""] * 4
         count = f"{row.number} × " if row.number > 1 else ""
-        rows.append((f"{count}{row.name}", row.word, row.memory, *figures, row.driver))
+        rows.append((f"{count}{row.name}", row.status, row.memory, *figures, row.driver))
     right = ("MEMORY", "FP32", "FP16", "INT8", "GB/S")
     yield from grid(rows, width, right=right, wrap="DEVICE", leaving=("DRIVER", "GB/S", "INT8"))
     yield "Each device, not together: TFLOPS, TOPS and GB/s, derived."
@@ -190,10 +190,10 @@ def _readiness(page: Page, width: int) -> Iterator[str]:
     if page.chains:
         yield from _section("Readiness", width)
     for chain in page.chains:
-        yield from folded(f"{chain.title} ({chain.ids}): {chain.word}", width, "", "  ")
+        yield from folded(f"{chain.title} ({chain.ids}): {chain.status}", width, "", "  ")
         yield from listed([f"{step.mark} {step.name}" for step in chain.steps], width, "  ")
         if chain.cause:
-            yield from folded(f"{chain.cause}: {chain.why or UNKNOWN}", width, "  ", "    ")
+            yield from folded(f"{chain.cause}: {chain.reason or UNKNOWN}", width, "  ", "    ")
         if chain.fix:
             yield from folded(f"fix: {chain.fix}", width, "  ", " " * 7)
     if page.chains_hidden:
@@ -216,7 +216,7 @@ def _distances(page: Page, width: int) -> Iterator[str]:
         return
     yield from _section("Distances", width)
     heads = ["", *(label.rpartition(" ")[2] for label in matrix.labels)]
-    rows = [heads, *([label, *words] for label, words in zip(matrix.labels, matrix.rows,
+    rows = [heads, *([label, *cells] for label, cells in zip(matrix.labels, matrix.rows,
                                                              strict=True))]  # fmt: skip
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     for row in rows:

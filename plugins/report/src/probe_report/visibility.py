@@ -35,36 +35,36 @@ def views_of(report: ReportDoc, names: Names) -> tuple[View, ...]:
     """Return the runtimes that any device of the report concerns; those that agree are one row."""
     views: dict[View, list[str]] = {}
     for runtime in RUNTIMES:
-        sights = [
-            (device["id"], sight)
+        entries = [
+            (device["id"], entry)
             for device in report["devices"]
-            if (sight := (device.get("visibility") or {}).get(runtime)) is not None
+            if (entry := (device.get("visibility") or {}).get(runtime)) is not None
         ]
-        if sights:
-            views.setdefault(_view(sights, names), []).append(runtime)
+        if entries:
+            views.setdefault(_view(entries, names), []).append(runtime)
     return tuple(view._replace(runtime=", ".join(own)) for view, own in views.items())
 
 
-def _view(sights: Sequence[tuple[str, VisibilityDoc]], names: Names) -> View:
-    shown = [(identity, sight) for identity, sight in sights if sight["visible"]]
-    unsure = sum(sight["visible"] is None for _, sight in sights)
-    mark, style = ("✓", "good") if len(shown) == len(sights) else ("!", "warn")
+def _view(entries: Sequence[tuple[str, VisibilityDoc]], names: Names) -> View:
+    shown = [(identity, entry) for identity, entry in entries if entry["visible"]]
+    unsure = sum(entry["visible"] is None for _, entry in entries)
+    mark, style = ("✓", "good") if len(shown) == len(entries) else ("!", "warn")
     if not shown:
         mark, style = ("?", "none") if unsure else ("–", "none")
-    text = f"{len(shown)} of {counted(len(sights), 'device')} visible"
+    text = f"{len(shown)} of {counted(len(entries), 'device')} visible"
     if unsure:
         text += f", {unsure} known to the driver alone"
     return View(
-        "", mark, style, text, _order(shown, names), _reasons([sight for _, sight in sights])
+        "", mark, style, text, _order(shown, names), _reasons([entry for _, entry in entries])
     )
 
 
 def _order(shown: Sequence[tuple[str, VisibilityDoc]], names: Names) -> str:
     """Return ``0 is GPU 1, 1 is GPU 0``; ``numbers 0–7`` where they are the page's own."""
     ranked = sorted(
-        (sight["index"], names.of(identity))
-        for identity, sight in shown
-        if sight["index"] is not None
+        (entry["index"], names.of(identity))
+        for identity, entry in shown
+        if entry["index"] is not None
     )
     if ranked and [name for _, name in ranked] == [f"GPU {index}" for index, _ in ranked]:
         first, last = ranked[0][0], ranked[-1][0]
@@ -74,11 +74,11 @@ def _order(shown: Sequence[tuple[str, VisibilityDoc]], names: Names) -> str:
     return short([f"{index} is {name}," for index, name in ranked], 8).rstrip(",")
 
 
-def _reasons(sights: Sequence[VisibilityDoc]) -> tuple[str, ...]:
+def _reasons(entries: Sequence[VisibilityDoc]) -> tuple[str, ...]:
     counts: dict[str, int] = {}
-    for sight in sights:
-        if not sight["visible"] and sight["reason"]:
-            counts[sight["reason"]] = counts.get(sight["reason"], 0) + 1
+    for entry in entries:
+        if not entry["visible"] and entry["reason"]:
+            counts[entry["reason"]] = counts.get(entry["reason"], 0) + 1
     return tuple(
         cut(f"{reason} ({count} devices)" if count > 1 else reason, SENTENCE)
         for reason, count in list(counts.items())[:_REASONS]
