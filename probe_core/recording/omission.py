@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["without_identities"]
 
-_IDENTITY_KEYS = frozenset("serial uuid guid serials uuids guids mac".split())
-"""Words of keys whose value, text or number, is an identity as a whole."""
+_IDENTITIES = ("serial", "uuid", "guid")
+"""Parts of keys whose value, text or number, is an identity as a whole; ``mac`` is a whole word."""
 
 _HOMES = re.compile(r"/(home|Users)/[^/\s:;,'\"]+")
 """Folders of users on Linux and macOS: the reader's own is not the only one in a report."""
@@ -66,8 +66,9 @@ class _Omission(Disguise):
 
     def named(self, key: str, value: Any) -> Any:
         """Return the value of a key, or `OMITTED` for an identity."""
-        words = key.lower().replace("-", "_").replace(".", "_").split("_")
-        is_identity = not _IDENTITY_KEYS.isdisjoint(words) and not isinstance(value, bool)
+        name = key.lower()
+        parts = name.replace("-", "_").replace(".", "_").split("_")
+        is_identity = "mac" in parts or any(part in name for part in _IDENTITIES)
         # What a prober prints is nobody's to judge; a recording has none of it, either.
         if is_identity or key == "stderr":
             return OMITTED

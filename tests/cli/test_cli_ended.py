@@ -51,7 +51,7 @@ LINES = {
     "fit": ["fit", "llama-3.2-1b", "report.json"],
     "partition": ["partition", "report.json", "--model", "7b", "--layers", "32"],
 }
-PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout", "record"]
+PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout", "record", "report"]
 
 
 @pytest.fixture

@@ -57,7 +57,17 @@ def test_a_word_after_gpu_is_no_uuid() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["serial", "board_serial", "board-serial-number", "uuid", "GPU_UUID", "user", "cmdline"]
+    "key",
+    [
+        "serial",
+        "board_serial",
+        "board-serial-number",
+        "serialNo",
+        "uuid",
+        "GPU_UUID",
+        "user",
+        "cmdline",
+    ],
 )
 @pytest.mark.parametrize("value", ["1652922012345", 1652922012345, ["1652922012345"]])
 def test_a_key_that_names_an_identity_is_left_out(key: str, value: object) -> None:

@@ -13,45 +13,24 @@ from probe_core.commands import size
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.short_ids import short_id
 from probe_core.wording import counted
+from probe_report.card import Card, card_of, has_bar, used_of
 from probe_report.fabric import Fabric, fabrics_of
-from probe_report.figures import UNKNOWN, cut, percent, short
-from probe_report.groups import Names, is_whole, model_of, style_of, word_of
+from probe_report.figures import UNKNOWN, cut, short
+from probe_report.groups import Names, is_whole, model_of, word_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_core.model.document import DeviceDoc, LinkDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["Box", "Card", "Package", "Picture", "picture_of"]
+__all__ = ["Box", "Package", "Picture", "picture_of"]
 
 _MOST_PACKAGES = 16
 """Packages of their own box; a machine of 512 has the rest as a sentence."""
 
 _MOST_CARDS = 64
 """Devices of their own box; a card takes 700 bytes of the page."""
-
-_MOST_PARTS = 8
-
-_BUSY = 85.0
-"""Percent of the memory from which a bar is marked: a further job may find no room there."""
-
-
-class Card(NamedTuple):
-    """One device: `used` is the bar in percent, None where it is hatched or there is none."""
-
-    label: str
-    status: str
-    style: str
-    name: str
-    memory: str
-    used: float | None
-    busy: bool
-    has_bar: bool
-    link: str
-    address: str
-    linked: bool
-    parts: tuple[str, ...]
 
 
 class Box(NamedTuple):
@@ -99,32 +78,9 @@ class _Drawing:
                 self.parts[parent].append(device)
 
     def card(self, device: DeviceDoc) -> Card:
-        memory, status = device["memory"], word_of(device)
-        total, used = memory["total"], _used(device)
-        share = percent(used, total)
-        return Card(
-            label=self.names.label(device),
-            status=status or "state not known",
-            style=style_of(status),
-            name=model_of(device),
-            memory=_memory(total, used, memory["kind"]),
-            used=share,
-            busy=share is not None and share > _BUSY,
-            has_bar=_has_bar(device),
-            link=_link(device["links"]),
-            address=self.names.address(device["id"]),
-            linked=device["id"] in self.linked,
-            parts=self._parts(device),
-        )
-
-    def _parts(self, device: DeviceDoc) -> tuple[str, ...]:
+        """Return the card of a device with its parts."""
         parts = self.parts.get(device["id"], [])
-        shown = tuple(
-            cut(f"{part.get('profile') or 'part'} · {size(part['memory']['total'])}", 40)
-            for part in parts[:_MOST_PARTS]
-        )
-        beyond = len(parts) - _MOST_PARTS
-        return (*shown, f"{beyond} more") if beyond > 0 else shown
+        return card_of(device, self.names, parts, linked=device["id"] in self.linked)
 
     def box(self, title: str, address: str, kind: str, devices: Sequence[DeviceDoc]) -> Box:
         """Return a box with the devices below the bridges that several of them share."""
@@ -154,44 +110,6 @@ class _Drawing:
         return boxes, cards
 
 
-def _used(device: DeviceDoc) -> int | None:
-    """Return the bytes of memory in use: told, or what is left of the total without the free."""
-    memory = device["memory"]
-    if memory.get("used") is not None:
-        return memory["used"]
-    if memory["kind"] != "dedicated" or memory["total"] is None or memory["free"] is None:
-        return None
-    return max(0, memory["total"] - memory["free"])
-
-
-def _has_bar(device: DeviceDoc) -> bool:
-    """Return whether a device's own memory is drawn: one that it shares is the system's."""
-    return device["memory"]["kind"] in ("dedicated", None)
-
-
-def _memory(total: int | None, used: int | None, kind: str | None) -> str:
-    if kind in ("shared", "unified"):
-        return "shared with the system"
-    if total is None:
-        return "memory not known"
-    if used is None:
-        return f"{size(total)}, use not known"
-    amount, _, unit = size(used).partition(" ")
-    same = size(total).endswith(f" {unit}")
-    return f"{amount} of {size(total)}" if same else f"{size(used)} of {size(total)}"
-
-
-def _link(links: Sequence[LinkDoc]) -> str:
-    """Return ``PCIe 5 ×16``, with what the slot could do where it does less."""
-    for link in links:
-        width, generation = link.get("width"), link.get("generation")
-        if link["kind"] == "pcie" and width and generation:
-            most = link.get("max_width")
-            less = f" of ×{most}" if most and most > width else ""
-            return f"PCIe {generation} ×{width}{less}"
-    return ""
-
-
 def picture_of(report: ReportDoc, names: Names) -> Picture:
     """Return the picture of a report's node."""
     ids = frozenset(device["id"] for device in report["devices"])
@@ -209,9 +127,9 @@ def picture_of(report: ReportDoc, names: Names) -> Picture:
         fabrics=fabrics,
         numbers=f"GPUs have the numbers of {names.runtime}" if names.runtime else "",
         beyond=_beyond(len(packages) - len(shown), len(drawn) - _MOST_CARDS),
-        has_unknown=any(_used(device) is None and _has_bar(device) for device in drawn),
+        has_unknown=any(used_of(device) is None and has_bar(device) for device in drawn),
         has_asleep=any(word_of(device) == "asleep" for device in drawn),
-        has_memory=any(_used(device) is not None for device in drawn),
+        has_memory=any(used_of(device) is not None for device in drawn),
     )
 
 

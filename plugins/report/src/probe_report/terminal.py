@@ -9,10 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from probe_report.card import Card
     from probe_report.cluster import Cluster
     from probe_report.findings import Entry, Findings
     from probe_report.page import Page
-    from probe_report.picture import Box, Card, Package, Picture
+    from probe_report.picture import Box, Package, Picture
     from probe_report.summary import Head
 
 __all__ = ["cluster_lines", "page_lines"]
