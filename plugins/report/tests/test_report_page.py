@@ -89,6 +89,16 @@ def test_memory_of_the_system_is_counted_once(pages: dict[str, Page]) -> None:
     assert (memory.value, memory.unit, memory.note) == ("15.5", "GiB", "shared with the system")
 
 
+def test_an_npu_of_a_processor_has_no_memory_of_its_own(pages: dict[str, Page]) -> None:
+    memory = pages["strix"].head.tiles[1]
+    assert (memory.value, memory.note) == ("20.0", "shared with the system")
+    (package,) = pages["strix"].picture.packages
+    assert [(card.label, card.has_bar) for card in package.box.cards] == [
+        ("GPU 0", False),
+        ("NPU 0", False),
+    ]
+
+
 def test_a_node_without_accelerators_shows_its_processors(pages: dict[str, Page]) -> None:
     head = pages["cpu"].head
     assert (head.title, head.state.text) == ("2 × AMD EPYC 9124", "no accelerator")
@@ -248,14 +258,18 @@ def test_equal_devices_share_a_row_and_measured_stands_beneath(pages: dict[str, 
         (1, "aspeed display adapter, cannot compute"),
     ]
     fp32, fp16, int8, rate = rows[0].figures
-    assert (fp16.derived, fp16.measured, fp16.share) == ("989", "794 measured · 80 %", 80.3)
+    assert (fp16.derived, fp16.measured, fp16.share) == (
+        "989",
+        "794 measured · 80\N{NO-BREAK SPACE}%",
+        80.3,
+    )
     assert (fp32.measured, fp32.share, fp32.doubt) == (
-        "70.1 measured · 105 %",
+        "70.1 measured · 105\N{NO-BREAK SPACE}%",
         100.0,
         "disturbed: median",
     )
     assert (int8.derived, int8.measured, int8.share) == ("1979", "", None)
-    assert (rate.derived, rate.measured) == ("3350", "3010 measured · 90 %")
+    assert (rate.derived, rate.measured) == ("3350", "3010 measured · 90\N{NO-BREAK SPACE}%")
     assert rows[1].figures[0].reason == "the number of its cores could not be read"
     assert pages["dgx"].devices.measured[0] == (
         "8 devices: fp16 matmul 794 TFLOPS, achieved by tinygrad 0.14.0 on 2026-11-20"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from probe_core.commands import size
 from probe_report.figures import cut, percent
-from probe_report.groups import Names, model_of, style_of, word_of
+from probe_report.groups import Names, has_own_memory, model_of, style_of, word_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, LinkDoc
 
-__all__ = ["Card", "card_of", "has_bar", "used_of"]
+__all__ = ["Card", "card_of", "used_of"]
 
 _MOST_PARTS = 8
 
@@ -52,7 +52,7 @@ def card_of(device: DeviceDoc, names: Names, parts: Sequence[DeviceDoc], *, link
         memory=_memory(total, used, memory["kind"]),
         used=share,
         busy=share is not None and share > _BUSY,
-        has_bar=has_bar(device),
+        has_bar=has_own_memory(device),
         link=_link(device["links"]),
         address=names.address(device["id"]),
         linked=linked,
@@ -77,11 +77,6 @@ def used_of(device: DeviceDoc) -> int | None:
     if memory["kind"] != "dedicated" or memory["total"] is None or memory["free"] is None:
         return None
     return max(0, memory["total"] - memory["free"])
-
-
-def has_bar(device: DeviceDoc) -> bool:
-    """Return whether a device's own memory is drawn: one that it shares is the system's."""
-    return device["memory"]["kind"] in ("dedicated", None)
 
 
 def _memory(total: int | None, used: int | None, kind: str | None) -> str:

@@ -149,7 +149,7 @@ def _figure(device: DeviceDoc, field: str, derived: float | None, shown: str) ->
 
 def _beneath(shown: str, value: float, derived: float | None) -> str:
     """Return ``794 measured · 80 %``; above the derived figure the true part, not a full bar."""
-    part = f" · {100 * value / derived:.0f} %" if derived else ""
+    part = f" · {100 * value / derived:.0f}\N{NO-BREAK SPACE}%" if derived else ""
     return f"{shown.partition(' ')[0]} measured{part}"
 
 

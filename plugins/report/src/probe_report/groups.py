@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc, ReportDoc
 
-__all__ = ["Names", "accelerators", "alike", "is_whole", "style_of", "whole_of"]
+__all__ = [
+    "Names",
+    "accelerators",
+    "alike",
+    "has_own_memory",
+    "is_whole",
+    "model_of",
+    "style_of",
+    "whole_of",
+    "word_of",
+]
 
 _NOUNS = {"gpu": "GPU", "npu": "NPU", "accelerator": "accelerator", "coprocessor": "coprocessor"}
 
@@ -105,6 +115,15 @@ def alike(
     for device in devices:
         groups.setdefault(key(device), []).append(device)
     return list(groups.values())
+
+
+def has_own_memory(device: DeviceDoc) -> bool:
+    """Return whether a device's memory is its own; unknown counts as such, but not of an NPU.
+
+    NPUs of processors use the system's memory, and most of their drivers do not say so.
+    """
+    kind = device["memory"]["kind"]
+    return kind == "dedicated" or (kind is None and device["kind"] != "npu")
 
 
 def model_of(device: DeviceDoc) -> str:

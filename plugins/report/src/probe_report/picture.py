@@ -13,10 +13,10 @@ from probe_core.commands import size
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.short_ids import short_id
 from probe_core.wording import counted
-from probe_report.card import Card, card_of, has_bar, used_of
+from probe_report.card import Card, card_of, used_of
 from probe_report.fabric import Fabric, fabrics_of
 from probe_report.figures import UNKNOWN, cut, short
-from probe_report.groups import Names, is_whole, model_of, word_of
+from probe_report.groups import Names, has_own_memory, is_whole, model_of, word_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def picture_of(report: ReportDoc, names: Names) -> Picture:
         fabrics=fabrics,
         numbers=f"GPUs have the numbers of {names.runtime}" if names.runtime else "",
         beyond=_beyond(len(packages) - len(shown), len(drawn) - _MOST_CARDS),
-        has_unknown=any(used_of(device) is None and has_bar(device) for device in drawn),
+        has_unknown=any(used_of(device) is None and has_own_memory(device) for device in drawn),
         has_asleep=any(word_of(device) == "asleep" for device in drawn),
         has_memory=any(used_of(device) is not None for device in drawn),
     )

@@ -9,7 +9,7 @@ from probe_core.model.readiness import blocked
 from probe_core.model.runtimes import hidden, native_runtime
 from probe_core.wording import counted, joined
 from probe_report.figures import UNKNOWN, cut, dense, spaced, summed
-from probe_report.groups import accelerators, alike, model_of, word_of
+from probe_report.groups import accelerators, alike, has_own_memory, model_of, word_of
 from probe_report.measured import measured_of
 
 TYPE_CHECKING = False
@@ -138,7 +138,7 @@ def _count(devices: Sequence[DeviceDoc]) -> Tile:
 
 
 def _memory(devices: Sequence[DeviceDoc]) -> Tile:
-    own = [device for device in devices if device["memory"]["kind"] not in ("unified", "shared")]
+    own = [device for device in devices if has_own_memory(device)]
     if not own and devices:
         # What the CPU has, too, is there once: two such devices share it.
         amounts = [device["memory"]["total"] for device in devices]
