@@ -165,7 +165,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
         (tmp_path / "folder", "Is a directory"),
     ):
         done = run("-o", str(path), "--machine", MACHINE)
-        assert (done.returncode, done.stdout) == (1, "")
+        assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"probe report: {path} cannot be written: {reason}\n"
     assert os.listdir(tmp_path) == ["folder"]
 
@@ -174,7 +174,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_sentence_and_no_device_is_replaced() -> None:
     done = run("-o", "/dev/full", "--machine", MACHINE)
     sentence = "/dev/full cannot be written: No space left on device"
-    assert (done.returncode, done.stderr) == (1, f"probe report: {sentence}\n")
+    assert (done.returncode, done.stderr) == (2, f"probe report: {sentence}\n")
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
     with open("/dev/full", "w") as full:
         piped = subprocess.run(

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         replace_file(args.output, content.encode())
     except OSError as error:
         problem = f"{args.output} cannot be written: {error.strerror or error}"
-        raise CommandError(problem, 1) from None
+        raise CommandError(problem) from None
     return 0
 
 
