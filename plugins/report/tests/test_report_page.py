@@ -423,6 +423,16 @@ def test_rows_of_a_cluster(reports: dict[str, Any]) -> None:
     assert [tile.value for tile in cluster.tiles] == ["3", "8", "636.8", "7915"]
 
 
+@pytest.mark.parametrize("total", [-1, 0, 1, 1 << 62])
+def test_a_total_that_is_none_makes_no_bar(total: int, reports: dict[str, Any]) -> None:
+    """A bar of text was as long as the number that a hand-written report had."""
+    report = copy.deepcopy(reports["pair"])
+    report["devices"][0]["memory"]["total"] = total
+    page = page_of(report)
+    assert max(map(len, page_lines(page))) <= 80
+    assert len(page_html(page)) < MOST
+
+
 def test_text_has_80_columns(pages: dict[str, Page], reports: dict[str, Any]) -> None:
     for name, page in pages.items():
         lines = list(page_lines(page))

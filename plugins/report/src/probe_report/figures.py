@@ -43,7 +43,8 @@ def cut(text: str | None, limit: int = CELL) -> str:
 
 def percent(part: float | None, whole: float | None) -> float | None:
     """Return 0 to 100, to a tenth; None where a bar would need a guess."""
-    if part is None or not whole or part < 0:
+    # A report that somebody wrote by hand may have a total below zero: no bar is that long.
+    if part is None or whole is None or part < 0 or whole <= 0:
         return None
     return min(100.0, round(100 * part / whole, 1))
 
