@@ -37,6 +37,7 @@ BROUGHT_BY = {
     "export": "probe-export",
     "bench": "probe-bench",
     "env": "probe-wheels",
+    "report": "probe-report",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

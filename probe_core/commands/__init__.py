@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import driver_text as driver_text
     from probe_core.measured.compare import with_fractions as with_fractions
+    from probe_core.recording.omission import without_identities as without_identities
     from probe_core.resolve.shorthands import shorthand as shorthand
     from probe_core.selection.document import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -69,6 +70,7 @@ _MODULES = {
     "size": "commands.text",
     "system_memory": "commands.reports",
     "with_fractions": "measured.compare",
+    "without_identities": "recording.omission",
     "wrapped": "commands.text",
     "write_json": "commands.reports",
 }

@@ -215,6 +215,9 @@ class Device:
     """This part's share of the parent: units of how many."""
     links: tuple[LinkDoc, ...] = ()
     """PCIe, NVLink and XGMI links."""
+    bridges: tuple[str, ...] = ()
+    """PCI addresses of the bridges above it, its own port first, the root port last; devices that
+    share one lie behind the same switch or port."""
     node_index: Mapping[str, int] = EMPTY
     """Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people, never for
     matching."""

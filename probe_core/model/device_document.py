@@ -303,6 +303,7 @@ class Sighting(TypedDict, total=False):
     profile: str
     share: dict[str, float]
     links: list[LinkDoc]
+    bridges: list[str]
     node_index: dict[str, int]
     processes: int
     cpu: dict[str, Json]
@@ -356,6 +357,7 @@ class DeviceDoc(TypedDict, total=False):
     profile: str | None
     share: dict[str, float] | None
     links: Required[list[LinkDoc]]
+    bridges: list[str]
     node_index: dict[str, int] | None
     processes: int | None
     cpu: dict[str, Json] | None

@@ -265,6 +265,15 @@ FIELDS = by_name(
             merge=LINKS,
         ),
         F(
+            "bridges",
+            Items(Text(), limit=32),
+            "PCI addresses of the bridges above it, its own port first, the root port last; devices"
+            " that share one lie behind the same switch or port",
+            nullable=False,
+            empty=[],
+            added=True,
+        ),
+        F(
             "node_index",
             TableOf(ORDINAL),
             "Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people,"

@@ -34,6 +34,7 @@ import bench_partition
 import bench_predictions
 import bench_price
 import bench_ready
+import bench_report
 import bench_rivals
 import bench_sealed
 import bench_stages
@@ -58,6 +59,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
     "env": bench_env.run,
+    "report": bench_report.run,
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
 }

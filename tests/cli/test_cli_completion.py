@@ -116,7 +116,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("partition --use ", "words", ["available", "total"]),
     ("nosuch ", "words", []),
     ("nosuch --js", "words", []),
-    ("report --json=", "words", []),
+    ("devices --json=", "words", []),
     ("-- ", "words", []),
 ]  # fmt: skip
 

@@ -207,7 +207,7 @@ def test_everything_in_the_authors_toolkit_is_documented() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    names = ["probe" if name == "report" else f"probe {name}" for name in COMMANDS]
+    names = ["probe" if name == "devices" else f"probe {name}" for name in COMMANDS]
     assert [name for name in names if f"\n### {name}\n" not in page("cli")] == []
 
 
