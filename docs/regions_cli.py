@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def cli() -> str:
     """Every built-in command with its options; the options of all commands that probe, once."""
-    from probe_core.cli import COMMANDS
+    from probe_core.cli import COMMANDS, DEFAULT
     from probe_core.cli.page import sections
 
     parsers = {name: _parser(name, f"probe_core.cli.{COMMANDS[name][0]}") for name in COMMANDS}
-    shared = next(section for section in sections(parsers["report"]) if section.shared)
+    shared = next(section for section in sections(parsers[DEFAULT]) if section.shared)
     parts = [f"### Probing options\n\n{_arguments(shared.actions)}"]
     return "\n\n".join([*parts, *map(_command, parsers.values())])
 
@@ -48,7 +48,7 @@ def _brought() -> list[tuple[Path, argparse.ArgumentParser]]:
 
 def manuals() -> dict[Path, str]:
     """Every manual page, with the file that wheels install."""
-    from probe_core.cli import COMMANDS, manual
+    from probe_core.cli import COMMANDS, DEFAULT, manual
     from probe_core.config import FILE_VARIABLE, SETTINGS
 
     dated = re.search(r"^## .*?(\d{4}-\d\d-\d\d)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
@@ -58,7 +58,7 @@ def manuals() -> dict[Path, str]:
     pages = {}
     for name, (module, _, summary) in COMMANDS.items():
         parser = _parser(name, f"probe_core.cli.{module}")
-        if name == "report":
+        if name == DEFAULT:
             commands = [(group, name, text) for name, (_, group, text) in COMMANDS.items()]
             text = manual.overview(parser, date, commands, variables)
         else:

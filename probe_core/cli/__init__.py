@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-__all__ = ["COMMANDS", "GROUPS", "OTHER", "entry", "main"]
+__all__ = ["COMMANDS", "DEFAULT", "GROUPS", "OTHER", "entry", "main"]
 
 OTHER = "Other"
 GROUPS = ("Look", "Fix", "Use", "Clusters", OTHER)
@@ -22,8 +22,8 @@ GROUPS = ("Look", "Fix", "Use", "Clusters", OTHER)
 otherwise comes under the last."""
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    # name: (module, group, summary); `report` is what runs without a command
-    "report": ("report", "Look", "devices, memory, peak FLOPS (the default)"),
+    # name: (module, group, summary)
+    "devices": ("devices", "Look", "devices, memory, peak FLOPS (the default)"),
     "explain": ("explain", "Look", "where every value comes from"),
     "visible": ("visible", "Look", "which devices CUDA, HIP, Vulkan … would see"),
     "chip": ("chip", "Look", "look a chip up by name or PCI id"),
@@ -36,6 +36,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "completion": ("completion", OTHER, "shell completion for bash, zsh or fish"),
 }
 """The built-in commands. Their names belong to them: no plugin can take one."""
+
+DEFAULT = "devices"
+"""What runs without a command. `probe report` is the page that probe-report writes."""
 
 # 130 is 128 + SIGINT and 141 is 128 + SIGPIPE, as shells write a death by signal.
 USAGE, INTERRUPTED, BROKEN_PIPE, UNWRITTEN = 2, 130, 141, 1
@@ -134,7 +137,7 @@ def _run(arguments: list[str]) -> int:
     except CommandError as error:
         from probe_core.commands.context import write_error
 
-        program = error.program or ("probe" if name == "report" else f"probe {name}")
+        program = error.program or ("probe" if name == DEFAULT else f"probe {name}")
         # A command may begin its sentence with its own name, which stands before it already.
         write_error(f"{program}: {str(error).removeprefix(f'{name}: ')}")
         return error.status
@@ -151,7 +154,7 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
         return name, [*(remaining if "--help-all" in remaining else ()), option]
     if arguments and not arguments[0].startswith("-"):
         return arguments[0], arguments[1:]
-    return "report", arguments
+    return DEFAULT, arguments
 
 
 def _internal(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.cli import COMMANDS
+from probe_core.cli import COMMANDS, DEFAULT
 from probe_core.cli.page import long_name, meaning, metavar_of, sections
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def candidates(words: list[str], environ: Mapping[str, str]) -> tuple[str, Offer
     if before and before[0] in _HELP_WORDS:
         return WORDS, _matching(_commands(environ), typed) if len(before) == 1 else []
     is_command = bool(before) and not before[0].startswith("-")
-    name = before[0] if is_command else "report"
+    name = before[0] if is_command else DEFAULT
     parser = _parser(name, environ)
     if parser is None:
         return WORDS, []

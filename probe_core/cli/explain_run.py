@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from probe_core.cli.findings import finding_lines
-from probe_core.cli.names import short_name
 from probe_core.cli.values import readable
 from probe_core.commands import text
 from probe_core.commands.tables import grid_rows
 from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.names import short_name
 from probe_core.model.readiness import state_word
 from probe_core.model.short_ids import short_ids
 from probe_core.wording import counted

@@ -35,7 +35,9 @@ BROUGHT_BY = {
     "partition": "probe-cluster",
     "fit": "probe-cluster",
     "export": "probe-export",
+    "bench": "probe-bench",
     "env": "probe-wheels",
+    "report": "probe-report",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from probe_core.cli import DEFAULT
 from probe_core.cli.page import long_name, metavar_of, written
 from probe_core.wording import clean_text, joined, suggestion
 
@@ -167,7 +168,7 @@ class _Help(argparse.Action):
 
 def command_parser(name: str, module: ModuleType) -> Parser:
     """Return the parser of a command: help, manual and completion are made from it."""
-    program = "probe" if name == "report" else f"probe {name}"
+    program = "probe" if name == DEFAULT else f"probe {name}"
     examples = getattr(module, "EXAMPLES", ())
     parser = Parser(prog=program, description=module.HELP, examples=examples)
     module.add_arguments(parser)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from probe_core.cli.names import cores, title
 from probe_core.commands import text
 from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.names import cores, title
 from probe_core.model.readiness import state_word
 from probe_core.model.runtimes import hidden
 from probe_core.model.short_ids import short_ids

@@ -53,14 +53,15 @@ def read_report(path: str) -> ReportDoc:
     return typed
 
 
-def read_report_text(path: str) -> bytes:
-    """Return the bytes of a report file as they are: at most 4 MiB, without blocking on a pipe.
+def read_report_text(path: str, limit: int | None = None) -> bytes:
+    """Return the bytes of a report file as they are, without blocking on a pipe.
 
-    Raises `OSError` for a file that cannot be read, and `ValueError` for one that is too long.
+    At most `limit` bytes; None: 4 MiB, as many as a report may have. Raises `OSError` for a file
+    that cannot be read, and `ValueError` for one that is too long.
     """
     from probe_core.pipeline.static import read_text
 
-    return read_text(path)
+    return read_text(path) if limit is None else read_text(path, limit)
 
 
 def parse_report(text: bytes) -> ReportDoc:

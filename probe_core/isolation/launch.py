@@ -104,6 +104,7 @@ class _Launcher:
         self._observe = observe
         self.waiting: Waiting | None = None
         self._attempts: list[Attempts] = []
+        self._inherited: dict[str, str] = {}
 
     def launch(self, prober: Prober, worker: Worker) -> None:
         """Start a prober's first process, after the host was told."""
@@ -145,7 +146,9 @@ class _Launcher:
             reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
             run.finish("resource", reason, monotonic())
             return
-        start(self.driver, run, self._machine, self._bus, self._active)
+        # Copied once: of fifty probers it would be a hundredth of the time.
+        self._inherited = self._inherited or _environ()
+        start(self.driver, run, self._machine, self._bus, self._active, inherited=self._inherited)
 
     def united(self) -> list[Run]:
         """Return one run per prober with what all its processes brought; tell the host of each."""
@@ -167,13 +170,14 @@ def start(
     bus: Bus,
     active: bool,
     first: RoundMessage | None = None,
+    inherited: Mapping[str, str] | None = None,
 ) -> None:
     """Start the process of a run, or end the run with the reason why that cannot be.
 
-    `first` is the round that a resident process begins with.
+    `first` is the round that a resident process begins with, `inherited` a copy of the environment.
     """
     try:
-        environ = {**_environ(), MARK_VARIABLE: run.mark}
+        environ = {**(inherited or _environ()), MARK_VARIABLE: run.mark}
         driver.start(run, _command(), environ, _request(run, machine, bus, active, first))
     except Exception as error:  # no room, or an audit hook of the host forbids it
         run.finish("resource", f"no process could be started: {error}", monotonic())

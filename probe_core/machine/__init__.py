@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from errno import EINVAL
 from io import FileIO
 from stat import S_ISDIR, S_ISREG
 
@@ -16,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from probe_core.machine.mapped import Mapped
     from probe_core.model.recorded import RecordedAnswer
 
 __all__ = ["Machine"]
@@ -26,17 +26,7 @@ READ_LIMIT = 1 << 20
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
 
-_KERNELS = ("/sys/", "/proc/", "/dev/")
-
-SERVED = (
-    "nfs", "cifs", "smb", "fuse", "9p", "virtiofs", "autofs", "ceph", "lustre", "gpfs", "beegfs",
-    "afs", "glusterfs", "orangefs", "pvfs2", "ocfs2", "gfs2", "coda", "ncp",
-)  # fmt: skip
-"""How the types of file systems begin for which a server answers: those of mount(8) and of
-clusters' own."""
-
-_SERVED_TYPES = tuple(kind.encode() for kind in SERVED)
-_KERNEL_MOUNTS = tuple(folder.encode() for folder in _KERNELS)
+KERNELS = ("/sys/", "/proc/", "/dev/")
 
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
@@ -62,7 +52,7 @@ class Machine:
     A link never leads out of the root.
     """
 
-    __slots__ = ("access", "answers", "arch", "environ", "live", "os", "root")
+    __slots__ = ("_mapped", "access", "answers", "arch", "environ", "live", "os", "root")
 
     def __init__(
         self,
@@ -75,6 +65,7 @@ class Machine:
     ) -> None:
         self.root = root.rstrip("/") or "/"
         self.live = self.root == "/"
+        self._mapped = None if self.live else _mapped(self.root)
         if environ is None:
             environ = _live_environ() if self.live else {}
         self.environ: Mapping[str, str] = dict(environ)
@@ -90,9 +81,11 @@ class Machine:
         """
         if self.live:
             return path
+        if self._mapped is not None:
+            return self._mapped.place(path)
         host = os.path.normpath(self.root + "/" + path)
         real, root = os.path.realpath(host), os.path.realpath(self.root)
-        if real != root and not real.startswith(root + "/"):
+        if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
             raise OSError(f"{path}: leads out of the recorded machine")
         return host
 
@@ -130,6 +123,8 @@ class Machine:
     def listdir(self, path: str) -> list[str]:
         """Return the sorted names in a folder; nothing when it cannot be read."""
         try:
+            if self._mapped is not None:
+                return self._mapped.names(path)
             return sorted(os.listdir(self.path(path)))
         except (OSError, ValueError):
             return []
@@ -144,10 +139,14 @@ class Machine:
     def realpath(self, path: str) -> str:
         """Return the machine's own absolute path with all links resolved ("" when it leads out)."""
         try:
+            if self._mapped is not None:
+                return self._mapped.real(path)
             real = os.path.realpath(self.path(path))
         except (OSError, ValueError):
             return ""
-        return real if self.live else "/" + real[len(os.path.realpath(self.root)) :].lstrip("/")
+        if self.live:
+            return real
+        return "/" + real[len(os.path.realpath(self.root)) :].replace(os.sep, "/").lstrip("/")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
@@ -178,36 +177,7 @@ def is_kernels(path: str) -> bool:
 
     What is mounted below these folders (fuse's control files) is the kernel's own, too.
     """
-    return path.startswith(_KERNELS) and "/.." not in path
-
-
-def may_hang(path: str) -> bool:
-    """Return whether looking at an absolute path may hang: a server answers for its file system.
-
-    30 µs where no such file system is mounted.
-    """
-    if is_kernels(path) or not has_served_mounts():
-        return False
-    from probe_core.machine.mounts import Mounts
-
-    return Mounts().may_hang(path)
-
-
-def has_served_mounts(path: str = "/proc/self/mountinfo") -> bool:
-    """Return whether any file system is mounted for which a server answers."""
-    try:
-        with FileIO(path) as file:
-            data = read_file(file, READ_LIMIT)
-    except OSError:  # not Linux, or no /proc
-        return False
-    for line in data.splitlines():
-        before, _, after = line.partition(b" - ")
-        # systemd mounts autofs on /proc/sys/fs/binfmt_misc everywhere, where no server answers.
-        if after.startswith(_SERVED_TYPES):
-            point = (before.split(b" ", 5) + [b""] * 5)[4]
-            if not point.startswith(_KERNEL_MOUNTS):
-                return True
-    return False
+    return path.startswith(KERNELS) and "/.." not in path
 
 
 def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
@@ -220,6 +190,8 @@ def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
     """
     mode = (status or os.stat(path)).st_mode
     if not (S_ISREG(mode) or S_ISDIR(mode)):  # of a folder, `FileIO` has its own error
+        from errno import EINVAL  # here: each prober's process imports this module
+
         raise OSError(EINVAL, "not a regular file", path)
     return FileIO(path)
 
@@ -234,6 +206,15 @@ def read_file(file: FileIO, limit: int) -> bytes:
         pieces.append(piece)
         size += len(piece)
     return b"".join(pieces)
+
+
+def _mapped(root: str) -> Mapped | None:
+    """Return how the root's names are written where the file system refuses them."""
+    if not os.path.isfile(f"{root}/links.table"):
+        return None
+    from probe_core.machine.mapped import mapped
+
+    return mapped(root)
 
 
 def _live_environ() -> dict[str, str]:

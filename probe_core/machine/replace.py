@@ -7,6 +7,7 @@ that collectors pass over: nfd-worker skips a leading dot, node_exporter takes w
 from __future__ import annotations
 
 import os
+import stat
 
 __all__ = ["replace_file"]
 
@@ -15,7 +16,11 @@ def replace_file(path: str, content: bytes, *, mode: int | None = None) -> None:
     """Write `content` to `path`; raises `OSError`, and then what was there stays.
 
     `mode` are the permissions of the new file whatever the umask says; None leaves them to it.
+    A device or a pipe is written to, as it is.
     """
+    if _is_special(path):
+        _write_into(path, content)
+        return
     folder, name = os.path.split(os.path.abspath(path))
     beside = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -32,6 +37,27 @@ def replace_file(path: str, content: bytes, *, mode: int | None = None) -> None:
     except BaseException:  # an interrupt, too, leaves nothing behind
         _remove(beside)
         raise
+
+
+def _is_special(path: str) -> bool:
+    """Return whether it is a device, a pipe or a socket: root would rename a file over /dev/null.
+
+    A folder is none: the rename refuses it, with the folder's own error.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _write_into(path: str, content: bytes) -> None:
+    # A pipe without a reader blocks the open for ever, unless it is told not to: ENXIO then.
+    handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
 
 
 def _remove(path: str) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         EccDoc,
         Json,
         LinkDoc,
+        MeasuredDoc,
         OtherDoc,
         PciDoc,
         PowerDoc,
@@ -183,6 +184,8 @@ class Device:
     """Dense, the fastest path, in TOPS."""
     bandwidth: float | None = None
     """Memory bandwidth, in bytes per second."""
+    measured: tuple[MeasuredDoc, ...] = ()
+    """What `probe bench` achieved on it, and with what; never mixed with the derived peaks."""
     bus_width_bits: int | None = None
     """Width of the memory bus, in bits."""
     driver: Mapping[str, str] | None = None
@@ -212,6 +215,9 @@ class Device:
     """This part's share of the parent: units of how many."""
     links: tuple[LinkDoc, ...] = ()
     """PCIe, NVLink and XGMI links."""
+    bridges: tuple[str, ...] = ()
+    """PCI addresses of the bridges above it, its own port first, the root port last; devices that
+    share one lie behind the same switch or port."""
     node_index: Mapping[str, int] = EMPTY
     """Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people, never for
     matching."""

@@ -87,8 +87,8 @@ NODE = by_name(
         F(
             "container",
             Text(),
-            "kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in"
-            " none that shows itself",
+            "kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or"
+            " container; null in none that shows itself",
             always=True,
             added=True,
         ),

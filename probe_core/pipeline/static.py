@@ -54,9 +54,9 @@ def read_document(path: str) -> ReportDoc:
     return parse_document(read_text(path))
 
 
-def read_text(path: str) -> bytes:
+def read_text(path: str, limit: int = FILE_LIMIT) -> bytes:
     """Return a report file's bytes; raises `OSError`, or `ValueError` for one that is too long."""
-    return _bounded(read_head(path, FILE_LIMIT))
+    return _bounded(read_head(path, limit), limit)
 
 
 def parse_document(raw: bytes) -> ReportDoc:
@@ -76,9 +76,9 @@ def parse_document(raw: bytes) -> ReportDoc:
     return whole
 
 
-def _bounded(raw: bytes) -> bytes:
-    if len(raw) > FILE_LIMIT:
-        raise ValueError(f"longer than {FILE_LIMIT >> 20} MiB")
+def _bounded(raw: bytes, limit: int = FILE_LIMIT) -> bytes:
+    if len(raw) > limit:
+        raise ValueError(f"longer than {limit >> 20} MiB")
     return raw
 
 

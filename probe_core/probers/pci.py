@@ -187,6 +187,8 @@ def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting
         "node_index": dict(minors.get(machine.realpath(folder), {})),
         "links": pcie.links(machine, folder),
     }
+    if bridges := pcie.bridges(machine, folder):
+        sighting["bridges"] = bridges
     if candidate.vendor in VENDORS:
         sighting["vendor"] = VENDORS[candidate.vendor]
     if driver := drivers.bound(machine, folder):

@@ -8,11 +8,14 @@ kept nowhere.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 
 from probe_core.model.ids import UUID_PREFIXES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import hashlib
 
 __all__ = ["Anonymiser"]
 
@@ -68,4 +71,6 @@ class Anonymiser:
 
     def _hash(self, start: bytes = b"") -> hashlib.blake2b:
         """Return a hash that is fed what stands before a character: time stays linear."""
+        import hashlib  # brings OpenSSL: a page that leaves identities out replaces none
+
         return hashlib.blake2b(start, key=self._secret, digest_size=1)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe_core.model.recorded import RecordedAnswer
     from probe_core.recording.anonymise import Anonymiser
 
-__all__ = ["disguised"]
+__all__ = ["OMITTED", "Disguise", "disguised"]
 
 _PERSONAL = frozenset(
     "user users username uid process processes command cmdline host hostname".split()
@@ -28,13 +28,15 @@ def disguised(
     answers: Mapping[str, RecordedAnswer], anonymiser: Anonymiser, home: str | None
 ) -> dict[str, RecordedAnswer]:
     """Return the answers without identities; `home` is the user's own folder."""
-    disguise = _Disguise(anonymiser, home)
+    disguise = Disguise(anonymiser, home)
     return {name: disguise.value(answer) for name, answer in answers.items()}
 
 
-class _Disguise:
+class Disguise:
+    """Replaces the text of JSON data by what its keys and its form say that it is."""
+
     def __init__(self, anonymiser: Anonymiser, home: str | None) -> None:
-        self._anonymiser = anonymiser
+        self.anonymiser = anonymiser
         self._folders = [(f"{folder}/", "") for folder in _import_folders()]
         if home and home != "/":
             self._folders.append((home.rstrip("/"), "/home"))
@@ -42,38 +44,39 @@ class _Disguise:
     def value(self, value: Any) -> Any:
         """Return JSON data with every text replaced by the rule for it."""
         if isinstance(value, str):
-            return self._text(value)
+            return self.text(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, dict):
-            pairs = ((key, self._named(key, item)) for key, item in value.items())
-            return {self._text(key): item for key, item in pairs if item is not _OMITTED}
+            pairs = ((key, self.named(key, item)) for key, item in value.items())
+            return {self.text(key): item for key, item in pairs if item is not OMITTED}
         return value
 
-    def _named(self, key: str, value: Any) -> Any:
-        """Return the value of a key, or `_OMITTED` for what is nobody's business."""
+    def named(self, key: str, value: Any) -> Any:
+        """Return the value of a key, or `OMITTED` for what is nobody's business."""
         name = key.lower()
         if isinstance(value, str) and "serial" in name:
-            return self._anonymiser.serial(value)
+            return self.anonymiser.serial(value)
         if type(value) is int and "serial" in name:
-            return self._anonymiser.number(value)
+            return self.anonymiser.number(value)
         words = name.replace("-", "_").split("_")
         if not isinstance(value, (int, float)) and not _PERSONAL.isdisjoint(words):
-            return _OMITTED
+            return OMITTED
         return self.value(value)
 
-    def _text(self, text: str) -> str:
+    def text(self, text: str) -> str:
+        """Return a text with its folders and identities replaced."""
         for folder, replacement in self._folders:
             text = text.replace(folder, replacement)
-        plain = self._anonymiser.uuids(text)
+        plain = self.anonymiser.uuids(text)
         kind, colon, rest = text.partition(":")
         # Vulkan's and others' own UUIDs have neither prefix nor dashes.
         if kind == "uuid" and colon and plain == text:
-            return f"uuid:{self._anonymiser.digits(rest)}"
+            return f"uuid:{self.anonymiser.digits(rest)}"
         return plain
 
 
-_OMITTED: Any = object()
+OMITTED: Any = object()
 
 
 def _import_folders() -> Iterable[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import LinkDoc
 
-__all__ = ["GENERATIONS", "Hop", "document", "hops", "links", "local_document", "route"]
+__all__ = ["GENERATIONS", "Hop", "bridges", "document", "hops", "links", "local_document", "route"]
 
 # Per lane and second: raw rate (GT/s) → generation, and what the line code leaves of the rate.
 # PCIe base specification: 8b/10b to generation 2, 128b/130b to 5, 242 of 256 flit bytes from 6 on.
@@ -154,6 +154,15 @@ def hops(machine: Machine, folder: str) -> list[Hop]:
     return [own, *(hop for end in awake if (hop := _hop(machine, end)))]
 
 
+def bridges(machine: Machine, folder: str) -> list[str]:
+    """Return the PCI addresses of the bridges above the device at `folder`, the root port last.
+
+    They are the folders around its own in /sys, so nothing is asked of a bridge that sleeps. A
+    device on the root bus, and an address in a guest that shows none, have none.
+    """
+    return [path.rpartition("/")[2] for path in _ancestry(machine, folder)[1:]]
+
+
 def route(machine: Machine, folder: str) -> list[str]:
     """Return the real folders in /sys from the device at `folder` up to its root port.
 
@@ -162,13 +171,19 @@ def route(machine: Machine, folder: str) -> list[str]:
     inside the card are constants (2.5 GT/s x1), and Intel's Level Zero driver reads the card's
     upstream port instead (compute-runtime, LinuxSysmanImp::getPciCardBusDirectoryPath).
     """
+    folders = _ancestry(machine, folder)
+    return folders[2:] if _has_switch_of_its_own(machine, folders) else folders
+
+
+def _ancestry(machine: Machine, folder: str) -> list[str]:
+    """Return the real folders of the device at `folder` and of the bridges above it."""
     folders: list[str] = []
     path = machine.realpath(folder)
     # The folder of a root bus is "pci0000:00": one colon where an address has two.
     while (name := path.rpartition("/")[2]).count(":") == 2 and len(folders) < MAX_DEPTH:
         folders.append(path)
         path = path[: -len(name) - 1]
-    return folders[2:] if _has_switch_of_its_own(machine, folders) else folders
+    return folders
 
 
 def _has_switch_of_its_own(machine: Machine, folders: Sequence[str]) -> bool:

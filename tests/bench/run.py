@@ -23,6 +23,7 @@ import bench_cluster
 import bench_cold
 import bench_commands
 import bench_doctor
+import bench_env
 import bench_exo
 import bench_hang
 import bench_import
@@ -33,6 +34,7 @@ import bench_partition
 import bench_predictions
 import bench_price
 import bench_ready
+import bench_report
 import bench_rivals
 import bench_samples
 import bench_sealed
@@ -57,6 +59,8 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "cluster": bench_cluster.run,
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
+    "env": bench_env.run,
+    "report": bench_report.run,
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
     "samples": bench_samples.run,

@@ -32,7 +32,7 @@ HANG = """
 
 # Every command with a line that works on any computer.
 LINES = {
-    "report": ["report"],
+    "devices": ["devices"],
     "explain": ["explain"],
     "visible": ["visible", "--json"],
     "chip": ["chip", "10de:2684"],
@@ -45,12 +45,14 @@ LINES = {
     "doctor": ["doctor"],
     "env": ["env"],
     "export": ["export", "prometheus"],
+    "bench": ["bench", "--list"],
+    "report": ["report", "--text"],
     "cluster": ["cluster", "report.json"],
     "topology": ["topology", "report.json"],
     "fit": ["fit", "llama-3.2-1b", "report.json"],
     "partition": ["partition", "report.json", "--model", "7b", "--layers", "32"],
 }
-PROBING = ["report", "explain", "visible", "plugins", "exec", "layout", "record"]
+PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout", "record", "report"]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import foreign_os
 import pytest
-from command import environment
+from command import environment, probe
 
 from probe_core.cli import COMMANDS
 from probe_core.cli.installed import BROUGHT_BY
@@ -123,7 +123,8 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "--help": (0, None, 0, None),
     "help exec": (0, None, 0, None),
     "--version": (0, None, 0, None),
-    "report --strict --static report.json": (0, None, 0, None),
+    "devices --strict --static report.json": (0, None, 0, None),
+    "report --text --static report.json": (0, None, 0, None),
     "explain --only cpu": (0, None, 0, None),
     "explain 4090 --static report.json": (0, None, 0, None),
     "visible --static report.json": (0, None, 0, None),
@@ -154,6 +155,7 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "doctor --static report.json --only no-driver": (0, None, 0, None),
     "doctor --list": (0, None, 0, None),
     "export nfd --static report.json": (0, None, 0, None),
+    "bench --list --only cpu": (0, None, 0, None),
     "env --for pip --static report.json": (0, None, 0, None),
     "cluster report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),
@@ -277,3 +279,16 @@ def test_the_lists_name_what_exists_here(system: str) -> None:
     assert len(known) > 0.75 * listed
     assert {"os.getuid", "os.fork", "select.poll", "signal.SIGKILL"} <= known or system == "macos"
     assert hasattr(os, "pipe2")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_recording_of_linux_has_the_same_first_cause(system: str, place: Path) -> None:
+    """Names with colons, links and files of another system are read there as on Linux."""
+    name = "desktop--nvidia-geforce-rtx-3060-without-driver.json"
+    arguments = ["doctor", "--json", "--machine", str(ROOT / "tests" / "machines" / name)]
+    own = probe(*arguments)
+    other = run(system, place, COMMAND, *arguments)
+    assert (own.returncode, other.returncode, other.stderr) == (1, 1, "")
+    firsts = [json.loads(done.stdout)["findings"][0] for done in (own, other)]
+    assert firsts[0]["code"] == "no-driver"
+    assert firsts[1] == firsts[0]

@@ -17,7 +17,7 @@ from probe_core.commands.text import width_of
 
 ROOT = Path(__file__).parents[2]
 NAMES = [*COMMANDS, *BROUGHT_BY]
-PROBING = ["report", "explain", "visible", "plugins", "exec", "layout"]
+PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout"]
 
 
 def brought(name: str) -> str:
@@ -113,7 +113,7 @@ def test_every_option_is_in_the_help_and_in_the_reference(
 ) -> None:
     text = " ".join(" ".join(shown(capsys, name, "--help-all")).split())
     page = (ROOT / "docs/reference/cli.md").read_text("utf-8")
-    title = "probe" if name == "report" else f"probe {name}"
+    title = "probe" if name == "devices" else f"probe {name}"
     section = page.split(f"\n### {title}\n")[1].split("\n### ")[0]
     for part in sections(parser_of(name)):
         for action in part.actions:
@@ -133,7 +133,7 @@ def test_the_options_of_all_commands_are_behind_help_all(
     assert [option for option in options if f" {option} " not in full] == []
     short = shown(capsys, name, "--help")
     head = [line.split()[0] for line in short if line.startswith("      --")]
-    in_short = ["--active", "--machine"] if name == "report" else []
+    in_short = ["--active", "--machine"] if name == "devices" else []
     assert [option for option in head if option in options] == in_short
 
 
@@ -149,7 +149,7 @@ def test_every_command_has_examples_that_can_be_typed(name: str) -> None:
         assert words[0] == "probe", line
         end = next((at for at, word in enumerate(words) if word in ("|", ">")), len(words))
         words = words[1:end]
-        command = words[0] if words and words[0] in NAMES else "report"
+        command = words[0] if words and words[0] in NAMES else "devices"
         words = words[1:] if words[:1] == [command] else words
         parsed = parser_of(command).parse_args(words)
         assert vars(parsed)

@@ -16,7 +16,7 @@ from probe_core.cli.manual import STATUSES
 from probe_core.commands.options import SHARED_OPTIONS
 
 ROOT = Path(__file__).parents[2]
-OWN = [f"probe-{name}.1" for name in COMMANDS if name != "report"] + ["probe.1"]
+OWN = [f"probe-{name}.1" for name in COMMANDS if name != "devices"] + ["probe.1"]
 FOLDERS = {"": OWN}
 for name, distribution in BROUGHT_BY.items():
     folder = f"plugins/{distribution.removeprefix('probe-')}"

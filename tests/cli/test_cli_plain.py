@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probe_core.cli import devices
 from probe_core.cli import exec as exec_command
-from probe_core.cli import report
 from probe_core.cli.parser import Parser
 from probe_core.cli.plain import plain
 
-NAMES = [f"--{option.name}" for option in report.OPTIONS]
+NAMES = [f"--{option.name}" for option in devices.OPTIONS]
 WORDS = st.one_of(
     st.sampled_from(NAMES),
     st.sampled_from(NAMES).map(lambda name: f"{name}=x,y"),
@@ -23,7 +23,7 @@ WORDS = st.one_of(
 def by_argparse(arguments: list[str]) -> dict[str, object] | None:
     """Return what argparse reads; None where it ends the process."""
     parser = Parser(prog="probe", allow_abbrev=False)
-    report.add_arguments(parser)
+    devices.add_arguments(parser)
     try:
         return vars(parser.parse_args(arguments))
     except SystemExit:
@@ -32,7 +32,7 @@ def by_argparse(arguments: list[str]) -> dict[str, object] | None:
 
 @given(st.lists(WORDS, max_size=4))
 def test_it_agrees_with_argparse_or_leaves_the_line_to_it(arguments: list[str]) -> None:
-    read = plain(arguments, report.OPTIONS)
+    read = plain(arguments, devices.OPTIONS)
     if read is not None:
         assert vars(read) == by_argparse(arguments)
 
@@ -48,14 +48,14 @@ def test_it_agrees_with_argparse_or_leaves_the_line_to_it(arguments: list[str]) 
     ],
 )
 def test_sound_lines_are_read_without_argparse(arguments: list[str]) -> None:
-    read = plain(arguments, report.OPTIONS)
+    read = plain(arguments, devices.OPTIONS)
     assert read is not None
     assert vars(read) == by_argparse(arguments)
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version", "--jsn", "x", "--only", "--json=1"])
 def test_everything_else_is_left_to_argparse(argument: str) -> None:
-    assert plain([argument], report.OPTIONS) is None
+    assert plain([argument], devices.OPTIONS) is None
 
 
 EXEC_NAMES = [name for option in exec_command.OPTIONS for name in option.names]

@@ -13,10 +13,10 @@ from reports import report_of
 from trees import Tree
 
 import probe_core
-from probe_core.cli.names import short_name, title
 from probe_core.cli.table import lines
 from probe_core.commands.context import Context
 from probe_core.commands.tables import grid
+from probe_core.model.names import short_name, title
 
 NPU = gpu(9, kind="npu", vendor="acme", name="Acme NPU", pci={"id": "1ac0:0001"}, backends=[])
 
@@ -258,6 +258,6 @@ def test_json_needs_no_table() -> None:
         check=True,
     )
     loaded = set(done.stderr.split())
-    assert "probe_core.cli.report" in loaded
+    assert "probe_core.cli.devices" in loaded
     for module in ("cli.table", "cli.rows", "commands.text", "commands.waiting", "cli.findings"):
         assert f"probe_core.{module}" not in loaded

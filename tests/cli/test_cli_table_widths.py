@@ -14,10 +14,10 @@ from reports import machine_of, plugin, report_of
 from trees import Tree
 
 import probe_core
-from probe_core.cli import names
 from probe_core.cli.table import lines
 from probe_core.commands import text
 from probe_core.commands.context import Context
+from probe_core.model import names
 
 WIDTHS = range(40, 201)
 LONG = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition with 96 GB of GDDR7 Mem."

@@ -61,7 +61,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["-v"], "probe: no option -v. Did you mean --version?"),
     (["--only"], "probe: --only needs a value: --only NAMES"),
     (["--json=yes"], "probe: --json takes no value"),
-    (["report", "extra"], "probe: unexpected argument 'extra'. Run `probe --help`."),
+    (["devices", "extra"], "probe: unexpected argument 'extra'. Run `probe --help`."),
     (["plugins", "lst"], "probe: no command 'plugins lst'. Did you mean plugins list?"),
     (
         ["plugins", "zzz"],
@@ -263,7 +263,7 @@ def test_help_of_every_command(command: str | None, capsys: pytest.CaptureFixtur
     assert outcome([command, "--help"] if command else ["--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert f"\n\nUsage: probe {command or ''}".replace("report", "").rstrip() in out
+    assert f"\n\nUsage: probe {command or ''}".replace("devices", "").rstrip() in out
     assert "\n\nExamples:\n  " in out
     if command is None:
         for name, (_, _, text) in COMMANDS.items():

@@ -165,7 +165,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_wrong_line_is_one_sentence(
     name: str, machine: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = name or "report"
+    command = name or "devices"
     for line in LINES:
         if (line[0] if line[0] in NAMES else "") != name:
             continue

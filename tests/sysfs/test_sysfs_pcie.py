@@ -166,3 +166,32 @@ def test_chain_of_bridges_without_end_is_bounded(tree: Tree) -> None:
     for bus_number in range(40):
         under = tree.bridge(f"0000:{bus_number:02x}:00.0", under=under, link=(16, 16.0))
     assert len(pcie.route(tree.machine(), under)) == pcie.MAX_DEPTH
+
+
+def test_bridges_above_a_card_are_told_up_to_the_root_port(tree: Tree) -> None:
+    under = tree.switch(uplink=(16, 16.0))
+    tree.pci("0000:03:00.0", "10de:2330", under=under, link=(16, 16.0))
+    tree.pci("0000:00:02.0", "8086:a780")
+    on_the_bus, behind = bus.probe_devices(Request(tree.machine()))  # type: ignore[misc]
+    assert behind["bridges"] == ["0000:02:00.0", "0000:01:00.0", "0000:00:01.0"]
+    assert "bridges" not in on_the_bus
+
+
+def test_bridges_of_a_card_that_sleeps_are_known(tree: Tree) -> None:
+    under = tree.switch(uplink=(16, 16.0))
+    folder = tree.pci("0000:03:00.0", "10de:2330", under=under, power="suspended")
+    assert pcie.bridges(tree.machine(), folder)[-1] == "0000:00:01.0"
+    assert pcie.links(tree.machine(), folder) == []
+
+
+def test_bridges_on_a_card_with_its_own_switch_are_listed(tree: Tree) -> None:
+    """Their links are constants and left out, but they are where the card hangs."""
+    port = tree.bridge("0000:00:01.0", link=(16, 16.0))
+    up = tree.bridge("0000:01:00.0", "8086:4fa1", under=port, link=(16, 16.0))
+    down = tree.bridge("0000:02:01.0", "8086:4fa4", under=up, link=(1, 2.5))
+    folder = tree.pci("0000:03:00.0", "8086:56a0", under=down, link=(1, 2.5))
+    assert pcie.bridges(tree.machine(), folder) == [
+        "0000:02:01.0",
+        "0000:01:00.0",
+        "0000:00:01.0",
+    ]

@@ -1,0 +1,195 @@
+"""The table of devices: equal ones in one row, derived figures with the measured ones beneath."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from probe_core.commands import bandwidth, size
+from probe_core.model.kinds import ACCELERATORS
+from probe_report.figures import CELL, UNKNOWN, cut, dense, short, spaced
+from probe_report.groups import Names, alike, model_of, style_of, word_of
+from probe_report.measured import best_of, measured_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+__all__ = ["Devices", "Figure", "Row", "devices_of"]
+
+_MOST = 64
+"""Rows; a row takes 1.2 kB of the page."""
+
+_NAMED = 4
+"""Devices that a sentence names; of more it gives the number."""
+
+_FIGURES = {"fp32": "TFLOPS", "fp16": "TFLOPS", "int8": "TOPS"}
+
+
+class Figure(NamedTuple):
+    """One derived figure, its reason where it is not known, and what was measured of it.
+
+    `share` is the measured part of the derived figure in percent, None where there is no bar.
+    """
+
+    label: str
+    derived: str
+    reason: str
+    measured: str
+    share: float | None
+    doubt: str
+
+
+class Row(NamedTuple):
+    """Equal devices: their model, state, memory, figures and where they are."""
+
+    number: int
+    name: str
+    ids: str
+    status: str
+    style: str
+    memory: str
+    memory_kind: str
+    figures: tuple[Figure, ...]
+    link: str
+    power: str
+    driver: str
+    source: str
+    is_part: bool
+
+
+class Devices(NamedTuple):
+    """The rows, how many devices are in none of them, and sentences about what was measured."""
+
+    rows: tuple[Row, ...]
+    hidden: int
+    measured: tuple[str, ...]
+
+
+def devices_of(report: ReportDoc, names: Names) -> Devices:
+    """Return the table of a report's devices, accelerators first."""
+    ordered = sorted(report["devices"], key=lambda device: _rank(device))
+    groups = alike(ordered, _key)
+    rows = tuple(_row(group, names) for group in groups[:_MOST])
+    hidden = sum(len(group) for group in groups[_MOST:])
+    return Devices(rows, hidden, _measured(report["devices"], names))
+
+
+def _rank(device: DeviceDoc) -> int:
+    return (device["kind"] not in ACCELERATORS) + (device["kind"] == "display")
+
+
+def _key(device: DeviceDoc) -> Hashable:
+    figures = tuple(dense(device, field) for field in _FIGURES)
+    memory, driver = device["memory"], device["driver"] or {}
+    measured = tuple((entry.label, entry.value) for entry in measured_of(device))
+    return (
+        device["name"],
+        device["kind"],
+        device["vendor"],
+        device.get("profile"),
+        word_of(device),
+        memory["kind"],
+        memory["total"],
+        device["bandwidth"],
+        figures,
+        driver.get("name"),
+        driver.get("version"),
+        _link(device),
+        measured,
+    )
+
+
+def _row(group: Sequence[DeviceDoc], names: Names) -> Row:
+    device = group[0]
+    status = word_of(device)
+    memory, driver = device["memory"], device["driver"] or {}
+    is_shared = memory["kind"] in ("shared", "unified")
+    return Row(
+        number=len(group),
+        name=model_of(device),
+        ids=short([names.address(member["id"]) for member in group], 16),
+        status=status or UNKNOWN,
+        style=style_of(status) if device["kind"] != "display" else "none",
+        memory=size(memory["total"]) if device["kind"] != "display" else "",
+        memory_kind="shared" if is_shared else memory["kind"] or "",
+        figures=() if device["kind"] == "display" else _figures(device),
+        link=_link(device),
+        power=_power(device),
+        driver=cut(" ".join(filter(None, [driver.get("name"), driver.get("version")]))),
+        source=cut(", ".join(device.get("seen_by") or ())),
+        is_part=bool(device.get("parent")),
+    )
+
+
+def _figures(device: DeviceDoc) -> tuple[Figure, ...]:
+    figures = [
+        _figure(device, field, dense(device, field), spaced(dense(device, field)))
+        for field in _FIGURES
+    ]
+    rate = device["bandwidth"]
+    shown = UNKNOWN if rate is None else bandwidth(rate).partition(" ")[0]
+    return (*figures, _figure(device, "bandwidth", rate, shown))
+
+
+def _figure(device: DeviceDoc, field: str, derived: float | None, shown: str) -> Figure:
+    entry = best_of(device, field)
+    bound = derived is not None and field in _FIGURES and _is_bound(device)
+    part = entry.share(derived) if entry is not None else None
+    return Figure(
+        label=field,
+        derived=f"≥ {shown}" if bound else shown,
+        reason="" if derived is not None else cut(_reason(device, field)),
+        measured="" if entry is None else _beneath(entry.shown, entry.value, derived),
+        share=part,
+        doubt="" if entry is None else entry.doubt,
+    )
+
+
+def _beneath(shown: str, value: float, derived: float | None) -> str:
+    """Return ``794 measured · 80 %``; above the derived figure the true part, not a full bar."""
+    part = f" · {100 * value / derived:.0f}\N{NO-BREAK SPACE}%" if derived else ""
+    return f"{shown.partition(' ')[0]} measured{part}"
+
+
+def _is_bound(device: DeviceDoc) -> bool:
+    return any(peak.get("bound") == "lower" for peak in device["peaks"])
+
+
+def _reason(device: DeviceDoc, field: str) -> str:
+    unknown = device["unknown"]
+    return unknown.get(field) or unknown.get("peaks") or unknown.get("chip") or "not known"
+
+
+def _link(device: DeviceDoc) -> str:
+    for link in device["links"]:
+        if link["kind"] == "pcie" and link.get("width") and link.get("generation"):
+            return f"PCIe {link['generation']} ×{link['width']}"
+    return ""
+
+
+def _power(device: DeviceDoc) -> str:
+    limit = (device.get("power") or {}).get("limit_watts")
+    return f"limit {limit:g} W" if limit else ""
+
+
+def _measured(devices: Sequence[DeviceDoc], names: Names) -> tuple[str, ...]:
+    """Return a sentence for each measurement: who achieved what on which device, and when.
+
+    Devices of which the same was measured share a sentence.
+    """
+    labels: dict[str, list[str]] = {}
+    for device in devices:
+        for entry in measured_of(device):
+            date = f" on {entry.date}" if entry.date else ""
+            doubt = f" ({entry.doubt})" if entry.doubt else ""
+            by = f"achieved by {entry.by or 'an unknown program'}"
+            sentence = cut(f"{entry.label} {entry.shown}, {by}{date}{doubt}", 2 * CELL)
+            labels.setdefault(sentence, []).append(names.label(device))
+    sentences = [
+        f"{', '.join(own) if len(own) <= _NAMED else f'{len(own)} devices'}: {sentence}"
+        for sentence, own in labels.items()
+    ]
+    beyond = len(sentences) - _MOST
+    return (*sentences[:_MOST], f"and {beyond} more") if beyond > 0 else tuple(sentences)

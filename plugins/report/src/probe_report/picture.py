@@ -1,0 +1,220 @@
+"""The picture of the node: boxes in boxes, by where a device is attached.
+
+Packages hold NUMA nodes, these the PCIe switches that several devices share, these the devices. As
+in hwloc's drawings, the box of a thing is inside the box of what it hangs on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from probe_core.commands import size
+from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.short_ids import short_id
+from probe_core.wording import counted
+from probe_report.card import Card, card_of, used_of
+from probe_report.fabric import Fabric, fabrics_of
+from probe_report.figures import UNKNOWN, cut, short
+from probe_report.groups import Names, has_own_memory, is_whole, model_of, word_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probe_core.model.document import DeviceDoc, ReportDoc
+
+__all__ = ["Box", "Package", "Picture", "picture_of"]
+
+_MOST_PACKAGES = 16
+"""Packages of their own box; a machine of 512 has the rest as a sentence."""
+
+_MOST_CARDS = 64
+"""Devices of their own box; a card takes 700 bytes of the page."""
+
+
+class Box(NamedTuple):
+    """A NUMA node or a PCIe bridge, with what hangs on it."""
+
+    title: str
+    address: str
+    kind: str
+    boxes: tuple[Box, ...]
+    cards: tuple[Card, ...]
+
+
+class Package(NamedTuple):
+    """A processor package; without a name where devices hang on none that is known."""
+
+    title: str
+    cpu: str
+    note: str
+    box: Box
+    displays: str
+
+
+class Picture(NamedTuple):
+    """The whole machine: `numbers` says whose numbers GPUs have, `beyond` what has no box."""
+
+    memory: str
+    packages: tuple[Package, ...]
+    fabrics: tuple[Fabric, ...]
+    numbers: str
+    beyond: str
+    has_unknown: bool
+    has_asleep: bool
+    has_memory: bool
+
+
+class _Drawing:
+    """What all boxes of a picture need: names, the links that are drawn, the parts of devices."""
+
+    def __init__(self, report: ReportDoc, names: Names, fabrics: Sequence[Fabric]) -> None:
+        self.names = names
+        self.linked = frozenset(identity for fabric in fabrics for identity in fabric.ids)
+        self.parts: dict[str, list[DeviceDoc]] = defaultdict(list)
+        for device in report["devices"]:
+            if parent := device.get("parent"):
+                self.parts[parent].append(device)
+
+    def card(self, device: DeviceDoc) -> Card:
+        """Return the card of a device with its parts."""
+        parts = self.parts.get(device["id"], [])
+        return card_of(device, self.names, parts, linked=device["id"] in self.linked)
+
+    def box(self, title: str, address: str, kind: str, devices: Sequence[DeviceDoc]) -> Box:
+        """Return a box with the devices below the bridges that several of them share."""
+        boxes, cards = self._below(devices, 0)
+        return Box(title, address, kind, tuple(boxes), tuple(map(self.card, cards)))
+
+    def _below(self, devices: Sequence[DeviceDoc], depth: int) -> tuple[list[Box], list[DeviceDoc]]:
+        """Return the boxes of bridges from `depth` on, and the devices that share none."""
+        groups: dict[str, list[DeviceDoc]] = defaultdict(list)
+        for device in devices:
+            chain = device.get("bridges") or ()
+            # The report lists a device's own port first, the picture its root port.
+            groups[chain[-1 - depth] if depth < len(chain) else device["id"]].append(device)
+        boxes: list[Box] = []
+        cards: list[DeviceDoc] = []
+        for address, members in groups.items():
+            if len(members) == 1:
+                cards += members
+                continue
+            inner, loose = self._below(members, depth + 1)
+            if len(inner) == 1 and not loose:  # a bridge that leads to one other alone
+                boxes += inner
+                continue
+            noun = "root port" if depth == 0 else "PCIe switch" if depth % 2 else "PCIe port"
+            place = cut(short_id(f"pci:{address}"), 24)
+            boxes.append(Box(noun, place, "bridge", tuple(inner), tuple(map(self.card, loose))))
+        return boxes, cards
+
+
+def picture_of(report: ReportDoc, names: Names) -> Picture:
+    """Return the picture of a report's node."""
+    ids = frozenset(device["id"] for device in report["devices"])
+    whole = [device for device in report["devices"] if is_whole(device, ids)]
+    cpus = [device for device in whole if device["kind"] == "cpu"]
+    drawn = [device for device in whole if device["kind"] in (*ACCELERATORS, "coprocessor")]
+    displays = [device for device in whole if device["kind"] == "display"]
+    fabrics = fabrics_of(drawn, names)
+    drawing = _Drawing(report, names, fabrics)
+    packages = _packages(drawing, cpus, drawn[:_MOST_CARDS], displays)
+    shown = packages[:_MOST_PACKAGES]
+    return Picture(
+        memory=size(report["node"]["memory"]["total"]),
+        packages=tuple(shown),
+        fabrics=fabrics,
+        numbers=f"GPUs have the numbers of {names.runtime}" if names.runtime else "",
+        beyond=_beyond(len(packages) - len(shown), len(drawn) - _MOST_CARDS),
+        has_unknown=any(used_of(device) is None and has_own_memory(device) for device in drawn),
+        has_asleep=any(word_of(device) == "asleep" for device in drawn),
+        has_memory=any(used_of(device) is not None for device in drawn),
+    )
+
+
+def _beyond(packages: int, devices: int) -> str:
+    amounts = ((packages, "package"), (devices, "device"))
+    parts = [counted(count, noun) for count, noun in amounts if count > 0]
+    return f"{' and '.join(parts)} not drawn" if parts else ""
+
+
+def _packages(
+    drawing: _Drawing,
+    cpus: Sequence[DeviceDoc],
+    devices: Sequence[DeviceDoc],
+    displays: Sequence[DeviceDoc],
+) -> list[Package]:
+    """Return the packages, those with devices first, and a place for what hangs on none."""
+    homes = {node: at for at, cpu in enumerate(cpus) for node in _nodes(cpu)}
+    only = 0 if len(cpus) == 1 else None
+    members: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+    adapters: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+    for groups, listed in ((members, devices), (adapters, displays)):
+        for device in listed:
+            node = device.get("numa_node")
+            groups[only if node is None else homes.get(node, only)].append(device)
+    packages = [
+        _package(drawing, at, cpu, members[at], adapters[at]) for at, cpu in enumerate(cpus)
+    ]
+    packages.sort(key=lambda package: not (package.box.cards or package.box.boxes))
+    if members[None] or adapters[None]:
+        title = "package not known" if cpus else "no processor is known"
+        box = drawing.box("", "", "package", members[None])
+        packages.append(Package(title, "", "", box, _displays(drawing, adapters[None])))
+    return packages
+
+
+def _nodes(cpu: DeviceDoc) -> list[int]:
+    node = cpu.get("numa_node")
+    return list(cpu.get("numa_nodes") or ([] if node is None else [node]))
+
+
+def _package(
+    drawing: _Drawing,
+    number: int,
+    cpu: DeviceDoc,
+    devices: Sequence[DeviceDoc],
+    displays: Sequence[DeviceDoc],
+) -> Package:
+    nodes = _nodes(cpu)
+    title = f"package {number}"
+    if len(nodes) == 1:
+        title += f" · NUMA {nodes[0]}"
+    elif nodes:
+        title += f" · NUMA {nodes[0]}–{nodes[-1]}"
+    counts = [
+        counted(cpu["units"], "core") if cpu["units"] else None,
+        counted(threads, "thread") if (threads := cpu.get("threads")) else None,
+    ]
+    return Package(
+        title=title,
+        cpu=model_of(cpu),
+        note=", ".join(filter(None, counts)),
+        box=_node_boxes(drawing, nodes, devices),
+        displays=_displays(drawing, displays),
+    )
+
+
+def _node_boxes(drawing: _Drawing, nodes: Sequence[int], devices: Sequence[DeviceDoc]) -> Box:
+    """Return a box for each NUMA node with devices, where the package has several nodes."""
+    if len(nodes) < 2:
+        return drawing.box("", "", "package", devices)
+    groups: dict[int | None, list[DeviceDoc]] = defaultdict(list)
+    for device in devices:
+        groups[device.get("numa_node")].append(device)
+    boxes = tuple(
+        drawing.box(f"NUMA {UNKNOWN if node is None else node}", "", "numa", members)
+        for node, members in sorted(groups.items(), key=lambda group: (group[0] is None, group[0]))
+    )
+    return Box("", "", "package", boxes, ())
+
+
+def _displays(drawing: _Drawing, displays: Sequence[DeviceDoc]) -> str:
+    if not displays:
+        return ""
+    names = [
+        f"{device['vendor'] or 'unknown'} {drawing.names.address(device['id'])}"
+        for device in displays
+    ]
+    return cut(f"display only: {short(names, 4)}", 240)
