@@ -129,9 +129,18 @@ def _replace(path: str, text: str) -> None:
         raise ExportError(f"{path} cannot be written: {error.strerror or error}", 2) from None
 
 
+def _not_served(args: argparse.Namespace, context: Context) -> str:
+    from probe_core.wording import joined
+    from probe_export.installed import installed_formats
+
+    formats, _ = installed_formats(_rules(args, context))
+    served = [name for name, entry in formats.items() if entry.content_type]
+    return f"--listen serves {joined(served)} alone, not {args.format}"
+
+
 def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: Exporter) -> int:
     if not chosen.content_type:
-        raise CommandError(f"--listen serves prometheus alone, not {args.format}")
+        raise CommandError(_not_served(args, context))
     if args.output is not None or args.watch is not None:
         raise CommandError("--listen takes neither --output nor --watch")
     from probe_export.serve import Endpoint, address

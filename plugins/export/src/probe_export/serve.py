@@ -59,13 +59,21 @@ class Endpoint:
         self.url = f"http://{host!s}:{port}/metrics"
 
     def serve(self) -> None:
-        """Serve until SIGTERM or Ctrl-C."""
+        """Serve until SIGTERM or Ctrl-C; for the main thread alone."""
         ended = threading.Event()
 
         def end(number: int, frame: FrameType | None) -> None:
             ended.set()
 
         before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self.serve_until(ended)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def serve_until(self, ended: threading.Event) -> None:
+        """Serve until the event is set."""
         thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
         thread.start()
         try:
@@ -73,8 +81,6 @@ class Endpoint:
         finally:
             self._server.shutdown()
             self._server.server_close()
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 class _Cache:
