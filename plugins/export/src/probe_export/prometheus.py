@@ -65,6 +65,7 @@ def _families(report: ReportDoc) -> list[Family]:
         ("probe_node_memory_bytes", "Memory of the node.", [({}, memory["total"])]),
         ("probe_node_memory_available_bytes", "Memory available.", [({}, memory["available"])]),
         ("probe_node_memory_limit_bytes", "Limit of the control group.", [({}, memory["limit"])]),
+        *_of_network(report),
         *_of_devices(report),
         *_of_the_probe(report),
     ]
@@ -81,9 +82,34 @@ def _node(report: ReportDoc) -> Labels:
         "kernel": node["kernel"],
         "arch": node["arch"],
         "model": node["model"],
+        "id": node["id"],
+        "host": node["host"],
         "container": node["container"],
         "vm": node["vm"],
     }
+
+
+def _of_network(report: ReportDoc) -> Iterator[Family]:
+    links = [(link, {"link": link["name"]}) for link in report["node"].get("network") or ()]
+    about: list[Sample] = [
+        (
+            {
+                **labels,
+                "kind": link["kind"],
+                "driver": link.get("driver"),
+                "pci": (link.get("device") or "").removeprefix("pci:"),
+                "layer": link.get("layer"),
+                "interface": link.get("interface"),
+            },
+            1,
+        )
+        for link, labels in links
+    ]
+    yield "probe_network_info", "A link of the node to others; join on the label link.", about
+    up: list[Sample] = [(n, link["state"] == "up" if link["state"] else None) for link, n in links]
+    yield "probe_network_up", "1 when the link is up.", up
+    rates: list[Sample] = [(labels, link["bandwidth"]) for link, labels in links]
+    yield "probe_network_bandwidth_bytes_per_second", "Speed of the link, one direction.", rates
 
 
 _FIGURES: tuple[tuple[str, str, Figure], ...] = (

@@ -9,7 +9,7 @@ from probe_export.stable import stable_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.document import DeviceDoc, NetworkDoc, ReportDoc
 
 __all__ = ["ansible", "attributes", "env", "otel"]
 
@@ -22,13 +22,31 @@ def facts(report: ReportDoc) -> dict[str, object]:
     table = {
         "os": node["os"],
         "arch": node["arch"],
+        "id": node["id"],
+        "host": node["host"],
         "memory_bytes": node["memory"]["total"],
+        "network": [_link(link) for link in node.get("network") or ()],
         "container": node["container"],
         "vm": node["vm"],
         "accelerators": len(devices),
         "missing": len(missing(report)),
         "primary": names.get(primary) if primary else None,
         "devices": [_device(device, names) for device in accelerators(report)],
+    }
+    return {name: value for name, value in table.items() if value is not None}
+
+
+def _link(link: NetworkDoc) -> dict[str, object]:
+    table = {
+        "name": link["name"],
+        "kind": link["kind"],
+        "state": link["state"],
+        "bandwidth": link["bandwidth"],
+        "driver": link.get("driver"),
+        "device": (link.get("device") or "").removeprefix("pci:") or None,
+        "numa_node": link.get("numa_node"),
+        "layer": link.get("layer"),
+        "interface": link.get("interface"),
     }
     return {name: value for name, value in table.items() if value is not None}
 
@@ -66,6 +84,8 @@ def attributes(report: ReportDoc) -> dict[str, str | int | list[str]]:
     absent = missing(report)
     table: dict[str, str | int | list[str] | None] = {
         "host.arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(node["arch"], node["arch"]),
+        "host.id": node["id"],
+        "host.name": node["host"],
         "os.type": node["os"],
         "probe.accelerator.count": len(devices),
         "probe.accelerator.names": [device["name"] for device in devices if device["name"]],
@@ -104,6 +124,8 @@ def env(report: ReportDoc) -> str:
         "NODE_MISSING": str(len(missing(report))),
         "NODE_MEMORY_BYTES": _text(report["node"]["memory"]["total"]),
         "NODE_ARCH": report["node"]["arch"],
+        "NODE_ID": report["node"]["id"],
+        "NODE_HOST": report["node"]["host"],
     }
     return "".join(f"{name}='{_quoted(value)}'\n" for name, value in table.items() if value)
 

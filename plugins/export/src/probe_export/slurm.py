@@ -33,7 +33,7 @@ def export(report: ReportDoc) -> str:
     usable = [device for device in devices if _files(device) and slurm_type(device)]
     counts = by_model(usable, slurm_type)
     gres = ",".join(f"gpu:{name}:{len(own)}" for name, own in counts.items())
-    node = report["node"]["host"] or "NODENAME"
+    node = _node_name(report["node"]["host"] or "")
     lines = [
         "# gres.conf of this node, from `probe export slurm`. slurm.conf needs:",
         "#   GresTypes=gpu",
@@ -48,6 +48,12 @@ def export(report: ReportDoc) -> str:
     ]
     lines += [f"# left out, {cause(d)}: {names[d['id']]}" for d in missing(report)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _node_name(host: str) -> str:
+    """Return the short name, which slurmd compares; a placeholder where it is not known."""
+    short = host.partition(".")[0]
+    return short if short.replace("-", "a").replace("_", "a").isalnum() else "NODENAME"
 
 
 def _line(device: DeviceDoc, usable: Sequence[DeviceDoc]) -> str:
