@@ -194,7 +194,10 @@ def _pcie(device: DeviceDoc) -> float | None:
 
 def _of_the_probe(report: ReportDoc) -> Iterator[Family]:
     ran = [outcome for outcome in report["outcomes"] if outcome["status"] != "skipped"]
-    ok: list[Sample] = [({"prober": o["prober"]}, o["status"] == "ok") for o in ran]
+    # That a node has nothing of a prober's is a sound answer.
+    ok: list[Sample] = [
+        ({"prober": o["prober"]}, o["status"] in ("ok", "not_applicable")) for o in ran
+    ]
     yield "probe_prober_ok", "1 when the prober ended as it should.", ok
     took: list[Sample] = [({"prober": o["prober"]}, o["elapsed_ms"] / 1000) for o in ran]
     yield "probe_prober_duration_seconds", "Time that the prober took.", took

@@ -116,12 +116,14 @@ def env(report: ReportDoc) -> str:
     memory = [memory_of(device) for device in devices]
     total = sum(amount for amount in memory if amount is not None)
     driver = next((d["driver"] for d in devices if (d["driver"] or {}).get("version")), None)
+    absent = missing(report)
     table = {
         "NODE_ACCELERATORS": str(len(devices)),
         "NODE_ACCELERATOR_NAMES": ",".join(d["name"] or "" for d in devices),
         "NODE_ACCELERATOR_MEMORY_BYTES": str(total) if devices and None not in memory else None,
         "NODE_DRIVER_VERSION": (driver or {}).get("version"),
-        "NODE_MISSING": str(len(missing(report))),
+        "NODE_MISSING": str(len(absent)),
+        "NODE_MISSING_CAUSES": ",".join(sorted({cause(d) or "unknown" for d in absent})),
         "NODE_MEMORY_BYTES": _text(report["node"]["memory"]["total"]),
         "NODE_ARCH": report["node"]["arch"],
         "NODE_ID": report["node"]["id"],
