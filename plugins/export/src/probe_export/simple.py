@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from probe_core.commands import write_json_lines
 from probe_export.capacity import accelerators, capacity, cause, memory_of, missing
 from probe_export.stable import stable_names
 
@@ -12,6 +11,8 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, NetworkDoc, ReportDoc
 
 __all__ = ["ansible", "attributes", "env", "otel"]
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~")
 
 
 def facts(report: ReportDoc) -> dict[str, object]:
@@ -72,7 +73,7 @@ def _device(device: DeviceDoc, names: dict[str, str]) -> dict[str, object]:
 
 def ansible(report: ReportDoc) -> str:
     """Return one JSON document; Ansible shows it as `ansible_local.probe`."""
-    return json.dumps(facts(report), indent=1, sort_keys=True) + "\n"
+    return write_json_lines(facts(report))
 
 
 def attributes(report: ReportDoc) -> dict[str, str | int | list[str]]:
@@ -98,13 +99,20 @@ def attributes(report: ReportDoc) -> dict[str, str | int | list[str]]:
 
 def otel(report: ReportDoc) -> str:
     """Return the variable's line: pairs joined by commas, values percent-encoded."""
-    from urllib.parse import quote
-
     pairs = []
     for name, value in attributes(report).items():
         text = ",".join(value) if isinstance(value, list) else str(value)
-        pairs.append(f"{name}={quote(text, safe='')}")
+        pairs.append(f"{name}={_percent(text)}")
     return f"OTEL_RESOURCE_ATTRIBUTES={','.join(pairs)}\n"
+
+
+def _percent(text: str) -> str:
+    """Return the text percent-encoded but for what RFC 3986 reserves for nothing.
+
+    urllib.parse does the same, and takes 3 ms to import.
+    """
+    raw = text.encode("utf-8", "replace")
+    return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in raw)
 
 
 def env(report: ReportDoc) -> str:
