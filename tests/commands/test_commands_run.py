@@ -331,9 +331,12 @@ def test_a_wrong_line_of_a_table_is_argparses_to_name(site: Site) -> None:
     assert done.stderr == "probe count: no option --tims. Did you mean --times?\n"
 
 
-def test_a_command_called_in_a_process_of_another_leaves_its_collector(site: Site) -> None:
+def test_a_command_called_in_a_process_of_another_leaves_its_collector(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import gc
 
+    monkeypatch.setattr(sys, "late", None, raising=False)
     site.install("count", BRIEF.format(brief=True))
     assert main(["count", "egg"]) == 3
     assert gc.isenabled()

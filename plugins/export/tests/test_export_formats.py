@@ -159,7 +159,10 @@ def test_slurm_lists_each_node_file_once(reports: dict[str, dict[str, Any]]) -> 
     assert export("slurm", reports["mixed"]).splitlines() == [  # type: ignore[arg-type]
         "# gres.conf of this node, from `probe export slurm`. slurm.conf needs:",
         "#   GresTypes=gpu",
-        "#   NodeName=NODENAME Gres=gpu:nvidia_geforce_rtx_3090:1,gpu:nvidia_geforce_rtx_4090:1",
+        (
+            "#   NodeName=NODENAME Gres=gpu:nvidia_geforce_rtx_3090:1,gpu:nvidia_geforce_rtx_4090:1"
+            " RealMemory=63360"
+        ),
         "AutoDetect=off",
         "Name=gpu Type=nvidia_geforce_rtx_3090 File=/dev/nvidia0",
         "Name=gpu Type=nvidia_geforce_rtx_4090 File=/dev/nvidia1",
