@@ -161,3 +161,51 @@ def test_slurmd_takes_sockets_and_the_cores_near_each_gpu(tmp_path: Path) -> Non
     read = slurmd(report, tmp_path)  # type: ignore[arg-type]
     assert len(read) == 3
     assert "Cores=0-15" in read[0]
+
+
+def test_opentelemetrys_own_detector_reads_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = pytest.importorskip("opentelemetry.sdk.resources")
+    name, _, value = export("otel", node(MIXED, tmp_path / "node")).strip().partition("=")  # type: ignore[arg-type]
+    monkeypatch.setenv(name, value)
+    read = dict(resources.OTELResourceDetector().detect().attributes)
+    assert read["probe.accelerator.names"] == "NVIDIA GeForce RTX 3090,NVIDIA GeForce RTX 4090"
+    assert read["probe.accelerator.count"] == "2"
+
+
+def test_the_resource_detector_gives_typed_attributes_and_never_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = pytest.importorskip("opentelemetry.sdk.resources")
+    from probe_export.otel_detector import ProbeResourceDetector
+
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(node(MIXED, tmp_path / "node")))
+    monkeypatch.setenv("PROBE_STATIC", str(path))
+    read = dict(ProbeResourceDetector().detect().attributes)
+    assert read["probe.accelerator.count"] == 2
+    assert read["probe.accelerator.names"] == (
+        "NVIDIA GeForce RTX 3090",
+        "NVIDIA GeForce RTX 4090",
+    )
+    monkeypatch.setattr("probe_core.commands.probe_document", lambda: 1 / 0)
+    assert dict(ProbeResourceDetector().detect().attributes) == {}
+    assert resources.Resource.create() is not None
+
+
+def test_ansible_shows_the_facts(tmp_path: Path) -> None:
+    program = tool("ansible")
+    folder = tmp_path / "facts.d"
+    folder.mkdir()
+    (folder / "probe.fact").write_text(export("ansible", node(MIXED, tmp_path / "node")))  # type: ignore[arg-type]
+    module = f"filter=ansible_local fact_path={folder} gather_subset=!all,!min,local"
+    done = subprocess.run(
+        [program, "localhost", "-m", "ansible.builtin.setup", "-a", module],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "1"},
+    )
+    facts = json.loads(done.stdout.partition("=>")[2])["ansible_facts"]["ansible_local"]["probe"]
+    assert facts["accelerators"] == 2
