@@ -136,7 +136,10 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
     with Rhythm(seconds) as rhythm:
         while True:
             try:
-                _replace(path, export(context.report()))
+                text = rhythm.made(lambda: export(context.report()))
+                if text is None:
+                    return 0
+                _replace(path, text)
             except ExportError as error:
                 # A full disk may have room again: the file that is there stays.
                 context.err(f"probe export: {error}")
