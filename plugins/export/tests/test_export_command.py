@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,11 @@ def test_watch_replaces_the_file_until_sigterm(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     assert os.listdir(tmp_path) == ["probe"]
+    first, second = path.read_text().splitlines()[:2]
+    # Format: NFD's source/local, parseDirectives. Three periods of a second are over soon.
+    end = datetime.fromisoformat(first.removeprefix("# +expiry-time=").replace("Z", "+00:00"))
+    assert abs((end - datetime.now(UTC)).total_seconds()) < 60
+    assert second.startswith("feature.node.kubernetes.io/")
 
 
 @pytest.fixture(scope="module")

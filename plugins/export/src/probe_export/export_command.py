@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from probe_core.commands import Context
+    from probe_core.model.document import ReportDoc
     from probe_export.installed import Exporter, Format, Rules
 
 HELP = "Write this node in the form that another system reads: a scheduler, a monitor, a shell."
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if args.listen is not None:
             return _serve(args, context, formats[args.format], export)
         if args.output is not None:
-            return _write(args.output, seconds, context, export)
+            return _write(args.output, seconds, context, _lapsing(formats, args, seconds, export))
         if seconds is not None:
             raise CommandError("--watch replaces a file; name it with --output FILE")
         context.out(export(context.report()).removesuffix("\n"))
@@ -122,6 +123,26 @@ def _seconds(text: str | None) -> float | None:
     if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
         raise CommandError(f"--watch {text}: expected seconds, 1 to 86400")
     return seconds
+
+
+def _lapsing(
+    formats: dict[str, Format], args: argparse.Namespace, seconds: float | None, export: Exporter
+) -> Exporter:
+    """Return `export` with the line that lets its text lapse, where the format has such a line.
+
+    Three periods: two writes may fail before a reader forgets the node.
+    """
+    line = formats[args.format].expiry
+    if seconds is None or not line:
+        return export
+
+    def dated(report: ReportDoc) -> str:
+        from time import gmtime, strftime, time
+
+        end = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + 3 * seconds))
+        return f"{line.replace('{time}', end)}\n{export(report)}"
+
+    return dated
 
 
 def _write(path: str, seconds: float | None, context: Context, export: Exporter) -> int:
