@@ -10,6 +10,14 @@ TEXT_LIMIT = 256
 """Characters of foreign text shown at most in a name; reasons may be four times as long."""
 
 
+INVALID = "\x00invalid"
+"""Key of the object that stands for a value which JSON cannot hold: ``{INVALID: reason}``.
+
+The encoder in a prober's process writes it, validation in the host rejects the field that has it. A
+NUL cannot begin a key that an author wrote: no hardware field is named so. Here and not in a module
+of its own, because each prober's process imports this one anyway: a file more costs 60 µs.
+"""
+
 _LIKENESS = 0.6
 """difflib's own default: `nvidai` is 0.83 like `nvidia`, `zzz` is like nothing."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from probe_core.api import NotApplicable, Unavailable
 from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS, type_name
-from probe_core.unencodable import INVALID
-from probe_core.wording import clean_text, error_text
+from probe_core.wording import INVALID, clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

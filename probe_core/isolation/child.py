@@ -14,6 +14,7 @@ from probe_core.api import API_VERSION, Machine, Request
 from probe_core.isolation import confine
 from probe_core.isolation.answers import Answers, failure
 from probe_core.isolation.hook import HookError, load_hook
+from probe_core.isolation.start import go_first
 from probe_core.isolation.wire import encode, frame
 from probe_core.wording import error_text
 
@@ -81,7 +82,7 @@ def main(size: int, supervisor: int) -> None:
         confine.wait_for_supervisor(supervisor)
     else:
         confine.die_with_parent(request_fd)
-        from probe_core.isolation.limits import go_first, stay_small
+        from probe_core.isolation.limits import stay_small
 
         stay_small()
         go_first(_getpid())

@@ -102,8 +102,9 @@ def _watch(
         now = clock()
         if woken:
             return
-        for child in waiting:
-            _expire(child, now)
+        if now >= until:  # what came meanwhile is due later than now
+            for child in waiting:
+                _expire(child, now)
         if now >= next_tick:
             next_tick = now + TICK_S
             watch = watch or _watch_of_trees()
@@ -128,20 +129,22 @@ def _expire(child: Child, now: float) -> None:
 def _poll(waiting: Sequence[Child], timeout: float, wake_fd: int, clock: Clock) -> bool:
     """Wait for any child, and handle what it brings; return whether `wake_fd` is readable."""
     poller = select.poll()
+    owners: dict[int, Child] = {}
     for child in waiting:
         for fd in (child.result_fd, child.stderr_fd, child.pidfd):
             if fd >= 0:
                 poller.register(fd, select.POLLIN)
+                owners[fd] = child
         if child.unsent:
             poller.register(child.request_fd, select.POLLOUT)
+            owners[child.request_fd] = child
     if wake_fd >= 0:
         poller.register(wake_fd, select.POLLIN)
     # Rounded up to whole milliseconds: a poll that ends early would spin until the deadline.
     ready = {fd for fd, _ in poller.poll(int(timeout * 1000) + 1)}
     now = clock()
-    for child in waiting:
-        if ready & {child.result_fd, child.stderr_fd, child.request_fd, child.pidfd}:
-            _handle(child, ready, now)
+    for child in dict.fromkeys(owners[fd] for fd in ready if fd in owners):
+        _handle(child, ready, now)
     return wake_fd in ready
 
 

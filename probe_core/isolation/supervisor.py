@@ -12,8 +12,7 @@ import os
 from time import sleep
 
 from probe_core.isolation import NOTHING_LEFT
-from probe_core.isolation.limits import go_first
-from probe_core.isolation.start import discard
+from probe_core.isolation.start import discard, go_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _json import encode_basestring_ascii as _quote  # C, without json's own imports
 
-from probe_core.unencodable import INVALID
+from probe_core.wording import INVALID
 
 __all__ = [
     "FRAME_LIMIT",

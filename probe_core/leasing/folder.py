@@ -14,7 +14,7 @@ from stat import S_IMODE, S_ISDIR, S_ISREG, S_ISVTX, S_IWOTH
 
 from probe_core.leasing.errors import VARIABLE, LeaseError, require_locks
 from probe_core.leasing.locks import try_take
-from probe_core.machine import may_hang
+from probe_core.machine.served import may_hang
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from errno import EINVAL
 from io import FileIO
 from stat import S_ISDIR, S_ISREG
 
@@ -26,17 +25,7 @@ READ_LIMIT = 1 << 20
 _COPIES = 8
 """Tries to copy an environment that other threads change. A judgement: each lasts microseconds."""
 
-_KERNELS = ("/sys/", "/proc/", "/dev/")
-
-SERVED = (
-    "nfs", "cifs", "smb", "fuse", "9p", "virtiofs", "autofs", "ceph", "lustre", "gpfs", "beegfs",
-    "afs", "glusterfs", "orangefs", "pvfs2", "ocfs2", "gfs2", "coda", "ncp",
-)  # fmt: skip
-"""How the types of file systems begin for which a server answers: those of mount(8) and of
-clusters' own."""
-
-_SERVED_TYPES = tuple(kind.encode() for kind in SERVED)
-_KERNEL_MOUNTS = tuple(folder.encode() for folder in _KERNELS)
+KERNELS = ("/sys/", "/proc/", "/dev/")
 
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
@@ -178,36 +167,7 @@ def is_kernels(path: str) -> bool:
 
     What is mounted below these folders (fuse's control files) is the kernel's own, too.
     """
-    return path.startswith(_KERNELS) and "/.." not in path
-
-
-def may_hang(path: str) -> bool:
-    """Return whether looking at an absolute path may hang: a server answers for its file system.
-
-    30 µs where no such file system is mounted.
-    """
-    if is_kernels(path) or not has_served_mounts():
-        return False
-    from probe_core.machine.mounts import Mounts
-
-    return Mounts().may_hang(path)
-
-
-def has_served_mounts(path: str = "/proc/self/mountinfo") -> bool:
-    """Return whether any file system is mounted for which a server answers."""
-    try:
-        with FileIO(path) as file:
-            data = read_file(file, READ_LIMIT)
-    except OSError:  # not Linux, or no /proc
-        return False
-    for line in data.splitlines():
-        before, _, after = line.partition(b" - ")
-        # systemd mounts autofs on /proc/sys/fs/binfmt_misc everywhere, where no server answers.
-        if after.startswith(_SERVED_TYPES):
-            point = (before.split(b" ", 5) + [b""] * 5)[4]
-            if not point.startswith(_KERNEL_MOUNTS):
-                return True
-    return False
+    return path.startswith(KERNELS) and "/.." not in path
 
 
 def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
@@ -220,6 +180,8 @@ def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
     """
     mode = (status or os.stat(path)).st_mode
     if not (S_ISREG(mode) or S_ISDIR(mode)):  # of a folder, `FileIO` has its own error
+        from errno import EINVAL  # here: each prober's process imports this module
+
         raise OSError(EINVAL, "not a regular file", path)
     return FileIO(path)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from probe_core.machine import SERVED, is_kernels
+from probe_core.machine import is_kernels
+from probe_core.machine.served import SERVED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

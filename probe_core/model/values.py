@@ -9,8 +9,7 @@ same objects.
 from __future__ import annotations
 
 from probe_core.model.ids import normalise_id
-from probe_core.unencodable import INVALID
-from probe_core.wording import clean_text
+from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

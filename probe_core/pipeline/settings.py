@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from probe_core.config import load_config
-from probe_core.machine import may_hang
 from probe_core.machine.files import Untrusted, read_trusted
+from probe_core.machine.served import may_hang
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False

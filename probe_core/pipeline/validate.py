@@ -10,8 +10,7 @@ from probe_core.model.field import TABLE
 from probe_core.model.fields import FIELDS
 from probe_core.model.ids import fits_kind
 from probe_core.model.values import MAX_ITEMS, Rejected, TableOf, show
-from probe_core.unencodable import INVALID
-from probe_core.wording import clean_text
+from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

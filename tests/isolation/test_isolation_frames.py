@@ -24,7 +24,7 @@ from probe_core.isolation.wire import (
 from probe_core.model.statuses import STATUSES
 from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
-from probe_core.unencodable import INVALID
+from probe_core.wording import INVALID
 
 TOKEN = "0123456789abcdef"
 
