@@ -15,6 +15,10 @@ __all__ = ["causepages", "checkauthor", "distributions", "plain_sentence"]
 # Names in a cause's sentence that stand for whole commands.
 _COMMANDS = {
     "load": "`sudo modprobe MODULE`, or install the driver",
+    "cuda_fix": "take the library's folder out of LD_LIBRARY_PATH, or install the library of the"
+    " driver's version; in a container take it out of the image",
+    "gfx_fix": "`export HSA_OVERRIDE_GFX_VERSION=VALUE` of a GPU of the same minor version for"
+    " which it has code; else another ROCm version",
     "kfd_fix": "start the container with `--device=/dev/kfd`; on a host load amdgpu of a kernel"
     " with CONFIG_HSA_AMD",
     "libcuda_fix": "install the CUDA library of the driver's version; in a container"
@@ -97,7 +101,7 @@ def distributions() -> str:
 
 
 def _placeholders(text: str) -> str:
-    names = ("release", "module", "parameter", "branch", "version")
+    names = ("release", "module", "parameter", "branch", "version", "kernel")
     return text.format(**{name: name.upper() for name in names})
 
 

@@ -33,7 +33,7 @@ def built() -> str:
     parts = [HEAD]
     for name, kind in KINDS.items():
         table = tomllib.loads((HERE / "data" / f"{name}.toml").read_text(encoding="utf-8"))
-        text = pprint.pformat(table, width=200, sort_dicts=False)
+        text = pprint.pformat(table, width=300, sort_dicts=False)
         parts.append(f"{name.upper()}: {kind} = {text}\n")
     return "\n".join(parts)
 

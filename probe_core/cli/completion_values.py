@@ -159,10 +159,14 @@ def _leased(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Of
 
 
 def _checks(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Offered:
-    """Return the core's checks: those of plugins are known only to processes that run them."""
+    """Return the core's checks, and those that the manifests of other distributions list."""
     from probe_core.doctor.examine import all_checks
+    from probe_core.doctor.installed import installed_checks
 
-    return [(check.code, check.summary) for check in all_checks()]
+    own = [(check.code, check.summary) for check in all_checks()]
+    with within_limit():
+        sets = [entry for entry in installed_checks(None) if not entry.problem]
+    return own + [(code, entry.owner) for entry in sets for code in entry.codes]
 
 
 _SOURCES: dict[str, Source] = {

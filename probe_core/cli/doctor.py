@@ -75,6 +75,9 @@ def _check(args: argparse.Namespace) -> None:
 
     if args.config is not None:
         refuse_missing("--config", args.config)
+    if args.codes is not None and not _codes(args.codes):
+        hint = "name a check, or leave out the option; `probe doctor --list` lists them"
+        raise CommandError(f"doctor: --only has no code; {hint}")
     if args.save and args.machine is not None:
         raise CommandError("doctor: --save keeps the state of this computer; leave out --machine")
     if args.force and args.bundle is None:
@@ -95,7 +98,8 @@ def _print(document: DoctorDoc, args: argparse.Namespace, context: Context) -> N
     # A script that wants JSON does not pay for the text.
     from probe_core.cli.doctor_text import lines
 
-    for line in lines(document, context, show_all=bool(args.all)):
+    chosen = args.codes is not None
+    for line in lines(document, context, show_all=bool(args.all), chosen=chosen):
         context.out(line)
 
 
@@ -223,6 +227,9 @@ def _list(args: argparse.Namespace, context: Context) -> int:
     from probe_core.cli.doctor_list import listed, table
 
     entries = listed(_sets(args, context), context)
+    if only := _codes(args.codes):
+        _refuse_unknown(only, {entry["code"] for entry in entries})
+        entries = [entry for entry in entries if entry["code"] in only]
     if args.json:
         context.json(entries)
         return 0

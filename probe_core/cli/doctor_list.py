@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.commands import text
+from probe_core.commands import grid, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,15 +62,23 @@ def _entry(check: Check | RemoteCheck, distribution: str) -> EntryDoc:
 
 
 def table(entries: Sequence[EntryDoc], context: Context) -> Iterator[str]:
-    """Yield a line a check, and below it what it needs beyond the report."""
+    """Yield a row a check with what it needs of its own, then what the report's steps read."""
+    from probe_core.doctor.causes import READS
+
     rows = [("CHECK", "STEP", "LOOKS WHETHER")]
-    rows += [
-        (entry["code"], entry["step"] or "", entry["summary"].removeprefix("Whether "))
-        for entry in entries
-    ]
-    yield from text.columns(rows, context.width, flexible=2)
+    rows += [(entry["code"], entry["step"] or "", _sentence(entry)) for entry in entries]
+    yield from grid(rows, context.width, wrap="LOOKS WHETHER", leaving=("STEP",))
     yield ""
-    yield "Beyond the report they read:"
-    for entry in entries:
-        if paths := [word for word in entry["needs"] if word != "report"]:
-            yield from text.wrapped(f"{entry['code']}: {', '.join(paths)}", context.width, "  ")
+    yield from text.wrapped("Every check needs the report, whose steps read:", context.width)
+    for step, paths in READS.items():
+        yield from text.wrapped(f"{step}: {', '.join(paths)}", context.width, "  ")
+
+
+def _sentence(entry: EntryDoc) -> str:
+    """Return "a CDI specification is stale. Needs: /etc/cdi, /run/cdi"."""
+    from probe_core.doctor.causes import READS
+
+    common = ("report", *READS.get(entry["step"] or "", ()))
+    own = [word for word in entry["needs"] if word not in common]
+    needs = f" Needs: {', '.join(own)}" if own else ""
+    return f"{entry['summary'].removeprefix('Whether ')}{needs}"

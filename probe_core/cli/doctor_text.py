@@ -30,15 +30,20 @@ _MAX_WIDTH = 80
 _MAX_DEVICES = 4
 
 
-def lines(document: DoctorDoc, context: Context, *, show_all: bool = False) -> Iterator[str]:
-    """Yield the lines, of 80 columns at most."""
+def lines(
+    document: DoctorDoc, context: Context, *, show_all: bool = False, chosen: bool = False
+) -> Iterator[str]:
+    """Yield the lines, of 80 columns at most; `chosen` says that not all checks were asked for."""
     width = min(context.width, _MAX_WIDTH)
     devices = {device["id"]: device for device in document["devices"]}
     serious = [finding for finding in document["findings"] if finding["severity"] != "info"]
     if serious:
         yield from text.wrapped(_headline(document), width, " ")
     else:
-        yield from text.wrapped(f"probe doctor: healthy. {_tally(document['checks'])}.", width, " ")
+        # A few checks say nothing of the rest.
+        verdict = "nothing found" if chosen else "healthy"
+        tally = _tally(document["checks"])
+        yield from text.wrapped(f"probe doctor: {verdict}. {tally}.", width, " ")
         yield ""
         yield from _healthy_devices(document["devices"], width)
     for finding in document["findings"]:

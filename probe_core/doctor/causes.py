@@ -18,27 +18,48 @@ if TYPE_CHECKING:
     from probe_core.model.cause import Cause
     from probe_core.model.document import DeviceDoc, StepDoc
 
-__all__ = ["SCOPES", "CauseCheck", "ReportCheck", "builtin_checks", "concerned"]
+__all__ = ["READS", "SCOPES", "CauseCheck", "ReportCheck", "builtin_checks", "concerned"]
 
 SCOPES: dict[str, str] = {
     "nvidia": (
-        "nouveau-bound nova-bound vgpu-host-driver open-module-unsupported legacy-branch"
-        " driver-too-old-for-gpu gsp-firmware-missing jetson-no-nvgpu uvm-missing"
+        "nouveau-bound nova-bound vgpu-host-driver open-module-unsupported"
+        " closed-module-unsupported legacy-branch driver-too-old-for-gpu gsp-firmware-missing"
+        " jetson-no-nvgpu uvm-missing"
         " hidden-by-container cdi-spec-stale library-missing nvml-missing library-broken"
         " version-mismatch gpu-lost gpu-reset-required row-remap-pending row-remap-failed"
         " uvm-stale slow-init vgpu-unlicensed gpu-excluded compute-prohibited mps-daemon-gone"
         " mig-without-instances mig-cap-denied mig-mode libcuda-missing driver-older-than-cuda"
+        " cuda-compat-unsupported cuda-library-mismatch"
         " fabric-not-ready thermal-slowdown xid-seen"
     ),
     "amd": (
         "radeon-bound amdgpu-refused kfd-missing kfd-node-closed partition-mode kfd-no-gpu"
-        " gfx-not-supported hsa-override-bad rocm-missing rocm-kernel-skew amdgpu-reset-seen"
+        " gfx-not-supported hsa-override-bad hsa-override-foreign rocm-missing"
+        " rocm-kernel-skew amdgpu-reset-seen"
     ),
-    "intel": (
-        "kernel-too-old guc-failed level-zero-missing gaudi-not-operational compute-runtime-too-old"
-    ),
+    "intel": ("guc-failed level-zero-missing gaudi-not-operational compute-runtime-too-old"),
 }
 """Vendor to the causes that only its devices have."""
+
+READS: dict[str, tuple[str, ...]] = {
+    "hardware": ("/sys/bus/pci/devices",),
+    "driver": (
+        "/sys/bus/pci/devices",
+        "/proc/modules",
+        "/proc/cmdline",
+        "/lib/modules",
+        "/etc/modprobe.d",
+        "/lib/firmware",
+        "/proc/driver/nvidia",
+    ),
+    "node": ("/dev", "/proc/devices", "/proc/self/cgroup"),
+    "permission": ("/dev", "/proc/self/status", "/proc/self/uid_map", "/etc/group"),
+    "library": ("/proc/driver/nvidia/version", "/etc/ld.so.conf", "/usr/lib"),
+    "granted": ("/dev", "/proc/driver/nvidia/gpus", "/sys/fs/cgroup/devices"),
+    "runtime": ("/etc/ld.so.conf", "/usr/lib", "/opt", "/sys/class/kfd"),
+}
+"""Step of readiness to what the report reads to judge it; the other steps rest on plugins' answers
+and variables."""
 
 # Causes that are another system's: elsewhere they cannot be.
 _SYSTEMS = {
@@ -64,7 +85,8 @@ class CauseCheck:
         self._further = further
         self.code = cause.code
         self.step = cause.step
-        self.needs = (REPORT, *(further.needs if further else ()))
+        own = further.needs if further else READS.get(cause.step, ())
+        self.needs = (REPORT, *own)
         self.summary = f"Whether {_plain(cause.meaning)}."
 
     def run(self, request: Request) -> ResultDoc:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol, TypeVar
 
     from probe_core.doctor.document import CheckFindingDoc as CheckFindingDoc
@@ -87,7 +87,16 @@ class Request:
     environment is to be looked at. `device` is the id of the only device that is asked about.
     """
 
-    __slots__ = ("_scene", "_shared", "device", "environment", "facts", "machine", "report")
+    __slots__ = (
+        "_scene",
+        "_shared",
+        "device",
+        "environment",
+        "facts",
+        "machine",
+        "paths",
+        "report",
+    )
 
     def __init__(
         self,
@@ -105,6 +114,7 @@ class Request:
         self._scene = scene
         self._shared: dict[str, object] = {}
         self.facts: dict[str, str] = {}
+        self.paths: set[str] = set()
 
     @property
     def scene(self) -> Scene:
@@ -123,6 +133,15 @@ class Request:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]  # type: ignore[return-value]  # of the key's first call
+
+    def remember(self, paths: Iterable[str]) -> None:
+        """Say that all answers of this set hold while these files and folders stay as they are.
+
+        `paths` are absolute, those that do not exist included. It counts only where the manifest
+        names the `variables` that the answers depend on. The report has then no figure that
+        changes by itself. Until a path changes the doctor gives the answers without a process.
+        """
+        self.paths.update(paths)
 
 
 class FunctionCheck:

@@ -6,7 +6,7 @@ those of `isolation`. What it is asked travels in place of the bus.
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import perf_counter, time_ns
 
 from probe_core.api import Machine, hookimpl
 from probe_core.doctor.check import ENVIRONMENT
@@ -40,11 +40,17 @@ class _Set:
         checks = _checks(asked["targets"][self._number])
         machine = request.machine
         own = Machine(machine.root, machine.environ, machine.os, machine.arch, asked["access"])
+        from probe_core.doctor.remembered import identities, lasting  # unused by the parent
+
+        started, remembers = time_ns(), asked["remembers"][self._number]
+        report: Any = lasting(asked["report"]) if remembers else asked["report"]
         question = CheckRequest(
-            own, asked["report"], environment=asked["environment"], device=asked["device"]
+            own, report, environment=asked["environment"], device=asked["device"]
         )
         for check in checks:
             yield _about(check) | ({} if asked["list"] else _answer(check, question))
+        if remembers and question.paths and (files := identities(question.paths, started)):
+            yield {"files": files}
 
 
 class _Sets:

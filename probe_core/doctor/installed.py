@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from probe_core.model.document import Json
     from probe_core.registry.entrypoints import EntryPoint
 
 __all__ = ["CheckSet", "installed_checks"]
@@ -28,6 +29,9 @@ __all__ = ["CheckSet", "installed_checks"]
 _STEM = "probe_core.checks.v"
 MAX_SETS = 16
 """Sets of checks that are started: each is a process. A judgement: one a vendor, and some more."""
+
+MAX_WORDS = 256
+"""Codes that a manifest may list, as many as findings of one check."""
 
 DEADLINE_S = 10.0
 """Seconds that the checks of a set have, import and all, unless their manifest says otherwise."""
@@ -39,11 +43,12 @@ MAX_DEADLINE_S = 120.0
 class CheckSet:
     """The checks of one entry point: whose they are, and what their process needs.
 
-    `needs` are the words of `Request` that all of them need, by the manifest. `problem` says why
-    they cannot run.
+    `needs` are the words of `Request` that all of them need, and `codes` those of its checks, both
+    by the manifest. `variables` are the variables that their answers depend on, None where nobody
+    knows: then none is remembered. `problem` says why they cannot run.
     """
 
-    __slots__ = ("needs", "prober", "problem")
+    __slots__ = ("codes", "needs", "prober", "problem", "variables")
 
     def __init__(self, entry: EntryPoint) -> None:
         name = clean_text(entry.name, 80)
@@ -52,6 +57,8 @@ class CheckSet:
         self.prober.deadline_s = DEADLINE_S
         self.prober.files = [f"{entry.metadata}/entry_points.txt"]
         self.needs: tuple[str, ...] = ()
+        self.codes: tuple[str, ...] = ()
+        self.variables: tuple[str, ...] | None = None
         self.problem = _rejection(entry)
 
     @property
@@ -112,7 +119,7 @@ def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None
 
 
 def _take_manifest(check_set: CheckSet, path: str) -> None:
-    """Take `needs` and `deadline_s` of ``{"schema": 1, "checks": {NAME: {…}}}``."""
+    """Take what ``{"schema": 1, "checks": {NAME: {…}}}`` says of the set."""
     try:
         document = parse(text_of(read_regular(path, FILE_LIMIT)))
     except OSError as error:
@@ -123,10 +130,18 @@ def _take_manifest(check_set: CheckSet, path: str) -> None:
     table = tables.get(check_set.prober.name) if isinstance(tables, dict) else None
     if not isinstance(table, dict) or document.get("schema") != 1:
         raise ValueError(f'expected {{"schema": 1, "checks": {{"{check_set.prober.name}": …}}}}')
-    needs, deadline = table.get("needs", []), table.get("deadline_s", DEADLINE_S)
-    if not isinstance(needs, list) or not all(isinstance(word, str) for word in needs):
-        raise ValueError("needs is no list of words")
+    needs, codes = _words(table, "needs"), _words(table, "codes")
+    variables = _words(table, "variables") if table.get("variables") is not None else None
+    deadline = table.get("deadline_s", DEADLINE_S)
     if type(deadline) not in (int, float) or not 0 < deadline <= MAX_DEADLINE_S:
         raise ValueError(f"deadline_s is no number of seconds up to {MAX_DEADLINE_S:g}")
-    check_set.needs = tuple(needs)
+    check_set.needs, check_set.codes, check_set.variables = needs, codes, variables
     check_set.prober.deadline_s = float(deadline)
+
+
+def _words(table: dict[str, Json], name: str) -> tuple[str, ...]:
+    words = table.get(name, [])
+    texts = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
+    if not isinstance(words, list) or len(texts) != len(words) or len(words) > MAX_WORDS:
+        raise ValueError(f"{name} is no list of up to {MAX_WORDS} words")
+    return tuple(clean_text(word, 80) for word in texts)

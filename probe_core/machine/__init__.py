@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from probe_core.machine.mapped import Mapped
     from probe_core.model.recorded import RecordedAnswer
 
 __all__ = ["Machine"]
@@ -51,7 +52,7 @@ class Machine:
     A link never leads out of the root.
     """
 
-    __slots__ = ("access", "answers", "arch", "environ", "live", "os", "root")
+    __slots__ = ("_mapped", "access", "answers", "arch", "environ", "live", "os", "root")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Machine:
     ) -> None:
         self.root = root.rstrip("/") or "/"
         self.live = self.root == "/"
+        self._mapped = None if self.live else _mapped(self.root)
         if environ is None:
             environ = _live_environ() if self.live else {}
         self.environ: Mapping[str, str] = dict(environ)
@@ -79,9 +81,11 @@ class Machine:
         """
         if self.live:
             return path
+        if self._mapped is not None:
+            return self._mapped.place(path)
         host = os.path.normpath(self.root + "/" + path)
         real, root = os.path.realpath(host), os.path.realpath(self.root)
-        if real != root and not real.startswith(root + "/"):
+        if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
             raise OSError(f"{path}: leads out of the recorded machine")
         return host
 
@@ -119,6 +123,8 @@ class Machine:
     def listdir(self, path: str) -> list[str]:
         """Return the sorted names in a folder; nothing when it cannot be read."""
         try:
+            if self._mapped is not None:
+                return self._mapped.names(path)
             return sorted(os.listdir(self.path(path)))
         except (OSError, ValueError):
             return []
@@ -133,10 +139,14 @@ class Machine:
     def realpath(self, path: str) -> str:
         """Return the machine's own absolute path with all links resolved ("" when it leads out)."""
         try:
+            if self._mapped is not None:
+                return self._mapped.real(path)
             real = os.path.realpath(self.path(path))
         except (OSError, ValueError):
             return ""
-        return real if self.live else "/" + real[len(os.path.realpath(self.root)) :].lstrip("/")
+        if self.live:
+            return real
+        return "/" + real[len(os.path.realpath(self.root)) :].replace(os.sep, "/").lstrip("/")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Machine):
@@ -196,6 +206,15 @@ def read_file(file: FileIO, limit: int) -> bytes:
         pieces.append(piece)
         size += len(piece)
     return b"".join(pieces)
+
+
+def _mapped(root: str) -> Mapped | None:
+    """Return how the root's names are written where the file system refuses them."""
+    if not os.path.isfile(f"{root}/links.table"):
+        return None
+    from probe_core.machine.mapped import mapped
+
+    return mapped(root)
 
 
 def _live_environ() -> dict[str, str]:

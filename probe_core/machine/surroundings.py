@@ -19,9 +19,10 @@ __all__ = [
     "container",
     "in_slurm",
     "is_wsl",
+    "service_of",
 ]
 
-SIGNS = ("/.dockerenv", "/run/.containerenv", "/.flatpak-info")
+SIGNS = ("/.dockerenv", "/run/.containerenv", "/.flatpak-info", "/.singularity.d")
 """Files whose being there shows a container; their text has ids, and is not read."""
 
 VARIABLES = ("container", "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID", "SNAP")
@@ -41,9 +42,9 @@ def cgroup_text(machine: Machine) -> str:
 def container(machine: Machine, cgroup: str | None = None) -> str | None:
     """Return the kind of container that this process is in; None in none that shows itself.
 
-    kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap, or "container" where nothing
-    names its kind. `cgroup` is `cgroup_text`, where it was read already. A Linux machine's; None
-    of others. ``0::/`` alone is no sign: it says that there is a cgroup namespace.
+    kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap, or "container" where
+    nothing names its kind. `cgroup` is `cgroup_text`, where it was read already. A Linux machine's;
+    None of others. ``0::/`` alone is no sign: it says that there is a cgroup namespace.
     """
     if machine.os != "linux":
         return None
@@ -53,6 +54,8 @@ def container(machine: Machine, cgroup: str | None = None) -> str | None:
         return "kubernetes"
     if exists("/.flatpak-info"):
         return "flatpak"
+    if exists("/.singularity.d"):  # Singularity's, too; the variables reach jobs outside of it
+        return "apptainer"
     if exists("/run/.containerenv"):
         return "podman"
     if exists("/.dockerenv"):
@@ -88,6 +91,18 @@ def in_slurm(machine: Machine, cgroup: str | None = None) -> bool:
     if machine.environ.get("SLURM_JOB_ID"):
         return True
     return cgroup_kind(cgroup_text(machine) if cgroup is None else cgroup) == "slurm"
+
+
+def service_of(text: str) -> str | None:
+    """Return the unit of the system's service that this process is in: "ollama.service".
+
+    `text` is /proc/self/cgroup. A session's processes lie below user@1000.service, in scopes.
+    """
+    for line in text.splitlines():
+        name = line.rpartition("/")[2]
+        if name.endswith(".service") and "/system.slice/" in line:
+            return name
+    return None
 
 
 _KINDS = (

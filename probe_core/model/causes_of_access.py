@@ -20,6 +20,12 @@ NODE = (
         "on the host: `nvidia-modprobe -u -c 0`; pass /dev/nvidia-uvm to the container",
     ),
     blocks(
+        "service-without-devices",
+        "{service} runs with a /dev of its own, without its device nodes",
+        "`systemctl show {service} -p PrivateDevices -p DevicePolicy -p DeviceAllow`",
+        "`sudo systemctl edit {service}`: `[Service]`, `PrivateDevices=no`; then restart it",
+    ),
+    blocks(
         "node-number-stale",
         "a device node has the number of another driver",
         "`ls -l {node}; cat /proc/devices`",
@@ -106,7 +112,7 @@ PERMISSION = (
         "selinux-denies",
         "mode and groups allow {node}; SELinux refuses it",
         "`cat /sys/fs/selinux/enforce /proc/self/attr/current`; `ausearch -m avc`",
-        "`setsebool -P container_use_devices on`, or `--security-opt label=disable`",
+        "`sudo setsebool -P {selinux_boolean} on`, or `--security-opt label=disable`",
     ),
     blocks(
         "ssh-no-seat",

@@ -125,6 +125,12 @@ DRIVER = (
         "install the proprietary kernel module of the same driver branch",
     ),
     blocks(
+        "closed-module-unsupported",
+        "NVIDIA's closed kernel module does not support this architecture",
+        "`cat /proc/driver/nvidia/version` prints no Open Kernel Module",
+        "install the open kernel module of the same driver branch",
+    ),
+    blocks(
         "legacy-branch",
         "the installed driver branch no longer supports this architecture",
         "the kernel log has `ignoring the legacy GPU`",
@@ -162,7 +168,7 @@ DRIVER = (
     ),
     blocks(
         "kernel-too-old",
-        "{module} is loaded and does not know the device",
+        "the kernel's driver {module} does not know the device",
         "the kernel log has `not officially supported by {module}`",
         "install a newer kernel, or boot with `{module}.force_probe` and the device's id",
     ),

@@ -117,11 +117,11 @@ RESPONDING = (
         "`cat /sys/class/accel/accel*/device/status`; `hl-smi`",
         "reset the device",
     ),
-    blocks(
+    limits(
         "tdr",
         "Windows resets the driver again and again",
-        "Event Viewer: 4101, or nvlddmkm 153",
-        "raise TdrDelay; lower the clocks",
+        "Event Viewer, System: Display 4101, or nvlddmkm 153",
+        "update the driver; lower the clocks; raise TdrDelay if programs run long kernels",
     ),
     limits(
         "wired-limit",
@@ -230,6 +230,19 @@ RUNTIME = (
         "install a newer driver; on data centre GPUs: the package cuda-compat",
     ),
     blocks(
+        "cuda-compat-unsupported",
+        "libcuda.so.1 is newer than the kernel driver, which no GeForce runs with (CUDA error 804)",
+        "`cat /proc/driver/nvidia/version; ls -l {cuda_library}`",
+        "install driver {cuda_branch} or later on the host; or take an image for the driver's CUDA"
+        " version, without {cuda_folder}",
+    ),
+    blocks(
+        "cuda-library-mismatch",
+        "libcuda.so.1 is older than the kernel driver (CUDA error 803)",
+        "`cat /proc/driver/nvidia/version; ls -l {cuda_library}`",
+        "{cuda_fix}",
+    ),
+    blocks(
         "fabric-not-ready",
         "CUDA does not start before the NVSwitch fabric is set up (error 802)",
         "`nvidia-smi -q | grep -A3 Fabric`; `systemctl status nvidia-fabricmanager`",
@@ -257,13 +270,19 @@ RUNTIME = (
         "gfx-not-supported",
         "the installed ROCm has no code for {gfx}; Vulkan can use it",
         "`ls {folder_of_rocblas} | grep {gfx}`",
-        "try HSA_OVERRIDE_GFX_VERSION of the next supported GPU, or another ROCm version",
+        "{gfx_fix}",
     ),
-    limits(
+    blocks(
         "hsa-override-bad",
-        "ROCm does not start with this HSA_OVERRIDE_GFX_VERSION; Vulkan does",
+        "ROCm does not start with this HSA_OVERRIDE_GFX_VERSION",
         "`echo $HSA_OVERRIDE_GFX_VERSION`",
-        "correct it (major.minor.step, as 10.3.0), or unset it",
+        "correct it (major.minor.step, as 10.3.0), or `unset HSA_OVERRIDE_GFX_VERSION`",
+    ),
+    blocks(
+        "hsa-override-foreign",
+        "HSA_OVERRIDE_GFX_VERSION names a generation whose code this GPU cannot run",
+        "`echo $HSA_OVERRIDE_GFX_VERSION; rocminfo | grep gfx`",
+        "`unset HSA_OVERRIDE_GFX_VERSION`",
     ),
     limits(
         "rocm-missing",

@@ -56,8 +56,8 @@ class Node:
     """When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a
     recorded machine."""
     container: str | None = None
-    """kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in none
-    that shows itself."""
+    """kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null
+    in none that shows itself."""
     vm: str | None = None
     """Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is not
     known; null in none that shows itself."""

@@ -138,8 +138,8 @@ NODE = by_name(
         F(
             "container",
             Text(),
-            "kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null in"
-            " none that shows itself",
+            "kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or"
+            " container; null in none that shows itself",
             always=True,
             added=True,
         ),

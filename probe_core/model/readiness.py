@@ -108,6 +108,8 @@ _WORD_OF_CODE = {
     "uvm-missing": "driver error",
     "node-number-stale": "driver error",
     "kfd-missing": "driver error",
+    "hsa-override-bad": "hidden",
+    "hsa-override-foreign": "hidden",
     "mig-mode": "MIG mode",
     "mig-without-instances": "MIG mode",
     "query-fails": "driver error",

@@ -24,6 +24,7 @@ _BY_CONTAINER = {
 }
 _HIDING = ("none", "void")
 _VARIABLE = "NVIDIA_VISIBLE_DEVICES"
+_MOUNTS = "/proc/self/mounts"
 _HELPER = "/usr/bin/nvidia-modprobe"
 
 
@@ -36,6 +37,9 @@ def absent(device: DeviceDoc, scene: Scene, states: Mapping[str, str]) -> StepDo
     if scene.container is not None:
         code, reason = _container_cause(device, scene, missing == [UVM] and len(states) > 1)
         return broken(_STEP, code, f"{evidence}; {reason}")
+    if _is_sandboxed(scene):
+        text = f"{evidence}; /proc/self/mounts: /dev is a tmpfs; {scene.service} runs this"
+        return broken(_STEP, "service-without-devices", text)
     if scene.driver(device) == "nvidia":
         return _nvidia_host(scene, missing, evidence)
     return broken(_STEP, "node-missing", evidence)
@@ -53,6 +57,20 @@ def _container_cause(device: DeviceDoc, scene: Scene, uvm_alone: bool) -> tuple[
     if device["vendor"] == "nvidia" and value in _HIDING:
         return "hidden-by-container", f"{_VARIABLE}={value}"
     return "container-without-gpus", reason
+
+
+def _is_sandboxed(scene: Scene) -> bool:
+    """Return whether systemd gave a service a /dev of its own (PrivateDevices=, systemd.exec(5)).
+
+    The kernel's is a devtmpfs.
+    """
+    if scene.service is None:
+        return False
+    lines = (scene.machine.read(_MOUNTS) or "").splitlines()
+    kinds = [
+        fields[2] for line in lines if (fields := line.split())[1:2] == ["/dev"] and fields[2:]
+    ]
+    return kinds[-1:] == ["tmpfs"]
 
 
 def _without_kfd(scene: Scene, evidence: str) -> StepDoc:

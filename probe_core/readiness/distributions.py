@@ -6,6 +6,8 @@ the distributions' own package lists and guides; where a family has no entry, no
 
 from __future__ import annotations
 
+from probe_core.readiness.nvidia_packages import NIX, NVIDIA
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +16,16 @@ if TYPE_CHECKING:
 
     Commands = Mapping[str, str]
 
-__all__ = ["COMMANDS", "FAMILIES", "command", "family_of", "os_release"]
+__all__ = [
+    "COMMANDS",
+    "FAMILIES",
+    "OSTREE",
+    "VARIANTS",
+    "command",
+    "family_of",
+    "family_on",
+    "os_release",
+]
 
 # ID to family, where they differ. RHEL's rebuilds take NVIDIA's and AMD's repositories for RHEL.
 FAMILIES = {
@@ -28,6 +39,8 @@ FAMILIES = {
     "ol": "rhel",
     "amzn": "rhel",  # its ID_LIKE is fedora, and RPM Fusion has nothing for it
     "arch": "arch",
+    "manjaro": "manjaro",
+    "cos": "cos",
     "opensuse-leap": "suse",
     "opensuse-tumbleweed": "suse",
     "sles": "suse",
@@ -38,7 +51,18 @@ FAMILIES = {
     "gentoo": "gentoo",
 }
 
-_NIX = "in /etc/nixos/configuration.nix set `{}`, then `sudo nixos-rebuild boot` and reboot"
+# Family to the one whose commands it takes, where it has none of its own. RHEL 10 has no module
+# streams; Proxmox VE says of itself that it is Debian.
+VARIANTS = {"manjaro": "arch", "rhel10": "rhel", "proxmox": "debian", "ostree": "fedora"}
+
+# Silverblue, Kinoite, Bazzite and CoreOS: /usr is read-only, and packages are layered.
+_LAYERED = (
+    ("sudo dnf install", "sudo rpm-ostree install"),
+    ("sudo dnf upgrade", "sudo rpm-ostree install"),
+)
+
+OSTREE = "/run/ostree-booted"
+"""The mark of a system that is one image (ostree(1))."""
 
 # Cloud images have a small kernel; the modules of GPUs are in another package of the same version.
 _IN_KERNEL = {
@@ -46,27 +70,26 @@ _IN_KERNEL = {
     "debian": "`sudo apt install linux-image-amd64` (not the cloud kernel), then reboot",
     "fedora": "`sudo dnf install kernel-modules-{release}`",
     "rhel": "`sudo dnf install kernel-modules-{release}`",
-    "arch": "`sudo pacman -S linux`, then reboot",
+    "arch": "`sudo pacman -S {kernel}`, then reboot",
     "suse": "`sudo zypper install kernel-default`, then reboot",
     "alpine": "`sudo apk add linux-lts` (linux-virt lacks it), then reboot",
-    "nixos": _NIX.format('boot.kernelModules = [ "{module}" ];'),
+    "nixos": NIX.format('boot.kernelModules = [ "{module}" ];'),
+}
+
+_OF_INTEL = {
+    "ubuntu": "`sudo apt install linux-firmware`",
+    "debian": "`sudo apt install firmware-intel-graphics` (Debian 12: firmware-misc-nonfree)",
+    "fedora": "`sudo dnf install intel-gpu-firmware`",
+    "rhel": "`sudo dnf install linux-firmware`",
+    "arch": "`sudo pacman -S linux-firmware`",
+    "suse": "`sudo zypper install kernel-firmware-i915`",
+    "alpine": "`sudo apk add linux-firmware-xe`",
+    "nixos": NIX.format("hardware.enableRedistributableFirmware = true;"),
+    "gentoo": "`sudo emerge sys-kernel/linux-firmware`",
 }
 
 COMMANDS: dict[str, Commands] = {
-    # Ubuntu Server Guide "NVIDIA drivers installation"; Debian wiki NvidiaGraphicsDrivers; RPM
-    # Fusion Howto/NVIDIA; NVIDIA Driver Installation Guide (RHEL); Arch wiki NVIDIA; openSUSE
-    # SDB:NVIDIA drivers; NixOS wiki NVIDIA; Gentoo wiki NVIDIA/nvidia-drivers.
-    "driver nvidia": {
-        "ubuntu": "`sudo ubuntu-drivers install`, then reboot",
-        "debian": "`sudo apt install nvidia-driver` (section non-free), then reboot",
-        "fedora": "`sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda` (RPM Fusion), reboot",
-        "rhel": "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository), reboot",
-        "arch": "`sudo pacman -S nvidia-open` (before Turing: nvidia-580xx-dkms), then reboot",
-        "suse": "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
-        "alpine": "use a distribution with glibc: NVIDIA's driver has no build for musl",
-        "nixos": _NIX.format('services.xserver.videoDrivers = [ "nvidia" ];'),
-        "gentoo": "`sudo emerge x11-drivers/nvidia-drivers`, then reboot",
-    },
+    **NVIDIA,
     "driver amdgpu": _IN_KERNEL,
     "driver i915": _IN_KERNEL,
     "driver xe": _IN_KERNEL,
@@ -96,9 +119,10 @@ COMMANDS: dict[str, Commands] = {
     "headers": {
         "ubuntu": "`sudo apt install linux-headers-{release} && sudo dkms autoinstall`, reboot",
         "debian": "`sudo apt install linux-headers-{release} && sudo dkms autoinstall`, reboot",
+        "proxmox": "`sudo apt install proxmox-headers-{release} && sudo dkms autoinstall`, reboot",
         "fedora": "`sudo dnf install kernel-devel-{release} && sudo akmods --force`, then reboot",
         "rhel": "`sudo dnf install kernel-devel-{release} && sudo dkms autoinstall`, then reboot",
-        "arch": "`sudo pacman -S linux-headers && sudo dkms autoinstall`, then reboot",
+        "arch": "`sudo pacman -S {kernel}-headers && sudo dkms autoinstall`, then reboot",
         "suse": "`sudo zypper install kernel-default-devel && sudo dkms autoinstall`, then reboot",
         "nixos": "`sudo nixos-rebuild boot`, then reboot",
         "gentoo": "`sudo emerge @module-rebuild`, then reboot",
@@ -112,20 +136,18 @@ COMMANDS: dict[str, Commands] = {
         "suse": "`sudo mokutil --import /var/lib/nvidia-pubkeys/*.der`, reboot, enrol the key",
         "arch": "sign the module with your own key (sbctl, or `mokutil --import`), then reboot",
     },
-    "driver branch": {
-        "ubuntu": "`sudo apt install nvidia-driver-{branch}`, then reboot",
-        "debian": "`sudo apt install nvidia-tesla-{branch}-driver`, then reboot",
-        "fedora": "`sudo dnf install akmod-nvidia-{branch}xx` (RPM Fusion), then reboot",
-        "rhel": "`sudo dnf module install nvidia-driver:{branch}-dkms` (NVIDIA's repository)",
-        "arch": "install nvidia-{branch}xx-dkms (AUR), then reboot",
-    },
-    "driver open": {
-        "ubuntu": "`sudo apt install nvidia-driver-{branch}-open` or a later one, then reboot",
-        "fedora": "`sudo dnf upgrade akmod-nvidia` (RPM Fusion), then reboot",
-        "rhel": "`sudo dnf module install nvidia-driver:open-dkms` (NVIDIA's repository), reboot",
-        "arch": "`sudo pacman -S nvidia-open`, then reboot",
-        "suse": "`sudo zypper install nvidia-open-driver-G06-signed-kmp-meta`, then reboot",
-        "nixos": _NIX.format("hardware.nvidia.open = true;"),
+    # Ubuntu's hardware enablement stack; Debian's backports.
+    "newer kernel": {
+        "ubuntu": "`sudo apt install linux-generic-hwe-$(. /etc/os-release; echo $VERSION_ID)`,"
+        " then reboot",
+        "debian": "`sudo apt install -t $(. /etc/os-release; echo $VERSION_CODENAME)-backports"
+        " linux-image-$(dpkg --print-architecture)`, then reboot",
+        "proxmox": "`sudo apt full-upgrade`, then reboot",
+        "fedora": "`sudo dnf upgrade --refresh`, then reboot",
+        "ostree": "`sudo rpm-ostree upgrade`, then reboot",
+        "arch": "`sudo pacman -Syu`, then reboot",
+        "suse": "`sudo zypper dup` (Tumbleweed), then reboot",
+        "nixos": NIX.format("boot.kernelPackages = pkgs.linuxPackages_latest;"),
     },
     "initramfs": {
         "ubuntu": "`sudo update-initramfs -u`",
@@ -141,6 +163,9 @@ COMMANDS: dict[str, Commands] = {
     "remove parameter": {
         "ubuntu": "remove {parameter} from /etc/default/grub, `sudo update-grub`, then reboot",
         "debian": "remove {parameter} from /etc/default/grub, `sudo update-grub`, then reboot",
+        "proxmox": "remove {parameter} from /etc/kernel/cmdline, `sudo proxmox-boot-tool refresh`"
+        " (with GRUB: /etc/default/grub, `sudo update-grub`), then reboot",
+        "ostree": "`sudo rpm-ostree kargs --delete={parameter}`, then reboot",
         "fedora": "`sudo grubby --update-kernel=ALL --remove-args={parameter}`, then reboot",
         "rhel": "`sudo grubby --update-kernel=ALL --remove-args={parameter}`, then reboot",
         "arch": "remove {parameter} from the boot entry (/boot/loader/entries, or /etc/default/grub"
@@ -154,6 +179,9 @@ COMMANDS: dict[str, Commands] = {
         " then reboot",
         "debian": "add {parameter} to GRUB_CMDLINE_LINUX in /etc/default/grub, `sudo update-grub`,"
         " then reboot",
+        "proxmox": "add {parameter} to /etc/kernel/cmdline, `sudo proxmox-boot-tool refresh`"
+        " (with GRUB: /etc/default/grub, `sudo update-grub`), then reboot",
+        "ostree": '`sudo rpm-ostree kargs --append="{parameter}"`, then reboot',
         "fedora": '`sudo grubby --update-kernel=ALL --args="{parameter}"`, then reboot',
         "rhel": '`sudo grubby --update-kernel=ALL --args="{parameter}"`, then reboot',
         "arch": "add {parameter} to the boot entry (/boot/loader/entries, or /etc/default/grub and"
@@ -161,36 +189,6 @@ COMMANDS: dict[str, Commands] = {
         "suse": "add {parameter} to /etc/default/grub,"
         " `sudo grub2-mkconfig -o /boot/grub2/grub.cfg`, then reboot",
         "nixos": "add {parameter} to boot.kernelParams, `sudo nixos-rebuild boot`, then reboot",
-    },
-    # The libraries that belong to the kernel driver, as each distribution splits NVIDIA's driver.
-    "libraries nvidia": {
-        "ubuntu": "`sudo apt install libnvidia-compute-{branch} nvidia-utils-{branch}`",
-        "debian": "`sudo apt install libnvidia-ml1 libcuda1 nvidia-smi`",
-        "fedora": "`sudo dnf install xorg-x11-drv-nvidia-cuda` (RPM Fusion)",
-        "rhel": "`sudo dnf install nvidia-driver-cuda` (NVIDIA's repository)",
-        "arch": "`sudo pacman -S nvidia-utils`",
-        "suse": "`sudo zypper install nvidia-compute-utils-G06`",
-        "nixos": _NIX.format("hardware.graphics.enable = true;"),
-        "gentoo": "`sudo emerge x11-drivers/nvidia-drivers`",
-    },
-    "gsp firmware": {
-        "ubuntu": "`sudo apt install --reinstall nvidia-firmware-{branch}-{version}`",
-        "debian": "`sudo apt install firmware-nvidia-gsp`",
-        "fedora": "`sudo dnf reinstall xorg-x11-drv-nvidia` (RPM Fusion)",
-        "rhel": "`sudo dnf install nvidia-kmod-common` (NVIDIA's repository)",
-        "arch": "`sudo pacman -S nvidia-utils`",
-        "suse": "`sudo zypper install nvidia-common-G06`",
-        "nixos": "`sudo nixos-rebuild boot`",
-    },
-    "fabric manager": {
-        "ubuntu": "`sudo apt install nvidia-fabricmanager-{branch} &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-        "debian": "`sudo apt install nvidia-fabricmanager-{branch} &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-        "rhel": "`sudo dnf install nvidia-fabric-manager &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
-        "suse": "`sudo zypper install nvidia-fabricmanager-{branch} &&"
-        " sudo systemctl enable --now nvidia-fabricmanager`",
     },
     "firmware amdgpu": {
         "ubuntu": "`sudo apt install linux-firmware`",
@@ -200,26 +198,17 @@ COMMANDS: dict[str, Commands] = {
         "arch": "`sudo pacman -S linux-firmware`",
         "suse": "`sudo zypper install kernel-firmware-amdgpu`",
         "alpine": "`sudo apk add linux-firmware-amdgpu`",
-        "nixos": _NIX.format("hardware.enableRedistributableFirmware = true;"),
+        "nixos": NIX.format("hardware.enableRedistributableFirmware = true;"),
         "gentoo": "`sudo emerge sys-kernel/linux-firmware`",
     },
-    "firmware xe": {
-        "ubuntu": "`sudo apt install linux-firmware`",
-        "debian": "`sudo apt install firmware-intel-graphics` (Debian 12: firmware-misc-nonfree)",
-        "fedora": "`sudo dnf install intel-gpu-firmware`",
-        "rhel": "`sudo dnf install linux-firmware`",
-        "arch": "`sudo pacman -S linux-firmware`",
-        "suse": "`sudo zypper install kernel-firmware-i915`",
-        "alpine": "`sudo apk add linux-firmware-xe`",
-        "nixos": _NIX.format("hardware.enableRedistributableFirmware = true;"),
-        "gentoo": "`sudo emerge sys-kernel/linux-firmware`",
-    },
+    "firmware i915": _OF_INTEL,
+    "firmware xe": _OF_INTEL,
     "firmware intel_vpu": {
         "ubuntu": "`sudo apt install linux-firmware`",
         "debian": "`sudo apt install firmware-intel-misc` (section non-free-firmware)",
         "fedora": "`sudo dnf install linux-firmware`",
         "arch": "`sudo pacman -S linux-firmware`",
-        "nixos": _NIX.format("hardware.enableRedistributableFirmware = true;"),
+        "nixos": NIX.format("hardware.enableRedistributableFirmware = true;"),
     },
     "firmware panthor": {
         "ubuntu": "`sudo apt install linux-firmware`",
@@ -236,7 +225,7 @@ COMMANDS: dict[str, Commands] = {
         "rhel": "`sudo dnf install rocm` (AMD's repository)",
         "arch": "`sudo pacman -S rocm-hip-runtime`",
         "suse": "`sudo zypper install rocm` (AMD's repository)",
-        "nixos": _NIX.format("hardware.amdgpu.opencl.enable = true;"),
+        "nixos": NIX.format("hardware.amdgpu.opencl.enable = true;"),
     },
     # Intel, "Installing client GPUs" (Ubuntu's PPA); Debian 13 and later have the packages.
     "level zero": {
@@ -245,7 +234,7 @@ COMMANDS: dict[str, Commands] = {
         "debian": "`sudo apt install libze-intel-gpu1 intel-opencl-icd`",
         "fedora": "`sudo dnf install intel-level-zero intel-opencl`",
         "arch": "`sudo pacman -S intel-compute-runtime level-zero-loader`",
-        "nixos": _NIX.format("hardware.graphics.extraPackages = [ pkgs.intel-compute-runtime ];"),
+        "nixos": NIX.format("hardware.graphics.extraPackages = [ pkgs.intel-compute-runtime ];"),
     },
 }
 """Topic to the command of each family; braces are filled in for the machine."""
@@ -263,10 +252,34 @@ def os_release(machine: Machine) -> dict[str, str]:
 def family_of(fields: Mapping[str, str]) -> str:
     """Return the family whose commands a distribution takes; "" where it is none of them."""
     names = [fields.get("ID", ""), *fields.get("ID_LIKE", "").split()]
-    return next((FAMILIES[name] for name in names if name in FAMILIES), "")
+    family = next((FAMILIES[name] for name in names if name in FAMILIES), "")
+    is_ten = fields.get("VERSION_ID", "").partition(".")[0] == "10"
+    return "rhel10" if family == "rhel" and is_ten else family
+
+
+def family_on(machine: Machine, release: str) -> str:
+    """Return the family of the distribution that runs, by its files and its kernel's release."""
+    family = family_of(os_release(machine))
+    if family in ("fedora", "rhel", "rhel10") and machine.exists(OSTREE):
+        return "ostree" if family == "fedora" else ""  # an image of RHEL is built anew instead
+    return "proxmox" if family == "debian" and release.endswith("-pve") else family
 
 
 def command(topic: str, family: str, **names: str) -> str | None:
     """Return the command for a topic; None where the family's own is not known."""
-    text = COMMANDS.get(topic, {}).get(family)
+    commands = COMMANDS.get(topic, {})
+    text = commands.get(family)
+    if text is None and family in VARIANTS:
+        text = commands.get(VARIANTS[family])
+        if family == "ostree":
+            text = _layered(text)
     return text.format(**names) if text is not None else None
+
+
+def _layered(text: str | None) -> str | None:
+    """Return Fedora's command as rpm-ostree takes it; None where it is another one."""
+    for plain, own in _LAYERED:
+        if text is not None and plain in text:
+            text = text.replace(plain, own)
+            return text if "reboot" in text else f"{text}, then reboot"
+    return None

@@ -26,6 +26,10 @@ _WITHOUT_COMPUTE = {
 }
 
 
+# Architectures that i915 cannot start without the scheduler's firmware.
+_WITH_GUC = ("xe-hpg", "xe-hpc")
+
+
 def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
     """Return the step."""
     name, folder = scene.driver(device), folder_of(device)
@@ -40,6 +44,10 @@ def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
         return broken(_STEP, code, place)
     if name == "nvidia" and device["id"] not in scene.answered:
         return _nvidia(device, scene, place)
+    if name == "i915" and device["arch"] in _WITH_GUC:
+        from probe_core.readiness.unbound import guc_missing
+
+        return guc_missing(scene) or ok(_STEP, place)
     return ok(_STEP, place)
 
 

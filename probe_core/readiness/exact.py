@@ -9,11 +9,11 @@ from probe_core.readiness.distributions import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import MutableMapping
 
     from probe_core.readiness.scene import Scene
 
-    Names = Mapping[str, str]
+    Names = MutableMapping[str, str]
 
 __all__ = ["ON_HOST", "exact_fix", "option"]
 
@@ -36,7 +36,8 @@ ON_HOST: dict[str, tuple[str, ...]] = {
         "driver nvidia",
     ),
     "legacy-branch": ("driver branch",),
-    "open-module-unsupported": ("driver branch",),
+    "open-module-unsupported": ("module closed",),
+    "closed-module-unsupported": ("module open",),
     "driver-too-old-for-gpu": ("driver open",),
     "gsp-firmware-missing": ("gsp firmware", "=, then ", "initramfs", "=, then reboot"),
     "firmware-missing": ("firmware {module}", "=, then ", "initramfs", "=, then reboot"),
@@ -72,6 +73,51 @@ _IN_CONTAINER: dict[str, tuple[str, ...]] = {
     "uvm-missing": ("=on the host `sudo nvidia-modprobe -u -c 0`, then restart the container",),
 }
 
+# NVIDIA's device plugin grants a GPU, and the pod's container runtime is to mount it.
+_RUNTIME_CLASS = ("=set `runtimeClassName: nvidia` in the pod's spec, or make it the default",)
+
+# /etc/group of an image is not the host's: the node's number counts.
+_GROUP_ADD = ("=start the container with `--group-add $(stat -c %g {node})`",)
+
+# What depends on the engine: Apptainer mounts the host's /dev, and the libraries with an option.
+_OF_ENGINE = {
+    ("not-in-group", "docker"): _GROUP_ADD,
+    ("group-not-active", "docker"): _GROUP_ADD,
+    ("not-in-group", "podman"): ("=`podman run --group-add keep-groups` (with crun)",),
+    ("not-in-group", "kubernetes"): (
+        "=set `securityContext.supplementalGroups` of the pod to what `stat -c %g {node}` prints",
+    ),
+    ("library-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
+    # Flatpak has the libraries of each driver's version as an extension of its runtime.
+    ("library-missing", "flatpak"): (
+        "=`flatpak update` (it installs org.freedesktop.Platform.GL.nvidia of driver {version})",
+    ),
+    ("library-missing", "lxc"): (
+        "=in the container run NVIDIA's installer of driver {version} with `--no-kernel-module`",
+        "= (Incus: `incus config set NAME nvidia.runtime true`)",
+    ),
+    ("library-missing", "kubernetes"): _RUNTIME_CLASS,
+    ("libcuda-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
+}
+_ON_PROXMOX = ("=on the host `pct set ID {missing_nodes}`, then restart the container",)
+
+# The driver is installed for this kernel, and nouveau was faster.
+_BLACKLIST = (
+    "=`echo blacklist nouveau | sudo tee /etc/modprobe.d/blacklist-nouveau.conf`, then ",
+    "initramfs",
+    "=, then reboot",
+)
+
+# systemd.resource-control(5), DeviceAllow=; in place of what holds for containers.
+_IN_SERVICE = "=`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
+
+# A service has its groups from its unit, from when it was started on.
+_OF_SERVICE = {
+    "not-in-group": "=`sudo systemctl edit {service}`: `[Service]`,"
+    " `SupplementaryGroups={groups}`; then restart it",
+    "group-not-active": "=`sudo systemctl restart {service}`",
+}
+
 # (vendor, engine) to how a container is given the device; "" stands for every other engine.
 # Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm "Running ROCm Docker containers".
 _OPTIONS = {
@@ -85,6 +131,14 @@ _OPTIONS = {
     ("amd", "podman"): "`podman run --device=/dev/kfd --device=/dev/dri --group-add keep-groups`",
     ("amd", "systemd-nspawn"): "`systemd-nspawn --bind=/dev/kfd --bind=/dev/dri`, and DeviceAllow=",
     ("", ""): "`--device={node}`",
+    ("nvidia", "apptainer"): "`apptainer exec --nv`",
+    ("amd", "apptainer"): "`apptainer exec --rocm`",
+    ("jetson", ""): "`--runtime nvidia`, or CDI: `--device nvidia.com/gpu=all`",
+    ("jetson", "docker"): "`docker run --runtime nvidia`",
+    ("jetson", "podman"): "`podman run --device nvidia.com/gpu=all` (CDI)",
+    ("gaudi", ""): "`--device={node}`",
+    ("gaudi", "docker"): "`docker run --runtime=habana -e HABANA_VISIBLE_DEVICES=all`",
+    ("", "apptainer"): "`apptainer exec --bind {node}`",
     ("", "docker"): "`docker run --device={node}`",
     ("", "podman"): "`podman run --device={node} --group-add keep-groups`",
     ("", "systemd-nspawn"): "`systemd-nspawn --bind={node}`, and DeviceAllow= for it",
@@ -105,29 +159,54 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
     if scene.container is None:
         if (line := _forbidden(code, scene, names)) is not None:
             return line
-        pieces = ON_HOST.get(code, ())
+        pieces = _by_situation(code, scene, names) or ON_HOST.get(code, ())
     else:
-        pieces = _IN_CONTAINER.get(code, ())
+        pieces = _OF_ENGINE.get((code, scene.container), _IN_CONTAINER.get(code, ()))
+        if code == "lxc-device-missing" and scene.release.endswith("-pve"):
+            pieces = _ON_PROXMOX
+        if code == "pod-without-gpu" and _was_granted(scene):
+            pieces = _RUNTIME_CLASS
     if code in _PARAMETERS:
-        names = _with_parameter(names, _PARAMETERS[code].format_map(names))
+        names["parameter"] = _PARAMETERS[code].format_map(names)
     texts = [_text(piece, scene, names) for piece in pieces]
     known = [text for text in texts if text is not None]
     return "".join(known) if known and len(known) == len(texts) else None
 
 
-def _with_parameter(names: Names, parameter: str) -> Names:
-    keys = ("module", "release", "branch", "version", "device_id")
-    return {**{key: names[key] for key in keys}, "parameter": parameter}
+def _was_granted(scene: Scene) -> bool:
+    """Return whether NVIDIA's device plugin gave the pod a GPU: it sets the variable to UUIDs."""
+    return scene.environ.get("NVIDIA_VISIBLE_DEVICES", "").startswith(("GPU-", "MIG-"))
+
+
+def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
+    """Return the pieces where the same cause has another fix: in a service, on an old kernel."""
+    if code == "cgroup-denied" and scene.service is not None:
+        return (_IN_SERVICE,)
+    if scene.service is not None and code in _OF_SERVICE:
+        return (_OF_SERVICE[code],)
+    if code == "no-driver" and scene.modules.is_loaded(names["module"]):
+        return ("=`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver",)
+    if code == "no-permission" and names["nvidia_group"]:
+        return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
+    if code == "nouveau-bound" and scene.modules.on_disk("nvidia"):
+        return _BLACKLIST
+    if code in ("kernel-too-old", "npu-no-module") and names["first_kernel"]:
+        return ("=install Linux {first_kernel} or later: ", "newer kernel")
+    return ()
 
 
 def _text(piece: str, scene: Scene, names: Names) -> str | None:
     if piece.startswith("="):
         return piece[1:].format_map(names)
-    keys = ("module", "release", "branch", "version")
-    plain = {key: names[key] for key in keys}
+    plain = {key: names[key] for key in ("module", "release", "branch", "version", "kernel")}
     parameter = names.get("parameter", "")
     topic = piece.format_map(names)
-    return command(topic, scene.family, parameter=parameter, **plain)
+    # A branch may have a command of its own: Debian has packages of old ones alone.
+    for name in (f"{topic} {plain['branch']}", topic):
+        text = command(name, scene.family, parameter=parameter, **plain)
+        if text is not None:
+            return text
+    return None
 
 
 def _forbidden(code: str, scene: Scene, names: Names) -> str | None:
@@ -137,6 +216,7 @@ def _forbidden(code: str, scene: Scene, names: Names) -> str | None:
         return None
     place, _, text = line.partition(": ")
     if place == "/proc/cmdline":
-        return _text("remove parameter", scene, _with_parameter(names, text))
+        names["parameter"] = text
+        return _text("remove parameter", scene, names)
     initramfs = command("initramfs", scene.family) or "rebuild the initramfs"
     return f"remove the line `{text}` from {place}, {initramfs}, then reboot"

@@ -107,7 +107,9 @@ def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> Fi
 def _severity(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> Severity:
     """Return the severity of the cause; a part of a vendor's devices was left out on purpose."""
     cause = CAUSES.get(step["code"] or "")
-    is_slice = step["step"] in ("node", "granted") and device["vendor"] in usable
+    # One override is meant for one of several GPUs, as a rule leaves out one of them.
+    is_slice = step["step"] in ("node", "granted") or step["code"] == "hsa-override-foreign"
+    is_slice = is_slice and device["vendor"] in usable
     quiet = is_slice or (cause is not None and (cause.intended or cause.limits))
     return "info" if quiet else "warning"
 

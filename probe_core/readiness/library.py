@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["CUDA", "NVML", "library"]
+__all__ = ["CUDA", "NIXOS_VERSION", "NVML", "library"]
 
 _STEP = "library"
 NVML, CUDA = "libnvidia-ml.so.1", "libcuda.so.1"
+
+NIXOS_VERSION = "/run/current-system/nixos-version"
+"""Shows that /run is the system's own, not a container's."""
+
+_NIXOS_DRIVERS = "/run/opengl-driver"
 
 _ELF, _CLASS_64 = b"\x7fELF", 2
 
@@ -44,11 +49,19 @@ def _judged(scene: Scene) -> StepDoc:
 
 def _absent(scene: Scene) -> StepDoc:
     evidence = f"{NVML} is in no folder of the loader"
+    if _is_nixos_without_drivers(scene):
+        return broken(_STEP, "library-missing", f"{evidence}; {_NIXOS_DRIVERS} is absent")
     if not scene.libraries.surely_absent(NVML):
         return unknown(_STEP, f"{evidence}; other folders may have it")
     if scene.libraries.find(CUDA):
         return broken(_STEP, "nvml-missing", f"{evidence}; {scene.libraries.find(CUDA)[0]}: there")
     return broken(_STEP, "library-missing", evidence)
+
+
+def _is_nixos_without_drivers(scene: Scene) -> bool:
+    """Return whether this is NixOS without the one folder that leads to drivers' libraries."""
+    exists = scene.machine.exists
+    return exists("/etc/NIXOS") and exists(NIXOS_VERSION) and not exists(_NIXOS_DRIVERS)
 
 
 def _misfit(paths: list[str], scene: Scene) -> StepDoc | None:

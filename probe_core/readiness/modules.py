@@ -13,9 +13,9 @@ __all__ = [
     "DKMS",
     "SECURE_BOOT",
     "Modules",
+    "driver_of",
     "forbids",
     "module_of",
-    "stem",
 ]
 
 _ROOTS = ("/lib/modules", "/usr/lib/modules")
@@ -52,11 +52,12 @@ class Modules:
             return True
         if self._machine.exists(f"/sys/module/{_normal(name)}"):
             return True
-        if self._built_in(name):
+        if self.is_built_in(name):
             return True
         return False if self.loaded or self._machine.exists("/sys/module") else None
 
-    def _built_in(self, name: str) -> bool:
+    def is_built_in(self, name: str) -> bool:
+        """Return whether a module is part of the kernel itself."""
         text = self._machine.read(f"{self.folder}/modules.builtin") if self.folder else None
         return f"/{name}.ko" in (text or "").replace("-", "_")
 
@@ -84,7 +85,7 @@ class Modules:
         """Look into modules.dep, which depmod wrote of every module that modprobe can load."""
         for line in (self._machine.read(f"{base}/modules.dep") or "").splitlines():
             path = line.partition(":")[0]
-            if stem(path) == _normal(name):
+            if driver_of(path) == _normal(name):
                 return path if path.startswith("/") else f"{base}/{path}"
         return None
 
@@ -94,7 +95,7 @@ class Modules:
         own = [f"kernel/{entry}" for entry in below if entry.startswith("nvidia")]
         for place in (*_OUTSIDE, *own, *_IN_TREE.get(name, ())):
             for entry in self._machine.listdir(f"{base}/{place}"):
-                if stem(entry) == _normal(name):
+                if driver_of(entry) == _normal(name):
                     return f"{base}/{place}/{entry}"
         return None
 
@@ -186,6 +187,9 @@ _IN_TREE = {
 """Module to its folders below a kernel's, as the kernel's build lays them out."""
 
 
+_OF_DEBIAN = ("nvidia_current", "nvidia_tesla", "nvidia_legacy")
+
+
 def _normal(name: str) -> str:
     return name.replace("-", "_")
 
@@ -197,6 +201,19 @@ def stem(path: str) -> str | None:
         if name.endswith(suffix):
             return _normal(name[: -len(suffix)])
     return None
+
+
+def driver_of(path: str) -> str | None:
+    """Return the name that a module's file has once it is loaded; None for what is no module.
+
+    Debian keeps several branches beside each other: nvidia-current.ko, nvidia-tesla-470-uvm.ko
+    (nvidia-kernel-common, nvidia-modprobe.conf).
+    """
+    name = stem(path)
+    if name is None or not name.startswith(_OF_DEBIAN):
+        return name
+    part = name.rpartition("_")[2]
+    return f"nvidia_{part}" if part in ("uvm", "drm", "modeset", "peermem") else "nvidia"
 
 
 def _forbidding(text: str, name: str) -> str | None:

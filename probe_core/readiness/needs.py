@@ -30,6 +30,10 @@ _RENDER_DRIVERS = frozenset(
 )
 """Drivers whose programs open the render node and nothing else."""
 
+# Drivers of the GPU in a Jetson module: CUDA takes its memory from nvmap.
+_TEGRA = ("gk20a", "nvgpu")
+NVMAP = "/dev/nvmap"
+
 # Folder below a device in /sys to where its node lies: drivers outside DRM and accel.
 _CLASSES = {
     "hailo_chardev": "/dev/",  # hailort-drivers, linux/pcie
@@ -50,6 +54,9 @@ def required(device: DeviceDoc, scene: Scene) -> list[str]:
     driver, index = scene.driver(device), device.get("node_index") or {}
     if driver == "nvidia":
         return _nvidia(device, scene)
+    if driver in _TEGRA:
+        # An older recording says nothing of it.
+        return [NVMAP] if scene.machine.live or NVMAP in scene.machine.access else []
     paths = [
         form.format(index[label])
         for label, form in (("drm_render", _RENDER), ("accel", _ACCEL), ("mali", _MALI))

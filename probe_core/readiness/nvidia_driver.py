@@ -36,11 +36,16 @@ _FIRST_BRANCH = {
     "blackwell": 570,
 }
 
+_OLDEST_OFFERED = 535
+"""The oldest branch that distributions still have (Ubuntu 22.04 to 24.04, Debian 12)."""
+
 # The open module needs a GSP, which came with Turing (open-gpu-kernel-modules, README).
 _WITHOUT_GSP = ("tesla", "fermi", "kepler", "maxwell", "pascal", "volta")
 
-# Only the open module supports these (NVIDIA, "Transitioning to open-source GPU kernel modules").
-_OPEN_ALONE = ("blackwell",)
+# Only the open module supports these and Grace Hopper (NVIDIA, "Transitions Fully Towards
+# Open-Source GPU Kernel Modules").
+_OPEN_ALONE = ("blackwell", "rubin")
+_GRACE_HOPPER = "nvidia/gh200"
 
 
 def version_of(text: str) -> str | None:
@@ -65,7 +70,8 @@ def is_open(text: str) -> bool:
 def branch_for(device: DeviceDoc) -> str:
     """Return the branch to install for a GPU that the installed one does not support."""
     arch = device["arch"] or ""
-    branch = _LAST_BRANCH.get(arch) or _FIRST_BRANCH.get(arch)
+    first = _FIRST_BRANCH.get(arch)
+    branch = _LAST_BRANCH.get(arch) or (first and max(first, _OLDEST_OFFERED))
     return str(branch) if branch else "its release notes name"
 
 
@@ -82,9 +88,16 @@ def refusal(device: DeviceDoc, scene: Scene) -> StepDoc | None:
         return broken(_STEP, "open-module-unsupported", f"{evidence}, Open Kernel Module")
     if arch in _FIRST_BRANCH and major < _FIRST_BRANCH[arch]:
         return broken(_STEP, "driver-too-old-for-gpu", evidence)
-    if arch in _OPEN_ALONE and not is_open(text):
-        return broken(_STEP, "driver-too-old-for-gpu", f"{evidence}, not the open module")
+    if _needs_open(device, arch) and not is_open(text):
+        return broken(_STEP, "closed-module-unsupported", f"{evidence}, not the open module")
     return None
+
+
+def _needs_open(device: DeviceDoc, arch: str) -> bool:
+    chip = device["chip"]
+    chips = [chip["id"]] if chip["id"] else chip["candidates"]
+    is_grace = bool(chips) and all(name.startswith(_GRACE_HOPPER) for name in chips)
+    return arch in _OPEN_ALONE or is_grace
 
 
 def problem(device: DeviceDoc, scene: Scene) -> StepDoc | None:

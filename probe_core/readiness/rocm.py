@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["KFD_NODES", "RUNTIMES", "rocm"]
+__all__ = ["KFD_NODES", "RUNTIMES", "override_for", "rocm"]
 
 _STEP = "runtime"
 KFD_NODES = "/sys/class/kfd/kfd/topology/nodes"
@@ -29,6 +29,20 @@ RUNTIMES = (
     "libamdhip64.so.5",
 )
 
+# Architecture to the major version of its ISA (LLVM, "User Guide for AMDGPU Backend").
+_MAJORS = {
+    "gcn5": 9,
+    "cdna1": 9,
+    "cdna2": 9,
+    "cdna3": 9,
+    "cdna4": 9,
+    "rdna1": 10,
+    "rdna2": 10,
+    "rdna3": 11,
+    "rdna3.5": 11,
+    "rdna4": 12,
+}
+
 _MOST = (63, 255, 255)
 """Largest major, minor and step of the variable (libhsakmt, topology.c)."""
 
@@ -40,9 +54,8 @@ def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
         text = f"no node in {KFD_NODES} has the location of {address_of(device)}"
         return broken(_STEP, "kfd-no-gpu", text)
-    value = scene.environ.get(_OVERRIDE)
-    if value is not None and not _is_version(value):
-        return broken(_STEP, "hsa-override-bad", f"{_OVERRIDE}={value[:40]}")
+    if (step := _overridden(device, scene)) is not None:
+        return step
     path = scene.libraries.find_any(*RUNTIMES)
     if path is None:
         evidence = f"{RUNTIMES[0]} is in no folder of the loader, of /opt/rocm or of wheels"
@@ -52,11 +65,60 @@ def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
     return _without_kernels(device, scene, path) or ok(_STEP, f"{path}: there")
 
 
-def _is_version(text: str) -> bool:
+def _overridden(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    """Return the step when the variable keeps ROCm from starting, or its code from running.
+
+    Code for another major generation ends in memory faults and resets; libhsakmt refuses such a
+    value since rocm-systems#5686, which takes an empty one for unset. Before, that was gfx000
+    (ROCR-Runtime#354).
+    """
+    value = scene.environ.get(_OVERRIDE)
+    # HSA_OVERRIDE_GFX_VERSION_N is that of one node, and goes first there.
+    if value is None or any(name.startswith(f"{_OVERRIDE}_") for name in scene.environ):
+        return None
+    if not value:
+        return unknown(_STEP, f"{_OVERRIDE} is empty, which older ROCm takes for gfx000")
+    major = _major_of(value)
+    if major is None:
+        return broken(_STEP, "hsa-override-bad", f"{_OVERRIDE}={value[:40]}")
+    own = _own_major(device)
+    if own is None or own == major:
+        return None
+    name = device.get("gfx") or device["arch"]
+    text = f"{_OVERRIDE}={value[:40]}; the GPU is {name}, of major version {own}"
+    return broken(_STEP, "hsa-override-foreign", text)
+
+
+def _major_of(text: str) -> int | None:
+    """Return 10 of "10.3.0"; None of what libhsakmt does not take."""
     numbers = [decimal(part) for part in text.split(".")]
-    return len(numbers) == 3 and all(
+    valid = len(numbers) == 3 and all(
         number is not None and number <= most for number, most in zip(numbers, _MOST, strict=True)
     )
+    return numbers[0] if valid else None
+
+
+def _own_major(device: DeviceDoc) -> int | None:
+    """Return 11 of gfx1103, else the major version that its architecture has."""
+    # The last two characters are minor and step: gfx90a is 9.0.a.
+    major = decimal((device.get("gfx") or "")[3:-2])
+    return major if major is not None else _MAJORS.get(device["arch"] or "")
+
+
+def override_for(device: DeviceDoc, scene: Scene) -> str | None:
+    """Return the value of the variable with which the installed rocBLAS has code for a GPU.
+
+    Code of one minor version runs on all of its GPUs: gfx1030 on gfx1031 to gfx1036, gfx1100 on
+    gfx1101 to gfx1103 (ollama, docs/gpu.md, "Overrides").
+    """
+    gfx, path = device.get("gfx") or "", scene.libraries.find_any(*RUNTIMES)
+    if not gfx[3:].isdecimal() or path is None:
+        return None
+    names = scene.libraries.names(f"{path.rpartition('/')[0]}/rocblas/library")
+    for step in range(10):
+        if any(f"{gfx[:-1]}{step}." in name or f"{gfx[:-1]}{step}_" in name for name in names):
+            return f"{gfx[3:-2]}.{gfx[-2]}.{step}"
+    return None
 
 
 def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:

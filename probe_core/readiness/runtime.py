@@ -35,9 +35,13 @@ def _cuda(device: DeviceDoc, scene: Scene) -> StepDoc:
         return unknown(_STEP, f"{evidence}; other folders may have it")
     if "/stubs/" in paths[0]:
         return broken(_STEP, "libcuda-missing", f"{paths[0]} is a stub of the CUDA toolkit")
-    from probe_core.readiness.cuda_version import older_than_toolkit
+    from probe_core.readiness.cuda_version import older_than_toolkit, other_version
 
-    return older_than_toolkit(device, scene) or ok(_STEP, f"{paths[0]}: there")
+    return (
+        other_version(device, scene, paths[0])
+        or older_than_toolkit(device, scene)
+        or ok(_STEP, f"{paths[0]}: there")
+    )
 
 
 def _rocm(device: DeviceDoc, scene: Scene) -> StepDoc:

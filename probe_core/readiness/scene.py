@@ -6,7 +6,7 @@ from probe_core.machine import access as nodes
 from probe_core.machine import decimal
 from probe_core.machine.files import named_lines
 from probe_core.machine.remembering import remembering
-from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl
+from probe_core.machine.surroundings import cgroup_text, container, in_slurm, is_wsl, service_of
 from probe_core.readiness.lazy import lazy
 from probe_core.sysfs.drivers import bound
 
@@ -70,6 +70,11 @@ class Scene:
         return container(self.machine, self.cgroup)
 
     @lazy
+    def service(self) -> str | None:
+        """The unit of the system's service that this process is in."""
+        return service_of(self.cgroup)
+
+    @lazy
     def slurm(self) -> bool:
         """Whether this process belongs to a Slurm job."""
         return in_slurm(self.machine, self.cgroup)
@@ -82,9 +87,9 @@ class Scene:
     @lazy
     def family(self) -> str:
         """The distribution's family, as `distributions` has it; "" where it is not known."""
-        from probe_core.readiness.distributions import family_of, os_release
+        from probe_core.readiness.distributions import family_on
 
-        return family_of(os_release(self.machine))
+        return family_on(self.machine, self.release)
 
     @lazy
     def shows_nodes(self) -> bool:

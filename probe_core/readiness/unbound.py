@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_core.readiness.kernels import XE_ALONE, too_old_for
 from probe_core.readiness.scene import folder_of
 from probe_core.readiness.steps import broken
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["FIRMWARE", "MODULES", "module_of", "unbound"]
+__all__ = ["FIRMWARE", "MODULES", "OF_ARCHITECTURE", "guc_missing", "module_of", "unbound"]
 
 _STEP = "driver"
 
@@ -34,10 +35,17 @@ _DRM = ("amdgpu", "i915", "xe")
 # What each driver cannot start without, below /lib/firmware.
 FIRMWARE = {
     "amdgpu": "amdgpu",
+    "i915": "i915",
     "xe": "xe",
     "intel_vpu": "intel/vpu",
     "panthor": "arm/mali",
 }
+
+
+# A new GPU on an old linux-firmware: the files of its graphics block (MODULE_FIRMWARE in
+# gfx_v11_0.c and gfx_v12_0.c).
+OF_ARCHITECTURE = {"rdna3": "gc_11_0_", "rdna3.5": "gc_11_5_", "rdna4": "gc_12_0_"}
+"""Architecture to how the names of its files below amdgpu's folder begin."""
 
 
 def module_of(device: DeviceDoc, scene: Scene) -> str | None:
@@ -46,7 +54,9 @@ def module_of(device: DeviceDoc, scene: Scene) -> str | None:
         return _platform_module(device)
     vendor, kind = device["vendor"] or "", device["kind"]
     if (vendor, kind) == ("intel", "gpu"):
-        # Xe2 and later are xe's alone; of two loaded ones it is not known which refused.
+        if device["arch"] in XE_ALONE:
+            return "xe"
+        # Of two loaded ones it is not known which refused.
         loaded = [name for name in ("xe", "i915") if scene.modules.is_loaded(name)]
         return loaded[0] if loaded else "i915"
     return MODULES.get((vendor, kind))
@@ -73,11 +83,21 @@ def unbound(device: DeviceDoc, scene: Scene) -> StepDoc:
     if module == "nvgpu":
         return broken(_STEP, "jetson-no-nvgpu", evidence)
     loaded = scene.modules.is_loaded(module)
+    first = too_old_for(device, scene, module)
+    if first and device["kind"] == "gpu" and not _is_from_outside(scene, module):
+        text = f"{evidence}; Linux {scene.release} runs, {device['arch']} needs {first}"
+        return broken(_STEP, "kernel-too-old", text)
     if loaded:
         return _refused(device, scene, module, evidence)
     if device["kind"] == "npu" and loaded is False:
         return broken(_STEP, "npu-no-module", f"{evidence}; {module} is not in /proc/modules")
     return _not_loaded(scene, module, evidence, is_known=loaded is False)
+
+
+def _is_from_outside(scene: Scene, module: str) -> bool:
+    """Return whether a module is not the kernel's own (amdgpu-dkms): its number says nothing."""
+    file = scene.modules.on_disk(module)
+    return file is not None and "/kernel/" not in file
 
 
 def _refused(device: DeviceDoc, scene: Scene, module: str, evidence: str) -> StepDoc:
@@ -89,14 +109,15 @@ def _refused(device: DeviceDoc, scene: Scene, module: str, evidence: str) -> Ste
         from probe_core.readiness.nvidia_driver import refusal
 
         return refusal(device, scene) or broken(_STEP, "no-driver", evidence)
-    if lacking := _without_firmware(scene, module):
+    # i915 keeps a GPU without firmware: what it left alone it does not know.
+    if module != "i915" and (lacking := _without_firmware(device, scene, module)):
         return broken(_STEP, "firmware-missing", f"{evidence}; {lacking}")
     if module in ("i915", "xe"):
         return broken(_STEP, "kernel-too-old", evidence)
     return broken(_STEP, "amdgpu-refused" if module == "amdgpu" else "no-driver", evidence)
 
 
-def _without_firmware(scene: Scene, module: str) -> str | None:
+def _without_firmware(device: DeviceDoc, scene: Scene, module: str) -> str | None:
     """Return the folder of firmware that is not there; a container has none, the host counts."""
     machine, folder = scene.machine, FIRMWARE.get(module)
     if folder is None or scene.container is not None or not machine.listdir("/lib/firmware"):
@@ -107,7 +128,26 @@ def _without_firmware(scene: Scene, module: str) -> str | None:
         arches = [name for name in names if name.startswith("arch")]
         if any(machine.listdir(f"{path}/{name}") for name in arches):
             return None
-    return f"{path} is absent or empty" if not names or module == "panthor" else None
+    if not names or module == "panthor":
+        return f"{path} is absent or empty"
+    stem = OF_ARCHITECTURE.get(device["arch"] or "")
+    lacks = module == "amdgpu" and stem and not any(name.startswith(stem) for name in names)
+    return f"{path} has no {stem}*" if lacks else None
+
+
+def guc_missing(scene: Scene) -> StepDoc | None:
+    """Return the step of a GPU that i915 holds and cannot start without its scheduler's firmware.
+
+    i915 then declares it wedged and keeps its display (Alchemist and later need the GuC).
+    """
+    machine, path = scene.machine, f"/lib/firmware/{FIRMWARE['i915']}"
+    if scene.container is not None:
+        return None
+    if not machine.listdir("/lib/firmware") or machine.listdir(path):
+        return None
+    if scene.modules.is_built_in("i915"):  # so may its firmware be (CONFIG_EXTRA_FIRMWARE)
+        return None
+    return broken(_STEP, "firmware-missing", f"i915 is bound; {path} is absent or empty")
 
 
 def _not_loaded(scene: Scene, module: str, evidence: str, *, is_known: bool) -> StepDoc:

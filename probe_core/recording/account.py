@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.machine import decimal
+from probe_core.readiness.distributions import OSTREE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def _release(machine: Machine) -> Iterator[tuple[str, bytes]]:
     if text is not None:
         lines = [f"{line}\n" for line in text.splitlines() if line.split("=")[0] in _RELEASE_KEYS]
         yield _RELEASE, "".join(lines).encode("utf-8", "replace")
+    if machine.exists(OSTREE):
+        yield OSTREE, b""
 
 
 def _mps(machine: Machine) -> Iterator[tuple[str, bytes]]:

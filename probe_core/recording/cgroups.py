@@ -24,11 +24,15 @@ _PUBLIC = (
     "kubepods.slice",
     "lxc",
     "machine.slice",
+    "ollama.service",
     "slurm",
     "slurmstepd.scope",
     "system.slice",
     "user.slice",
 )
+_SERVICE = ".service"
+"""That a service of the system runs this says where its devices are given to it."""
+
 _STEMS = ("docker-", "libpod-", "lxc.payload", "uid_", "job_")
 
 
@@ -57,7 +61,7 @@ def _renamed(group: str, depth: int) -> str:
     if group in _PUBLIC:
         return group
     stem = next((stem for stem in _STEMS if group.startswith(stem)), "")
-    return f"{stem}group{depth}"
+    return f"{stem}group{depth}{_SERVICE if group.endswith(_SERVICE) else ''}"
 
 
 def _memberships(machine: Machine, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:

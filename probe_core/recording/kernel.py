@@ -10,12 +10,12 @@ from probe_core.readiness.modules import (
     CONFIGURATION,
     DKMS,
     SECURE_BOOT,
+    driver_of,
     forbids,
     module_of,
-    stem,
 )
 from probe_core.readiness.rocm import KFD_NODES
-from probe_core.readiness.unbound import FIRMWARE, MODULES
+from probe_core.readiness.unbound import FIRMWARE, MODULES, OF_ARCHITECTURE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ _PARAMETERS = frozenset(
 )
 _LOCKDOWN = "/sys/kernel/security/lockdown"
 _MAX_FIRMWARE = 8
-"""Names kept of one folder: the question is whether it has any."""
+"""Names kept of one folder: the question is whether it has any, and any of an architecture."""
+
+_AMDGPU = f"/lib/firmware/{FIRMWARE['amdgpu']}"
 
 
 def kernel_files(machine: Machine, scene: Scene) -> dict[str, bytes]:
@@ -95,7 +97,7 @@ def _installed(machine: Machine, scene: Scene) -> Iterator[tuple[str, bytes]]:
             text = machine.read(f"{folder}/{name}")
             if text is not None and scene.modules.is_whole(text):
                 lines = [
-                    line for line in text.splitlines() if stem(line.partition(":")[0]) in NAMES
+                    line for line in text.splitlines() if driver_of(line.partition(":")[0]) in NAMES
                 ]
                 yield f"{folder}/{name}", _joined(lines)
 
@@ -127,7 +129,10 @@ def _firmware(machine: Machine) -> Iterator[str]:
     folders += [f"/lib/firmware/nvidia/{name}" for name in machine.listdir("/lib/firmware/nvidia")]
     folders += [f"/lib/firmware/arm/mali/{n}" for n in machine.listdir("/lib/firmware/arm/mali")]
     for folder in folders:
-        for name in machine.listdir(folder)[:_MAX_FIRMWARE]:
+        names = machine.listdir(folder)
+        stems = OF_ARCHITECTURE.values() if folder == _AMDGPU else ()
+        own = (next((name for name in names if name.startswith(stem)), "") for stem in stems)
+        for name in dict.fromkeys([*names[:_MAX_FIRMWARE], *filter(None, own)]):
             # What is a folder itself is one of `folders`, or has nothing that is asked for.
             if not machine.listdir(f"{folder}/{name}"):
                 yield f"{folder}/{name}"

@@ -6,7 +6,7 @@ head that tells its word size are kept; folders of a person's own become ones of
 
 from __future__ import annotations
 
-from probe_core.readiness.library import CUDA, NVML
+from probe_core.readiness.library import CUDA, NIXOS_VERSION, NVML
 from probe_core.readiness.rocm import RUNTIMES
 from probe_core.readiness.runtime import ZE
 
@@ -53,8 +53,8 @@ class Loader:
         if runtime:
             self._kernels(runtime)
         self._search_path(places)
-        if self._machine.exists(_COMPAT):
-            self.files[_COMPAT] = b""
+        if _COMPAT not in self.links and self._machine.exists(_COMPAT):
+            self.files.setdefault(_COMPAT, b"")
         self._configured()
 
     def _library(self, path: str) -> None:
@@ -101,8 +101,11 @@ class Loader:
         names = [name for name in (NVML, CUDA, ZE, *RUNTIMES) if name.encode() in cache]
         if cache:
             self.files[_CACHE] = "".join(f"{name}\n" for name in names).encode()
-        if machine.exists("/etc/NIXOS"):
-            self.files["/etc/NIXOS"] = b""
+        for path in ("/etc/NIXOS", NIXOS_VERSION):
+            if machine.exists(path):
+                self.files[path] = b""
+        if machine.exists("/etc/NIXOS") and machine.exists("/run/opengl-driver"):
+            self.files.setdefault("/run/opengl-driver/lib/libc.so.6", b"")
         # That the loader's folders were recorded: without any library, absence says nothing.
         if libraries.are_recorded:
             self.files.setdefault("/usr/lib/libc.so.6", b"")

@@ -31,6 +31,7 @@ _OTHER = 1000
 _OVERFLOW = 65534  # a group outside the user namespace's map: that it is so matters, see user_ns(7)
 
 
+_MOUNTS = "/proc/self/mounts"
 _UID_MAP = "/proc/self/uid_map"
 
 _WHOLE = ["0", "0", "4294967295"]
@@ -44,7 +45,14 @@ def surroundings(machine: Machine) -> dict[str, str]:
     if machine.exists(_UID_MAP):
         first = (machine.read(_UID_MAP, 4096) or "").partition("\n")[0].split()
         files[_UID_MAP] = f"{' '.join(_WHOLE)}\n" if first == _WHOLE else f"0 {_OTHER} 1\n"
+    if lines := [line for line in (machine.read(_MOUNTS) or "").splitlines() if _is_kept(line)]:
+        files[_MOUNTS] = "".join(f"{line}\n" for line in lines)
     return files
+
+
+def _is_kept(line: str) -> bool:
+    """Return whether a mount is that of /dev, which a sandbox replaces, or of shared memory."""
+    return line.split(" ")[1:2] in (["/dev"], ["/dev/shm"])
 
 
 def _word(text: str | None) -> str:

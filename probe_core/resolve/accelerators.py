@@ -55,6 +55,7 @@ def resolve(
 
         device["unknown"]["chip"] = match.reason or "chipdb does not have it"
         unknown_chips.resolve(device, database, _driver_clock(device))
+        _use_shared_arch(device, match)
     if match.chip is not None and not match.conflicts:
         return []
     from probe_core.resolve.chip_findings import chip_finding
@@ -149,6 +150,17 @@ def _set_chip(device: DeviceDoc, match: Match | HostMatch) -> None:
     }
     if match.conflicts:
         device["chip"]["conflicts"] = list(match.conflicts)
+
+
+def _use_shared_arch(device: DeviceDoc, match: Match | HostMatch) -> None:
+    """Take the architecture that all chips have which the device may be.
+
+    A GPU without driver shows its PCI id alone, which products share (GH200, RX 9070 and XT), and
+    readiness needs the architecture to say why the driver refuses it.
+    """
+    families = {candidate.family for candidate in match.candidates}
+    if len(families) == 1:
+        fill_text(device, "arch", families.pop())
 
 
 def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:

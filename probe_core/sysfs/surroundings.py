@@ -17,8 +17,8 @@ __all__ = ["container", "in_slurm"]
 def container(machine: Machine) -> str | None:
     """Return the kind of container that this process is in; None in none that shows itself.
 
-    kubernetes, docker, podman, lxc, systemd-nspawn, flatpak, snap, or "container" where nothing
-    names its kind.
+    kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap, or "container" where
+    nothing names its kind.
     """
     return surroundings.container(machine)
 

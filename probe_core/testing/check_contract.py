@@ -90,6 +90,13 @@ class CheckContract:
             assert not isinstance(described, str), described
             assert check.summary, f"{check.code} has no summary"
 
+    def test_the_manifest_lists_its_codes(self) -> None:
+        """Completion reads them there, for it imports nothing."""
+        codes = {check.code for check in self.checks()}
+        for table in _tables(self.target.partition(":")[0]):
+            listed = table.get("codes")
+            assert listed is None or set(listed) == codes, "check.json lists other codes"
+
     def test_every_check_has_a_pair(self, tmp_path: Path) -> None:
         assert {check.code for check in self.checks()} == set(self.pairs(tmp_path))
 
@@ -126,3 +133,13 @@ class CheckContract:
             pair = pairs[check.code]
             answers = [self.answer(check, pair.broken, pair, 0) for _ in range(2)]
             assert answers[0] == answers[1], f"{check.code} answers differently the second time"
+
+
+def _tables(module: str) -> list[dict[str, Any]]:
+    """Return the tables of the manifest beside a module; none where there is none."""
+    file = getattr(import_module(module), "__file__", None)
+    if file is None:
+        return []
+    names = (f"{module.rpartition('.')[2]}.check.json", "check.json")
+    path = next((p for name in names if (p := Path(file).parent / name).is_file()), None)
+    return [] if path is None else list(json.loads(path.read_text("utf-8"))["checks"].values())

@@ -54,6 +54,9 @@ _OF_CUDA_ALONE = (
 )
 # Rules that the device nodes do not enforce: the kernel driver still lists the device.
 _OF_CUDA_RULES = ("compute-prohibited", "mps-daemon-gone", "mig-without-instances")
+# What a variable of ROCr does: other runtimes do not read it. Older ROCm lists a GPU under an
+# override of another generation, a newer one may not (rocm-systems#5686).
+_OF_ROCR_ALONE = ("hsa-override-bad", "hsa-override-foreign")
 _OPEN_DRIVERS = ("nouveau-bound", "nova-bound")
 
 _SENTENCES = {
@@ -179,6 +182,8 @@ def _is_suspect(device: DeviceDoc) -> bool:
 
 def _withheld(device: DeviceDoc, devices: Sequence[DeviceDoc], runtime: str) -> Withheld | None:
     step = blocking_step(device)
+    if step is not None and step["code"] in _OF_ROCR_ALONE and runtime not in ("rocr", "hip"):
+        return None
     if step is None and runtime in ("rocr", "tinygrad"):
         step = step_without_kfd(device)
     if step is None and state_of(device) == "unknown":
@@ -240,6 +245,8 @@ def _native(device: DeviceDoc, step: str, code: str) -> _Verdict:
     if code == "compute-prohibited":
         # The runtime enumerates the device, and refuses contexts (CUDA guide, compute modes).
         return _LISTED
+    if code == "hsa-override-foreign":
+        return _UNKNOWN
     return _UNKNOWN if _is_silent(device, step, code) else _OUT
 
 

@@ -67,26 +67,35 @@ def _ratio(above: Sequence[float], below: Sequence[float]) -> float:
 
 
 def costs(
-    commands: Mapping[str, Command], rounds: int, environ: Mapping[str, str] | None = None
+    commands: Mapping[str, Command],
+    rounds: int,
+    environ: Mapping[str, str] | None = None,
+    *,
+    statuses: Sequence[int] = (0,),
 ) -> dict[str, Cost]:
-    """Return what each command costs over `rounds`; one unmeasured round comes first."""
+    """Return what each command costs over `rounds`; one unmeasured round comes first.
+
+    `statuses` are the exit statuses of a run that counts.
+    """
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name in list(commands) if number % 2 else reversed(list(commands)):
-            spent = _cost(commands[name], environ)
+            spent = _cost(commands[name], environ, statuses)
             if number:
                 taken[name].append(spent)
     return {name: Cost(*zip(*spent, strict=True)) for name, spent in taken.items()}
 
 
-def _cost(command: Command, environ: Mapping[str, str] | None) -> tuple[float, float]:
+def _cost(
+    command: Command, environ: Mapping[str, str] | None, statuses: Sequence[int]
+) -> tuple[float, float]:
     start = perf_counter()
     null = subprocess.DEVNULL
     started = subprocess.Popen(command, env=environ, stdin=null, stdout=null, stderr=null)
     _, status, usage = os.wait4(started.pid, 0)
     taken = perf_counter() - start
     started.returncode = os.waitstatus_to_exitcode(status)
-    if started.returncode != 0:
+    if started.returncode not in statuses:
         raise RuntimeError(f"{command} failed with status {started.returncode}")
     return taken, usage.ru_utime + usage.ru_stime
 

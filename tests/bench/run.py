@@ -23,6 +23,7 @@ import bench_cluster
 import bench_cold
 import bench_commands
 import bench_doctor
+import bench_env
 import bench_exo
 import bench_export
 import bench_hang
@@ -58,6 +59,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "cluster": bench_cluster.run,
     "commands": bench_commands.run,
     "doctor": bench_doctor.run,
+    "env": bench_env.run,
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
 }

@@ -102,6 +102,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("doc", "words", ["doctor"]),
     ("doctor --only xid", "words", ["xid-seen"]),
     ("doctor --only xid-seen,gpu-l", "words", ["xid-seen,gpu-lost"]),
+    ("doctor --only wheel-j", "words", ["wheel-jit-only"]),
     ("doctor --bundle ", "files", []),
     ("doctor --env ", "files", []),
     ("export pro", "words", ["prometheus"]),

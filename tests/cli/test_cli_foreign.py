@@ -14,7 +14,7 @@ from pathlib import Path
 
 import foreign_os
 import pytest
-from command import environment
+from command import environment, probe
 
 from probe_core.cli import COMMANDS
 from probe_core.cli.installed import BROUGHT_BY
@@ -277,3 +277,16 @@ def test_the_lists_name_what_exists_here(system: str) -> None:
     assert len(known) > 0.75 * listed
     assert {"os.getuid", "os.fork", "select.poll", "signal.SIGKILL"} <= known or system == "macos"
     assert hasattr(os, "pipe2")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_recording_of_linux_has_the_same_first_cause(system: str, place: Path) -> None:
+    """Names with colons, links and files of another system are read there as on Linux."""
+    name = "desktop--nvidia-geforce-rtx-3060-without-driver.json"
+    arguments = ["doctor", "--json", "--machine", str(ROOT / "tests" / "machines" / name)]
+    own = probe(*arguments)
+    other = run(system, place, COMMAND, *arguments)
+    assert (own.returncode, other.returncode, other.stderr) == (1, 1, "")
+    firsts = [json.loads(done.stdout)["findings"][0] for done in (own, other)]
+    assert firsts[0]["code"] == "no-driver"
+    assert firsts[1] == firsts[0]

@@ -87,6 +87,8 @@ CONTAINERS: dict[str, tuple[str | None, dict[str, str], dict[str, str]]] = {
     "docker": ("docker", {}, {"/.dockerenv": ""}),
     "docker-by-path": ("docker", {}, {"/proc/self/cgroup": "4:memory:/docker/0f\n"}),
     "podman": ("podman", {}, {"/run/.containerenv": 'engine="podman-5"\nrootless=1\n'}),
+    "apptainer": ("apptainer", {}, {"/.singularity.d": "", "/.dockerenv": ""}),
+    "job-of-an-apptainer": (None, {"APPTAINER_CONTAINER": "/x.sif"}, {}),
     "lxc": ("lxc", {"container": "lxc"}, {}),
     "nspawn": ("systemd-nspawn", {}, {"/run/systemd/container": "systemd-nspawn\n"}),
     "other": ("container", {"container": "bottle"}, {}),

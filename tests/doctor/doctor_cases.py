@@ -347,6 +347,19 @@ class Windows(Node):
         return probe_core.Machine(str(self.tree.root), {}, os="windows", arch="x86_64")
 
 
+def events(*entries: tuple[str, int]) -> Make:
+    """Return a recorded Windows with its event log, as PowerShell's Format-List prints it."""
+
+    def make(root: Path) -> Node:
+        node = Windows(root)
+        form = "TimeCreated  : 11/{}/2026 9:12:01 AM\nProviderName : {}\nId           : {}\n"
+        blocks = [form.format(day, *entry) for day, entry in enumerate(entries, 2)]
+        node.file("/recorded/events.txt", "\n" + "\n".join(blocks))
+        return node
+
+    return make
+
+
 WINDOWS_GPU = {"name": "NVIDIA GeForce RTX 4090", "pci": {"id": "10de:2684"}}
 
 
@@ -371,6 +384,10 @@ _LOOK_ALIKES: dict[str, Make] = {
     "reserved-for-vm": readiness.tpu_through_vfio,
     "gsp-firmware-missing": readiness.container_without_firmware,
     "open-module-unsupported": readiness.gsp_firmware,
+    "closed-module-unsupported": readiness.blackwell_and_the_open_module,
+    "service-without-devices": readiness.service,
+    "cuda-compat-unsupported": readiness.newer_libcuda_on_an_h100,
+    "cuda-library-mismatch": readiness.newer_libcuda_on_an_h100,
     "nomodeset": readiness.nomodeset_does_not_concern_nvidia,
     "npu-no-module": readiness.hailo,
     "jetson-no-nvgpu": readiness.jetson,
@@ -390,6 +407,7 @@ _LOOK_ALIKES: dict[str, Make] = {
     "driver-older-than-cuda": readiness.image_of_a_newer_cuda_with_compat,
     "kfd-no-gpu": readiness.kfd_nodes_that_cannot_be_read,
     "hsa-override-bad": readiness.good_override,
+    "hsa-override-foreign": readiness.good_override,
     "rocm-missing": readiness.rocm_of_a_wheel,
 }
 _AMD = frozenset(
@@ -418,6 +436,18 @@ CASES |= {
             fields=WINDOWS_GPU,
         ),
         Case(Windows, ok("driver", "nvlddmkm"), fields=WINDOWS_GPU),
+    ),
+    "tdr": (
+        Case(
+            events(("Display", 4101), ("nvlddmkm", 153)),
+            ok("driver", "nvlddmkm"),
+            fields=WINDOWS_GPU,
+        ),
+        Case(
+            events(("Display", 4101), ("disk", 153), ("disk", 153)),
+            ok("driver", "nvlddmkm"),
+            fields=WINDOWS_GPU,
+        ),
     ),
     "device-tree-disabled": (Case(board("disabled")), Case(board("okay"))),
     "node-number-stale": (Case(uvm_number(511)), Case(uvm_number(507))),

@@ -35,12 +35,12 @@ def bundle_of(node: Node, folder: Path) -> tuple[DoctorDoc, Bundle]:
 
 
 # What a vendor's library reports comes as a recording's answers; these are of files alone. Nothing
-# is recorded on macOS.
+# is recorded on macOS and Windows.
 OF_CHECKS = {
     f"{code}, {kind}": case.make
     for code, pair in CASES.items()
     for kind, case in zip(("broken", "look-alike"), pair, strict=True)
-    if code in {check.code for check in further_checks()} - {"mac-guest", "wired-limit"}
+    if code in {check.code for check in further_checks()} - {"mac-guest", "tdr", "wired-limit"}
 }
 MAKERS = {key: make for key, (_, make) in readiness.BROKEN.items()} | readiness.HEALTHY | OF_CHECKS
 

@@ -15,8 +15,8 @@ from probe_core.doctor.examine import all_checks
 from probe_core.model.causes import CAUSES
 
 # Causes of the step `visible`: the report's findings have the words of visibility, whose tests
-# hold 600 cases. Windows's event log is not read, so `tdr` can only be unknown.
-ELSEWHERE = {"hidden-by-variable", "mig-mode", "hidden-by-runtime", "tdr"}
+# hold 600 cases.
+ELSEWHERE = {"hidden-by-variable", "mig-mode", "hidden-by-runtime"}
 
 
 def status(document: dict[str, Any], code: str) -> str:

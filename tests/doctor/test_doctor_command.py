@@ -100,6 +100,22 @@ def test_only_runs_what_is_named(broken: str) -> None:
     assert (data["findings"], data["healthy"]) == ([], True)
 
 
+@pytest.mark.parametrize("codes", ["", ",", " , "])
+def test_an_empty_list_of_checks_is_refused(codes: str, broken: str) -> None:
+    result = doctor("--machine", broken, f"--only={codes}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--only has no code" in result.stderr
+
+
+def test_a_few_checks_call_no_machine_healthy(broken: str) -> None:
+    result = doctor("--machine", broken, "--only", "off-the-bus")
+    assert result.stdout.startswith(" probe doctor: nothing found. 1 check passed.")
+    assert "healthy" not in result.stdout
+    entries = json.loads(doctor("--list", "--json", "--only", "xid-seen,tdr").stdout)
+    assert [entry["code"] for entry in entries] == ["xid-seen", "tdr"]
+    assert doctor("--list", "--only", "xid-sen").returncode == 2
+
+
 def test_a_device_by_a_part_of_its_id(broken: str) -> None:
     data = document("--machine", broken, "--device", "01:00")
     assert [device["id"] for device in data["devices"]] == [DEVICE]
@@ -124,7 +140,19 @@ def test_list_names_every_check_and_runs_none() -> None:
     by_code = {entry["code"]: entry for entry in entries}
     assert "/etc/cdi" in by_code["cdi-spec-stale"]["needs"]
     assert by_code["version-mismatch"]["step"] == "library"
-    assert "version-mismatch" in doctor("--list").stdout
+    assert "/proc/driver/nvidia/version" in by_code["version-mismatch"]["needs"]
+
+
+def test_the_list_for_people_has_what_each_check_needs() -> None:
+    lines = doctor("--list").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "cdi-spec-stale node" in text
+    assert "Needs: /etc/cdi, /var/run/cdi, /run/cdi" in text
+    assert "environment-missing runtime" in text
+    assert "Needs: environment" in text
+    assert " library: /proc/driver/nvidia/version, /etc/ld.so.conf, /usr/lib" in text
+    assert "…" not in text
 
 
 def test_all_lists_each_result(healthy: str) -> None:
@@ -229,6 +257,7 @@ def test_no_bundle_is_made_off_linux(platform: str, monkeypatch: pytest.MonkeyPa
         machine=None,
         bundle="probe-bundle.tar.gz",
         config=None,
+        codes=None,
         env=None,
     )
     with pytest.raises(CommandError, match="recordings, which are made on Linux"):

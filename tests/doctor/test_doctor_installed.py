@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +13,7 @@ import pytest
 from readiness_nodes import nvidia
 from reports import report_of
 
+from probe_core.cli.candidates import candidates
 from probe_core.doctor.answers import RemoteCheck, checked_result
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
@@ -109,6 +111,21 @@ def test_a_check_of_environments_runs_with_one_alone(site: Path, tmp_path: Path)
     assert result["status"] == "passed"
     examine(request, remote=remote.checks)
     assert request.facts == {"acme": "2.0"}
+
+
+def test_completion_offers_what_manifests_list_and_imports_nothing(site: Path) -> None:
+    manifest = {"schema": 1, "checks": {"listed": {"codes": ["acme-old", "acme-env"]}}}
+    module = install(site, "listed", "raise SystemExit('imported')", manifest)
+    assert sets(site)[0].codes == ("acme-old", "acme-env")
+    kind, offered = candidates(["doctor", "--only", "acme-"], os.environ)
+    assert (kind, [word for word, _ in offered]) == ("words", ["acme-old", "acme-env"])
+    assert module not in sys.modules
+
+
+@pytest.mark.parametrize("codes", ["acme-old", [1], ["x"] * 257, {"a": 1}])
+def test_codes_that_are_no_list_of_words(codes: object, site: Path) -> None:
+    install(site, "odd", SOUND, {"schema": 1, "checks": {"odd": {"codes": codes}}})
+    assert "codes is no list of up to 256 words" in (sets(site)[0].problem or "")
 
 
 def test_a_manifest_keeps_a_set_from_being_started(site: Path, request_: Request) -> None:

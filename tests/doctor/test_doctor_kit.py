@@ -51,13 +51,26 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> Kit:
     return Kit()
 
 
+WITHOUT_FOLDER = ("test_every_check_declares_itself", "test_the_manifest_lists_its_codes")
 TESTS = [name for name in dir(CheckContract) if name.startswith("test_") and "import" not in name]
 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_a_sound_set_passes(name: str, kit: Kit, tmp_path: Path) -> None:
-    arguments = () if name == "test_every_check_declares_itself" else (tmp_path,)
+    arguments = () if name in WITHOUT_FOLDER else (tmp_path,)
     getattr(kit, name)(*arguments)
+
+
+def test_a_manifest_with_other_codes_fails(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MODULE, "__file__", str(tmp_path / "x_acme_checks.py"), raising=False)
+    manifest = tmp_path / "x_acme_checks.check.json"
+    manifest.write_text('{"schema": 1, "checks": {"acme": {"codes": ["acme-old"]}}}')
+    kit.test_the_manifest_lists_its_codes()
+    manifest.write_text('{"schema": 1, "checks": {"acme": {"codes": ["acme-new"]}}}')
+    with pytest.raises(AssertionError, match="lists other codes"):
+        kit.test_the_manifest_lists_its_codes()
 
 
 def says(result: ResultDoc, code: str = "acme-old", summary: str = "Whether it is old.") -> object:

@@ -252,6 +252,21 @@ def blackwell_and_an_old_driver(root: Path) -> Node:
     return node
 
 
+@breaks("closed-module-unsupported")
+def blackwell_and_the_closed_module(root: Path) -> Node:
+    node = unbound(root, "nvidia")
+    node.file(f"{FOLDER}/device", "0x2b85\n")  # GeForce RTX 5090
+    node.file("/proc/driver/nvidia/version", nodes.VERSION_TEXT)
+    return node
+
+
+@healthy
+def blackwell_and_the_open_module(root: Path) -> Node:
+    node = nvidia(root, ids="10de:2b85")
+    node.file("/proc/driver/nvidia/version", nodes.OPEN_TEXT)
+    return node
+
+
 @breaks("gsp-firmware-missing")
 def no_gsp_firmware(root: Path) -> Node:
     node = nvidia(root)
@@ -441,6 +456,26 @@ def docker_without_uvm(root: Path) -> Node:
 def uvm_without_module(root: Path) -> Node:
     node = nvidia(root)
     node.modules("nvidia", "nvidia_modeset")
+    return node
+
+
+SERVICE = "0::/system.slice/ollama.service\n"
+
+
+@breaks("service-without-devices")
+def service_with_private_devices(root: Path) -> Node:
+    node = nvidia(root)
+    node.nodes(*nodes.NVIDIA_NODES, answer="missing")
+    node.file("/proc/self/cgroup", SERVICE)
+    node.file("/proc/self/mounts", "tmpfs /dev tmpfs ro,nosuid,noexec,size=4096k 0 0\n")
+    return node
+
+
+@healthy
+def service(root: Path) -> Node:
+    node = nvidia(root)
+    node.file("/proc/self/cgroup", SERVICE)
+    node.file("/proc/self/mounts", "devtmpfs /dev devtmpfs rw,nosuid 0 0\n")
     return node
 
 
@@ -741,8 +776,49 @@ def image_of_a_newer_cuda(root: Path) -> Node:
 @healthy
 def image_of_a_newer_cuda_with_compat(root: Path) -> Node:
     node = image_of_a_newer_cuda(root)
+    node.file(f"{FOLDER}/device", "0x2330\n")  # H100: forward compatibility is for data centres
     node.file("/usr/local/cuda/compat/libcuda.so.1")
     return node
+
+
+@breaks("driver-older-than-cuda")
+def compat_that_a_geforce_cannot_use(root: Path) -> Node:
+    node = image_of_a_newer_cuda(root)
+    node.file("/usr/local/cuda/compat/libcuda.so.1")
+    return node
+
+
+def compat(root: Path, device: str, driver: str, library: str) -> Node:
+    """Return a container whose loader takes the libcuda of the package cuda-compat."""
+    node = nvidia(root)
+    node.container()
+    node.file(f"{FOLDER}/device", f"0x{device}\n")
+    text = nodes.VERSION_TEXT.replace(nodes.VERSION, driver)
+    node.file("/proc/driver/nvidia/version", text)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        node.remove(f"{LIBRARIES}/{name}.1")
+        node.file(f"{LIBRARIES}/{name}.{driver}", b"\x7fELF\x02")
+        node.tree.link(f"{LIBRARIES}/{name}.1", f"{LIBRARIES}/{name}.{driver}")
+    folder = "/usr/local/cuda/compat"
+    node.file(f"{folder}/libcuda.so.{library}", b"\x7fELF\x02")
+    node.tree.link(f"{folder}/libcuda.so.1", f"{folder}/libcuda.so.{library}")
+    node.environ |= {"LD_LIBRARY_PATH": folder, "CUDA_VERSION": "13.0.1"}
+    return node
+
+
+@breaks("cuda-compat-unsupported")
+def newer_libcuda_on_a_geforce(root: Path) -> Node:
+    return compat(root, "2684", "550.54.14", "580.65.06")
+
+
+@healthy
+def newer_libcuda_on_an_h100(root: Path) -> Node:
+    return compat(root, "2330", "550.54.14", "580.65.06")
+
+
+@breaks("cuda-library-mismatch")
+def older_libcuda_on_an_h100(root: Path) -> Node:
+    return compat(root, "2330", "580.95.05", "535.104.05")
 
 
 @breaks("kfd-no-gpu")
@@ -767,10 +843,17 @@ def bad_override(root: Path) -> Node:
     return node
 
 
+@breaks("hsa-override-foreign")
+def override_of_another_generation(root: Path) -> Node:
+    node = amd(root)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "10.3.0"
+    return node
+
+
 @healthy
 def good_override(root: Path) -> Node:
     node = amd(root)
-    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "10.3.0"
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "11.0.0"
     return node
 
 

@@ -317,7 +317,7 @@ def test_a_part_of_the_gpus_of_a_container_is_a_notice(tmp_path: Path) -> None:
         (("gfx942",), {}, ("limited", "runtime", "gfx-not-supported")),
         (("gfx942", "gfx1100"), {}, ("ready", None, None)),
         ((), {}, ("ready", None, None)),
-        (("gfx942",), {"HSA_OVERRIDE_GFX_VERSION": "9.4.2"}, ("ready", None, None)),
+        (("gfx942",), {"HSA_OVERRIDE_GFX_VERSION": "11.0.2"}, ("ready", None, None)),
     ],
 )
 def test_rocblas_has_code_for_the_gpu(
@@ -362,3 +362,21 @@ def test_a_lost_gpu_is_off_the_bus_where_the_kernel_says_that_it_is_awake(
     lost = sighting(fact("responding", "broken", "gpu-lost"), memory=None, power_state="unknown")
     probers.reports("acme", lost)
     assert verdict(run(node, probers)["devices"][0]) == expected
+
+
+def test_an_override_is_of_rocm_alone(tmp_path: Path) -> None:
+    """Vulkan shows the GPU; of ROCm it depends on the release whether it takes a number."""
+    node = amd(tmp_path)
+    node.tree.pci("0000:02:00.0", "1002:164e", driver="amdgpu", drm=(1, 129))
+    node.nodes("/dev/dri/renderD129")
+    text = "simd_count 4\nlocation_id 512\ndomain 0\n"
+    node.file("/sys/class/kfd/kfd/topology/nodes/2/properties", text)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "11.0.0"
+    own, other = node.report()["devices"][:2]
+    assert (verdict(own)[0], verdict(other)[2]) == ("ready", "hsa-override-foreign")
+    assert other["visibility"]["hip"]["visible"] is None
+    assert other["visibility"]["vulkan"]["visible"] is not False
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "11"
+    own, other = node.report()["devices"][:2]
+    assert [verdict(device)[2] for device in (own, other)] == ["hsa-override-bad"] * 2
+    assert [d["visibility"]["hip"]["visible"] for d in (own, other)] == [False, False]

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import test_readiness_causes as causes
-from readiness_nodes import Node, amd, nvidia
+from readiness_nodes import Node, amd, intel, nvidia
 
 from probe_core.machine import Machine
-from probe_core.readiness.distributions import COMMANDS, FAMILIES, command, family_of, os_release
+from probe_core.model.causes import CAUSES
+from probe_core.readiness.distributions import (
+    COMMANDS,
+    FAMILIES,
+    VARIANTS,
+    command,
+    family_of,
+    os_release,
+)
 from probe_core.readiness.exact import ON_HOST, exact_fix, option
+from probe_core.readiness.remedies import fix_of, meaning_of
 from probe_core.readiness.scene import Scene
 
-NAMES = {"release": "R", "module": "M", "parameter": "P", "branch": "580", "version": "V"}
+NAMES = {
+    "release": "R",
+    "module": "M",
+    "parameter": "P",
+    "branch": "580",
+    "version": "V",
+    "kernel": "K",
+}
 
 
 def fix(node: Node, release: str = "") -> str:
@@ -106,9 +123,8 @@ def test_the_driver_by_distribution(release: str, expected: str, tmp_path: Path)
         (
             causes.radeon,
             (
-                "add amdgpu.si_support=1 radeon.si_support=0 amdgpu.cik_support=1"
-                " radeon.cik_support=0 to GRUB_CMDLINE_LINUX in /etc/default/grub,"
-                " `sudo update-grub`, then reboot"
+                "add amdgpu.si_support=1 radeon.si_support=0 to GRUB_CMDLINE_LINUX in"
+                " /etc/default/grub, `sudo update-grub`, then reboot"
             ),
         ),
         (
@@ -163,9 +179,45 @@ def test_every_command_can_be_filled_in() -> None:
             text = command(topic, family, **NAMES)
             assert text, (topic, family)
             assert "{" not in text, (topic, family)
-    assert {family for commands in COMMANDS.values() for family in commands} <= set(
-        FAMILIES.values()
-    )
+    families = {family for commands in COMMANDS.values() for family in commands}
+    assert families <= {*FAMILIES.values(), *VARIANTS}
+    assert set(VARIANTS.values()) <= set(FAMILIES.values())
+
+
+RELEASES = (
+    "ID=ubuntu",
+    "ID=debian",
+    "ID=fedora",
+    "ID=rocky\nID_LIKE=rhel",
+    "ID=rhel\nVERSION_ID=10.0",
+    "ID=arch",
+    "ID=opensuse-leap",
+    "ID=nixos",
+    "ID=alpine",
+    "ID=haiku",
+)
+ENGINES = ("", "/.dockerenv", "/run/.containerenv", "/.singularity.d")
+
+
+@pytest.mark.parametrize("vendor", ["nvidia", "amd", "intel"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_fix_of_any_cause_raises_or_keeps_a_brace(
+    engine: str, vendor: str, tmp_path: Path
+) -> None:
+    node = {"nvidia": nvidia, "amd": amd, "intel": intel}[vendor](tmp_path)
+    if engine:
+        node.file(engine)
+    report = node.report()
+    device = report["devices"][0]
+    for release in RELEASES:
+        node.file("/etc/os-release", f"{release}\n")
+        scene = Scene(node.machine())
+        for code, cause in CAUSES.items():
+            step: Any = {"step": cause.step, "status": "broken", "evidence": "", "code": code}
+            text = fix_of(device, step, scene) + meaning_of(device, step, scene)
+            assert text, code
+            resource = "limits: {" if code == "pod-without-gpu" else ""
+            assert "{" not in (text.replace(resource, "") if resource else text), (code, text)
 
 
 def test_every_topic_of_a_fix_has_commands() -> None:

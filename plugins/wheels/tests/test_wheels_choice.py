@@ -7,14 +7,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_wheels_verdicts import amd, intel, nvidia
 
 from probe_core.cli import main
+from probe_core.machine import Machine
+from probe_core.testing import Tree
 from probe_wheels.choice import choose, pin_of
 from probe_wheels.devices import Gpu
 from probe_wheels.installers import (
+    alone,
     conda_variables,
     driver_cuda,
     properties,
@@ -48,7 +52,8 @@ def gpu(base: Gpu, **facts: object) -> Gpu:
         ([nvidia("6.1")], "cu126", 0),
         ([nvidia("6.0")], "cu126", 0),
         ([nvidia("5.2")], "cu126", 0),
-        ([nvidia("3.7", "470.82.01")], "cpu", 1),
+        ([nvidia("3.7", "470.82.01")], "cu118", 0),
+        ([nvidia("3.5", "470.82.01")], "cpu", 1),
         ([nvidia("7.0"), nvidia("8.0")], "cu126", 0),
         ([nvidia("7.0"), nvidia("12.0")], "cu128", 0),
         ([nvidia("6.1"), nvidia("12.0")], "cu126", 1),
@@ -209,13 +214,7 @@ UV = Path(sys.executable).parent / "uv"
     ],
 )
 def test_uv_accepts_what_is_printed(gpus: list[Gpu], tmp_path: Path) -> None:
-    variables = uv_variables(choose(gpus))
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "UV_OFFLINE": "1", **variables}
-    command = [str(UV), "pip", "compile", "--no-cache", "--no-config", "-q", "-"]
-    command += ["--python", sys.executable]
-    ran = subprocess.run(
-        command, input="", capture_output=True, text=True, env=environ, cwd=tmp_path
-    )
+    ran = _uv(tmp_path, **uv_variables(choose(gpus)))
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
@@ -223,3 +222,120 @@ def test_the_tables_are_those_of_the_data() -> None:
     script = Path(__file__).parents[1] / "build_tables.py"
     ran = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "")
+
+
+@pytest.mark.skipif(not UV.exists(), reason="uv is not installed beside this Python")
+def test_the_tables_have_what_uv_has(tmp_path: Path) -> None:
+    """What uv itself lists when it refuses a value, and what it takes and refuses of processors."""
+    wrong = _uv(tmp_path, UV_TORCH_BACKEND="cu134")
+    listed = wrong.stderr.partition("possible values: ")[2].partition("]")[0].split(", ")
+    assert sorted(listed) == sorted(TORCH["uv"]["backends"])
+    for name in TORCH["uv"]["amd"]:
+        assert _uv(tmp_path, UV_AMD_GPU_ARCHITECTURE=name).returncode == 0, name
+    for name in ("gfx803", "gfx1032", "gfx1103", "gfx1152", "gfx90a:xnack-"):
+        assert _uv(tmp_path, UV_AMD_GPU_ARCHITECTURE=name).returncode == 2, name
+
+
+def _uv(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "UV_OFFLINE": "1", **variables}
+    command = [str(UV), "pip", "compile", "--no-cache", "--no-config", "-q", "-"]
+    command += ["--python", sys.executable]
+    return subprocess.run(
+        command, input="", capture_output=True, text=True, env=environ, cwd=folder, check=False
+    )
+
+
+def windows(base: Gpu) -> Gpu:
+    return gpu(base, os="windows")
+
+
+BLOCKED = {"state": "blocked", "step": "driver"}
+
+# What the build tables of PyTorch, the rules of CUDA's drivers and uv's source give for each:
+# (GPUs, the choice, the pin, what uv alone takes, files of the node)
+NODES: dict[str, tuple[list[Gpu], str, str, str, dict[str, str]]] = {
+    "b200-570": ([nvidia("10.0", "570.26")], "cu128", "torch<2.12", "cu129", {}),
+    "b300": ([nvidia("10.3")], "cu130", "torch", "cu132", {}),
+    "gb200-570": (
+        [nvidia("10.0", "570.26", arch="aarch64")], "cu129", "torch<2.11", "cu129", {},
+    ),
+    "gh200-550": ([nvidia("9.0", OLD, arch="aarch64")], "cu126", "torch", "cu129", {}),
+    "l40s-at-the-floor": ([nvidia("8.9", "525.60.13")], "cu126", "torch", "cu129", {}),
+    "l40s-below-it": ([nvidia("8.9", "525.60.11")], "cu118", "torch<2.8", "cu118", {}),
+    "v100-and-t4": ([nvidia("7.0"), nvidia("7.5")], "cu126", "torch", "cu132", {}),
+    "gtx-750-ti": ([nvidia("5.0", "535.183.01")], "cu126", "torch", "cu129", {}),
+    "k80": ([nvidia("3.7", "470.82.01")], "cu118", "torch<2.7", "cu118", {}),
+    "k40": ([nvidia("3.5", "470.82.01")], "cpu", "torch", "cu118", {}),
+    "rtx-5090-beside-1080": (
+        [gpu(nvidia("12.0"), primary=True), nvidia("6.1")], "cu130", "torch", "cu132", {},
+    ),
+    "orin": (
+        [nvidia("8.7", "", arch="aarch64")], "cpu", "torch", "cu129",
+        {"/sys/module/nvidia/version": "540.4.0"},
+    ),
+    "driver-of-proc-alone": (
+        [gpu(nvidia("8.9", ""), **BLOCKED)], "cpu", "torch", "cu129",
+        {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64  550.144.03  x"},
+    ),
+    "nouveau": ([gpu(nvidia("8.6", ""), **BLOCKED)], "cpu", "torch", "cpu", {}),
+    "windows-560": ([windows(nvidia("8.9", "560.94"))], "cu126", "torch", "cu129", {}),
+    "windows-on-arm": ([windows(nvidia("12.1", arch="aarch64"))], "cpu", "torch", "cu132", {}),
+    "mi300x-without-tools": ([amd("gfx942")], "rocm7.2", "torch", "cpu", {}),
+    "mi300x-with-tools": (
+        [amd("gfx942:sramecc+:xnack-")], "rocm7.2", "torch", "rocm7.2",
+        {"/opt/rocm/bin/rocm_agent_enumerator": "x"},
+    ),
+    "mi50": ([amd("gfx906")], "rocm7.2", "torch", "cpu", {}),
+    "strix-halo": ([amd("gfx1151")], "rocm7.2", "torch", "cpu", {}),
+    "rx-580": ([amd("gfx803")], "cpu", "torch", "cpu", {}),
+    "rx-6600": (
+        [amd("gfx1032")], "cpu", "torch", "cpu", {"/usr/bin/rocm_agent_enumerator": "x"},
+    ),
+    "passthrough-beside-an-apu": (
+        [gpu(nvidia("9.0", ""), **BLOCKED), amd("gfx1036")], "cpu", "torch", "cpu", {},
+    ),
+    "uhd-630": ([intel("gen9")], "cpu", "torch", "xpu", {}),
+    "arc-on-arm": ([gpu(intel("xe-hpg"), arch="aarch64")], "cpu", "torch", "xpu", {}),
+    "arc-on-windows": ([windows(intel("xe2"))], "xpu", "torch", "xpu", {}),
+    "arc-beside-nvidia": (
+        [gpu(nvidia("8.6"), primary=True), intel("xe-hpg")], "cu130", "torch", "cu132", {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_of_the_field(tmp_path: Path, name: str) -> None:
+    gpus, backend, requirement, own, files = NODES[name]
+    tree = Tree(tmp_path)
+    for path, text in files.items():
+        tree.file(path, text)
+    pci = [
+        {"id": f"{'8086' if g.vendor == 'intel' else '10de'}:1", "class": "030000"} for g in gpus
+    ]
+    report: Any = {"node": {"os": gpus[0].os}, "devices": [{"pci": entry} for entry in pci]}
+    choice = choose(gpus)
+    assert (choice.backend, pin_of(choice.series)) == (backend, requirement)
+    assert alone(gpus, report, tree.machine())[0] == own
+    variables = uv_variables(choice)
+    assert variables["UV_TORCH_BACKEND"] == backend
+    processor = variables.get("UV_AMD_GPU_ARCHITECTURE")
+    assert processor is None or processor in TORCH["uv"]["amd"]
+    if backend == "cpu":
+        assert list(variables) == ["UV_TORCH_BACKEND"]
+
+
+def test_alpine_with_an_intel_display_gets_the_cpu_from_uv_too(tmp_path: Path) -> None:
+    pci = {"id": "8086:56a0", "class": "030000"}
+    report: Any = {"node": {"os": "linux"}, "devices": [{"pci": pci}]}
+    machine = Tree(tmp_path).machine()
+    assert alone([intel("xe-hpg")], report, machine)[0] == "xpu"
+    assert alone([intel("xe-hpg")], report, machine, musl=True)[0] == "cpu"
+
+
+def test_uv_finds_rocms_tool_by_path_alone(tmp_path: Path) -> None:
+    report: Any = {"node": {"os": "linux"}, "devices": []}
+    Tree(tmp_path).file("/opt/rocm/bin/rocm_agent_enumerator", "x")
+    machine = Machine(str(tmp_path), {"PATH": "/usr/bin"})
+    assert alone([amd("gfx942")], report, machine)[0] == "cpu"
+    machine = Machine(str(tmp_path), {"PATH": "/usr/bin:/opt/rocm/bin"})
+    assert alone([amd("gfx942")], report, machine)[0] == "rocm7.2"

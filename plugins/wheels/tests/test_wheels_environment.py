@@ -14,6 +14,7 @@ import wheel_files as build
 
 from probe_wheels import find_environment, survey, wheels
 from probe_wheels.cache import cache_path
+from probe_wheels.checks import CHECKS
 from probe_wheels.texts import build_tag
 
 REPORT: Any = {
@@ -130,7 +131,6 @@ def test_conda_lists_libraries_of_other_packages(tmp_path: Path) -> None:
     meta = {"name": "libtorch", "files": ["lib/libtorch_cuda.so", "../../etc/x.so", 5]}
     path = tmp_path / "conda-meta" / "libtorch-2.5.1-cuda126_mkl_h1a2b_300.json"
     path.write_text(json.dumps(meta))
-    (tmp_path / "conda-meta" / "broken-1-0.json").write_text("{")
     seen = survey(str(tmp_path), REPORT, {}, cached=False)
     (verdict,) = seen.verdicts
     assert (verdict["wheel"], verdict["verdict"]) == ("libtorch 2.5.1", "lacks-device")
@@ -284,3 +284,31 @@ def test_the_list_for_a_baseline(tmp_path: Path) -> None:
 )
 def test_tags_of_builds(version: str, build_name: str | None) -> None:
     assert build_tag(version) == build_name
+
+
+def test_the_doctor_runs_and_changes_nothing_of_an_environment_either(tmp_path: Path) -> None:
+    """Through the whole command, first and remembered: with traps, and an interpreter that acts."""
+    site = build.environment(tmp_path / "env")
+    code = {"torch/lib/libtorch_cuda.so": build.cuda({"sm_90": 9})}
+    build.install(site, "torch", "2.9.1", {**TRAPS, **code})
+    interpreter = tmp_path / "env" / "bin" / "python"
+    interpreter.parent.mkdir()
+    interpreter.write_text(f"#!/bin/sh\ntouch {tmp_path}/executed\n")
+    interpreter.chmod(0o755)
+    (tmp_path / "cwd").mkdir()
+    before = listing(tmp_path / "env")
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "probe_core", "doctor", "--json", "--env", str(interpreter)]
+    answers = []
+    for _ in range(2):
+        ran = subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path / "cwd", env=environ, check=False
+        )
+        assert ran.stderr == ""
+        checks = json.loads(ran.stdout)["checks"]
+        answers.append([entry["status"] for entry in checks if "distribution" in entry])
+    assert answers[0] == answers[1]
+    assert len(answers[0]) >= len(CHECKS)
+    assert listing(tmp_path / "env") == before
+    assert list((tmp_path / "cwd").iterdir()) == []
+    assert not (tmp_path / "executed").exists()

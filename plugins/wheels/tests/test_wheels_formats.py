@@ -117,11 +117,60 @@ def test_a_kernel_pack_names_its_processors(tmp_path: Path) -> None:
     assert "hip" not in library
 
 
-def test_sycl_is_known_by_its_sections(tmp_path: Path) -> None:
-    spirv = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64"
-    assert read(tmp_path, build.elf([(spirv, b"x")]))["intel"] == "spirv"
-    native = build.elf([(spirv + "_gen", b"x"), (spirv, b"x")])
-    assert read(tmp_path, native)["intel"] == "native"
+@pytest.mark.parametrize("packed", [False, True])
+def test_sycl_names_the_chips_that_it_was_built_for(tmp_path: Path, packed: bool) -> None:
+    """As `ar t` lists the images of bitsandbytes 0.50.2, which `zstd -d` unpacks."""
+    assert read(tmp_path, build.sycl(""))["intel"] == "spirv"
+    library = read(tmp_path, build.sycl("12.60.7 12.70.4 12.55.8", packed=packed))
+    assert library["intel"] == "native"
+    assert library["xe"] == ["12.60.7", "12.70.4", "12.55.8"]
+    assert library["spirv"] is True
+
+
+IMAGES = {
+    "text": b"x",
+    "empty": b"!<arch>\n",
+    "header": b"!<arch>\n" + b"9" * 60,
+    "cut": build.archive(["64.20.1.0"])[:40],
+    "zstd": b"\x28\xb5\x2f\xfd" + b"\xff" * 64,
+    "other-names": build.archive(["generic"] * 100),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_sycl_that_cannot_be_read_names_no_chip(tmp_path: Path, name: str) -> None:
+    library = read(tmp_path, build.elf([(build.SPIRV + "_gen", IMAGES[name])]))
+    assert (library["intel"], library["xe"]) == ("native", [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "target"),
+    [
+        (0x54C, "gfx942"),
+        (0xD4C, "gfx942:sramecc+"),
+        (0xB4C, "gfx942:sramecc-:xnack+"),
+        (0x63F, "gfx90a:xnack-"),
+        (0x53F, "gfx90a"),
+        (0x54F, "gfx950"),
+        (0x41, "gfx1100"),
+        (0x1000054, "gfx11-generic"),
+        (0xFF, None),
+    ],
+)
+def test_an_amd_code_object_is_known_by_its_flags(
+    tmp_path: Path, flags: int, target: str | None
+) -> None:
+    """Flags as clang 19 writes them, and aiter's files for gfx950 have them."""
+    raw = build.elf([(".text", b"")], machine=224, flags=flags)
+    assert read(tmp_path, raw, "k.hsaco").get("hip", []) == ([([target], 1)] if target else [])
+
+
+def test_bundles_as_clang_19_links_them(tmp_path: Path) -> None:
+    """Its id of the host ends in two dashes and no processor."""
+    raw = build.bundle(["gfx10-3-generic", "gfx90a:xnack+", "gfx942:sramecc+"])
+    raw = raw.replace(b"host-x86_64-unknown-linux-gnu-", b"host-x86_64-unknown-linux-----")
+    library = read(tmp_path, build.elf([(".hip_fatbin", build.pages([raw, raw]))]))
+    assert library["hip"] == [(["gfx10-3-generic", "gfx90a:xnack+", "gfx942:sramecc+"], 2)]
 
 
 def test_needed_libraries_are_those_of_the_gpus_runtimes(tmp_path: Path) -> None:

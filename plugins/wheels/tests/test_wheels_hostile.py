@@ -10,7 +10,9 @@ from time import monotonic
 
 import pytest
 import wheel_files as build
+from test_wheels_environment import REPORT
 
+from probe_wheels import survey
 from probe_wheels.distributions import read_distributions
 from probe_wheels.environment import find_environment
 from probe_wheels.files import Budget
@@ -172,3 +174,122 @@ def test_a_config_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pyvenv.cfg")
     environment = find_environment(str(tmp_path), {})
     assert len(environment.sites) == 1
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "fifo": lambda path: os.mkfifo(path),
+    "folder": lambda path: path.mkdir(),
+    "loop": lambda path: path.symlink_to(path),
+    "kernel": lambda path: path.symlink_to("/proc/kmsg"),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "binary": lambda path: path.write_bytes(b"\xff\xfe\0Name" * 100),
+}
+
+
+def damaged(environment: Path) -> dict[str, str]:
+    """The findings about files that cannot be read: the name that each starts with, its reason."""
+    seen = survey(str(environment), REPORT, {}, cached=False)
+    faults = [entry for entry in seen.findings if entry["code"] == "environment-file-damaged"]
+    assert all(entry["fix"] and entry["evidence"] for entry in faults)
+    return {entry["what"].partition(" ")[0]: entry["why"] for entry in faults}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("name", ["RECORD", "METADATA"])
+def test_metadata_that_cannot_be_read_is_named(tmp_path: Path, kind: str, name: str) -> None:
+    site = build.environment(tmp_path / "env")
+    info = build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
+    (info / name).unlink()
+    DAMAGE[kind](info / name)
+    start = monotonic()
+    assert list(damaged(tmp_path / "env")) == [f"acme-1.0.dist-info/{name}"]
+    assert monotonic() - start < 10
+
+
+def test_metadata_that_is_absent_empty_or_too_long_is_named(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    for name in ("absent", "empty", "long"):
+        files: dict[str, bytes | str] = {f"{name}/x.so": build.cuda({"sm_70": 4})}
+        info = build.install(site, name, "1.0", files)
+        if name == "absent":
+            (info / "METADATA").unlink()
+        elif name == "empty":
+            (info / "RECORD").write_text("")
+        else:
+            sparse(info / "RECORD", b"long/x.so,,\n", 1 << 30)
+    assert damaged(tmp_path / "env") == {
+        "absent-1.0.dist-info/METADATA": "it is not there",
+        "empty-1.0.dist-info/RECORD": "it is empty",
+        "long-1.0.dist-info/RECORD": "it is longer than 16 MiB; the rest was not read",
+    }
+    # The libraries are found by a walk where the list is useless: each is a verdict still.
+    seen = survey(str(tmp_path / "env"), REPORT, {}, cached=False)
+    assert [entry["verdict"] for entry in seen.verdicts] == ["lacks-device"] * 3
+
+
+CONDA: dict[str, bytes] = {
+    "cut": b'{"files": ["lib/libtorch_cu',
+    "number": b'{"files": 5}',
+    "list": b"[1, 2]",
+    "deep": b"[" * 100_000,
+    "binary": b"\xff\xfe\0",
+    "empty": b"",
+    "bomb": b'{"files": [' + b"[]," * 600_000 + b"[]]}",
+}
+
+
+@pytest.mark.parametrize("kind", CONDA)
+def test_a_damaged_list_of_conda_is_named_and_hides_no_other(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "lib/python3.11/site-packages").mkdir(parents=True)
+    (tmp_path / "lib/libtorch_cuda.so").write_bytes(build.cuda({"sm_70": 9}))
+    (tmp_path / "conda-meta" / "bad-1.0-0.json").write_bytes(CONDA[kind])
+    good = tmp_path / "conda-meta" / "libtorch-2.5.1-cuda126_h1_300.json"
+    good.write_text('{"files": ["lib/libtorch_cuda.so"]}')
+    assert list(damaged(tmp_path)) == ["conda-meta/bad-1.0-0.json"]
+    (verdict,) = survey(str(tmp_path), REPORT, {}, cached=False).verdicts
+    assert verdict["wheel"] == "libtorch 2.5.1"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "loop", "device"])
+def test_a_list_of_conda_that_is_no_file_is_named(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "lib/python3.11/site-packages").mkdir(parents=True)
+    DAMAGE[kind](tmp_path / "conda-meta" / "bad-1.0-0.json")
+    assert list(damaged(tmp_path)) == ["conda-meta/bad-1.0-0.json"]
+
+
+def test_a_pipe_among_the_files_of_an_environment_is_named(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    build.install(site, "torch", "2.9.1", {})
+    (site / "torch").mkdir()
+    for path in (site / "hang.pth", site / "torch" / "version.py"):
+        os.mkfifo(path)
+    (tmp_path / "env" / "pyvenv.cfg").unlink()
+    os.mkfifo(tmp_path / "env" / "pyvenv.cfg")
+    assert damaged(tmp_path / "env") == dict.fromkeys(
+        ["env/pyvenv.cfg", "site-packages/hang.pth", "torch/version.py"], "not a regular file"
+    )
+
+
+@pytest.mark.parametrize("kind", ["fifo", "loop", "device", "folder"])
+def test_an_interpreter_that_is_no_program_is_a_finding(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "bin" / "python"
+    path.parent.mkdir()
+    DAMAGE[kind](path)
+    start = monotonic()
+    seen = survey(str(path), REPORT, {}, cached=False)
+    assert monotonic() - start < 10
+    (finding,) = seen.findings
+    assert finding["code"] in ("environment-missing", "environment-broken")
+    assert str(tmp_path) in finding["what"]
+
+
+@pytest.mark.parametrize(("magic", "name"), [(b"MZ", "Windows"), (b"\xcf\xfa\xed\xfe", "macOS")])
+def test_a_program_of_another_system_is_a_finding(tmp_path: Path, magic: bytes, name: str) -> None:
+    build.environment(tmp_path / "env")
+    (tmp_path / "env" / "bin").mkdir()
+    (tmp_path / "env" / "bin" / "python").write_bytes(magic + bytes(60))
+    (finding,) = survey(str(tmp_path / "env"), REPORT, {}, cached=False).findings
+    assert finding["code"] == "environment-other-architecture"
+    assert name in finding["what"]

@@ -61,9 +61,9 @@ def amd(processor: str | None) -> Gpu:
     return gpu
 
 
-def intel(family: str) -> Gpu:
+def intel(family: str, *releases: str) -> Gpu:
     gpu = Gpu(f"pci:{family}", "intel", f"GPU {family}")
-    gpu.families, gpu.state = (family,), "ready"
+    gpu.families, gpu.releases, gpu.state = (family,), releases, "ready"
     return gpu
 
 
@@ -270,6 +270,66 @@ def test_many_files_of_machine_code_are_counted_by_their_names(tmp_path: Path) -
     assert [v["verdict"] for v in judge(gpus, Scene(documents))] == expected
 
 
+def test_code_objects_of_amd_are_counted_by_their_names(tmp_path: Path) -> None:
+    """aiter 0.1.7 has 1,281 for gfx942 and 1,220 for gfx950, and no library."""
+    site = build.environment(tmp_path / "env")
+    names = [f"aiter_meta/hsa/{name}/k{n}.co" for name in ("gfx942", "gfx950") for n in range(20)]
+    files: dict[str, bytes | str] = dict.fromkeys(names, b"")
+    hsaco = build.elf([(".text", b"")], machine=224, flags=0x54F)
+    build.install(site, "amd-aiter", "0.1.7", {**files, "aiter/fwd.hsaco": hsaco})
+    rocblas = {"torch/lib/hipblaslt/library/TensileLibrary_gfx1100.co": b""}
+    build.install(site, "other", "1.0", {**rocblas, "other/x.so": build.hip("gfx942")})
+    documents = read_distributions([str(site)], Budget())
+    gpus = [amd("gfx942"), amd("gfx950"), amd("gfx1100")]
+    expected = [NATIVE, NATIVE, LACKS, NATIVE, LACKS, LACKS]
+    assert [v["verdict"] for v in judge(gpus, Scene(documents))] == expected
+
+
+BITS_XPU = "12.60.7 12.70.4 12.71.4 12.55.8"
+
+
+@pytest.mark.parametrize(
+    ("versions", "spirv", "gpu", "expected"),
+    [
+        # bitsandbytes 0.50.2: an Arc B580 has no code there, whatever its section is called.
+        (BITS_XPU, True, intel("xe2", "20.1"), JIT),
+        (BITS_XPU, True, intel("xe2", "20.4"), JIT),
+        (BITS_XPU, True, intel("xe-hpg", "12.55"), NATIVE),
+        (BITS_XPU, True, intel("xe-hpg", "12.56"), NATIVE),
+        (BITS_XPU, True, intel("xe-hpc", "12.60"), NATIVE),
+        (BITS_XPU, True, intel("xe-hpc", "12.61"), JIT),
+        (BITS_XPU, True, intel("xe-lpg", "12.71"), NATIVE),
+        (BITS_XPU, True, intel("xe-lpg", "12.74"), JIT),
+        (BITS_XPU, True, intel("xe-lpg", "12.70", "12.71", "12.74"), JIT),
+        (BITS_XPU, True, intel("xe-hpg"), JIT),
+        (BITS_XPU, True, intel("gen9"), LACKS),
+        ("20.1.0", False, intel("xe2", "20.2"), NATIVE),
+        ("20.1.0", False, intel("xe2", "20.4"), NATIVE),
+        ("20.4.4", False, intel("xe2", "20.1"), LACKS),
+        ("20.1.0", False, intel("xe-hpg", "12.55"), LACKS),
+        ("20.1.0", False, intel("xe2"), "unknown"),
+        ("", True, intel("xe2", "20.1"), JIT),
+    ],
+)
+def test_sycl_runs_on_the_chips_that_it_was_built_for(
+    tmp_path: Path, versions: str, spirv: bool, gpu: Gpu, expected: str
+) -> None:
+    site = build.environment(tmp_path / "env")
+    build.install(site, "acme", "1.0", {"acme/x.so": build.sycl(versions, spirv=spirv)})
+    documents = read_distributions([str(site)], Budget())
+    assert [v["verdict"] for v in judge([gpu], Scene(documents))] == [expected]
+
+
+def test_a_component_is_judged_with_the_framework_that_needs_it(tmp_path: Path) -> None:
+    """libcufft 12.0 has one container, for sm_75, and runs on every GPU that CUDA 13 has."""
+    site = build.environment(tmp_path / "env")
+    files = {"nvidia/cu13/lib/libcufft.so.12": build.cuda({"sm_75": 1})}
+    build.install(site, "nvidia-cufft", "12.0.0.61", files)
+    documents = read_distributions([str(site)], Budget())
+    gpus = [nvidia("7.5"), nvidia("9.0"), amd("gfx942")]
+    assert [v["device"] for v in judge(gpus, Scene(documents))] == ["pci:7.5"]
+
+
 def test_vulkan_serves_every_vendor(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     files = {"llama_cpp/lib/libggml-vulkan.so": build.needing("libvulkan.so.1")}
@@ -406,9 +466,9 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
         ),
         (
             "torch-cpu",
-            nvidia("3.7"),
+            nvidia("3.5"),
             "info",
-            ("use torch on the CPU: no published build of PyTorch has code for sm_37 on x86_64"),
+            ("use torch on the CPU: no published build of PyTorch has code for sm_35 on x86_64"),
         ),
         (
             "torch-cpu",
@@ -423,6 +483,24 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
             ("install a build of faiss-gpu-cu12 for sm_90, or build it from source for sm_90"),
         ),
         ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
+        (
+            "triton",
+            intel("xe2", "20.1"),
+            "info",
+            "use another GPU for triton: its makers publish no build for Intel",
+        ),
+        (
+            "faiss",
+            amd("gfx942"),
+            "info",
+            "use another GPU for faiss-gpu-cu12: its makers publish no build for AMD",
+        ),
+        (
+            "dpnp",
+            nvidia("9.0"),
+            "warning",
+            "use another GPU for dpnp, or see whether its documentation names another build",
+        ),
         (
             "torch-2.14",
             nvidia("8.0", "570.26"),

@@ -143,6 +143,29 @@ def hip(processors: str, count: int = 1) -> bytes:
     return elf([(".hip_fatbin", pages([bundle(processors.split())] * count))])
 
 
+def archive(names: Iterable[str], payload: bytes = b"code") -> bytes:
+    """An image of ocloc: an `ar` archive with these members, each aligned as ocloc does it."""
+    raw = b"!<arch>\n"
+    for name in names:
+        head = f"{name + '/':<16}{0:<12}{0:<6}{0:<6}{644:<8}{len(payload):<10}`\n"
+        raw += head.encode() + payload + b"\n" * (len(payload) & 1)
+    return raw
+
+
+SPIRV = "__CLANG_OFFLOAD_BUNDLE__sycl-spir64"
+
+
+def sycl(versions: str, *, spirv: bool = True, packed: bool = False) -> bytes:
+    """A library with SYCL code for these IP versions, "" for SPIR-V alone."""
+    sections: list[Section] = [(SPIRV, b"\x03\x02\x23\x07")] if spirv else []
+    if versions:
+        names = [f"64.{version}" for version in versions.split()]
+        names += ["generic_ir"] if spirv else []
+        image = archive(["pad_0", *names], b"x" * 301)
+        sections.insert(0, (SPIRV + "_gen", zstd(image) if packed else image))
+    return elf(sections)
+
+
 def environment(root: Path, *, home: str = "/usr/bin") -> Path:
     """A virtual environment without an interpreter; returns its site-packages."""
     site = root / "lib" / "python3.11" / "site-packages"
@@ -165,5 +188,6 @@ def install(
         f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n"
     )
     if record:
-        (metadata / "RECORD").write_text("".join(f"{path},sha256=0,1\n" for path in files))
+        listed = [*files, f"{metadata.name}/RECORD"]
+        (metadata / "RECORD").write_text("".join(f"{path},sha256=0,1\n" for path in listed))
     return metadata

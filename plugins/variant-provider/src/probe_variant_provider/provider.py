@@ -15,6 +15,10 @@ __all__ = ["Feature", "Provider", "supported"]
 _CAPABILITIES = (50, 52, 60, 61, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 
+# What wheelnext's nvidia-variant-provider lists as bounds (its tests, read on 2026-11-22).
+_FIRST_MAJOR, _LAST_MAJOR, _LAST_MINOR = 11, 15, 20
+
+
 class Feature:
     """A feature as the protocol has it: `values` are ordered, the best first.
 
@@ -43,7 +47,8 @@ class Provider:
         features = []
         if "nvidia" in self._vendors:
             features += [
-                Feature("cuda_version_lower_bound", _toolkits()),
+                Feature("cuda_version_lower_bound", [*_toolkits(), *_majors(_toolkits())]),
+                Feature("cuda_version_upper_bound", _bounds(())),
                 Feature("sm_arch", _every_arch(), multi_value=True),
             ]
         if "amd" in self._vendors:
@@ -76,10 +81,37 @@ def supported(report: ReportDoc, vendors: Sequence[str]) -> list[Feature]:
 def _of_nvidia(gpus: Sequence[Gpu]) -> list[Feature]:
     if not gpus or not all(gpu.capabilities for gpu in gpus):
         return []
-    return [
-        Feature("cuda_version_lower_bound", _toolkits_of(gpus)),
-        Feature("sm_arch", _archs_of(gpus), multi_value=True),
+    toolkits = _toolkits_of(gpus)
+    features = [
+        Feature("cuda_version_lower_bound", [*toolkits, *_majors(toolkits)]),
+        Feature("cuda_version_upper_bound", _bounds(_numbers(toolkits[0])) if toolkits else ()),
     ]
+    return [*features, Feature("sm_arch", _archs_of(gpus), multi_value=True)]
+
+
+def _majors(toolkits: Sequence[str]) -> list[str]:
+    """Return the major versions whose first toolkit is listed: packages write ``12`` for 12.0."""
+    return [text.partition(".")[0] for text in toolkits if text.endswith(".0")]
+
+
+def _bounds(newest: tuple[int, ...]) -> list[str]:
+    """Return what a package may write for "below": all versions above `newest`.
+
+    xgboost's variants for CUDA 12 say `cuda_version_upper_bound :: 13`. The vendor's own provider
+    lists 15.20 down to the next minor version; so does this.
+    """
+    bounds = []
+    for major in range(_LAST_MAJOR, _FIRST_MAJOR - 1, -1):
+        minors = [(major, minor) for minor in range(_LAST_MINOR, -1, -1)]
+        bounds += [f"{major}.{minor}" for major, minor in minors if (major, minor) > newest]
+        bounds += [str(major)] if (major, 0) > newest else []
+    return bounds
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    from probe_wheels.targets import version_of
+
+    return version_of(text)
 
 
 def _toolkits() -> list[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cache", "cache_path"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised whenever a reader learns something: what an older one read is then read again."""
 
 MAX_BYTES = 16 << 20

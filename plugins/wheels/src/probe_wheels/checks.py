@@ -6,12 +6,15 @@ They have the attributes that the doctor's `Check` asks for, and import nothing 
 from __future__ import annotations
 
 import os
+import sys
 
+from probe_wheels.frameworks import framework_of
+from probe_wheels.judging import title
 from probe_wheels.surveying import survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Protocol
 
     from probe_core.machine import Machine
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
         report: ReportDoc
         environment: str | None
         device: str | None
+
+        def remember(self, paths: Iterable[str]) -> None:
+            """Say that all answers hold while these paths stay as they are."""
 
         def once(self, key: str, make: Callable[[], Survey]) -> Survey:
             """Return what `make` returned at the first call with this key."""
@@ -42,11 +48,15 @@ _WHEELS = {
 }
 """Causes about a wheel and a device, by the code of their findings."""
 
+_FIRST = "wheel-lacks-device"
+"""The check that hands the facts over; any would do."""
+
 _ENVIRONMENT = {
     "environment-missing": "The interpreter or folder does not exist, or no environment is active.",
     "environment-unreadable": "The environment cannot be read.",
     "environment-broken": "The environment has no packages, or its interpreter is gone.",
     "environment-other-architecture": "The environment's Python is for another architecture.",
+    "environment-file-damaged": "A file of the environment cannot be read, or is cut.",
     "environment-too-large": "There was no time to read all of the environment.",
     "wheel-other-architecture": "A wheel is built for another architecture.",
     "wheel-files-missing": "A wheel lists libraries that are not there.",
@@ -57,13 +67,33 @@ _ENVIRONMENT = {
 """Causes about the environment and its files."""
 
 
+VARIABLES = (
+    "BNB_CUDA_VERSION", "BNB_ROCM_VERSION", "BNB_XPU_VERSION", "CONDA_PREFIX", "HOME", "HSA_XNACK",
+    "LOCALAPPDATA", "PATH", "PYENV_VERSION", "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONUSERBASE",
+    "VIRTUAL_ENV", "XDG_CACHE_HOME",
+)  # fmt: skip
+"""All variables that an answer depends on; check.json has the same list, for the doctor."""
+
+
 def _survey(request: Request) -> Survey:
+    return request.once("probe-wheels", lambda: _look(request))
+
+
+def _look(request: Request) -> Survey:
     # A recorded machine has its own variables; the cache and the home are those of this process.
-    environ = request.machine.environ if request.machine.live else os.environ
-    return request.once(
-        "probe-wheels",
-        lambda: survey(request.environment, request.report, environ, device=request.device),
-    )
+    source = request.machine.environ if request.machine.live else os.environ
+    environ = {name: source[name] for name in VARIABLES if name in source}
+    result = survey(request.environment, request.report, environ, device=request.device)
+    if result.paths:
+        request.remember(result.paths | _own_files())
+    return result
+
+
+def _own_files() -> set[str]:
+    """Return the files of the code and tables that judged: a newer one may judge otherwise."""
+    own = ("probe_wheels", "probe_chipdb", "probe_core")
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in own]
+    return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
 class WheelCheck:
@@ -79,6 +109,12 @@ class WheelCheck:
     def run(self, request: Request) -> ResultDoc:
         """Return the findings of one look, which all checks share."""
         result = _survey(request)
+        answer = self._answer(result)
+        if self.code == _FIRST:
+            answer["facts"] = _facts(result)
+        return answer
+
+    def _answer(self, result: Survey) -> ResultDoc:
         findings = [finding for finding in result.findings if finding["code"] == self.code]
         if findings:
             return {"status": "failed", "findings": findings, "reason": None}
@@ -86,6 +122,17 @@ class WheelCheck:
             reason = "no wheel of the environment has to do with a device of this node"
             return {"status": "not_applicable", "findings": [], "reason": reason}
         return {"status": "passed", "findings": [], "reason": None}
+
+
+def _facts(result: Survey) -> dict[str, str]:
+    """Return the versions of what has code for GPUs, or is a framework: a baseline keeps them."""
+    facts = {}
+    for document in result.distributions:
+        if document["files"] or framework_of(document["name"]):
+            name, _, version = title(document).partition(" ")
+            build = document["build"] or ""
+            facts[f"wheel {name}"] = version if build in version else f"{version} ({build})"
+    return facts
 
 
 CHECKS = [WheelCheck(code, summary) for code, summary in {**_WHEELS, **_ENVIRONMENT}.items()]

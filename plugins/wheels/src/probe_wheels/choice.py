@@ -124,6 +124,8 @@ def _why_no_cuda(gpu: Gpu) -> str | None:
         return "PyTorch has no build with CUDA for macOS"
     if not gpu.capabilities:
         return "its compute capability is unknown"
+    if gpu.os == "windows" and gpu.arch != "x86_64":
+        return f"PyTorch has no build with CUDA for {gpu.os} on {gpu.arch}"
     fitting = [build for build in _builds(gpu.arch) if _covers(build, gpu)]
     if not fitting:
         return f"no published build of PyTorch has code for {gpu.target} on {gpu.arch}"

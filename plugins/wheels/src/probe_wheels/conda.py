@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from errno import EFBIG
 
 from probe_core.jsontext import parse
 from probe_wheels.distributions import libraries_of
-from probe_wheels.files import Exhausted, Opened, identity
+from probe_wheels.files import Exhausted, Opened
 from probe_wheels.records import Listing
 
 TYPE_CHECKING = False
@@ -23,6 +24,8 @@ __all__ = ["read_packages"]
 MAX_PACKAGES = 4096
 MAX_BYTES = 32 << 20
 """Bytes of one package's list; that of pytorch, of 13,000 files, has 5 MB."""
+MAX_ITEMS = 1_000_000
+"""Values of one package's list; pytorch's has some 100,000."""
 
 
 def read_packages(
@@ -36,22 +39,26 @@ def read_packages(
     }
     packages = []
     folder = os.path.join(prefix, "conda-meta")
-    for name in _lists(folder):
+    for name in _lists(folder, budget):
         path = os.path.join(folder, name)
         try:
             package = _package(path, prefix, listed, budget, cache)
-        except (OSError, ValueError, RecursionError, Exhausted):
+        except RecursionError:
+            budget.fault(path, "it is nested too deep")
             continue  # one broken list hides no other package
+        except (OSError, ValueError) as error:
+            budget.fault(path, error if isinstance(error, OSError) else f"no JSON: {error}")
+            continue
+        except Exhausted as error:
+            budget.fault(path, str(error))
+            break
         if package is not None:
             packages.append(package)
     return packages
 
 
-def _lists(folder: str) -> list[str]:
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(".json"))[:MAX_PACKAGES]
-    except OSError:
-        return []
+def _lists(folder: str, budget: Budget) -> list[str]:
+    return [name for name in budget.listed(folder) if name.endswith(".json")][:MAX_PACKAGES]
 
 
 def _package(
@@ -86,14 +93,23 @@ def _package(
 
 
 def _listing(path: str, budget: Budget, cache: Cache | None) -> Listing:
-    key = "conda:" + identity(path)
+    key = "conda:" + budget.identity(path)
     stored = cache.listing(key) if cache else None
     if stored is not None:
         return stored
     with Opened(path, budget) as file:
-        document: Any = parse(file.read(0, MAX_BYTES))
+        if file.size > MAX_BYTES:
+            raise OSError(EFBIG, f"it is longer than {MAX_BYTES >> 20} MiB", path)
+        raw = file.read(0, MAX_BYTES)
+    # Two bytes of a list of empty lists become 64 in memory.
+    if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > MAX_ITEMS:
+        raise ValueError("it has too many items")
+    document: Any = parse(raw)
+    names = document.get("files") if isinstance(document, dict) else None
+    if not isinstance(names, list):
+        raise ValueError("it has no list of files")
     listing = Listing()
-    for name in document.get("files", ()) if isinstance(document, dict) else ():
+    for name in names:
         if isinstance(name, str):
             listing.add(name)
     if cache:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from probe_core.wording import clean_text
-from probe_wheels.environment import Problem
 from probe_wheels.files import Exhausted, Opened
 from probe_wheels.judging import title
 from probe_wheels.names import MACHINES
+from probe_wheels.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ MAX_NAMES = 3
 
 MAX_PROBLEMS = 32
 
+_SYSTEMS = (
+    (b"\x7fELF", "linux", "Linux"),
+    (b"MZ", "windows", "Windows"),
+    (b"\xcf\xfa\xed\xfe", "darwin", "macOS"),
+    (b"\xca\xfe\xba\xbe", "darwin", "macOS"),
+)
+"""First bytes of programs, the system that starts them as the report calls it, its name."""
+
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
@@ -37,37 +45,75 @@ def environment_problems(
     problems = list(environment.problems)
     arch = report["node"]["arch"]
     arch = _MACHINES.get(arch, arch)
-    problems += _of_interpreter(environment, arch, budget)
+    problems += _of_interpreter(environment, report, arch, budget)
     for document in documents:
         problems += _of_distribution(document, arch)
+    problems += _of_files(budget)
     return problems[:MAX_PROBLEMS]
 
 
-def _of_interpreter(environment: Environment, arch: str, budget: Budget) -> Iterator[Problem]:
+def _of_files(budget: Budget) -> Iterator[Problem]:
+    """Yield a problem for each file that is there and cannot be read."""
+    for path, reason in sorted(budget.faults.items()):
+        folder, _, name = path.rpartition("/")
+        owner = folder.rpartition("/")[2]
+        shown = clean_text(f"{owner}/{name}")
+        yield Problem(
+            "environment-file-damaged",
+            f"{shown} cannot be read",
+            clean_text(reason),
+            _repair(path, owner, name),
+            evidence=clean_text(f"{path}: {reason}"),
+            severity="warning",
+        )
+
+
+def _repair(path: str, owner: str, name: str) -> str:
+    package = clean_text(owner.partition("-")[0].replace("_", "-"))
+    if owner == "conda-meta":
+        package = clean_text(name.rpartition("-")[0].rpartition("-")[0])
+        return f"reinstall it: conda install --force-reinstall {package}"
+    if owner.endswith((".dist-info", ".egg-info")):
+        return f"reinstall it: pip install --force-reinstall {package}"
+    if name == "pyvenv.cfg":
+        return f"make the environment again: python3 -m venv --clear {clean_text(path[:-11])}"
+    return f"look at it: ls -ld {clean_text(path)}"
+
+
+def _of_interpreter(
+    environment: Environment, report: ReportDoc, arch: str, budget: Budget
+) -> Iterator[Problem]:
     path = environment.interpreter
     if path is None or environment.problems:
         return
-    built = _machine_of(path, budget)
-    if built is not None and arch != built:
+    built = _machine_of(path, budget, arch, report["node"]["os"])
+    if built is not None:
         yield Problem(
             "environment-other-architecture",
             f"the Python of {environment.prefix} is built for {built}",
-            f"this computer is {arch}: nothing in that environment runs natively on it",
+            f"this computer is {report['node']['os']} on {arch}: nothing there runs natively on it",
             f"make an environment with a Python for {arch}",
             evidence=f"{path}: {built}",
         )
 
 
-def _machine_of(path: str, budget: Budget) -> str | None:
-    """Return the machine of an ELF file's header; None for scripts and other formats."""
+def _machine_of(path: str, budget: Budget, arch: str, os: str) -> str | None:
+    """Return what a program is built for, by its first bytes; None for this computer, or a script.
+
+    A universal program of macOS has code for several machines and counts as built for this one.
+    """
     try:
         with Opened(path, budget) as file:
             head = file.read(0, 20)
     except (OSError, Exhausted):
         return None
+    for magic, system, name in _SYSTEMS:
+        if head.startswith(magic) and system != os:
+            return name
     if head[:4] != b"\x7fELF" or len(head) < 20:
         return None
-    return MACHINES.get(int.from_bytes(head[18:20], "little"))
+    built = MACHINES.get(int.from_bytes(head[18:20], "little"))
+    return built if built != arch else None
 
 
 def _of_distribution(document: DistributionDoc, arch: str) -> Iterator[Problem]:

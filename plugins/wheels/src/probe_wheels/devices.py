@@ -27,9 +27,9 @@ class Gpu:
     """One device that programs could compute on.
 
     `capabilities` are NVIDIA's, several where the chip is ambiguous; `processor` is AMD's
-    ("gfx1100") and `families` are Intel's. `driver` is the version of NVIDIA's, () where nobody
-    knows it. `state` is its readiness, `step` the step that is broken. `discrete` is whether it
-    has memory of its own.
+    ("gfx1100"); `families` and `releases` (IP versions, all that it may have) are Intel's. `driver`
+    is the version of NVIDIA's, () where nobody knows it. `state` is its readiness, `step` the step
+    that is broken. `discrete` is whether it has memory of its own.
     """
 
     __slots__ = (
@@ -43,6 +43,7 @@ class Gpu:
         "os",
         "primary",
         "processor",
+        "releases",
         "state",
         "step",
         "vendor",
@@ -59,6 +60,7 @@ class Gpu:
         self.capabilities: tuple[tuple[int, int], ...] = ()
         self.processor: str | None = None
         self.families: tuple[str, ...] = ()
+        self.releases: tuple[str, ...] = ()
         self.driver: tuple[int, ...] = ()
         self.state: str = "unknown"
         self.step: str | None = None
@@ -70,8 +72,8 @@ class Gpu:
     @property
     def kind(self) -> tuple[object, ...]:
         """What decides whether code runs on it: equal for devices that take the same code."""
-        facts = (self.capabilities, self.processor, self.families, self.driver, self.xnack)
-        return (self.vendor, self.name, self.os, self.arch, *facts)
+        facts = (self.capabilities, self.processor, self.families, self.releases, self.driver)
+        return (self.vendor, self.name, self.os, self.arch, self.xnack, *facts)
 
     @property
     def target(self) -> str:
@@ -115,6 +117,7 @@ def _gpu(device: DeviceDoc, report: ReportDoc, environ: Mapping[str, str], looku
         gpu.xnack = None if xnack is None else xnack.strip() not in ("", "0")
     else:
         gpu.families = _families(device, lookup)
+        gpu.releases = _releases(device, gpu.families, lookup)
     return gpu
 
 
@@ -200,3 +203,15 @@ def _families(device: DeviceDoc, lookup: _Chips) -> tuple[str, ...]:
     if device["arch"]:
         return (device["arch"],)
     return tuple(sorted({chip.family for chip in lookup.of(device) if chip.family}))
+
+
+def _releases(device: DeviceDoc, families: Iterable[str], lookup: _Chips) -> tuple[str, ...]:
+    """Return the IP versions by the die's name, else by the family; () where one is unknown."""
+    if device["vendor"] != "intel":
+        return ()
+    codenames = {chip.codename or "" for chip in lookup.of(device)}
+    known = codenames and all(name in DRIVERS["xe"] for name in codenames)
+    lists = [DRIVERS["xe"].get(name) for name in (codenames if known else families)]
+    if not all(isinstance(versions, list) for versions in lists):
+        return ()
+    return tuple(sorted({version for versions in lists for version in versions or ()}))

@@ -25,7 +25,8 @@ class LibraryDoc(TypedDict, total=False):
 
     `cuda` and `hip` are lists of [targets, count]: how many containers (bundles) of the file have
     exactly these targets. `unread` counts compressed bundles that nothing here could decode.
-    `intel` is "spirv" (compiled when it is loaded) or "native" (built for named chips). `packs` is
+    `intel` is "spirv" (compiled when it is loaded) or "native" (built for named chips), `xe` the
+    IP versions of those chips and `spirv` whether others can compile it, too. `packs` is
     whether the code lies in kernel packs beside it, `vulkan` whether it needs Vulkan's loader.
     `problem` says why it could not all be read.
     """
@@ -38,6 +39,8 @@ class LibraryDoc(TypedDict, total=False):
     unread: int
     packs: bool
     intel: str
+    xe: list[str]
+    spirv: bool
     metal: bool
     vulkan: bool
     needed: list[str]
@@ -110,11 +113,15 @@ class WheelFindingDoc(FindingDoc, total=False):
 
 
 class ResultDoc(TypedDict):
-    """What a check of the doctor answers; `reason` says why nothing could be looked at."""
+    """What a check of the doctor answers; `reason` says why nothing could be looked at.
+
+    `facts` are what a baseline keeps and compares, by a name for people.
+    """
 
     status: Literal["passed", "failed", "unknown", "not_applicable"]
     findings: list[WheelFindingDoc]
     reason: str | None
+    facts: NotRequired[dict[str, str]]
 
 
 class FrameworkDoc(TypedDict, total=False):
@@ -205,4 +212,6 @@ class DriversDoc(TypedDict):
     ptx: PtxDoc
     gfx: dict[str, str]
     generic: dict[str, list[str] | str]
+    xe: dict[str, list[str] | str]
+    xe_runs: dict[str, list[str] | str]
     override: dict[str, list[str] | str]

@@ -67,8 +67,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
     environ = {} if args.machine else context.environ
     gpus = gpus_of(report, environ)
     with _machine(args, context) as machine:
-        choice = choose(_selected(gpus, args.device), musl=_is_musl(machine))
-        backend, reason = alone(gpus, report, machine)
+        musl = _is_musl(machine)
+        choice = choose(_selected(gpus, args.device), musl=musl)
+        backend, reason = alone(gpus, report, machine, musl=musl)
     variables = _variables(args.installer, choice)
     if args.json:
         context.json(_document(args.installer, choice, variables, (backend, reason)))

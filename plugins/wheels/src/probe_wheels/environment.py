@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from probe_wheels.files import Budget, Exhausted, read_text
+from probe_wheels.problem import Problem
 from probe_wheels.sites import sites_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Environment", "Problem", "find_environment"]
+__all__ = ["Environment", "find_environment"]
 
 MAX_CFG = 64 << 10
 MAX_ROOTS = 64
@@ -19,29 +20,6 @@ MAX_ROOTS = 64
 _BIN = ("bin", "Scripts")
 _MAGICS = ("\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ", "#!")
 _NAMES = ("python", "python3", "python.exe")
-
-
-class Problem:
-    """Something about an environment that a person should know: a code, and three sentences."""
-
-    __slots__ = ("code", "evidence", "fix", "reason", "severity", "summary")
-
-    def __init__(
-        self,
-        code: str,
-        summary: str,
-        reason: str,
-        fix: str,
-        *,
-        evidence: str | None = None,
-        severity: str = "error",
-    ) -> None:
-        self.code = code
-        self.summary = summary
-        self.reason = reason
-        self.fix = fix
-        self.evidence = evidence
-        self.severity = severity
 
 
 class Environment:
@@ -92,11 +70,14 @@ def _find(argument: str | None, environ: Mapping[str, str], budget: Budget) -> E
     path = _start(argument, environ)
     if path is None:
         return _missing(argument)
-    if os.path.isdir(path):
-        environment = _of_folder(os.path.abspath(path))
+    path = os.path.abspath(path)
+    if budget.is_folder(path):
+        environment = _of_folder(path, budget)
+        live = argument is None
     else:
-        environment = _of_interpreter(os.path.abspath(path), environ, budget)
-    _complete(environment, environ, budget, live=argument is None)
+        environment = _of_interpreter(path, environ, budget)
+        live = True  # the user's own packages count for whatever interpreter he starts
+    _complete(environment, environ, budget, live=live)
     return environment
 
 
@@ -162,13 +143,14 @@ def _of_interpreter(path: str, environ: Mapping[str, str], budget: Budget) -> En
         )
         return environment
     candidates = (path, *_links(path))
+    budget.paths.update(candidates)
     for candidate in candidates:
         prefix = _prefix(candidate)
-        if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
+        if budget.is_file(os.path.join(prefix, "pyvenv.cfg")):
             return Environment(prefix, "venv", candidate)
     real = os.path.realpath(path)
     prefix = _prefix(real)
-    return Environment(prefix, _kind(prefix), real)
+    return Environment(prefix, _kind(prefix, budget), real)
 
 
 def _is_program(path: str, budget: Budget) -> bool:
@@ -204,38 +186,44 @@ def _pyenv_version(path: str, environ: Mapping[str, str], budget: Budget) -> str
     if os.path.basename(folder) != "shims" or not os.path.isdir(os.path.join(root, "versions")):
         return None
     text = environ.get("PYENV_VERSION", "")
-    for file in (".python-version", os.path.join(root, "version")):
-        if not text and os.path.isfile(file):
+    for file in (os.path.abspath(".python-version"), os.path.join(root, "version")):
+        if not text and budget.is_file(file):
             text = read_text(file, 4096, budget)
     name = (text.split() or [""])[0].split(":")[0]
     candidate = os.path.join(root, "versions", name, "bin", "python")
     return candidate if name and os.path.exists(candidate) else None
 
 
-def _of_folder(folder: str) -> Environment:
+def _of_folder(folder: str, budget: Budget) -> Environment:
     """Return the environment in a folder: itself, a project's `.venv`, or an unpacked root."""
     for prefix in (folder, os.path.join(folder, ".venv"), os.path.join(folder, "venv")):
-        if os.path.isfile(os.path.join(prefix, "pyvenv.cfg")):
-            return Environment(prefix, "venv", _interpreter(prefix))
-    if os.path.isdir(os.path.join(folder, "conda-meta")):
-        return Environment(folder, "conda", _interpreter(folder))
-    return Environment(folder, _kind(folder), _interpreter(folder))
+        if budget.is_file(os.path.join(prefix, "pyvenv.cfg")):
+            return Environment(prefix, "venv", _interpreter(prefix, budget))
+    if budget.is_folder(os.path.join(folder, "conda-meta")):
+        return Environment(folder, "conda", _interpreter(folder, budget))
+    return Environment(folder, _kind(folder, budget), _interpreter(folder, budget))
 
 
-def _kind(prefix: str) -> str:
-    if os.path.isdir(os.path.join(prefix, "conda-meta")):
+def _kind(prefix: str, budget: Budget) -> str:
+    if budget.is_folder(os.path.join(prefix, "conda-meta")):
         return "conda"
-    marks = (os.path.join("usr", "lib"), os.path.join("etc", "os-release"), "opt")
-    if prefix != os.path.abspath(os.sep) and any(
-        os.path.exists(os.path.join(prefix, mark)) for mark in marks
-    ):
+    if prefix == os.path.abspath(os.sep):
+        return "system"
+    folders = (os.path.join(prefix, "usr", "lib"), os.path.join(prefix, "opt"))
+    release = os.path.join(prefix, "etc", "os-release")
+    if any(map(budget.is_folder, folders)) or os.path.lexists(release):
         return "root"
     return "system"
 
 
-def _interpreter(prefix: str) -> str | None:
-    paths = [os.path.join(prefix, folder, name) for folder in (*_BIN, "") for name in _NAMES]
-    return next((path for path in paths if os.path.lexists(path)), None)
+def _interpreter(prefix: str, budget: Budget) -> str | None:
+    for folder in (*_BIN, ""):
+        for name in _NAMES:
+            path = os.path.join(prefix, folder, name)
+            budget.paths.add(path)
+            if os.path.lexists(path):
+                return path
+    return None
 
 
 def _complete(
@@ -243,6 +231,8 @@ def _complete(
 ) -> None:
     """Fill in where the packages lie, and what is wrong with the environment."""
     config = _config(environment.prefix, budget)
+    started = os.path.basename(os.path.realpath(environment.interpreter or ""))
+    config.setdefault("started", started.removeprefix("python"))
     environment.sites = sites_of(
         environment.prefix, environment.kind, config, environ, budget, live
     )
@@ -267,22 +257,27 @@ def _check_home(environment: Environment, config: Mapping[str, str]) -> None:
     dangling = interpreter is not None and not os.path.exists(interpreter)
     if dangling or (interpreter is None and home and not os.path.isdir(home)):
         target = os.path.realpath(interpreter) if interpreter else home
+        evidence = f"{environment.prefix}/pyvenv.cfg: home = {home}"
+        if dangling:
+            evidence = f"{interpreter}: a link to {target}"
         environment.problems.append(
             Problem(
                 "environment-broken",
                 f"the virtual environment {environment.prefix} has lost its Python",
                 f"it was made with {target}, which is not there",
                 f"make it again: python3 -m venv --clear {environment.prefix}",
-                evidence=f"{environment.prefix}/pyvenv.cfg: home = {home}",
+                evidence=evidence,
             )
         )
 
 
 def _config(prefix: str, budget: Budget) -> dict[str, str]:
     """Return the lines `name = value` of a pyvenv.cfg."""
+    path = os.path.join(prefix, "pyvenv.cfg")
     try:
-        text = read_text(os.path.join(prefix, "pyvenv.cfg"), MAX_CFG, budget)
-    except OSError:
+        text = read_text(path, MAX_CFG, budget)
+    except OSError as error:
+        budget.fault(path, error)
         return {}
     pairs = (line.partition("=") for line in text.splitlines())
     return {name.strip().lower(): value.strip() for name, equals, value in pairs if equals}

@@ -6,12 +6,14 @@ data/frameworks.toml. No module is imported, so a broken one costs nobody anythi
 
 from __future__ import annotations
 
+import sys
+
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
 from probe_core.registry.entrypoints import scan
 from probe_core.registry.locate import is_module_name, locate
-from probe_wheels.environment import Problem
+from probe_wheels.problem import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from probe_core.registry.entrypoints import EntryPoint
     from probe_wheels.documents import FrameworkDoc
+    from probe_wheels.files import Budget
 
 __all__ = ["GROUP", "extra_frameworks"]
 
@@ -34,22 +37,26 @@ _TEXTS = ("title", "source", "plain", "follows")
 
 
 def extra_frameworks(
-    paths: Iterable[str] | None = None,
+    paths: Iterable[str] | None = None, budget: Budget | None = None
 ) -> tuple[dict[str, FrameworkDoc], list[Problem]]:
     """Return what installed distributions say of frameworks, and what is wrong with their files."""
     frameworks: dict[str, FrameworkDoc] = {}
     problems: list[Problem] = []
     entries, _ = scan(paths, STEM)
+    if budget is not None:
+        # A distribution that comes or goes changes its folder, another table its own two files.
+        budget.paths.update(sys.path if paths is None else paths)
+        budget.paths.update(f"{entry.metadata}/entry_points.txt" for entry in entries)
     trust = Trust()
     for entry in entries[:MAX_ENTRIES]:
         try:
-            frameworks.update(_read(entry, trust))
+            frameworks.update(_read(entry, trust, budget))
         except (OSError, ValueError, RecursionError) as error:
             problems.append(_problem(entry, error))
     return frameworks, problems
 
 
-def _read(entry: EntryPoint, trust: Trust) -> dict[str, FrameworkDoc]:
+def _read(entry: EntryPoint, trust: Trust, budget: Budget | None) -> dict[str, FrameworkDoc]:
     """Return the table of one distribution; raises `ValueError` with the reason."""
     if entry.group != GROUP:
         raise ValueError(f"it needs {entry.group}, this version has {GROUP}")
@@ -65,6 +72,8 @@ def _read(entry: EntryPoint, trust: Trust) -> dict[str, FrameworkDoc]:
     # As root, a table that somebody else could have written would choose what root installs.
     if reason := trust.reason([path, f"{entry.metadata}/entry_points.txt"]):
         raise ValueError(reason)
+    if budget is not None:
+        budget.paths.add(path)
     document = parse(text_of(read_regular(path, FILE_LIMIT)))
     if not isinstance(document, dict) or document.get("schema") != 1:
         raise ValueError('expected {"schema": 1, "frameworks": {NAME: {…}}}')

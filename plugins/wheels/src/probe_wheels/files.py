@@ -22,6 +22,9 @@ MAX_SECONDS = 8.0
 MAX_READS = 1_000_000
 """The largest set that was measured (torch, cuBLAS, cuDNN, NCCL) takes 22,342 reads."""
 
+MAX_FAULTS = 64
+"""Files with a fault that are named."""
+
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -38,13 +41,51 @@ class Exhausted(Exception):
 
 
 class Budget:
-    """What one look at an environment may cost in all."""
+    """What one look at an environment may cost in all, and what it met.
 
-    __slots__ = ("deadline", "reads")
+    `paths` are the files and folders that it depends on, `faults` those that are there and cannot
+    be read, each with the reason.
+    """
+
+    __slots__ = ("deadline", "faults", "paths", "reads")
 
     def __init__(self, seconds: float = MAX_SECONDS, reads: int = MAX_READS) -> None:
         self.deadline = monotonic() + seconds
         self.reads = reads
+        self.paths: set[str] = set()
+        self.faults: dict[str, str] = {}
+
+    def fault(self, path: str, error: OSError | ValueError | str) -> None:
+        """Note a file that is there and cannot be read; one that is absent is none."""
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            return
+        if len(self.faults) < MAX_FAULTS:
+            text = error.strerror if isinstance(error, OSError) else str(error)
+            self.faults.setdefault(path, text or "it cannot be read")
+
+    def listed(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; none where it cannot be read."""
+        self.paths.add(folder)
+        try:
+            return sorted(os.listdir(folder))
+        except (OSError, ValueError) as error:
+            self.fault(folder, error)
+            return []
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether a folder exists."""
+        self.paths.add(path)
+        return os.path.isdir(path)
+
+    def is_file(self, path: str) -> bool:
+        """Return whether a file, or a link to one, exists."""
+        self.paths.add(path)
+        return os.path.isfile(path)
+
+    def identity(self, path: str) -> str:
+        """Return `identity` of a file; raises `OSError`."""
+        self.paths.add(path)
+        return identity(path)
 
     def spend(self, reads: int = 1) -> None:
         """Count some reads; raises `Exhausted`."""
@@ -71,6 +112,7 @@ class Opened:
 
     def __init__(self, path: str, budget: Budget) -> None:
         self._budget = budget
+        budget.paths.add(path)
         self._fd = os.open(_target(path), _FLAGS)
         status = os.fstat(self._fd)
         if not S_ISREG(status.st_mode):

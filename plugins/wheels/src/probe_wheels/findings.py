@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import Severity
     from probe_wheels.devices import Gpu
     from probe_wheels.documents import FrameworkDoc, VerdictDoc, WheelFindingDoc
-    from probe_wheels.environment import Problem
+    from probe_wheels.problem import Problem
 
 __all__ = ["CODES", "findings_of", "problem_finding"]
 
@@ -106,6 +106,8 @@ def _severity(
         return "info"  # the framework that needs it has its own finding
     if served and (kind == "other-vendor" or not gpu.discrete):
         return "info"
+    if kind == "other-vendor" and entry is not None and gpu.vendor not in entry[1]["builds"]:
+        return "info"  # numba compiles for NVIDIA alone, and works on the CPU of any node
     if kind in ("cpu-build", "other-vendor"):
         on_torch = entry is not None and entry[0].startswith("torch")
         return "info" if on_torch and why_no_build(gpu) else "warning"

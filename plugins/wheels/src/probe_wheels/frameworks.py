@@ -105,7 +105,8 @@ def main_libraries(
     """
     own = own_libraries(document)
     paths = [path for path, library in own.items() if has_code(library, vendor)]
-    paths.sort(key=lambda path: (-_containers(own[path]), path))
+    # A library of its own goes before its files of machine code, of which there are thousands.
+    paths.sort(key=lambda path: (path == "*.co", -_containers(own[path]), path))
     for pattern in framework.get("main", ()) if framework else ():
         named = [path for path in paths if matches(path.rpartition("/")[2], (pattern,))]
         if named:

@@ -32,7 +32,7 @@ KINDS = ("uv", "pip", "conda", "variants")
 _INTEL_DISPLAY = "03"
 """Class of PCI devices that uv takes for a GPU with XPU when their vendor is Intel."""
 
-_ROCM_TOOLS = ("/opt/rocm/bin/rocm_agent_enumerator", "/usr/bin/rocm_agent_enumerator")
+_ROCM_FOLDERS = ("/opt/rocm/bin", "/usr/bin")
 
 
 def driver_cuda(driver: tuple[int, ...], os: str) -> tuple[int, ...]:
@@ -43,7 +43,9 @@ def driver_cuda(driver: tuple[int, ...], os: str) -> tuple[int, ...]:
     return ()
 
 
-def alone(gpus: Sequence[Gpu], report: ReportDoc, machine: Machine) -> tuple[str, str]:
+def alone(
+    gpus: Sequence[Gpu], report: ReportDoc, machine: Machine, *, musl: bool = False
+) -> tuple[str, str]:
     """Return the backend that uv's own `auto` takes on this node, and why.
 
     In uv's order: NVIDIA's driver, then `rocm_agent_enumerator`, then any display adapter of
@@ -57,18 +59,37 @@ def alone(gpus: Sequence[Gpu], report: ReportDoc, machine: Machine) -> tuple[str
     if driver:
         return _by_driver(driver, os), f"it compares the driver alone ({dotted(driver)})"
     known = TORCH["uv"]["amd"]
-    processors = [gpu.processor for gpu in gpus if gpu.processor in known]
-    if processors and os == "linux" and any(map(machine.exists, _ROCM_TOOLS)):
+    processors = [(gpu.processor or "").partition(":")[0] for gpu in gpus if gpu.vendor == "amd"]
+    processors = [name for name in processors if name in known]
+    if processors and os == "linux" and _has_enumerator(machine):
         lowest = min(processors, key=known.index)
         return TORCH["rocm"][0]["backend"], f"it takes the lowest processor ({lowest})"
     if any(_is_intel_display(device["pci"]) for device in report["devices"] if device["pci"]):
+        if musl:
+            return CPU, "it has no XPU build for musl"
         return TORCH["xpu"]["backend"], "it takes any display adapter of Intel for an XPU"
     return CPU, "it finds no GPU"
 
 
+def _has_enumerator(machine: Machine) -> bool:
+    """Return whether uv can start `rocm_agent_enumerator`: by PATH, as far as that is known.
+
+    ROCm's packages put it into /opt/rocm/bin, which is on no PATH by itself.
+    """
+    folders = [folder for folder in machine.environ.get("PATH", "").split(":") if folder]
+    return any(
+        machine.exists(f"{folder}/rocm_agent_enumerator") for folder in folders or _ROCM_FOLDERS
+    )
+
+
 def _module_driver(machine: Machine) -> tuple[int, ...]:
-    """Return the version of NVIDIA's module where no device says it."""
+    """Return the version of NVIDIA's module where no device says it (Tegra has its own numbers)."""
     version = version_of(machine.read("/sys/module/nvidia/version", 64) or "")
+    if len(version) > 1:
+        return version
+    # "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.144.03  Mon Dec 30 …"
+    parts = (machine.read("/proc/driver/nvidia/version", 1024) or "").split("  ")
+    version = version_of(parts[1].strip()) if len(parts) > 1 else ()
     return version if len(version) > 1 else ()
 
 

@@ -14,6 +14,7 @@ from probe_wheels.frameworks import (
     toolkit_of,
     vendors_of,
 )
+from probe_wheels.names import VENDOR_NAMES
 from probe_wheels.verdicts import Judgement, judge_library
 
 TYPE_CHECKING = False
@@ -30,15 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Scene", "judge", "title"]
 
-VENDOR_NAMES = {
-    "nvidia": "NVIDIA",
-    "amd": "AMD",
-    "intel": "Intel",
-    "apple": "Apple",
-    "qualcomm": "Qualcomm",
-}
-
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+_OF_GPUS = {"cuda", "amdgpu"}
 
 # Frameworks on top of PyTorch: its own limits are theirs.
 _ON_TORCH = ("torch", "torch-companions", "vllm", "bitsandbytes", "xformers", "flash-attn")
@@ -99,6 +93,17 @@ def judge(gpus: Iterable[Gpu], scene: Scene) -> list[VerdictDoc]:
 def _judgement(document: DistributionDoc, gpu: Gpu, scene: Scene) -> Judgement | None:
     entry = framework_of(document["name"], scene.extra)
     key, framework = entry or ("", None)
+    judgement = _any_judgement(document, gpu, scene, key, framework)
+    # libcufft 12.0 has one container, for sm_75, and runs on all: its kernels are no section of
+    # code. What a component lacks, the framework that needs it tells.
+    if judgement and key == "components" and judgement.verdict not in ("native", "jit-only"):
+        return None
+    return judgement
+
+
+def _any_judgement(
+    document: DistributionDoc, gpu: Gpu, scene: Scene, key: str, framework: FrameworkDoc | None
+) -> Judgement | None:
     vendors = vendors_of(document)
     if framework and gpu.vendor in framework.get("compiles", ()):
         reason = "it makes its code at run time, for the device at hand"
@@ -165,7 +170,7 @@ def _of_library(
     document: DistributionDoc, path: str, gpu: Gpu, scene: Scene, torch: bool
 ) -> Judgement:
     library = own_libraries(document)[path]
-    machines = {_MACHINES.get(name, name) for name in library.get("machines", ())}
+    machines = {_MACHINES.get(name, name) for name in library.get("machines", ())} - _OF_GPUS
     if machines and gpu.arch not in machines:
         built = " and ".join(sorted(machines))
         reason = f"it is built for {built}, and this computer is {gpu.arch}"

@@ -6,7 +6,7 @@ import os
 from io import BytesIO
 
 from probe_wheels.files import Exhausted, Opened, read_text
-from probe_wheels.names import SUFFIXES, cubin_target, is_library
+from probe_wheels.names import SKIPPED, SUFFIXES, code_target, is_library, processors_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class Listing:
 
     `libraries` are paths below its site, `gfx` the processors in names of rocBLAS's kernel files,
     `cubins` counts the files of machine code whose names say their target (flashinfer_cubin has
-    15,970). `missing` and `outside` are libraries that are not there, or lie outside of the
-    environment.
+    15,970, aiter 2,501 for AMD). `missing` and `outside` are libraries that are not there, or lie
+    outside of the environment.
     """
 
     __slots__ = ("cubins", "gfx", "libraries", "missing", "outside")
@@ -56,8 +56,10 @@ class Listing:
                 self.outside.append(path)
             return
         if "gfx" in path and "rocblas" in path:
-            self.gfx.update(_processors(parts[-1]))
-        target = cubin_target(path) if path.endswith(".cubin") else ""
+            self.gfx.update(processors_in(parts[-1]))
+        target = code_target(path)
+        if target == SKIPPED:
+            return
         if target:
             self.cubins[target] = self.cubins.get(target, 0) + 1
         elif is_library(path) and len(self.libraries) < MAX_FILES:
@@ -81,11 +83,21 @@ def listing_of(metadata: str, site: str, budget: Budget) -> Listing:
 
 
 def _read(path: str, budget: Budget) -> bytes | None:
+    """Return the bytes of a RECORD; None where it is absent or useless, and a walk must do."""
     try:
         with Opened(path, budget) as file:
-            return file.read(0, min(file.size, MAX_RECORD))
-    except OSError:
+            raw, size = file.read(0, min(file.size, MAX_RECORD)), file.size
+    except (OSError, ValueError) as error:
+        budget.fault(path, error)
         return None
+    if size > MAX_RECORD:
+        budget.fault(path, f"it is longer than {MAX_RECORD >> 20} MiB; the rest was not read")
+    elif b"\0" in raw:
+        budget.fault(path, "it is no text")
+    elif not raw.strip():  # a RECORD lists itself, at least
+        budget.fault(path, "it is empty")
+        return None
+    return raw
 
 
 def _lines(raw: bytes) -> Iterator[str]:
@@ -101,25 +113,12 @@ def _lines(raw: bytes) -> Iterator[str]:
             yield path.decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _processors(name: str) -> set[str]:
-    """Return the processors in the name of a kernel file: Kernels.so-000-gfx90a-xnack-.hsaco."""
-    processors = set()
-    for part in name.split("gfx")[1:]:
-        digits = ""
-        for char in part:
-            if char not in "0123456789abcdef" or len(digits) == 4:
-                break
-            digits += char
-        if len(digits) >= 3:
-            processors.add("gfx" + digits)
-    return processors
-
-
 def _walked(metadata: str, site: str, budget: Budget) -> Iterator[str]:
     """Yield the libraries in the packages of a distribution that has no list of its files."""
     count = 0
     for package in _packages(metadata, site, budget):
         for folder, folders, names in os.walk(os.path.join(site, package)):
+            budget.paths.add(folder)
             count += len(names) + len(folders)
             if count > MAX_WALK:
                 return
@@ -139,4 +138,4 @@ def _packages(metadata: str, site: str, budget: Budget) -> list[str]:
         names = []
     names = names or [os.path.basename(metadata).partition("-")[0]]
     plain = [name for name in names if name.replace("_", "a").replace(".", "a").isalnum()]
-    return [name for name in plain if os.path.isdir(os.path.join(site, name))][:64]
+    return [name for name in plain if budget.is_folder(os.path.join(site, name))][:64]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from probe_wheels.choice import best_build, choose, pin_of, why_no_build
 from probe_wheels.distributions import normal
 from probe_wheels.frameworks import framework_of
+from probe_wheels.names import VENDOR_NAMES
 from probe_wheels.tables import DRIVERS
 
 TYPE_CHECKING = False
@@ -42,13 +43,18 @@ def repair_of(
         return f"{driver}; or: {install}" if install else driver
     if install:
         return install
+    if kind == "other-vendor" and framework and gpu.vendor not in framework["builds"]:
+        vendor = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
+        return f"use another GPU for {name}: its makers publish no build for {vendor}"
     if kind == "lacks-device" and (offer := _override(verdict, gpu)):
         return offer
-    return _by_hand(name, key, gpu)
+    return _by_hand(name, key, gpu, kind)
 
 
 def _override(verdict: VerdictDoc, gpu: Gpu) -> str | None:
     """Return the variable that makes an AMD GPU take a sibling's code, if the wheel has that."""
+    if gpu.os != "linux":
+        return None  # the variable does nothing on Windows (ROCm/TheRock #1719)
     entry = DRIVERS["override"].get(gpu.processor or "")
     if not isinstance(entry, list) or entry[0] not in verdict["has"]:
         return None
@@ -57,10 +63,12 @@ def _override(verdict: VerdictDoc, gpu: Gpu) -> str | None:
     return f"try: export HSA_OVERRIDE_GFX_VERSION={value}  ({note})"
 
 
-def _by_hand(name: str, key: str, gpu: Gpu) -> str:
+def _by_hand(name: str, key: str, gpu: Gpu, kind: str) -> str:
     reason = why_no_build(gpu) if key.startswith("torch") else None
     if reason:
         return f"use {name} on the CPU: {reason}"
+    if not key and kind == "other-vendor":
+        return f"use another GPU for {name}, or see whether its documentation names another build"
     target = gpu.target or gpu.name
     return f"install a build of {name} for {target}, or build it from source for {target}"
 

@@ -39,18 +39,19 @@ def sites_of(
 ) -> list[str]:
     """Return the folders with packages of an environment.
 
-    `config` is its pyvenv.cfg. With `live` the folders that variables add to this shell's Python
-    count, too. Lines of .pth files are read as texts: one that starts with `import` is not run.
+    `config` is its pyvenv.cfg, and "started" the version in its interpreter's name. With `live` the
+    folders that variables add to this shell's Python count, too. Lines of .pth files are read as
+    texts: one that starts with `import` is not run.
     """
-    sites = list(_outside(environ)) if live else []
-    sites += _of_prefix(prefix, config.get("version_info") or config.get("version", ""))
+    sites = list(_outside(environ, budget)) if live else []
+    sites += _of_prefix(prefix, config.get("version_info") or config.get("version", ""), budget)
     if kind == "root":
-        sites += _of_root(prefix)
+        sites += _of_root(prefix, budget)
     if config.get("include-system-site-packages", "").lower() == "true" and config.get("home"):
-        sites += _of_prefix(os.path.dirname(config["home"]), "")
+        sites += _of_prefix(os.path.dirname(config["home"]), "", budget)
     if live and kind != "venv":
-        sites += _of_user(environ)
-    if not sites and _has_metadata(prefix):
+        sites += _of_user(environ, config.get("started", ""), budget)
+    if not sites and _has_metadata(prefix, budget):
         sites = [prefix]  # what `pip install --target` fills, or an unpacked wheel
     # lib64 is a link to lib in most environments, and an image's folders can be each other's.
     distinct = {os.path.realpath(site): site for site in reversed(sites)}
@@ -59,76 +60,71 @@ def sites_of(
     return sites[:MAX_SITES]
 
 
-def _outside(environ: Mapping[str, str]) -> Iterator[str]:
+def _outside(environ: Mapping[str, str], budget: Budget) -> Iterator[str]:
     for path in environ.get("PYTHONPATH", "").split(os.pathsep)[:MAX_SITES]:
-        if path and _has_metadata(path):
+        if path and _has_metadata(path, budget):
             yield os.path.abspath(path)
 
 
-def _of_user(environ: Mapping[str, str]) -> list[str]:
+def _of_user(environ: Mapping[str, str], version: str, budget: Budget) -> list[str]:
     if environ.get("PYTHONNOUSERSITE") or not environ.get("HOME"):
         return []
-    return _of_prefix(environ.get("PYTHONUSERBASE") or os.path.join(environ["HOME"], ".local"), "")
+    base = environ.get("PYTHONUSERBASE") or os.path.join(environ["HOME"], ".local")
+    return _of_prefix(base, version, budget)
 
 
-def _of_prefix(prefix: str, version: str) -> list[str]:
+def _of_prefix(prefix: str, version: str, budget: Budget) -> list[str]:
     """Return the folders below one prefix; those of `version` alone where it has several."""
     sites: list[str] = []
     short = ".".join(version.split(".")[:2])
     for library in _LIBRARIES:
         base = os.path.join(prefix, library)
-        if library == "Lib" or os.path.isdir(os.path.join(base, "site-packages")):
-            sites += _existing(base)  # Windows
-        names = [name for name in _listed(base) if name.startswith(("python3", "pypy3"))]
+        if library == "Lib" or budget.is_folder(os.path.join(base, "site-packages")):
+            sites += _existing(base, budget)  # Windows
+        names = [name for name in budget.listed(base) if name.startswith(("python3", "pypy3"))]
         exact = [name for name in names if short and name == f"python{short}"]
         for name in exact or sorted(names, reverse=True):
-            sites += _existing(os.path.join(base, name))
+            sites += _existing(os.path.join(base, name), budget)
     # Debian's own Python of /usr looks into /usr/local, too.
     if os.path.basename(prefix) == "usr":
-        sites += _of_prefix(os.path.join(prefix, "local"), version)
+        sites += _of_prefix(os.path.join(prefix, "local"), version, budget)
     return sites
 
 
-def _existing(base: str) -> list[str]:
+def _existing(base: str, budget: Budget) -> list[str]:
     paths = (os.path.join(base, name) for name in _PACKAGES)
-    return [path for path in paths if os.path.isdir(path)]
+    return [path for path in paths if budget.is_folder(path)]
 
 
-def _of_root(root: str) -> Iterator[str]:
+def _of_root(root: str, budget: Budget) -> Iterator[str]:
     """Yield the folders of all environments that are in an unpacked container."""
     prefixes = [os.path.join(root, path) for path in _PREFIXES]
     for parent in _PARENTS:
         base = os.path.join(root, parent)
-        for name in _listed(base)[:MAX_SITES]:
+        for name in budget.listed(base)[:MAX_SITES]:
             prefixes += [os.path.join(base, name, nested) for nested in _NESTED]
     for prefix in prefixes:
         # A link of an image is absolute within the image: it would lead out of it here.
         if os.path.realpath(prefix).startswith(os.path.realpath(root) + os.sep):
-            yield from _of_prefix(prefix, "")
+            yield from _of_prefix(prefix, "", budget)
 
 
 def _of_pth(sites: Iterable[str], budget: Budget) -> Iterator[str]:
     for site in sites:
-        names = [name for name in _listed(site) if name.endswith(".pth")]
+        names = [name for name in budget.listed(site) if name.endswith(".pth")]
         for name in names[:MAX_PTH]:
             try:
                 text = read_text(os.path.join(site, name), PTH_BYTES, budget)
-            except OSError:
+            except OSError as error:
+                budget.fault(os.path.join(site, name), error)
                 continue
             for line in text.splitlines()[:MAX_LINES]:
                 path = line.strip()
                 if path and not path.startswith(("#", "import ", "import\t")) and "\0" not in path:
                     folder = os.path.normpath(os.path.join(site, path))
-                    if _has_metadata(folder):
+                    if _has_metadata(folder, budget):
                         yield folder
 
 
-def _has_metadata(folder: str) -> bool:
-    return any(name.endswith((".dist-info", ".egg-info")) for name in _listed(folder))
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except (OSError, ValueError):
-        return []
+def _has_metadata(folder: str, budget: Budget) -> bool:
+    return any(name.endswith((".dist-info", ".egg-info")) for name in budget.listed(folder))

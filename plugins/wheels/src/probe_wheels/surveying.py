@@ -38,9 +38,11 @@ class Survey:
 
     `environment` is what was looked at, `distributions` what is installed, `verdicts` one for each
     pair of distribution and device that have to do with each other, `findings` what is wrong.
+    `paths` are the files and folders that all this depends on; empty where a later look may give
+    another answer while they stay.
     """
 
-    __slots__ = ("distributions", "environment", "findings", "verdicts")
+    __slots__ = ("distributions", "environment", "findings", "paths", "verdicts")
 
     def __init__(
         self,
@@ -48,11 +50,13 @@ class Survey:
         distributions: list[DistributionDoc],
         verdicts: list[VerdictDoc],
         findings: list[WheelFindingDoc],
+        paths: set[str],
     ) -> None:
         self.environment = environment
         self.distributions = distributions
         self.verdicts = verdicts
         self.findings = findings
+        self.paths = paths
 
 
 def survey(
@@ -77,11 +81,25 @@ def survey(
     gpus = [gpu for gpu in gpus_of(report, environ) if device in (None, gpu.id)]
     from probe_wheels.extra import extra_frameworks
 
-    extra, problems = extra_frameworks()
+    extra, problems = extra_frameworks(budget=budget)
     verdicts = judge(gpus, Scene(documents, environ, extra))
     problems += environment_problems(environment, documents, report, budget)
     findings = [problem_finding(problem) for problem in problems]
-    return Survey(environment, documents, verdicts, findings + findings_of(verdicts, gpus, extra))
+    findings += findings_of(verdicts, gpus, extra)
+    return Survey(
+        environment, documents, verdicts, findings, _lasting(environment, documents, budget)
+    )
+
+
+def _lasting(
+    environment: Environment, documents: list[DistributionDoc], budget: Budget
+) -> set[str]:
+    """Return the paths that the answers depend on; none where time or a missing file decided."""
+    unread = any("note" in document for document in documents)
+    missing = {"environment-missing", "environment-unreadable"}
+    if unread or missing.intersection(problem.code for problem in environment.problems):
+        return set()
+    return {path for path in budget.paths if os.path.isabs(path)}
 
 
 def read(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from probe_wheels.tables import DRIVERS
 
-__all__ = ["compiles_on", "isa_of", "runs_on", "runs_on_gfx", "version_of"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["compiles_on", "isa_of", "runs_on", "runs_on_gfx", "runs_on_xe", "version_of"]
 
 # Code for a discrete GPU of a series does not run on the series' Jetson, until toolkit 13.2
 # (torch 2.14, torch/cuda/__init__.py, DEVICE_REQUIREMENT and …_POST_JETSON_SBSA_UNIFICATION).
@@ -95,3 +99,16 @@ def runs_on_gfx(target: str, device: str, xnack: bool | None = None) -> bool:
         if flag == "xnack-" and xnack:
             return False
     return True
+
+
+def runs_on_xe(versions: Iterable[str], release: str) -> bool:
+    """Return whether SYCL code built for IP versions runs on an Intel release: ``12.56``.
+
+    The revision, the third number, is left out: what is sold of a release has one.
+    """
+    for version in versions:
+        built = version.rpartition(".")[0]
+        siblings = DRIVERS["xe_runs"].get(built)
+        if built == release or (isinstance(siblings, list) and release in siblings):
+            return True
+    return False

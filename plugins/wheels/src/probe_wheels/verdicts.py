@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_wheels.drivers import dotted, driver_of_ptx, driver_of_toolkit, toolkit_of_ptx
 from probe_wheels.tables import TORCH
-from probe_wheels.targets import compiles_on, isa_of, runs_on, runs_on_gfx
+from probe_wheels.targets import compiles_on, isa_of, runs_on, runs_on_gfx, runs_on_xe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,19 +205,38 @@ def _amd(library: LibraryDoc, gpu: Gpu) -> Judgement:
 
 
 def _intel(library: LibraryDoc, gpu: Gpu, torch: bool) -> Judgement:
-    native = library.get("intel") == "native"
-    has = "SYCL, built for named chips and SPIR-V" if native else "SYCL as SPIR-V"
-    supported = set(TORCH["xpu"]["families"])
+    versions = library.get("xe", [])
+    has = _sycl_text(library)
+    supported = {*TORCH["xpu"]["families"], *(() if torch else _OLDER_LEVEL_ZERO)}
     if not gpu.families:
         reason = f"the architecture of {gpu.name} is unknown"
         return Judgement("unknown", has, "the architecture of the GPU", reason)
-    if set(gpu.families) <= supported:
-        if native:
-            return Judgement("native", has, gpu.target, "it has code for Intel's GPUs")
+    if not set(gpu.families) <= supported:
+        reason = f"{gpu.target} is too old"
+        if torch:
+            reason = f"PyTorch's XPU does not support {gpu.target}"
+        return Judgement(
+            "lacks-device", has, "Intel Arc, Core Ultra or Data Center GPU Max", reason
+        )
+    if gpu.releases and all(runs_on_xe(versions, release) for release in gpu.releases):
+        return Judgement("native", has, gpu.target, f"it has machine code for {gpu.target}")
+    needs = f"machine code for {gpu.target}"
+    if library.get("spirv"):
         reason = "its code is SPIR-V: Level Zero compiles it when it is loaded"
-        return Judgement("jit-only", has, f"machine code for {gpu.target}", reason)
-    if not torch and set(gpu.families) <= supported.union(_OLDER_LEVEL_ZERO):
-        reason = "its code is SPIR-V: Level Zero compiles it when it is loaded"
-        return Judgement("jit-only", has, f"machine code for {gpu.target}", reason)
-    reason = f"PyTorch's XPU does not support {gpu.target}" if torch else f"{gpu.target} is too old"
-    return Judgement("lacks-device", has, "Intel Arc, Core Ultra or Data Center GPU Max", reason)
+        if library.get("intel") == "native":
+            reason = "its machine code is for other chips: Level Zero compiles its SPIR-V"
+        return Judgement("jit-only", has, needs, reason)
+    if not versions or any(runs_on_xe(versions, release) for release in gpu.releases):
+        reason = "nobody here can tell which of Intel's chips its machine code is for"
+        return Judgement("unknown", has, needs, reason)
+    if not gpu.releases:
+        return Judgement("unknown", has, needs, f"the IP version of {gpu.name} is unknown")
+    return Judgement("lacks-device", has, needs, f"none of its code runs on {gpu.target}")
+
+
+def _sycl_text(library: LibraryDoc) -> str:
+    versions = ", ".join(library.get("xe", ()))
+    if library.get("intel") != "native":
+        return "SYCL as SPIR-V"
+    built = f"SYCL for IP {versions}" if versions else "SYCL for named chips"
+    return f"{built} and SPIR-V" if library.get("spirv") else built

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from probe_wheels.files import Exhausted, Opened
+from probe_wheels.formats.amdgpu import processor_of
 from probe_wheels.formats.bundles import hip_groups
 from probe_wheels.formats.elf import MAGIC, BadFile, Elf, Section, read_elf
 from probe_wheels.formats.fatbin import cuda_groups
+from probe_wheels.formats.sycl import built_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +66,9 @@ def _of_elf(file: Opened) -> LibraryDoc:
     if elf.machine == "cuda":
         target = _cubin_target(elf)
         return {**doc, "cuda": [([target], 1)]} if target else doc
+    if elf.machine == "amdgpu":
+        processor = processor_of(elf.flags)
+        return {**doc, "hip": [([processor], 1)]} if processor else doc
     _add_code(doc, file, elf.sections)
     needed = elf.needed()
     doc["needed"] = [name for name in needed if _is_runtime(name)]
@@ -120,14 +125,24 @@ def _add_code(doc: LibraryDoc, file: Opened, sections: list[Section]) -> None:
         elif section.name == ".rocm_kpack_ref":
             doc["packs"] = True
         elif section.name.startswith(_SYCL):
-            native = section.name.startswith(_SYCL + "_gen") or doc.get("intel") == "native"
-            doc["intel"] = "native" if native else "spirv"
+            _add_sycl(doc, file, section)
         if problem:
             doc["problem"] = problem
     if cuda:
         doc["cuda"] = [(list(targets), count) for targets, count in cuda.items()]
     if hip and not doc.get("packs"):
         doc["hip"] = [(list(targets), count) for targets, count in hip.items()]
+
+
+def _add_sycl(doc: LibraryDoc, file: Opened, section: Section) -> None:
+    if not section.name.startswith(_SYCL + "_gen"):
+        doc["spirv"] = True
+        doc.setdefault("intel", "spirv")
+        return
+    doc["intel"] = "native"
+    doc["xe"], generic = built_for(file, section.offset, section.size)
+    if generic:
+        doc["spirv"] = True
 
 
 def _merge(total: Groups, groups: Groups) -> None:

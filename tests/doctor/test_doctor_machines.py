@@ -1,0 +1,70 @@
+"""Machines that combine facts: the doctor's first finding, its fix, and those of the bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from doctor_cases import complete
+from doctor_machines import BROKEN, SOUND
+from readiness_nodes import Node
+from reports import plugin, report_of
+from test_doctor_bundle import bundle_of
+
+from probe_core.cli.findings import summary_lines
+from probe_core.doctor.check import Request
+from probe_core.doctor.examine import examine
+from probe_core.model.causes import CAUSES
+
+# What only the plugin for AMD reads, of KFD's files.
+OF_PLUGIN = frozenset({"phoenix_with_code_for_navi_31", "navi_23_with_code_for_navi_21"})
+
+
+def examined(node: Node, **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    report = report_of(node.machine(), **arguments)
+    return report, dict(examine(Request(node.machine(), report)))  # type: ignore[arg-type]
+
+
+def test_there_are_as_many_as_were_planned() -> None:
+    assert len(BROKEN) >= 25
+    assert len(SOUND) >= 10
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_machine(name: str, tmp_path: Path) -> None:
+    code, fix, make = BROKEN[name]
+    node = make(tmp_path / "root")
+    complete(node)
+    report, document = examined(node, **(plugin("amd") if name in OF_PLUGIN else {}))
+    first = document["findings"][0]
+    assert (first["code"], fix in first["fix"]) == (code, True), first["fix"]
+    assert {f["code"] for f in document["findings"]} & set(CAUSES) == {code}
+    assert document["healthy"] is CAUSES[code].limits
+    # One list from one source: the report has the same cause, evidence and fix.
+    same = next(f for f in report["findings"] if f["code"] == code)
+    assert (same["fix"], same["evidence"]) == (first["fix"], first["evidence"])
+    # `probe` shows it in one line, and where the rest is told.
+    terminal: Any = SimpleNamespace(width=400, terminal=True, colour=False, encodable=str)
+    *lines, hint = summary_lines(report, terminal)  # type: ignore[arg-type]
+    assert [line.endswith(f"[{code}]") for line in lines].count(True) == 1
+    assert hint.strip() == "`probe doctor` tells cause and fix"
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_machine(name: str, tmp_path: Path) -> None:
+    node = SOUND[name](tmp_path / "root")
+    complete(node)
+    _, document = examined(node)
+    assert [f["code"] for f in document["findings"] if f["severity"] != "info"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in (*BROKEN, *SOUND) if name not in OF_PLUGIN])
+def test_its_bundle_says_the_same(name: str, tmp_path: Path) -> None:
+    node = (BROKEN[name][2] if name in BROKEN else SOUND[name])(tmp_path / "root")
+    complete(node)
+    document, bundle = bundle_of(node, tmp_path / "unpacked")
+    assert [(f["code"], f["fix"]) for f in bundle.document["findings"]] == [
+        (f["code"], f["fix"]) for f in document["findings"]
+    ]
