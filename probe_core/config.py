@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Read = Callable[[str, int], bytes]
 
-__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config"]
+__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "command_table", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -47,6 +47,8 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "verbose": ("flag", "PROBE_VERBOSE", "keep what probers print, also of those that succeed"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
+COMMAND_TABLES = "command"
+"""Key of the file's table of tables, one for each command, which that command alone reads."""
 ARGUMENTS = "the arguments"
 """Origin of a setting that the caller or the command line gave."""
 
@@ -229,8 +231,34 @@ def _from_file(config: Config, path: str, variable: str | None, read: Read) -> l
         return [_unreadable_file(error, path, variable)]
     origin = f"the file {path}"
     return [
-        ignored for name, value in values.items() for ignored in _try(config, name, value, origin)
+        ignored
+        for name, value in values.items()
+        if not (name == COMMAND_TABLES and isinstance(value, dict))
+        for ignored in _try(config, name, value, origin)
     ]
+
+
+def command_table(
+    command: str,
+    environ: Mapping[str, str],
+    *,
+    read: Read = read_trusted,
+    is_file: Callable[[str], bool] = isfile,
+) -> Mapping[str, object]:
+    """Return a command's own table of the file of settings; empty where there is none.
+
+    Raises `ConfigError` for a file that cannot be read, and for a table that is none.
+    """
+    path = environ.get(FILE_VARIABLE)
+    try:
+        path = path or default_file(environ, is_file)
+    except OSError as error:
+        raise _unread(str(error.filename), error) from None
+    tables = _read_file(path, read).get(COMMAND_TABLES, {}) if path else {}
+    table = tables.get(command, {}) if isinstance(tables, dict) else None
+    if not isinstance(table, dict):
+        raise ConfigError(f"the file {path} sets {COMMAND_TABLES}.{command}, which is no table")
+    return table
 
 
 def _unreadable_file(error: ConfigError, path: str, variable: str | None) -> IgnoredSetting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from probe_cluster.link_table import link_lines
 from probe_cluster.unlike import names
 from probe_core.commands import folded, grid_rows, paint, size
 from probe_core.wording import counted
@@ -40,7 +41,7 @@ def table(gathered: Gathered, context: Context) -> list[str]:
         lines += [paint(line, style, context.colour) for line in row]
     lines += ["", *folded(_total(gathered), context.width)]
     lines += _failures(gathered, context)
-    return [*lines, *_differences(gathered, context)]
+    return [*lines, *_differences(gathered, context), *link_lines(gathered, context)]
 
 
 def _groups(nodes: Sequence[Node]) -> list[list[Node]]:

@@ -78,23 +78,28 @@ async def run(
     seconds: float | None,
     *,
     folder: str | None = None,
+    opened: Callable[[Callable[[bytes], None]], None] | None = None,
 ) -> Ended:
     """Run `command`, give `feed` its standard output as it comes, and return how it ended.
 
-    `folder` is where it runs; None: where this process does.
+    `folder` is where it runs; None: where this process does. `opened` is called with what writes
+    to its standard input; without it that is empty.
 
     It is ended after `seconds`, and when the caller is cancelled. Raises nothing of its own.
     """
     loop = asyncio.get_running_loop()
+    stdin = asyncio.subprocess.DEVNULL if opened is None else asyncio.subprocess.PIPE
     try:
         transport, pipes = await loop.subprocess_exec(
-            lambda: _Pipes(feed), *command, stdin=asyncio.subprocess.DEVNULL,
+            lambda: _Pipes(feed), *command, stdin=stdin,
             start_new_session=os.name == "posix", cwd=folder,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return Ended(None, "", unstarted=f"{command[0]}: {reason}")
     timed_out = False
+    if opened is not None:
+        opened(_writer(transport))
     try:
         done, _ = await asyncio.wait({pipes.exited}, timeout=seconds)
         timed_out = not done
@@ -104,6 +109,21 @@ async def run(
         await _end(transport, pipes)
     stderr = bytes(pipes.stderr[-_STDERR_TAIL:]).decode("utf-8", "replace")
     return Ended(None if timed_out else transport.get_returncode(), stderr, timed_out)
+
+
+def _writer(transport: asyncio.SubprocessTransport) -> Callable[[bytes], None]:
+    """Return what writes to the process; an empty write closes its input."""
+
+    def write(data: bytes) -> None:
+        pipe = transport.get_pipe_transport(0)
+        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing():
+            return
+        if data:
+            pipe.write(data)
+        else:
+            pipe.close()
+
+    return write
 
 
 async def _end(transport: asyncio.SubprocessTransport, pipes: _Pipes) -> None:

@@ -7,7 +7,7 @@ keeps each report as text, and this of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from probe_core.model.runtimes import native_runtime
 from probe_core.wording import clean_text
@@ -59,6 +59,8 @@ class Summary:
     gpus: tuple[Gpu, ...]
     errors: tuple[str, ...]
     """Codes of the findings of severity error."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Network interface → kind of its link."""
 
     @property
     def whole(self) -> list[Gpu]:

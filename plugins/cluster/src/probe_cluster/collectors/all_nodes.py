@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from probe_cluster.collectors.agent_messages import lost_sentence, message_of
 from probe_cluster.collectors.answers import stream_answer, unanswered
 from probe_cluster.errors import ClusterError
 from probe_cluster.gather_model import Answer, Target
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_cluster.gather_model import Limits, Sink
+    from probe_cluster.network_model import Wire, Write
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
 
-__all__ = ["Launch"]
+__all__ = ["Launch", "attend_all"]
 
 _LOOK_S = 0.1
 """Seconds between two looks at whether all nodes have answered or are beyond their deadline."""
@@ -134,3 +136,18 @@ def _line_about(node: str, stderr: str) -> str | None:
     return next(
         (line for line in lines if any(pattern in f"{line} " for pattern in patterns)), None
     )
+
+
+async def attend_all(
+    command: Sequence[str], targets: Sequence[Target], wire: Wire, *, folder: str | None = None
+) -> None:
+    """Run one launcher whose input reaches the agents of all nodes, until it ends."""
+
+    def opened(write: Write) -> None:
+        for target in targets:
+            wire.attach(target.id, write)
+
+    lines = Streams(lambda stream: wire.message(stream.node, message_of(stream)))
+    ended = await run(command, lines.feed, None, folder=folder, opened=opened)
+    for target in targets:
+        wire.lost(target.id, lost_sentence(ended))

@@ -1,0 +1,52 @@
+"""How an agent gets to a node: a shell script that holds its program and looks for a Python."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probe_cluster.network_model import Start
+
+__all__ = ["agent_command", "agent_script"]
+
+# The Python of `probe` is in the first line of its script. csh expands "!" also within quotes:
+# there is none.
+_SCRIPT = (
+    "PATH=$PATH:$HOME/.local/bin:/usr/local/bin:/opt/probe/bin;"
+    " for p in {candidates} python3 python; do"
+    " $p -I -S -c 'import sys; sys.exit(sys.version_info < (3, 8))' </dev/null >/dev/null 2>&1"
+    " && exec $p {words}; done;"
+    " n=${{SLURMD_NODENAME:-$(uname -n)}};"
+    " printf '%-511s\n' \"#probe-cluster $n $$ error 127 |\""
+).replace("\n", "\\n")
+
+_OF_SCRIPT = "\"$(head -n 1 $(command -v {name}) 2>/dev/null | sed -n 's/^#.//p')\""
+
+
+def agent_command(seconds: float, name: str = "") -> list[str]:
+    """Return the words after a Python that start the agent; `name` is the node's."""
+    import base64
+    import zlib
+
+    path = os.path.join(os.path.dirname(__file__), "pair_agent.py")
+    with open(path, "rb") as file:
+        program = base64.b64encode(zlib.compress(file.read(), 9)).decode("ascii")
+    code = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{program}')))"
+    return ["-I", "-S", "-c", code, f"{seconds:g}", *([name] if name else [])]
+
+
+def agent_script(start: Start) -> str:
+    """Return the script of one node, for ``sh -c``."""
+    name = shlex.quote(start.command[0])
+    is_python = os.path.basename(start.command[0]).startswith("python")
+    candidates = name if is_python else _OF_SCRIPT.format(name=name)
+    words = _quoted(agent_command(start.seconds))
+    return _SCRIPT.format(candidates=candidates, words=words)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return " ".join(shlex.quote(word) for word in words)
