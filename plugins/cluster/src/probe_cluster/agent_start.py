@@ -27,8 +27,11 @@ _SCRIPT = (
 _OF_SCRIPT = "\"$(head -n 1 $(command -v {name}) 2>/dev/null | sed -n 's/^#.//p')\""
 
 
-def agent_command(seconds: float, name: str = "") -> list[str]:
-    """Return the words after a Python that start the agent; `name` is the node's."""
+def agent_command(seconds: float, name: str = "", places: str = "") -> list[str]:
+    """Return the words after a Python that start the agent.
+
+    `name` is the node's, `places` are where its commands come from; see `pair_agent`.
+    """
     import base64
     import zlib
 
@@ -36,15 +39,16 @@ def agent_command(seconds: float, name: str = "") -> list[str]:
     with open(path, "rb") as file:
         program = base64.b64encode(zlib.compress(file.read(), 9)).decode("ascii")
     code = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{program}')))"
-    return ["-I", "-S", "-c", code, f"{seconds:g}", *([name] if name else [])]
+    tail = [name, places] if places else [name] if name else []
+    return ["-I", "-S", "-c", code, f"{seconds:g}", *tail]
 
 
-def agent_script(start: Start) -> str:
+def agent_script(start: Start, places: str = "") -> str:
     """Return the script of one node, for ``sh -c``."""
     name = shlex.quote(start.command[0])
     is_python = os.path.basename(start.command[0]).startswith("python")
     candidates = name if is_python else _OF_SCRIPT.format(name=name)
-    words = _quoted(agent_command(start.seconds))
+    words = _quoted(agent_command(start.seconds, places=places))
     return _SCRIPT.format(candidates=candidates, words=words)
 
 

@@ -11,7 +11,7 @@ from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from probe_cluster.network_model import Message, Write
 
@@ -19,7 +19,7 @@ __all__ = ["Agent", "AgentProblem", "Session"]
 
 
 class AgentProblem(Exception):
-    """Why a pair is not measured. `final`: measuring it the other way round is of no use."""
+    """Why a pair is not measured. `final`: the agent is gone, the other way round fails, too."""
 
     def __init__(self, sentence: str, *, final: bool) -> None:
         super().__init__(sentence)
@@ -29,8 +29,10 @@ class AgentProblem(Exception):
 class Agent:
     """The agent of one node."""
 
-    def __init__(self, id_: str) -> None:
+    def __init__(self, id_: str, name: str) -> None:
         self.id = id_
+        self.name = name
+        """What sentences call its node."""
         self.hello: Message = {}
         self.ready = asyncio.Event()
         """Set when it runs, and when it never will."""
@@ -62,7 +64,7 @@ class Agent:
     def check(self) -> None:
         """Raise `AgentProblem` when it does not run."""
         if self._lost is not None:
-            raise AgentProblem(f"{self.id}: {self._lost}", final=True)
+            raise AgentProblem(f"{self.name}: {self._lost}", final=True)
 
     def order(self, message: dict[str, object]) -> None:
         """Send it a command."""
@@ -84,7 +86,9 @@ class Agent:
             raise
         self.check()
         if message.get("kind") == "failed":
-            raise AgentProblem(f"{self.id}: {clean_text(str(message['reason']), 300)}", final=False)
+            raise AgentProblem(
+                f"{self.name}: {clean_text(str(message['reason']), 300)}", final=False
+            )
         return message
 
     def addresses(self, same: Agent) -> list[str]:
@@ -102,8 +106,8 @@ class Agent:
 class Session:
     """The agents of all nodes that are measured together."""
 
-    def __init__(self, ids: Iterable[str]) -> None:
-        self.agents = {id_: Agent(id_) for id_ in ids}
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.agents = {id_: Agent(id_, name) for id_, name in names.items()}
         self._number = 0
 
     def wire(self) -> Wire:

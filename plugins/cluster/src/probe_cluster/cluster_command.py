@@ -117,6 +117,8 @@ def _run(
         write_reports(gathered, args.output)
     for line in document_lines(gathered) if args.json else table(gathered, context):
         context.out(line)
+    if gathered.network_problem is not None:
+        context.err(f"probe cluster: {gathered.network_problem}")
     return 0 if gathered.complete and gathered.all_measured else _NO_NODE
 
 

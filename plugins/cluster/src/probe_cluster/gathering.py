@@ -82,11 +82,15 @@ class Gathered:
     """The pairs that were to be measured; see `networking`."""
     findings: list[LinkFindingDoc] = field(default_factory=list)
     """What is wrong with the links."""
+    network_problem: str | None = None
+    """Why no pair could be measured at all."""
 
     @property
     def all_measured(self) -> bool:
         """Return whether each pair that was to be measured has both figures."""
-        return all(link["bandwidth"] and link["round_trip"] for link in self.links)
+        return self.network_problem is None and all(
+            link["bandwidth"] and link["round_trip"] for link in self.links
+        )
 
     @property
     def missing(self) -> list[Node]:

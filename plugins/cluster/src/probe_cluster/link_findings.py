@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_cluster.link_units import bits, milliseconds
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,31 +23,14 @@ if TYPE_CHECKING:
         evidence: str
 
 
-__all__ = ["LINK_CODES", "bits", "link_findings", "milliseconds"]
+__all__ = ["LINK_CODES", "link_findings"]
 
 LINK_CODES = {
     "link-slow": "the bandwidth between two nodes is below the threshold",
     "link-latency": "the round trip between two nodes is above the threshold",
+    "link-one-way": "one of two nodes cannot open a connection to the other",
     "link-unmeasured": "two nodes could not be measured, so programs may not connect them either",
 }
-
-_FIREWALL = "let the nodes connect to each other on all TCP ports, then measure again"
-
-
-def bits(rate: float) -> str:
-    """Return bytes per second as people buy them: 9.41 Gbit/s."""
-    value = rate * 8
-    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if value >= scale:
-            # 999.6 would be 1e+03 with three digits.
-            digits = ".3g" if value < 999.5 * scale else ".0f"
-            return f"{value / scale:{digits}} {unit}"
-    return f"{value:.0f} bit/s"
-
-
-def milliseconds(seconds: float) -> str:
-    """Return seconds as milliseconds: 0.214 ms."""
-    return f"{seconds * 1e3:.3g} ms"
 
 
 def link_findings(
@@ -53,6 +38,12 @@ def link_findings(
 ) -> list[LinkFindingDoc]:
     """Return what is wrong with the links, in their order; `names` are those of the nodes."""
     return [finding for link in links for finding in _of_link(link, network, names)]
+
+
+def _rates(link: LinkDoc) -> str:
+    rates = " and ".join(bits(rate) for rate in link["bandwidths"] if rate is not None)
+    speed = link["speed"]
+    return rates if speed is None else f"{rates}, over interfaces of {bits(speed)}"
 
 
 def _of_link(link: LinkDoc, network: Network, names: Mapping[str, str]) -> Iterator[LinkFindingDoc]:
@@ -65,7 +56,7 @@ def _of_link(link: LinkDoc, network: Network, names: Mapping[str, str]) -> Itera
             "nodes": link["ends"],
             "what": f"{between} could not be measured",
             "why": link["reason"] or "no cause is known",
-            "fix": _FIREWALL,
+            "fix": link["fix"] or "",
             "evidence": link["reason"] or "",
         }
         return
@@ -78,7 +69,17 @@ def _of_link(link: LinkDoc, network: Network, names: Mapping[str, str]) -> Itera
             "what": f"between {between} {bits(bandwidth)} arrive, less than {least}",
             "why": "a slow port, a bad cable, radio, or other traffic",
             "fix": "compare `ethtool INTERFACE` on both, and measure the pair again",
-            "evidence": " and ".join(bits(rate) for rate in link["bandwidths"] if rate is not None),
+            "evidence": _rates(link),
+        }
+    if link["reason"] is not None:
+        yield {
+            "code": "link-one-way",
+            "severity": "warning",
+            "nodes": link["ends"],
+            "what": f"of {between} only the one can connect to the other",
+            "why": link["reason"],
+            "fix": link["fix"] or "",
+            "evidence": link["reason"],
         }
     if trip > network.most_round_trip:
         most = milliseconds(network.most_round_trip)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_cluster.link_findings import bits, milliseconds
+from probe_cluster.link_units import bits, milliseconds
 from probe_core.commands import folded, grid, paint
 from probe_core.wording import counted
 

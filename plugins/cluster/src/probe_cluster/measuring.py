@@ -8,9 +8,10 @@ import time
 from dataclasses import dataclass
 
 from probe_cluster.agents import Agent, AgentProblem, Session
-from probe_cluster.link_rows import failed_link, measured_link
+from probe_cluster.link_rows import FIREWALL, failed_link, measured_link
 from probe_cluster.network_model import Start
 from probe_cluster.pairing import batches, rounds
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ async def _run(
     until: float,
 ) -> None:
     """Start the agents, measure the pairs, and end the agents."""
-    session = Session(target.id for target in targets)
+    session = Session({target.id: clean_text(target.name or target.id) for target in targets})
     work = asyncio.ensure_future(engine.agents(targets, start, session.wire()))
     work.add_done_callback(session.engine_ended)
     try:
@@ -175,9 +176,12 @@ class _Measurement:
                 ends = [by_end[end] for end in pair]
                 hellos = [session.agents[end].hello for end in pair]
                 link = measured_link(pair, ends, hellos, self._nics)
-                self.links[pair] = link | {"reason": problems[0] if problems else link["reason"]}
+                if problems:  # one way alone is open
+                    link["reason"], link["fix"] = problems[0], FIREWALL
+                self.links[pair] = link
                 return
-            self.links[pair] = failed_link(pair, problems[0])
+            fix = FIREWALL if len(problems) > 1 else None
+            self.links[pair] = failed_link(pair, problems[0], fix)
         except (KeyError, TypeError, ValueError) as error:  # an agent that prints other things
             self.links[pair] = failed_link(pair, f"an agent gave no usable answer: {error!r}")
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         bandwidth: float | None
         bandwidths: list[float | None]
         interfaces: list[str | None]
+        speed: float | None
         reason: str | None
+        fix: str | None
 
     class Engine(Protocol):
         """A collector that can also start the agents of a measurement."""

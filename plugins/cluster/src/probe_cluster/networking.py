@@ -45,22 +45,24 @@ async def measure_links(
 ) -> None:
     """Measure pairs of the nodes that gave a report; `gathered` has the links afterwards.
 
-    `announce` is called with a sentence on what it costs, before anything starts. Raises
-    `ClusterError` where the engine cannot measure, or where no pair is there.
+    `announce` is called with a sentence on what it costs, before anything starts. Where there is
+    no pair `gathered.network_problem` says why. Raises `ClusterError` where the engine cannot
+    measure.
     """
     network = network or Network()
     engine = engine_of(collector)
+    try:
+        pairs = _pairs(gathered, network)
+    except ClusterError as error:
+        gathered.network_problem = str(error)
+        return
     unusable = {} if engine.process_each else _ambiguous(gathered)
-    nodes = [node for node in gathered.nodes.values() if node.status == "ok"]
     names = {node.id: node.name for node in gathered.nodes.values()}
-    by_name = {name: id_ for id_, name in names.items()}
-    if len(nodes) < 2:
-        raise ClusterError("--network: fewer than two nodes gave a report")
-    pairs = choose_pairs([node.id for node in nodes], by_name, network.pairs)
     possible = [pair for pair in pairs if unusable.keys().isdisjoint(pair)]
     if announce is not None and possible:
         announce(_announcement(possible, network, engine, limits))
-    nics = {node.id: node.summary.links for node in nodes if node.summary is not None}
+    summaries = {node.id: node.summary for node in gathered.nodes.values()}
+    nics = {id_: summary.nics for id_, summary in summaries.items() if summary is not None}
     measured = await measure(
         engine, gathered.targets, possible, network, limits, nics=nics, progress=progress
     )
@@ -69,6 +71,15 @@ async def measure_links(
         links.get(pair) or failed_link(pair, _reason(pair, unusable)) for pair in pairs
     ]
     gathered.findings = link_findings(gathered.links, network, names)
+
+
+def _pairs(gathered: Gathered, network: Network) -> list[Pair]:
+    """Return the pairs of the nodes that gave a report. Raises `ClusterError`."""
+    ids = [node.id for node in gathered.nodes.values() if node.status == "ok"]
+    if len(ids) < 2:
+        raise ClusterError("--network: fewer than two nodes gave a report, so no pair is measured")
+    by_name = {node.name: node.id for node in gathered.nodes.values()}
+    return choose_pairs(ids, by_name, network.pairs)
 
 
 def _ambiguous(gathered: Gathered) -> dict[str, str]:

@@ -12,7 +12,7 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["Ended", "output", "run"]
 
@@ -78,11 +78,12 @@ async def run(
     seconds: float | None,
     *,
     folder: str | None = None,
+    environ: Mapping[str, str] | None = None,
     opened: Callable[[Callable[[bytes], None]], None] | None = None,
 ) -> Ended:
     """Run `command`, give `feed` its standard output as it comes, and return how it ended.
 
-    `folder` is where it runs; None: where this process does. `opened` is called with what writes
+    `folder` is where it runs, `environ` its variables; None: those of this process. `opened` is called with what writes
     to its standard input; without it that is empty.
 
     It is ended after `seconds`, and when the caller is cancelled. Raises nothing of its own.
@@ -92,7 +93,7 @@ async def run(
     try:
         transport, pipes = await loop.subprocess_exec(
             lambda: _Pipes(feed), *command, stdin=stdin,
-            start_new_session=os.name == "posix", cwd=folder,
+            start_new_session=os.name == "posix", cwd=folder, env=environ,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

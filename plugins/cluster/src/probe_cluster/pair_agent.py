@@ -4,7 +4,8 @@ It takes commands as lines of JSON on standard input, and prints what it learns 
 of `node_lines`. It ends when its input ends: so nothing stays behind a controller that was killed.
 Standard library of Python 3.8 only: the node's own Python may be that old.
 Argument 1 is the most seconds that it may live, argument 2 its node's name where the engine gives
-one.
+one. Argument 3 are HOST=PORT with commas: then commands come from there, not from standard input,
+and `KEY` in the environment is the token for it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_TOKEN_LIMIT, _NONCE, _DIGEST = 64, 16, 32
+KEY = "PROBE_CORE_PAIR_KEY"
+
+_NONCE, _DIGEST = 16, 32
 
 _BLOCK = 512 << 10
 """Bytes of one write and one read. Of 128 KiB, as iperf3 has, Python's share of each call costs a
@@ -84,9 +87,11 @@ class Voice:
             data = data[os.write(1, data) :]
 
 
-def _read_input(messages: queue.Queue[dict[str, Any]], stopped: set[int], agent: str) -> None:
+def _read_input(
+    source: Any, messages: queue.Queue[dict[str, Any]], stopped: set[int], agent: str
+) -> None:
     """Queue the commands for this agent; end the process with the input, or with `end`."""
-    for line in sys.stdin.buffer:
+    for line in source:
         try:
             message = json.loads(line)
         except ValueError:
@@ -400,6 +405,19 @@ def _plain(address: str) -> str:
     return address[7:] if address.startswith("::ffff:") else address
 
 
+def _commands(places: str, voice: Voice) -> Any:
+    """Return the commands that come by a connection to the controller; end where none is had."""
+    peers: list[list[Any]] = [list(place.rpartition("=")[::2]) for place in places.split(",")]
+    try:
+        token = bytes.fromhex(os.environ.pop(KEY, ""))
+        peer = _connected(peers, token, time.monotonic() + _ALL_CONNECT_S)
+    except (ValueError, Failure) as error:
+        voice.send(kind="lost", reason=f"it cannot reach the computer that measures: {error}")
+        sys.exit(1)
+    peer.settimeout(None)
+    return peer.makefile("rb")
+
+
 def main(arguments: list[str]) -> None:
     """Serve commands until the input ends or the time is over."""
     seconds = float(arguments[0])
@@ -411,9 +429,12 @@ def main(arguments: list[str]) -> None:
     timer.start()
     messages: queue.Queue[dict[str, Any]] = queue.Queue()
     stopped: set[int] = set()
-    reader = threading.Thread(target=_read_input, args=(messages, stopped, agent), daemon=True)
-    reader.start()
     voice = Voice(node, agent)
+    source: Any = sys.stdin.buffer
+    if len(arguments) > 2:
+        source = _commands(arguments[2], voice)
+    work = (source, messages, stopped, agent)
+    threading.Thread(target=_read_input, args=work, daemon=True).start()
     voice.send(kind="hello", addresses=addresses(), boot=_boot_id())
     while True:
         message = messages.get()

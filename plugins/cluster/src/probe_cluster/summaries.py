@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from probe_cluster.figures import rate
 from probe_core.model.runtimes import native_runtime
 from probe_core.wording import clean_text
 
@@ -41,6 +42,16 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
+class Nic:
+    """One network interface of a node."""
+
+    kind: str
+    """Such as ethernet, wifi, infiniband."""
+    bandwidth: float | None
+    """Bytes per second in one direction, as negotiated."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What a report says of its node; None is unknown."""
 
@@ -59,8 +70,8 @@ class Summary:
     gpus: tuple[Gpu, ...]
     errors: tuple[str, ...]
     """Codes of the findings of severity error."""
-    links: Mapping[str, str] = field(default_factory=dict)
-    """Network interface → kind of its link."""
+    nics: Mapping[str, Nic] = field(default_factory=dict)
+    """Name of the interface → what it is."""
 
     @property
     def whole(self) -> list[Gpu]:
@@ -100,6 +111,7 @@ def summary_of(document: Mapping[str, Json]) -> Summary:
         cpu=next((name for name in cpus if name), None),
         gpus=tuple(_gpu(device) for device in tables if device.get("kind") in _ACCELERATORS),
         errors=_errors(document.get("findings")),
+        nics=_nics(node.get("network")),
     )
 
 
@@ -119,6 +131,17 @@ def _errors(findings: Json) -> tuple[str, ...]:
     tables = [_table(entry) for entry in findings] if isinstance(findings, list) else []
     codes = {_text(entry.get("code")) for entry in tables if entry.get("severity") == "error"}
     return tuple(sorted(filter(None, codes)))
+
+
+def _nics(links: Json) -> dict[str, Nic]:
+    """Return the interfaces of `node.network`, which older reports lack."""
+    nics = {}
+    for link in map(_table, links if isinstance(links, list) else []):
+        name, kind = _text(link.get("name")), _text(link.get("kind"))
+        # An RDMA port and a Thunderbolt connection have no address that a socket could bind.
+        if name and kind and kind not in ("rdma", "thunderbolt"):
+            nics[name] = Nic(kind, rate(link.get("bandwidth")))
+    return nics
 
 
 def _gpu(device: Mapping[str, Json]) -> Gpu:

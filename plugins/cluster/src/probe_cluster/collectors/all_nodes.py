@@ -16,12 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from probe_cluster.collectors.relay import Relay
     from probe_cluster.gather_model import Limits, Sink
     from probe_cluster.network_model import Wire, Write
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
 
-__all__ = ["Launch", "attend_all"]
+__all__ = ["Launch", "attend_all", "attend_with_relay"]
 
 _LOOK_S = 0.1
 """Seconds between two looks at whether all nodes have answered or are beyond their deadline."""
@@ -147,7 +148,24 @@ async def attend_all(
         for target in targets:
             wire.attach(target.id, write)
 
-    lines = Streams(lambda stream: wire.message(stream.node, message_of(stream)))
-    ended = await run(command, lines.feed, None, folder=folder, opened=opened)
+    ended = await run(command, _messages(wire).feed, None, folder=folder, opened=opened)
+    _all_lost(ended, targets, wire)
+
+
+async def attend_with_relay(
+    command: Sequence[str], targets: Sequence[Target], wire: Wire, relay: Relay
+) -> None:
+    """Run one launcher whose agents take their commands from `relay`, until it ends."""
+    for target in targets:
+        wire.attach(target.id, relay.write)
+    ended = await run(command, _messages(wire).feed, None, environ=relay.environ)
+    _all_lost(ended, targets, wire)
+
+
+def _messages(wire: Wire) -> Streams:
+    return Streams(lambda stream: wire.message(stream.node, message_of(stream)))
+
+
+def _all_lost(ended: Ended, targets: Sequence[Target], wire: Wire) -> None:
     for target in targets:
         wire.lost(target.id, lost_sentence(ended))

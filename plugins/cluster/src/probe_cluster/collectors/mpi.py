@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from probe_cluster.agent_start import agent_script
-from probe_cluster.collectors.all_nodes import Launch, attend_all
+from probe_cluster.collectors.all_nodes import Launch, attend_with_relay
+from probe_cluster.collectors.relay import Relay
 from probe_cluster.errors import ClusterError
 from probe_cluster.node_lines import node_script
 from probe_cluster.node_process import output
+from probe_cluster.pair_agent import KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,19 +46,27 @@ class Mpi:
         await Launch(["mpirun", *one_a_node, *self._options, *task], limits, sink).run()
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
-        """Run one mpirun whose input reaches all processes: by default the first alone has it."""
-        one_a_node, to_all = await _own_options()
-        task = ["sh", "-c", agent_script(start)]
-        command = ["mpirun", *one_a_node, *to_all, *self._options, *task]
-        await attend_all(command, targets, wire)
+        """Run one mpirun; its agents connect to this computer for their commands.
+
+        Open MPI 4.1 and MPICH 4.0 give their input to the first process alone: with Open MPI's
+        ``--stdin all`` the others had the end of the input at once.
+        """
+        one_a_node, variable = await _own_options()
+        async with Relay() as relay:
+            task = ["sh", "-c", agent_script(start, relay.places)]
+            command = ["mpirun", *one_a_node, *variable, *self._options, *task]
+            await attend_with_relay(command, targets, wire, relay)
 
 
 async def _own_options() -> tuple[list[str], list[str]]:
-    """Return what starts one process a node, and what gives all the input; each MPI has its own."""
+    """Return what starts one process a node, and what passes a variable on; each MPI has its own.
+
+    Hydra passes the whole environment on by default.
+    """
     ended, text = await output(["mpirun", "--version"], _VERSION_S, 1 << 16)
     if ended.unstarted is not None:
         raise ClusterError(f"{ended.unstarted}; install MPI on this computer, or load its module")
     version = text.decode("utf-8", "replace") + ended.stderr
     if "HYDRA" in version or "Intel(R) MPI" in version:
-        return ["-ppn", "1"], ["-s", "all"]
-    return ["--map-by", "ppr:1:node"], ["--stdin", "all"]
+        return ["-ppn", "1"], []
+    return ["--map-by", "ppr:1:node"], ["-x", KEY]

@@ -105,8 +105,7 @@ class Carrier:
                 try:
                     lines = self._ray.get(ref, timeout=5)
                 except Exception as error:
-                    sentence = str(error).strip().splitlines() or [""]
-                    self._print_lost(node, f"{type(error).__name__}: {sentence[0]}")
+                    self._print_lost(node, _sentence(error))
                     continue
                 if lines is None:
                     self._print_lost(node, "its agent ended")
@@ -129,6 +128,20 @@ class Carrier:
         for actor in self._actors.values():
             self._ray.kill(actor, no_restart=True)
         self._ray.shutdown()
+
+
+_SENTENCES = {
+    "ActorDiedError": "the node or its worker ended",
+    "ActorUnavailableError": "Ray does not reach the node",
+    "ActorUnschedulableError": "Ray has no such node any more",
+}
+"""Errors of Ray 2.60, whose own texts are paragraphs."""
+
+
+def _sentence(error: Exception) -> str:
+    name = type(error).__name__
+    lines = str(error).strip().splitlines() or [""]
+    return _SENTENCES.get(name) or f"{name}: {lines[0][:150]}"
 
 
 def _write(file: int, data: bytes) -> None:
