@@ -8,6 +8,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
+from probe_cluster.node_lines import MARK
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -46,17 +47,19 @@ class Ended:
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    def __init__(self, feed: Callable[[bytes], None]) -> None:
+    def __init__(self, feed: Callable[[bytes], None], both: bool) -> None:
         loop = asyncio.get_running_loop()
         self.feed = feed
+        self._feeds = {1, 2} if both else {1}
         self.stderr = bytearray()
         self.exited = loop.create_future()
         self.closed = loop.create_future()
         self._open = {1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 1:
+        if fd in self._feeds:
             self.feed(data)
+        if fd == 1:
             return
         self.stderr += data
         if len(self.stderr) > 2 * _STDERR_TAIL:
@@ -80,11 +83,13 @@ async def run(
     folder: str | None = None,
     environ: Mapping[str, str] | None = None,
     opened: Callable[[Callable[[bytes], None]], None] | None = None,
+    both: bool = False,
 ) -> Ended:
     """Run `command`, give `feed` its standard output as it comes, and return how it ended.
 
-    `folder` is where it runs, `environ` its variables; None: those of this process. `opened` is called with what writes
-    to its standard input; without it that is empty.
+    `folder` is where it runs, `environ` its variables; None: those of this process. `opened` is
+    called with what writes to its standard input; without it that is empty. With `both` its
+    standard error is given to `feed`, too.
 
     It is ended after `seconds`, and when the caller is cancelled. Raises nothing of its own.
     """
@@ -92,7 +97,7 @@ async def run(
     stdin = asyncio.subprocess.DEVNULL if opened is None else asyncio.subprocess.PIPE
     try:
         transport, pipes = await loop.subprocess_exec(
-            lambda: _Pipes(feed), *command, stdin=stdin,
+            lambda: _Pipes(feed, both), *command, stdin=stdin,
             start_new_session=os.name == "posix", cwd=folder, env=environ,
         )  # fmt: skip
     except (OSError, ValueError) as error:
@@ -108,8 +113,15 @@ async def run(
             await asyncio.wait({pipes.closed}, timeout=_DRAIN_S)
     finally:
         await _end(transport, pipes)
-    stderr = bytes(pipes.stderr[-_STDERR_TAIL:]).decode("utf-8", "replace")
+    stderr = _without_marked(bytes(pipes.stderr[-_STDERR_TAIL:]))
     return Ended(None if timed_out else transport.get_returncode(), stderr, timed_out)
+
+
+def _without_marked(data: bytes) -> str:
+    """Return standard error without the lines of nodes."""
+    text = data.decode("utf-8", "replace")
+    mark = MARK.decode("ascii")
+    return "".join(line for line in text.splitlines(keepends=True) if mark not in line)
 
 
 def _writer(transport: asyncio.SubprocessTransport) -> Callable[[bytes], None]:

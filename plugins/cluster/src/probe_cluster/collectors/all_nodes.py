@@ -35,7 +35,8 @@ class Launch:
     """One run of a launcher. The deadline of each node starts when the first of them starts.
 
     Until then the job may wait in a queue, which the overall time alone bounds. `listed` returns
-    the nodes that the data of a start line names, for an engine that lists them only then.
+    the nodes that the data of a start line names, for an engine that lists them only then. With
+    `both` the nodes' lines come on standard error.
     """
 
     def __init__(
@@ -44,11 +45,14 @@ class Launch:
         limits: Limits,
         sink: Sink,
         listed: Callable[[bytes], Sequence[str]] | None = None,
+        *,
+        both: bool = False,
     ) -> None:
         self._command = command
         self._limits = limits
         self._sink = sink
         self._listed = listed
+        self._both = both
         self._first: float | None = None
         self._names: dict[str, int] = {}
         self._ids: dict[int, str] = {}
@@ -58,7 +62,7 @@ class Launch:
     async def run(self) -> None:
         """Run the launcher. Raises `ClusterError` when it fails before any node starts."""
         lines = Streams(self._stream_ended, self._node_started)
-        work = asyncio.ensure_future(run(self._command, lines.feed, None))
+        work = asyncio.ensure_future(run(self._command, lines.feed, None, both=self._both))
         try:
             while not work.done() and not self._over():
                 await asyncio.wait({work}, timeout=_LOOK_S)
@@ -158,7 +162,8 @@ async def attend_with_relay(
     """Run one launcher whose agents take their commands from `relay`, until it ends."""
     for target in targets:
         wire.attach(target.id, relay.write)
-    ended = await run(command, _messages(wire).feed, None, environ=relay.environ)
+    feed = _messages(wire).feed
+    ended = await run(command, feed, None, environ=relay.environ, both=True)
     _all_lost(ended, targets, wire)
 
 

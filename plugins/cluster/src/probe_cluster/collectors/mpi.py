@@ -6,7 +6,7 @@ from probe_cluster.agent_start import agent_script
 from probe_cluster.collectors.all_nodes import Launch, attend_with_relay
 from probe_cluster.collectors.relay import Relay
 from probe_cluster.errors import ClusterError
-from probe_cluster.node_lines import node_script
+from probe_cluster.node_lines import TO_STDERR, node_script
 from probe_cluster.node_process import output
 from probe_cluster.pair_agent import KEY
 
@@ -41,9 +41,10 @@ class Mpi:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run one mpirun."""
-        task = ["sh", "-c", node_script(limits.command)]
+        task = ["sh", "-c", TO_STDERR + node_script(limits.command)]
         one_a_node, _ = await _own_options()
-        await Launch(["mpirun", *one_a_node, *self._options, *task], limits, sink).run()
+        command = ["mpirun", *one_a_node, *self._options, *task]
+        await Launch(command, limits, sink, both=True).run()
 
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Run one mpirun; its agents connect to this computer for their commands.
@@ -53,7 +54,7 @@ class Mpi:
         """
         one_a_node, variable = await _own_options()
         async with Relay() as relay:
-            task = ["sh", "-c", agent_script(start, relay.places)]
+            task = ["sh", "-c", TO_STDERR + agent_script(start, relay.places)]
             command = ["mpirun", *one_a_node, *variable, *self._options, *task]
             await attend_with_relay(command, targets, wire, relay)
 

@@ -91,7 +91,7 @@ class Printer:
         self._line(node, f"end 0 {len(pieces)}")
 
     def _line(self, node: str, text: str) -> None:
-        data = f"#probe-cluster {node} {self._count} {text}|\n".encode()
+        data = f"#probe-cluster {node} {self._count} {text}|".ljust(511).encode() + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
 
