@@ -24,7 +24,8 @@ _SCRIPT = (
     " printf '%-511s\n' \"#probe-cluster $n $$ error 127 |\""
 ).replace("\n", "\\n")
 
-_OF_SCRIPT = "\"$(head -n 1 $(command -v {name}) 2>/dev/null | sed -n 's/^#.//p')\""
+# Without `probe` head would read the input, which is the agent's commands.
+_OF_SCRIPT = "\"$(head -n 1 $(command -v {name}) </dev/null 2>/dev/null | sed -n 's/^#.//p')\""
 
 
 def agent_command(seconds: float, name: str = "", places: str = "") -> list[str]:

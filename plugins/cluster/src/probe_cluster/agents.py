@@ -11,7 +11,7 @@ from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from probe_cluster.network_model import Message, Write
 
@@ -141,6 +141,10 @@ class Session:
         for agent in self.agents.values():
             if not agent.ready.is_set():
                 agent.lose(f"no agent started there within {seconds:g} s")
+
+    def ready(self, ids: Iterable[str]) -> bool:
+        """Return whether it is known of each agent that it runs, or that it never will."""
+        return all(self.agents[id_].ready.is_set() for id_ in ids)
 
     def machine(self, id_: str) -> str:
         """Return what two nodes on one running kernel share: they share its network, too."""

@@ -65,8 +65,13 @@ def _total(links: Sequence[LinkDoc], measured: Sequence[LinkDoc], shown: int) ->
     speeds = [link["bandwidth"] for link in measured if link["bandwidth"] is not None]
     trips = [link["round_trip"] for link in measured if link["round_trip"] is not None]
     if speeds and trips:
-        sentence += f": {bits(min(speeds))} to {bits(max(speeds))}"
-        sentence += f", round trips {milliseconds(min(trips))} to {milliseconds(max(trips))}"
+        rates = _span(bits(min(speeds)), bits(max(speeds)))
+        times = _span(milliseconds(min(trips)), milliseconds(max(trips)))
+        sentence += f": {rates}, round trips {times}"
     if shown < len(measured):
         sentence += f"; the {shown} slowest are shown, --json has all"
     return sentence
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"

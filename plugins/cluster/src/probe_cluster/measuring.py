@@ -43,7 +43,7 @@ _PORT_S = 5.0
 _END_S = 2.0
 """Seconds for the agents to end by themselves when their input is closed."""
 
-_BEAT_S = 0.2
+_BEAT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def bounds(pairs: Sequence[Pair], network: Network, groups: int) -> Bounds:
     pair = 2 * network.seconds + _ASIDE_S
     count = rounds(pairs)
     # A firewall costs a pair two attempts; five such rounds are waited for.
-    most = 2 * count * pair + groups * _START_S + 5 * 2 * _CONNECT_S
+    most = 2 * count * pair + groups * _START_S + min(5, count) * 2 * _CONNECT_S
     return Bounds(count * pair + 2.0 * groups, most, 2 * len(pairs) * network.size)
 
 
@@ -133,26 +133,27 @@ class _Measurement:
 
     async def run(self, session: Session, pairs: Sequence[Pair]) -> None:
         """Measure the pairs, each as soon as no other uses one of its computers."""
-        await session.started(_START_S)
         pending = list(pairs)
         running: dict[asyncio.Task[None], set[str]] = {}
+        start = asyncio.ensure_future(session.started(_START_S))
         try:
             while pending or running:
                 busy = set().union(*running.values())
                 for pair in list(pending):
+                    if not session.ready(pair):
+                        continue
                     machines = {session.machine(end) for end in pair}
                     if busy.isdisjoint(machines):
                         busy |= machines
                         pending.remove(pair)
                         running[asyncio.ensure_future(self._pair(session, pair))] = machines
-                done, _ = await asyncio.wait(
-                    running, timeout=_BEAT_S, return_when="FIRST_COMPLETED"
-                )
-                for ended in done:
-                    del running[ended]
+                beat = asyncio.ensure_future(asyncio.sleep(_BEAT_S))
+                await asyncio.wait({beat, *running}, return_when="FIRST_COMPLETED")
+                beat.cancel()
+                running = {task: used for task, used in running.items() if not task.done()}
                 self._show()
         finally:
-            for unfinished in running:
+            for unfinished in (start, *running):
                 unfinished.cancel()
 
     def _show(self) -> None:
