@@ -64,7 +64,7 @@ def _row(nodes: Sequence[Node]) -> tuple[str, ...]:
     return (
         name,
         status,
-        str(len(summary.whole)),
+        str(len(summary.gpus_alone)),
         str(len(summary.usable)),
         engine,
         size(summary.memory),
@@ -85,10 +85,12 @@ def _devices(summary: Summary) -> str:
 
 def _total(gathered: Gathered) -> str:
     summaries = [node.summary for node in gathered.nodes.values() if node.summary is not None]
-    gpus = sum(len(summary.whole) for summary in summaries)
+    gpus = sum(len(summary.gpus_alone) for summary in summaries)
     usable = sum(len(summary.usable) for summary in summaries)
     answered = f"{len(summaries)} of {counted(len(gathered.nodes), 'node')} answered"
     tail = f"{counted(gpus, 'GPU')}, {usable} usable" if gpus else "no GPU"
+    if any(gpu.parent is not None for summary in summaries for gpu in summary.usable):
+        tail += ", partitions counted"
     return f"{answered} in {gathered.seconds:.1f} s: {tail}"
 
 
@@ -105,11 +107,8 @@ def _failures(gathered: Gathered, context: Context) -> Iterator[str]:
 
 
 def _differences(gathered: Gathered, context: Context) -> Iterator[str]:
-    shown = {node.id: node.name for node in gathered.nodes.values()}
     for entry in gathered.differences():
         sentence = entry["what"]
-        if entry["code"] == "engine-count":
-            sentence = f"{names([shown[id_] for id_ in entry['nodes']])}: {sentence}"
         if entry["why"]:
             sentence += f"; {entry['why']}"
         if entry["fix"] and entry["severity"] != "info":

@@ -21,6 +21,8 @@ __all__ = ["Gpu", "Summary", "summary_of"]
 
 _ACCELERATORS = ("gpu", "npu", "accelerator")
 
+_SYSTEM_MEMORY = ("unified", "shared")
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -33,6 +35,8 @@ class Gpu:
     """Name and version."""
     memory: int | None
     """Bytes."""
+    integrated: bool
+    """Whether its memory is the system's, as that of a processor's graphics is."""
     parent: str | None
     """The device that it is a part of."""
     blocked: str | None
@@ -79,6 +83,11 @@ class Summary:
         return [gpu for gpu in self.gpus if gpu.parent is None]
 
     @property
+    def gpus_alone(self) -> list[Gpu]:
+        """Return `whole` without NPUs, which no engine schedules: `usable` leaves them out, too."""
+        return [gpu for gpu in self.whole if gpu.kind != "npu"]
+
+    @property
     def usable(self) -> list[Gpu]:
         """Return the GPUs that a process can use: parts in place of what they are parts of."""
         parents = {gpu.parent for gpu in self.gpus}
@@ -87,6 +96,13 @@ class Summary:
             for gpu in self.gpus
             if gpu.kind != "npu" and not (gpu.blocked or gpu.hidden or gpu.id in parents)
         ]
+
+    @property
+    def schedulable(self) -> list[Gpu]:
+        """Return the usable GPUs that an engine counts: no processor's graphics beside a card."""
+        if all(gpu.integrated for gpu in self.gpus_alone):
+            return self.usable
+        return [gpu for gpu in self.usable if not gpu.integrated]
 
 
 def summary_of(document: Mapping[str, Json]) -> Summary:
@@ -155,6 +171,7 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
         name=_text(device.get("name")) or chip or _text(device.get("vendor")) or "unknown",
         driver=" ".join(filter(None, parts)) or None,
         memory=_count(_table(device.get("memory")).get("total")),
+        integrated=_table(device.get("memory")).get("kind") in _SYSTEM_MEMORY,
         parent=_text(device.get("parent")),
         blocked=_blocked(_table(device.get("readiness"))),
         hidden=_hidden(device),
