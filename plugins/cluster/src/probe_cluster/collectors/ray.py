@@ -93,7 +93,10 @@ class Ray:
             _take(stream, sink)
 
         # Ray gives its workers the folder of the driver, and they would import what lies there.
-        work = asyncio.ensure_future(run(command, Streams(take).feed, seconds, folder=os.sep))
+        # Its input is open as long as this process lives.
+        work = asyncio.ensure_future(
+            run(command, Streams(take).feed, seconds, folder=os.sep, opened=lambda _: None)
+        )
         first = asyncio.ensure_future(connected.wait())
         try:
             await asyncio.wait({work, first}, timeout=_START_S, return_when="FIRST_COMPLETED")

@@ -99,6 +99,7 @@ class Printer:
 def main(arguments: list[str]) -> int:
     """Print what Ray counts on each node, then each answer as it comes."""
     address, seconds, *command = arguments
+    threading.Thread(target=_end_with_input, daemon=True).start()
     # Ray prints "(raylet) … marked dead" on standard output, also with log_to_driver=False.
     printer = Printer(os.dup(1))
     os.dup2(2, 1)
@@ -140,6 +141,16 @@ def _nodes(ray: Any, printer: Printer) -> list[str]:
             reason = str(node.get("DeathReasonMessage") or "it gave no reason")
             printer.send(id_, {"status": "missing", "reason": f"Ray calls it dead: {reason}"})
     return [node["NodeID"] for node in alive]
+
+
+def _end_with_input() -> None:
+    """End this process with its input, so that no task stays behind a controller that was killed.
+
+    Ray ends the tasks of a driver that is gone.
+    """
+    while os.read(0, 4096):
+        pass
+    os._exit(3)
 
 
 def _is_lost(node: dict[str, Any]) -> bool:
