@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Read = Callable[[str, int], bytes]
 
-__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "command_table", "load_config"]
+__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config", "read_settings"]
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -226,7 +226,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
 
 def _from_file(config: Config, path: str, variable: str | None, read: Read) -> list[IgnoredSetting]:
     try:
-        values = _read_file(path, read)
+        values = read_settings(path, read)
     except ConfigError as error:
         return [_unreadable_file(error, path, variable)]
     origin = f"the file {path}"
@@ -238,29 +238,6 @@ def _from_file(config: Config, path: str, variable: str | None, read: Read) -> l
     ]
 
 
-def command_table(
-    command: str,
-    environ: Mapping[str, str],
-    *,
-    read: Read = read_trusted,
-    is_file: Callable[[str], bool] = isfile,
-) -> Mapping[str, object]:
-    """Return a command's own table of the file of settings; empty where there is none.
-
-    Raises `ConfigError` for a file that cannot be read, and for a table that is none.
-    """
-    path = environ.get(FILE_VARIABLE)
-    try:
-        path = path or default_file(environ, is_file)
-    except OSError as error:
-        raise _unread(str(error.filename), error) from None
-    tables = _read_file(path, read).get(COMMAND_TABLES, {}) if path else {}
-    table = tables.get(command, {}) if isinstance(tables, dict) else None
-    if not isinstance(table, dict):
-        raise ConfigError(f"the file {path} sets {COMMAND_TABLES}.{command}, which is no table")
-    return table
-
-
 def _unreadable_file(error: ConfigError, path: str, variable: str | None) -> IgnoredSetting:
     return IgnoredSetting(str(error), None, variable, f"the file {path}", seals=True)
 
@@ -270,7 +247,8 @@ def _unread(path: str, error: OSError) -> ConfigError:
     return ConfigError(f"the configuration file {path} cannot be read: {reason}")
 
 
-def _read_file(path: str, read: Read) -> Mapping[str, Any]:
+def read_settings(path: str, read: Read) -> Mapping[str, Any]:
+    """Return what a file of settings holds, unchecked. Raises `ConfigError`."""
     import tomllib
 
     try:

@@ -15,10 +15,31 @@ def command_settings(command: str, environ: Mapping[str, str]) -> Mapping[str, o
     Its values are unchecked. Raises `CommandError` for a file that cannot be read.
     """
     from probe_core.commands.context import CommandError
-    from probe_core.config import ConfigError, command_table
-    from probe_core.pipeline.settings import is_named_file, read_named
+    from probe_core.config import ConfigError
 
     try:
-        return command_table(command, environ, read=read_named, is_file=is_named_file)
+        return _table(command, environ)
     except ConfigError as error:
         raise CommandError(f"{command}: {error}") from None
+    except OSError as error:  # whether there is a file is not known
+        reason = error.strerror or str(error)
+        raise CommandError(f"{command}: {error.filename} cannot be read: {reason}") from None
+
+
+def _table(command: str, environ: Mapping[str, str]) -> Mapping[str, object]:
+    """Return the table. Raises `ConfigError` for a bad file or table."""
+    from probe_core.config import (
+        COMMAND_TABLES,
+        FILE_VARIABLE,
+        ConfigError,
+        default_file,
+        read_settings,
+    )
+    from probe_core.pipeline.settings import is_named_file, read_named
+
+    path = environ.get(FILE_VARIABLE) or default_file(environ, is_named_file)
+    tables = read_settings(path, read_named).get(COMMAND_TABLES, {}) if path else {}
+    table = tables.get(command, {}) if isinstance(tables, dict) else None
+    if not isinstance(table, dict):
+        raise ConfigError(f"the file {path} sets {COMMAND_TABLES}.{command}, which is no table")
+    return table

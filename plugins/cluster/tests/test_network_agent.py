@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from probe_cluster import pair_agent
+from probe_cluster import pair_addresses
 from probe_cluster.agent_start import agent_command, agent_script
 from probe_cluster.network_model import Start
 from probe_cluster.node_lines import Stream, Streams
@@ -155,8 +155,9 @@ def test_what_is_no_command_is_passed_over() -> None:
 
 
 def test_the_program_is_one_that_python_3_8_reads() -> None:
-    text = Path(pair_agent.__file__).read_text()
-    ast.parse(text, feature_version=(3, 8))
+    for name in ("addresses", "sockets", "agent"):
+        text = Path(pair_addresses.__file__).with_name(f"pair_{name}.py").read_text()
+        ast.parse(text, feature_version=(3, 8))
     script = agent_script(Start(("probe",), 5))
     assert len(script) < 16_000
     assert "!" not in script.replace("!=", "")
@@ -164,11 +165,11 @@ def test_the_program_is_one_that_python_3_8_reads() -> None:
 
 def test_addresses_of_bridges_and_loopbacks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.0.0.5")]
-    monkeypatch.setattr(pair_agent, "_ipv4", lambda: rows)
-    monkeypatch.setattr(pair_agent, "_ipv6", lambda: [("eth0", "fd00::5")])
-    monkeypatch.setattr(pair_agent, "_default_addresses", lambda: ["10.0.0.5"])
+    monkeypatch.setattr(pair_addresses, "_ipv4", lambda: rows)
+    monkeypatch.setattr(pair_addresses, "_ipv6", lambda: [("eth0", "fd00::5")])
+    monkeypatch.setattr(pair_addresses, "_default_addresses", lambda: ["10.0.0.5"])
     environ = {"SSH_CONNECTION": "10.0.0.9 5000 192.168.1.7 22"}
-    assert pair_agent.addresses(environ) == [
+    assert pair_addresses.addresses(environ) == [
         ["", "192.168.1.7"],
         ["eth0", "10.0.0.5"],
         ["eth0", "fd00::5"],

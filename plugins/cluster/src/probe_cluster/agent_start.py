@@ -13,6 +13,18 @@ if TYPE_CHECKING:
 
 __all__ = ["agent_command", "agent_script"]
 
+_MODULES = ("pair_addresses", "pair_sockets", "pair_agent")
+"""In the order in which they import each other."""
+
+_LOADER = """
+import sys, types
+sys.modules["probe_cluster"] = types.ModuleType("probe_cluster")
+for name, text in {texts!r}.items():
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+module.main(sys.argv[1:])
+"""
+
 # The Python of `probe` is in the first line of its script. csh expands "!" also within quotes:
 # there is none.
 _SCRIPT = (
@@ -36,12 +48,20 @@ def agent_command(seconds: float, name: str = "", places: str = "") -> list[str]
     import base64
     import zlib
 
-    path = os.path.join(os.path.dirname(__file__), "pair_agent.py")
-    with open(path, "rb") as file:
-        program = base64.b64encode(zlib.compress(file.read(), 9)).decode("ascii")
-    code = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{program}')))"
+    data = base64.b64encode(zlib.compress(_program().encode(), 9)).decode("ascii")
+    code = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{data}')))"
     tail = [name, places] if places else [name] if name else []
     return ["-I", "-S", "-c", code, f"{seconds:g}", *tail]
+
+
+def _program() -> str:
+    """Return the text of the agent: its modules, which a node does not have, and their start."""
+    folder = os.path.dirname(__file__)
+    texts = {}
+    for name in _MODULES:
+        with open(os.path.join(folder, f"{name}.py"), encoding="utf-8") as file:
+            texts[f"probe_cluster.{name}"] = file.read()
+    return _LOADER.format(texts=texts)
 
 
 def agent_script(start: Start, places: str = "") -> str:

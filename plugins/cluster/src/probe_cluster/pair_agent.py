@@ -10,27 +10,32 @@ and `KEY` in the environment is the token for it.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
 import queue
-import select
 import socket
 import statistics
-import struct
 import sys
 import threading
 import time
 
+from probe_cluster.pair_addresses import addresses, boot_id
+from probe_cluster.pair_sockets import (
+    ALL_CONNECT_S,
+    Door,
+    Failure,
+    connected,
+    exactly,
+    prepared,
+)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-KEY = "PROBE_CORE_PAIR_KEY"
+__all__ = ["KEY", "main"]
 
-_NONCE, _DIGEST = 16, 32
+KEY = "PROBE_CORE_PAIR_KEY"
 
 _BLOCK = 512 << 10
 """Bytes of one write and one read. Of 128 KiB, as iperf3 has, Python's share of each call costs a
@@ -42,28 +47,9 @@ _RAMP_S = 0.2
 _SAMPLE_S = 0.001
 """Seconds between two looks at the clock that are kept: 1,500 in all."""
 
-_HANDSHAKE_S = 2.0
-"""Seconds for a peer to prove that it has the token."""
-
-_CONNECT_S, _ALL_CONNECT_S = 2.0, 6.0
-"""Seconds for one address and for all: a firewall that drops packets answers never."""
 
 _TRIPS, _WARM_TRIPS, _FEWEST_TRIPS, _TRIPS_S = 200, 5, 5, 0.5
 """Round trips at most, those at the start that do not count, those at least, seconds for all."""
-
-_MOST_GUESTS = 16
-"""Connections at once that have not proved themselves."""
-
-_MOST_ADDRESSES = 8
-
-# Bridges of container engines and hypervisors: each host has the same address on its own.
-_LOCAL_BRIDGES = ("docker", "br-", "veth", "virbr", "cni", "flannel", "cali", "lxc", "podman")
-
-_SIOCGIFADDR = 0x8915
-
-
-class Failure(Exception):
-    """Why a pair cannot be measured, in a sentence."""
 
 
 class Voice:
@@ -109,195 +95,6 @@ def _read_input(
     os._exit(0)
 
 
-def addresses(environ: Any = os.environ) -> list[list[str]]:
-    """Return [interface, address] of this node, that by which its user reaches it first."""
-    pairs = [pair for pair in [*_ipv4(), *_ipv6()] if not pair[0].startswith(_LOCAL_BRIDGES)]
-    names = {address: interface for interface, address in pairs}
-    first = [*environ.get("SSH_CONNECTION", "").split()[2:3], *_default_addresses()]
-    ordered = list(dict.fromkeys([*first, *names]))
-    outside = [address for address in ordered if not _is_loopback(address)]
-    return [[names.get(address, ""), address] for address in outside[:_MOST_ADDRESSES]]
-
-
-def _is_loopback(address: str) -> bool:
-    return address.startswith(("127.", "::ffff:127.")) or address in ("::1", "0.0.0.0", "::")
-
-
-def _ipv4() -> list[tuple[str, str]]:
-    """Return the interfaces with their first address; nothing where the system has no such call."""
-    try:
-        import fcntl
-
-        names = [name for _, name in socket.if_nameindex()]
-    except (ImportError, OSError):
-        return []
-    pairs = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for name in names if sys.platform == "linux" else ():
-            try:
-                request = struct.pack("256s", name.encode()[:15])
-                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-            except OSError:  # it has no address
-                continue
-            pairs.append((name, socket.inet_ntoa(answer[20:24])))
-    return pairs
-
-
-def _ipv6() -> list[tuple[str, str]]:
-    try:
-        with open("/proc/net/if_inet6", encoding="ascii") as file:
-            rows = [line.split() for line in file]
-    except OSError:
-        return []
-    # Scope 00 is global: a link's own address (20) is of no use without the name of the interface.
-    return [
-        (row[5], socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[0])))
-        for row in rows
-        if len(row) > 5 and row[3] == "00"
-    ]
-
-
-def _default_addresses() -> list[str]:
-    """Return the addresses from which packets leave; none is sent: connecting UDP only routes."""
-    origins = []
-    # Addresses of documentation (RFC 5737, RFC 3849).
-    for family, peer in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        try:
-            with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.connect((peer, 9))
-                origins.append(str(probe.getsockname()[0]))
-        except OSError:  # no route
-            pass
-    return origins
-
-
-def _boot_id() -> str:
-    """Return what two agents on one running kernel share."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return f"{sys.platform}/{os.uname().nodename}"
-
-
-def _digest(token: bytes, role: bytes, first: bytes, second: bytes) -> bytes:
-    return hmac.new(token, role + first + second, hashlib.sha256).digest()
-
-
-def _exactly(peer: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        piece = peer.recv(count - len(data))
-        if not piece:
-            raise Failure("the peer closed the connection")
-        data += piece
-    return data
-
-
-def _greeted(peer: socket.socket, token: bytes) -> bool:
-    """Prove to a guest that this node has the token, once the guest proved it."""
-    peer.settimeout(_HANDSHAKE_S)
-    mine = os.urandom(_NONCE)
-    peer.sendall(mine)
-    theirs, proof = _exactly(peer, _NONCE), _exactly(peer, _DIGEST)
-    if not hmac.compare_digest(proof, _digest(token, b"connect", mine, theirs)):
-        return False
-    peer.sendall(_digest(token, b"listen", theirs, mine))
-    return True
-
-
-def _greet(peer: socket.socket, token: bytes) -> bool:
-    """Prove to the listener that this node has the token, and check that the listener has it."""
-    peer.settimeout(_HANDSHAKE_S)
-    theirs, mine = _exactly(peer, _NONCE), os.urandom(_NONCE)
-    peer.sendall(mine + _digest(token, b"connect", theirs, mine))
-    return hmac.compare_digest(_exactly(peer, _DIGEST), _digest(token, b"listen", mine, theirs))
-
-
-class Door:
-    """A listening socket for one peer, which comes twice; others are turned away."""
-
-    def __init__(self, token: bytes, waits: Callable[[], bool]) -> None:
-        self._token = token
-        self._waits = waits
-        self._guests: queue.Queue[socket.socket] = queue.Queue()
-        self._slots = threading.Semaphore(_MOST_GUESTS)
-        self._socket = _listener()
-        self.port = int(self._socket.getsockname()[1])
-
-    def peer(self) -> socket.socket:
-        """Return the next connection of the peer. Raises `Failure` when none comes in time."""
-        while self._waits():
-            ready, _, _ = select.select([self._socket], [], [], 0.05)
-            if ready and self._slots.acquire(blocking=False):
-                guest, _ = self._socket.accept()
-                threading.Thread(target=self._examine, args=(guest,), daemon=True).start()
-            try:
-                return self._guests.get_nowait()
-            except queue.Empty:
-                pass
-        raise Failure("no connection of its peer arrived")
-
-    def _examine(self, guest: socket.socket) -> None:
-        try:
-            if _greeted(guest, self._token):
-                self._guests.put(guest)
-                return
-        except (OSError, Failure):
-            pass
-        finally:
-            self._slots.release()
-        guest.close()
-
-    def close(self) -> None:
-        """Stop to listen."""
-        self._socket.close()
-
-
-def _listener() -> socket.socket:
-    """Return a socket on a free port of all addresses, of both families where they are there."""
-    if socket.has_dualstack_ipv6():
-        try:
-            return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-        except OSError:  # IPv6 is switched off
-            pass
-    return socket.create_server(("", 0))
-
-
-def _connected(peers: list[list[Any]], token: bytes, until: float) -> socket.socket:
-    """Return a connection to the peer, by the first address at which it proves itself."""
-    problems = []
-    for address, port in peers:
-        remaining = min(_CONNECT_S, until - time.monotonic())
-        if remaining <= 0:
-            break
-        try:
-            peer = socket.create_connection((address, port), remaining)
-        except TimeoutError:
-            problems.append(f"{address} port {port} does not answer")
-            continue
-        except OSError as error:
-            problems.append(f"{address} port {port}: {error.strerror or error}")
-            continue
-        try:
-            if _greet(peer, token):
-                return peer
-        except (OSError, Failure):
-            pass
-        problems.append(f"{address} port {port} is not the peer")
-        peer.close()
-    raise Failure("; ".join(problems[:3]) or "the peer has no address")
-
-
-def _prepared(peer: socket.socket, until: float) -> None:
-    # The kernel's own limits, not Python's: with those each call is two, a poll before it.
-    limit = struct.pack("ll", max(1, int(until - time.monotonic())), 0)
-    peer.settimeout(None)
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
 def _round_trips(peer: socket.socket) -> list[float]:
     """Return the seconds of round trips of one byte."""
     trips: list[float] = []
@@ -306,7 +103,7 @@ def _round_trips(peer: socket.socket) -> list[float]:
     while len(trips) < _TRIPS:
         before = clock()
         peer.sendall(b"p")
-        _exactly(peer, 1)
+        exactly(peer, 1)
         after = clock()
         trips.append(after - before)
         if after - start > _TRIPS_S and len(trips) >= _FEWEST_TRIPS:
@@ -317,7 +114,7 @@ def _round_trips(peer: socket.socket) -> list[float]:
 
 def _echo(peer: socket.socket) -> None:
     """Return each byte until the peer says that its round trips are over."""
-    while _exactly(peer, 1) == b"p":
+    while exactly(peer, 1) == b"p":
         peer.sendall(b"p")
 
 
@@ -371,12 +168,12 @@ def listen(message: dict[str, Any], voice: Voice, stopped: set[int]) -> None:
     voice.send(kind="port", pair=message["pair"], port=door.port)
     try:
         with door.peer() as peer:
-            _prepared(peer, until)
+            prepared(peer, until)
             address = str(peer.getsockname()[0])
             _echo(peer)
             rate = _receive(peer, message["each"] + 0.5)
         with door.peer() as peer:
-            _prepared(peer, until)
+            prepared(peer, until)
             _send(peer, message["each"], message["bytes"])
     finally:
         door.close()
@@ -387,15 +184,15 @@ def connect(message: dict[str, Any], voice: Voice) -> None:
     """Measure the way to the listener and back."""
     token = bytes.fromhex(message["token"])
     until = time.monotonic() + message["seconds"]
-    limit = time.monotonic() + _ALL_CONNECT_S
-    with _connected(message["peer"], token, limit) as peer:
-        _prepared(peer, until)
+    limit = time.monotonic() + ALL_CONNECT_S
+    with connected(message["peer"], token, limit) as peer:
+        prepared(peer, until)
         host, port = peer.getpeername()[:2]
         address = str(peer.getsockname()[0])
         trips = _round_trips(peer)
         _send(peer, message["each"], message["bytes"])
-    with _connected([[host, port]], token, until) as peer:
-        _prepared(peer, until)
+    with connected([[host, port]], token, until) as peer:
+        prepared(peer, until)
         rate = _receive(peer, message["each"] + 0.5)
     trip = statistics.median(trips)
     answer = {"rate": rate, "round_trip": trip, "address": _plain(address)}
@@ -412,7 +209,7 @@ def _commands(places: str, voice: Voice) -> Any:
     peers: list[list[Any]] = [list(place.rpartition("=")[::2]) for place in places.split(",")]
     try:
         token = bytes.fromhex(os.environ.pop(KEY, ""))
-        peer = _connected(peers, token, time.monotonic() + _ALL_CONNECT_S)
+        peer = connected(peers, token, time.monotonic() + ALL_CONNECT_S)
     except (ValueError, Failure) as error:
         voice.send(kind="lost", reason=f"it cannot reach the computer that measures: {error}")
         sys.exit(1)
@@ -437,7 +234,7 @@ def main(arguments: list[str]) -> None:
         source = _commands(arguments[2], voice)
     work = (source, messages, stopped, agent)
     threading.Thread(target=_read_input, args=work, daemon=True).start()
-    voice.send(kind="hello", addresses=addresses(), boot=_boot_id())
+    voice.send(kind="hello", addresses=addresses(), boot=boot_id())
     while True:
         message = messages.get()
         try:
@@ -450,7 +247,3 @@ def main(arguments: list[str]) -> None:
             if isinstance(error, (BlockingIOError, socket.timeout)):
                 reason = "the connection stalled"
             voice.send(kind="failed", pair=message["pair"], reason=reason)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -7,12 +7,13 @@ has the token, as the two ends of a pair do; see `pair_agent`.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import os
 import secrets
 
-from probe_cluster.pair_agent import KEY, addresses
+from probe_cluster.pair_addresses import addresses
+from probe_cluster.pair_agent import KEY
+from probe_cluster.pair_sockets import DIGEST, NONCE, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,17 +78,14 @@ class Relay:
     async def _examine(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_HANDSHAKE_S):
-                mine = os.urandom(16)
+                mine = os.urandom(NONCE)
                 writer.write(mine)
-                theirs, proof = await reader.readexactly(16), await reader.readexactly(32)
+                theirs, proof = await reader.readexactly(NONCE), await reader.readexactly(DIGEST)
         except (OSError, EOFError, TimeoutError):
             writer.close()
             return
-        if not hmac.compare_digest(proof, self._digest(b"connect", mine, theirs)):
+        if not hmac.compare_digest(proof, digest(self._token, b"connect", mine, theirs)):
             writer.close()
             return
-        writer.write(self._digest(b"listen", theirs, mine))
+        writer.write(digest(self._token, b"listen", theirs, mine))
         self._writers.append(writer)
-
-    def _digest(self, role: bytes, first: bytes, second: bytes) -> bytes:
-        return hmac.new(self._token, role + first + second, hashlib.sha256).digest()
