@@ -23,6 +23,8 @@ from probe_core.cli import main
 
 Home = dict[str, dict[str, Any]]
 
+OPEN = "let the nodes connect to each other on all TCP ports, then measure again"
+
 QUICK = {"seconds": 0.2, "size": 64 << 20}
 
 
@@ -114,6 +116,7 @@ def test_nodes_of_one_name_are_not_measured(engines: Engines, home: Home) -> Non
     engines.setenv(FAKE_NODES="desk desk nas")
     gathered, sentences = measured(Slurm())
     assert {link["reason"] for link in gathered.links} == {"2 nodes have the name desk"}
+    assert {link["fix"] for link in gathered.links} == {"give each node a host name of its own"}
     assert (sentences, gathered.all_measured) == ([], False)
 
 
@@ -171,6 +174,30 @@ case $FAKE_HOST in""",
     assert rows["desk", "snake"]["fix"] == "check that both nodes run, then measure again"
     codes = [finding["code"] for finding in gathered.findings]
     assert codes == ["link-unmeasured"] * 5
+
+
+def test_a_firewall_in_one_direction_is_measured_the_other_way(
+    engines: Engines, home: Home
+) -> None:
+    # Another port is announced than the one that is open: all connections to it are refused.
+    wall = """s/"port": [0-9]\\{5\\}/"port":     1/"""
+    walled = f"[ $FAKE_HOST = walled ] && {{ sh -c \"$2\" | sed -u '{wall}'; exit; }}"
+    script = SSH.replace("case $FAKE_HOST in", f"{walled}\ncase $FAKE_HOST in")
+    engines.command("ssh", script)
+    reports(engines, home, "walled", "nas")
+    gathered, _ = measured(Ssh(["walled", "nas"]))
+    (link,) = gathered.links
+    assert link["bandwidth"]
+    assert link["latency"]
+    assert link["ends"] == ["walled", "nas"]
+    assert (link["reason"] or "").startswith("nas: ")
+    assert " port 1: Connection refused" in (link["reason"] or "")
+    assert link["fix"] == OPEN
+    assert [finding["code"] for finding in gathered.findings] == ["link-one-way"]
+    gathered, _ = measured(Ssh(["walled", "me@walled"]))
+    (link,) = gathered.links
+    assert (link["bandwidth"], link["fix"]) == (None, OPEN)
+    assert [finding["code"] for finding in gathered.findings] == ["link-unmeasured"]
 
 
 def test_thresholds_are_findings_with_facts(

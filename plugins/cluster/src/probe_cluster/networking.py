@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["engine_of", "measure_links"]
 
 
+_RENAME = "give each node a host name of its own"
+
+
 def engine_of(collector: Collector) -> Engine:
     """Return the collector as one that can measure. Raises `ClusterError` where it cannot."""
     if not hasattr(collector, "agents"):
@@ -68,7 +71,7 @@ async def measure_links(
     )
     links = dict(zip(possible, measured, strict=True))
     gathered.links = [
-        links.get(pair) or failed_link(pair, _reason(pair, unusable)) for pair in pairs
+        links.get(pair) or failed_link(pair, _reason(pair, unusable), _RENAME) for pair in pairs
     ]
     gathered.findings = link_findings(gathered.links, network, names)
 

@@ -242,7 +242,7 @@ def main(arguments: list[str]) -> None:
                 listen(message, voice, stopped)
             else:
                 connect(message, voice)
-        except (OSError, Failure) as error:
+        except Exception as error:  # a peer may name a port that is none
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             if isinstance(error, (BlockingIOError, socket.timeout)):
                 reason = "the connection stalled"
