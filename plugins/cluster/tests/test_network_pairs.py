@@ -91,6 +91,9 @@ def test_groups_hold_no_more_nodes_than_processes_may_run() -> None:
 
 
 def test_the_cost_is_known_before() -> None:
-    cost = bounds(choose_pairs(FOUR, {}), Network(), 1)
+    cost = bounds([choose_pairs(FOUR, {})], Network())
     assert (cost.expected, cost.size) == (3 * 3.5 + 2.0, 12 * (4 << 30))
     assert cost.seconds == 2 * 3 * 3.5 + 20 + 3 * 14
+    twice = bounds([[("a", "b")], [("a", "c"), ("b", "c")]], Network(seconds=2, size=1 << 20))
+    assert (twice.expected, twice.seconds) == (3 * 5.5 + 4.0, 2 * 3 * 5.5 + 40 + 3 * 14)
+    assert twice.size == 6 << 20

@@ -55,13 +55,14 @@ class Bounds:
     size: int
 
 
-def bounds(pairs: Sequence[Pair], network: Network, groups: int) -> Bounds:
-    """Return the bounds of `pairs`, which need the agents started `groups` times."""
+def bounds(groups: Sequence[Sequence[Pair]], network: Network) -> Bounds:
+    """Return the bounds of pairs, whose agents are started anew for each group."""
     pair = 2 * network.seconds + _ASIDE_S
-    count = rounds(pairs)
+    count = sum(map(rounds, groups))
     # A firewall costs a pair two attempts; five such rounds are waited for.
-    most = 2 * count * pair + groups * _START_S + min(5, count) * 2 * _CONNECT_S
-    return Bounds(count * pair + 2.0 * groups, most, 2 * len(pairs) * network.size)
+    most = 2 * count * pair + len(groups) * _START_S + min(5, count) * 2 * _CONNECT_S
+    size = 2 * sum(map(len, groups)) * network.size
+    return Bounds(count * pair + 2.0 * len(groups), most, size)
 
 
 def groups_of(pairs: Sequence[Pair], engine: Engine, limits: Limits) -> list[list[Pair]]:
@@ -85,7 +86,7 @@ async def measure(
     """
     groups = groups_of(pairs, engine, limits)
     task = _Measurement(network, nics or {}, len(pairs), progress)
-    until = time.monotonic() + bounds(pairs, network, len(groups)).seconds
+    until = time.monotonic() + bounds(groups, network).seconds
     for group in groups:
         names = dict.fromkeys(end for pair in group for end in pair)
         remaining = until - time.monotonic()

@@ -101,7 +101,7 @@ def _reason(pair: Pair, unusable: dict[str, str]) -> str:
 
 def _announcement(pairs: list[Pair], network: Network, engine: Engine, limits: Limits) -> str:
     nodes = len({end for pair in pairs for end in pair})
-    cost = bounds(pairs, network, len(groups_of(pairs, engine, limits)))
+    cost = bounds(groups_of(pairs, engine, limits), network)
     return (
         f"measures {counted(len(pairs), 'pair')} of {counted(nodes, 'node')} through {engine.name}:"
         f" about {cost.expected:.0f} s, at most {cost.seconds:.0f} s and {size(cost.size)}"
