@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probe_core.commands.options import add_options as add_options
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.options import probe_options as probe_options
+    from probe_core.commands.own_settings import command_settings as command_settings
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
     from probe_core.commands.reports import probe_document as probe_document
@@ -54,6 +55,7 @@ _MODULES = {
     "add_probe_options": "commands.options",
     "bandwidth": "commands.text",
     "columns": "commands.text",
+    "command_settings": "commands.own_settings",
     "did_you_mean": "wording",
     "document_of": "selection.document",
     "driver_text": "measured.compare",
