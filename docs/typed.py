@@ -17,6 +17,7 @@ from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.health import ECC, POWER
 from probe_core.model.measured import MEASURED
+from probe_core.model.node_fields import NETWORK, NODE, NODE_MEMORY
 from probe_core.model.parts import (
     CHIP,
     LINK,
@@ -25,7 +26,7 @@ from probe_core.model.parts import (
     PEAK,
     SIGHT,
 )
-from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME
+from probe_core.model.report_fields import DECISION, FINDING, OUTCOME
 from probe_core.model.schema import sentence
 from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
 
@@ -39,6 +40,7 @@ DICTS = {
     "measurement": "MeasuredDoc",
     "memory": "MemoryDoc",
     "node": "NodeDoc",
+    "network": "NetworkDoc",
     "node_memory": "NodeMemoryDoc",
     "other": "OtherDoc",
     "peak": "PeakDoc",
@@ -207,6 +209,7 @@ _PARTS: dict[str, Fields] = {
     "VisibilityDoc": SIGHT,
     "OtherDoc": OTHER,
     "DeviceDoc": FIELDS,
+    "NetworkDoc": NETWORK,
     "NodeMemoryDoc": NODE_MEMORY,
     "NodeDoc": NODE,
     "OutcomeDoc": OUTCOME,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Read = Callable[[str, int], bytes]
 
-__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config"]
+__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config", "read_settings"]
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -47,6 +47,8 @@ SETTINGS: dict[str, tuple[str, str, str]] = {
     "verbose": ("flag", "PROBE_VERBOSE", "keep what probers print, also of those that succeed"),
 }
 FILE_VARIABLE = "PROBE_CONFIG"
+COMMAND_TABLES = "command"
+"""Key of the file's table of tables, one for each command, which that command alone reads."""
 ARGUMENTS = "the arguments"
 """Origin of a setting that the caller or the command line gave."""
 
@@ -224,12 +226,15 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
 
 def _from_file(config: Config, path: str, variable: str | None, read: Read) -> list[IgnoredSetting]:
     try:
-        values = _read_file(path, read)
+        values = read_settings(path, read)
     except ConfigError as error:
         return [_unreadable_file(error, path, variable)]
     origin = f"the file {path}"
     return [
-        ignored for name, value in values.items() for ignored in _try(config, name, value, origin)
+        ignored
+        for name, value in values.items()
+        if not (name == COMMAND_TABLES and isinstance(value, dict))
+        for ignored in _try(config, name, value, origin)
     ]
 
 
@@ -242,7 +247,8 @@ def _unread(path: str, error: OSError) -> ConfigError:
     return ConfigError(f"the configuration file {path} cannot be read: {reason}")
 
 
-def _read_file(path: str, read: Read) -> Mapping[str, Any]:
+def read_settings(path: str, read: Read) -> Mapping[str, Any]:
+    """Return what a file of settings holds, unchecked. Raises `ConfigError`."""
     import tomllib
 
     try:

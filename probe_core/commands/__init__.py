@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from probe_core.commands.measured_text import measured_amount as measured_amount
     from probe_core.commands.measured_text import measured_name as measured_name
     from probe_core.commands.measured_text import measured_part as measured_part
+    from probe_core.commands.options import Option as Option
+    from probe_core.commands.options import add_options as add_options
     from probe_core.commands.options import add_probe_options as add_probe_options
+    from probe_core.commands.options import probe_options as probe_options
+    from probe_core.commands.own_settings import command_settings as command_settings
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
     from probe_core.commands.reports import probe_document as probe_document
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from probe_core.commands.reports import read_report_text as read_report_text
     from probe_core.commands.reports import system_memory as system_memory
     from probe_core.commands.reports import write_json as write_json
+    from probe_core.commands.reports import write_json_lines as write_json_lines
     from probe_core.commands.tables import grid as grid
     from probe_core.commands.tables import grid_rows as grid_rows
     from probe_core.commands.text import bandwidth as bandwidth
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import driver_text as driver_text
     from probe_core.measured.compare import with_fractions as with_fractions
+    from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.recording.omission import without_identities as without_identities
     from probe_core.resolve.shorthands import shorthand as shorthand
     from probe_core.selection.document import document_of as document_of
@@ -44,9 +50,12 @@ _MODULES = {
     "CommandError": "commands.context",
     "Context": "commands.context",
     "above_peak": "measured.compare",
+    "Option": "commands.options",
+    "add_options": "commands.options",
     "add_probe_options": "commands.options",
     "bandwidth": "commands.text",
     "columns": "commands.text",
+    "command_settings": "commands.own_settings",
     "did_you_mean": "wording",
     "document_of": "selection.document",
     "driver_text": "measured.compare",
@@ -60,7 +69,9 @@ _MODULES = {
     "paint": "commands.text",
     "parse_json": "commands.reports",
     "parse_report": "commands.reports",
+    "plugin_rules": "pipeline.settings",
     "probe_document": "commands.reports",
+    "probe_options": "commands.options",
     "rate": "commands.text",
     "replace_file": "machine.replace",
     "read_report": "commands.reports",
@@ -73,6 +84,7 @@ _MODULES = {
     "without_identities": "recording.omission",
     "wrapped": "commands.text",
     "write_json": "commands.reports",
+    "write_json_lines": "commands.reports",
 }
 
 __all__ = [*_MODULES]

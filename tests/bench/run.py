@@ -25,6 +25,7 @@ import bench_commands
 import bench_doctor
 import bench_env
 import bench_exo
+import bench_export
 import bench_hang
 import bench_import
 import bench_leases
@@ -54,6 +55,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "hang": bench_hang.run,
     "memory": bench_memory.run,
     "exo": bench_exo.run,
+    "export": bench_export.run,
     "partition": bench_partition.run,
     "predictions": bench_predictions.run,
     "cluster": bench_cluster.run,

@@ -126,3 +126,33 @@ class Engines:
     def arguments(self, name: str) -> str:
         """Return what a fake launcher was given; the script is one of the words."""
         return (self.folder / f"{name}.arguments").read_text()
+
+
+# A real launcher gives its input to all processes; in a shell each reads another part of it.
+BROADCAST = """#!{python} -S
+import os, subprocess, sys
+
+arguments = sys.argv[1:]
+task = arguments[arguments.index("sh"):]
+with open("{folder}/srun.arguments", "w") as file:
+    file.write(" ".join(arguments[: arguments.index("sh")]))
+names = os.environ["FAKE_NODES"].split()
+children = [
+    subprocess.Popen(
+        task,
+        stdin=subprocess.PIPE,
+        env={**os.environ, "FAKE_HOST": name, "SLURMD_NODENAME": name, "SLURM_PROCID": str(rank)},
+    )
+    for rank, name in enumerate(names)
+]
+while data := os.read(0, 65536):
+    for child in children:
+        try:
+            child.stdin.write(data)
+            child.stdin.flush()
+        except OSError:
+            pass
+for child in children:
+    child.stdin.close()
+sys.exit(max(child.wait() for child in children))
+"""

@@ -63,7 +63,7 @@ def test_the_document_has_all_nodes(
     document = json.loads(out)
     assert list(document) == [
         *("schema", "collector", "complete", "problem", "seconds"),
-        *("nodes", "links", "differences"),
+        *("nodes", "links", "differences", "findings"),
     ]
     assert (document["schema"], document["collector"], document["complete"]) == (1, "files", False)
     assert list(document["nodes"]) == ["desk", "twin", "rock", "none"]

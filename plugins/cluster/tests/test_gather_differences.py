@@ -164,3 +164,39 @@ def test_one_machine_under_two_names_and_two_under_one(twin: dict[str, Any]) -> 
 def test_damaged_reports_raise_nothing_else(twin: dict[str, Any], damage: dict[str, Any]) -> None:
     summary = summary_of(twin | damage)
     differences([Node("a", "a", "ok", summary=summary, engine=engine(3))])
+
+
+def test_graphics_of_a_processor_beside_a_card_are_not_counted(twin: dict[str, Any]) -> None:
+    graphics = copy.deepcopy(gpus(twin)[0]) | {"id": "pci:0000:00:02.0", "vendor": "intel"}
+    graphics["memory"] = graphics["memory"] | {"kind": "unified"}
+    twin["devices"].append(graphics)
+    assert differences([node("a", twin, 2)]) == []
+    # Of two hidden cards the engine counts one: the graphics do not stand in for it.
+    for gpu in gpus(twin)[:2]:
+        gpu["visibility"] = {"cuda": {"visible": False, "index": None, "reason": "hidden by X"}}
+    (entry,) = differences([node("a", twin, 1)])
+    assert entry["what"] == "a: GPUs: ray.nodes() counts 1, a process can use 0"
+    assert entry["why"] == "pci:0000:01:00.0, pci:0000:02:00.0 are hidden: hidden by X"
+    # Alone they are all that there is.
+    for gpu in gpus(twin)[:2]:
+        twin["devices"].remove(gpu)
+    assert differences([node("a", twin, 1)]) == []
+
+
+def test_missing_gpus_explain_the_engine_count(twin: dict[str, Any]) -> None:
+    fewer = copy.deepcopy(twin)
+    fewer["devices"].remove(gpus(fewer)[1])
+    entries = differences([node("a", twin, 2), node("b", twin, 2), node("c", fewer, 2)])
+    assert [entry["code"] for entry in entries] == ["missing-gpus", "engine-count"]
+    assert entries[1]["why"] == "1 are missing: other computers of its model have 2"
+
+
+def test_sentences_call_nodes_by_their_names(twin: dict[str, Any]) -> None:
+    nodes = [node("f00", changed(twin, kernel="6.1")), node("f01", changed(twin, kernel="5.1"))]
+    nodes[0].name, nodes[1].name = "desk", "studio"
+    (entry,) = differences(nodes)
+    assert entry["what"] == "kernel: 5.1 on studio, 6.1 on desk"
+    assert entry["values"] == {"5.1": ["f01"], "6.1": ["f00"]}
+    nodes[1].name = "desk"
+    (entry,) = differences(nodes)
+    assert entry["what"] == "kernel: 5.1 on f01, 6.1 on f00"

@@ -54,7 +54,7 @@ def test_slurm_gives_reports_and_its_own_counts(slurm: Engines, home: Home) -> N
     # Rockchip's board has a Mali, which no Gres line names.
     (entry,) = [entry for entry in answer.differences() if entry["code"] == "engine-count"]
     assert entry["nodes"] == ["rock"]
-    assert entry["what"].startswith("GPUs: scontrol show node counts 0, a process can use 1")
+    assert entry["what"] == "rock: GPUs: scontrol show node counts 0, a process can use 1"
 
 
 def test_a_step_of_a_job_shares_its_resources(slurm: Engines) -> None:

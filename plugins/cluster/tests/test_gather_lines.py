@@ -118,9 +118,23 @@ def test_damaged_lines_raise_nothing(line: bytes) -> None:
         assert isinstance(text, (str, bytes))
 
 
+def line(text: bytes) -> bytes:
+    return text.ljust(511) + b"\n"
+
+
+def test_a_line_that_lost_a_part_or_took_one_is_none() -> None:
+    first, second = (b"#probe-cluster %s 0 0 %s|" % (node, node * 300) for node in (b"a", b"b"))
+    end = line(b"#probe-cluster b 0 end 0 1|")
+    # Cut in the middle of the first, as a terminal of Open MPI does: the second is whole.
+    assert parsed(first[:200], line(second), end) == [("b", "end", b"b" * 300)]
+    # A part of the second within the first: it is as long as no line of ours.
+    mixed = (second[:100] + first[50:] + b" ").ljust(700) + b"\n"
+    assert parsed(mixed, end) == [("b", "end", "0 of the 1 lines of its answer arrived")]
+
+
 def test_an_answer_is_bounded() -> None:
-    lines = [b"#probe-cluster a 0 %d %s|\n" % (at, b"x" * 3000) for at in range(3000)]
-    ((_, _, sentence),) = parsed(*lines, b"#probe-cluster a 0 end 0 3000|\n")
+    lines = [line(b"#probe-cluster a 0 %d %s|" % (at, b"x" * 470)) for at in range(9500)]
+    ((_, _, sentence),) = parsed(*lines, line(b"#probe-cluster a 0 end 0 9500|"))
     assert sentence == "its answer is longer than 4 MiB"
 
 

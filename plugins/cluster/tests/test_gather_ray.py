@@ -17,6 +17,9 @@ import pytest
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.collectors import Ray
+from probe_cluster.collectors.ray_child import _is_lost, _not_replaced
+from probe_cluster.network_model import Network
+from probe_cluster.networking import measure_links
 from probe_core.cli import main
 
 ROOT = Path(__file__).parents[3]
@@ -98,6 +101,34 @@ def test_each_raylet_has_its_row(cluster: Cluster) -> None:
     assert [entry["nodes"] for entry in entries] == [[rows["head"].id]]
 
 
+ACTORS = """
+import sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
+from ray._private.state import actors
+print(sorted({actor["State"] for actor in actors().values()}))
+"""
+
+
+@needs_ray
+def test_the_raylets_measure_each_other_and_leave_no_actor(cluster: Cluster) -> None:
+    collector = Ray(cluster.address, python=PYTHON)
+    limits = Limits(node=8.0)
+
+    async def work() -> Gathered:
+        answer = await gather(collector, limits=limits)
+        network = Network(pairs="head:killed,head:stopped", seconds=0.2, size=64 << 20)
+        await measure_links(answer, collector, network, limits=limits)
+        return answer
+
+    answer = asyncio.run(work())
+    assert answer.all_measured
+    assert [link["kind"] for link in answer.links] == ["same-host"] * 2
+    # The list of actors is the only one that Ray gives without its dashboard.
+    command = [str(PYTHON), "-c", ACTORS, cluster.address]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100, cwd="/")
+    assert done.stdout.strip().splitlines()[-1] == "['DEAD']"
+
+
 @needs_ray
 def test_a_killed_and_a_stopped_raylet_cost_their_rows_alone(cluster: Cluster) -> None:
     assert cluster.say("break") == "broken"
@@ -148,3 +179,35 @@ def test_without_ray_the_line_that_installs_it(capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "Ray is not installed here: pip install 'probe-cluster[ray]'" in printed.err
+
+
+def listed(id_: str, name: str, reason: object = None) -> dict[str, Any]:
+    return {"NodeID": id_, "NodeName": name, "Alive": reason is None, "DeathReason": reason or 0}
+
+
+def test_a_node_that_was_lost_is_missing_unless_it_came_back() -> None:
+    nodes = [
+        listed("a", "10.0.0.1"),
+        listed("b", "10.0.0.1", 2),
+        listed("c", "10.0.0.2", 2),
+        listed("d", "10.0.0.2"),
+        listed("e", "10.0.0.3", 1),
+        listed("f", "10.0.0.4", "UNEXPECTED_TERMINATION"),
+        listed("g", "10.0.0.5", 2),
+    ]
+    now = int(time.time() * 1000)
+    times = {
+        "a": (now - 9000, 0),  # two raylets of one computer: this one started before the other died
+        "b": (now - 9000, now - 5000),
+        "c": (now - 9000, now - 5000),
+        "d": (now - 4000, 0),  # the computer of "c" was started again
+        "f": (now - 9000, now - 5000),
+        "g": (now - 200_000_000, now - 100_000_000),
+    }
+    lost = [node for node in nodes if _is_lost(node)]
+    assert [node["NodeID"] for node in lost] == ["b", "c", "f", "g"]
+    missing = _not_replaced(lost, nodes, times)
+    assert sorted(node["NodeID"] for node in missing) == ["b", "f"]
+    # Without times any other node of the name stands in for it.
+    missing = _not_replaced(lost, nodes, {})
+    assert sorted(node["NodeID"] for node in missing) == ["f", "g"]

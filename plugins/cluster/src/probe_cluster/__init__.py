@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from probe_cluster.members import Member as Member
     from probe_cluster.members import member as member
     from probe_cluster.model import Model as Model
+    from probe_cluster.network_model import Network as Network
+    from probe_cluster.networking import measure_links as measure_links
     from probe_cluster.planning import STRATEGIES as STRATEGIES
     from probe_cluster.planning import Plan as Plan
     from probe_cluster.planning import best as best
@@ -57,6 +59,8 @@ _MODULES = {
     "Member": "members",
     "member": "members",
     "Model": "model",
+    "Network": "network_model",
+    "measure_links": "networking",
     "STRATEGIES": "planning",
     "Plan": "planning",
     "best": "planning",

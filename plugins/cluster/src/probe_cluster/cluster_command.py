@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from probe_cluster.network_options import add_network_options, network_of
 from probe_core.commands import CommandError
 
 TYPE_CHECKING = False
@@ -10,17 +11,19 @@ if TYPE_CHECKING:
 
     from probe_cluster.gather_model import Collector, Limits
     from probe_cluster.gathering import Gathered
+    from probe_cluster.network_model import Network
     from probe_core.commands import Context
 
 HELP = (
     "Gather the reports of many nodes at once, and show what each has and in what they differ."
-    " Exit status 1 when a node is missing."
+    " Exit status 1 when a node is missing, or a pair could not be measured."
 )
 
 EXAMPLES = (
     ("probe cluster --hosts desk,studio,alice@rock", "by ssh"),
     ("probe cluster --json --slurm -N 4 -p gpu", "by srun, with its options last"),
     ("probe cluster --output reports --kubectl app=probe", "one file for each node"),
+    ("probe cluster --network --hosts desk,studio", "latency and bandwidth between them, too"),
 )
 
 _NO_NODE = 1
@@ -61,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="OPTION",
             help=f"by {launcher}; all that follows are its options, so write this one last",
         )
+    add_network_options(parser)
     group = parser.add_argument_group("limits")
     group.add_argument("--timeout", metavar="SECONDS", help="of each node (30)")
     group.add_argument("--overall", metavar="SECONDS", help="of all nodes together")
@@ -76,37 +80,77 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
     try:
         collector, limits = _collector(args), _limits(args)
+        network = _network(args, context, collector)
     except ClusterError as error:
         raise CommandError(f"cluster: {error}") from None
     try:
-        return _run(args, context, collector, limits)
+        return _run(args, context, collector, limits, network)
     except ClusterError as error:
         raise CommandError(f"cluster: {error}", _NO_NODE) from None
 
 
-def _run(args: argparse.Namespace, context: Context, collector: Collector, limits: Limits) -> int:
+def _network(args: argparse.Namespace, context: Context, collector: Collector) -> Network | None:
+    """Return what to measure. Raises `ClusterError` where the engine cannot, before it is asked."""
+    if args.network is None:
+        return network_of(args, {})
+    from probe_cluster.networking import engine_of
+    from probe_core.commands import command_settings
+
+    engine_of(collector)
+    return network_of(args, command_settings("cluster", context.environ))
+
+
+def _run(
+    args: argparse.Namespace,
+    context: Context,
+    collector: Collector,
+    limits: Limits,
+    network: Network | None,
+) -> int:
     from probe_cluster.gather_document import document_lines, make_folder, write_reports
     from probe_cluster.gather_table import table
 
     if args.output is not None:
         make_folder(args.output)
-    gathered = _gathered(collector, limits, context)
+    gathered = _gathered(collector, limits, network, context)
     if args.output is not None:
         write_reports(gathered, args.output)
     for line in document_lines(gathered) if args.json else table(gathered, context):
         context.out(line)
-    return 0 if gathered.complete else _NO_NODE
+    if gathered.network_problem is not None:
+        context.err(f"probe cluster: {gathered.network_problem}")
+    return 0 if gathered.complete and gathered.all_measured else _NO_NODE
 
 
-def _gathered(collector: Collector, limits: Limits, context: Context) -> Gathered:
+def _gathered(
+    collector: Collector, limits: Limits, network: Network | None, context: Context
+) -> Gathered:
     import asyncio
 
     from probe_cluster.gather_progress import progress_line
     from probe_cluster.gathering import gather
 
     progress = progress_line(context.environ)
+
+    async def gathered_and_measured() -> Gathered:
+        gathered = await gather(collector, limits=limits, progress=progress)
+        if network is not None:
+            from probe_cluster.networking import measure_links
+
+            if progress is not None:
+                progress.erase()
+            await measure_links(
+                gathered,
+                collector,
+                network,
+                limits=limits,
+                announce=lambda sentence: context.err(f"probe cluster: {sentence}"),
+                progress=progress.pairs if progress is not None else None,
+            )
+        return gathered
+
     try:
-        return asyncio.run(gather(collector, limits=limits, progress=progress))
+        return asyncio.run(gathered_and_measured())
     finally:
         if progress is not None:
             progress.erase()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from probe_cluster.engine_counts import engine_differences
-from probe_cluster.unlike import difference
+from probe_cluster.unlike import difference, with_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ def differences(nodes: Sequence[Node]) -> list[DifferenceDoc]:
         *_same_machine(reported),
         *_same_id(nodes),
     ]
-    return sorted(entries, key=lambda entry: _ORDER[entry["severity"]])
+    counts = Counter(node.name for node in nodes)
+    shown = {node.id: node.name for node in nodes if counts[node.name] == 1}
+    named = [with_names(entry, shown) for entry in entries]
+    return sorted(named, key=lambda entry: _ORDER[entry["severity"]])
 
 
 def _grouped(values: dict[str, str | None]) -> dict[str, list[str]]:
@@ -118,10 +121,12 @@ def _missing_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
 def _blocked(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
     """Yield each cause that keeps GPUs from being used, with its nodes."""
     causes: dict[str, dict[str, int]] = {}
+    evidence: dict[str, set[str]] = {}
     for node, summary in reported:
         for gpu in summary.gpus:
             if gpu.blocked is not None:
                 step = gpu.blocked.partition(":")[0]
+                evidence.setdefault(step, set()).add(gpu.blocked)
                 nodes = causes.setdefault(step, {})
                 nodes[node.id] = nodes.get(node.id, 0) + 1
     for step, by_node in sorted(causes.items()):
@@ -132,6 +137,7 @@ def _blocked(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
             f"GPUs that are blocked at the step {step!r}",
             expected="0",
             values=_grouped({id_: str(count) for id_, count in by_node.items()}),
+            cause="; ".join(sorted(evidence[step])[:2]),
             fix="run `probe doctor` on those nodes",
         )
 
@@ -163,7 +169,7 @@ def _same_machine(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
                 "same-machine",
                 "warning",
                 ids,
-                "machine id",
+                "one machine id on all of them",
                 expected=None,
                 values={"the same": ids},
                 fix="name each computer once; of a cloned image, renew /etc/machine-id",
@@ -179,7 +185,7 @@ def _same_id(nodes: Sequence[Node]) -> Iterator[DifferenceDoc]:
                 "same-id",
                 "warning",
                 [base, node.id],
-                "id",
+                "one name for two nodes",
                 expected=None,
                 values={base: [base, node.id]},
                 fix="give each node a name of its own",

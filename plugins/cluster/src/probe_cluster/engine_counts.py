@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from probe_cluster.unlike import difference
+from probe_cluster.unlike import COUNTS, difference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence, Set
 
     from probe_cluster.gathering import Node
     from probe_cluster.summaries import Summary
@@ -23,17 +23,18 @@ def engine_differences(
     Nodes with the same counts and the same cause are one difference.
     """
     groups: dict[tuple[str, int, int, str, str], list[str]] = {}
+    peers = {(summary.model, len(summary.whole)) for _, summary in reported if summary.model}
     for node, summary in reported:
         count = node.engine["gpus"] if node.engine is not None else None
-        usable = len(summary.usable)
+        usable = len(summary.schedulable)
         if node.engine is None or count is None or count == usable:
             continue
-        cause, fix = _cause(int(count), summary)
+        cause, fix = _cause(int(count), summary, peers)
         key = (node.engine["source"], int(count), usable, cause, fix)
         groups.setdefault(key, []).append(node.id)
     for (source, count, usable, cause, fix), ids in groups.items():
         yield difference(
-            "engine-count",
+            COUNTS,
             "warning",
             ids,
             f"GPUs: {source} counts {count}, a process can use {usable}",
@@ -44,9 +45,9 @@ def engine_differences(
         )
 
 
-def _cause(count: int, summary: Summary) -> tuple[str, str]:
-    """Return why, and what to do."""
-    whole, usable = summary.whole, summary.usable
+def _cause(count: int, summary: Summary, peers: Set[tuple[str | None, int]]) -> tuple[str, str]:
+    """Return why, and what to do. `peers` are the numbers of GPUs of each model of computer."""
+    whole, usable = summary.whole, summary.schedulable
     blocked = [gpu for gpu in summary.gpus if gpu.blocked is not None]
     hidden = [gpu for gpu in summary.gpus if gpu.hidden is not None and gpu.blocked is None]
     parts = [gpu for gpu in usable if gpu.parent is not None]
@@ -59,6 +60,12 @@ def _cause(count: int, summary: Summary) -> tuple[str, str]:
     if parts:
         fix = "configure the engine with the partitions"
         return f"the node has {len(parts)} partitions of {len(whole)} GPUs", fix
+    if count > len(whole) and whole and (summary.model, count) in peers:
+        doctor = "run `probe doctor` there, and lower the engine's count until it is repaired"
+        return (
+            f"{count - len(whole)} are missing: other computers of its model have {count}",
+            doctor,
+        )
     if count > len(whole):
         fix = "install the plugin for that hardware there, or correct the engine's configuration"
         reason = "no plugin detects the others, or the process was not granted them"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from probe_cluster.gather_model import EngineDoc
     from probe_cluster.gathering import Gathered, Node
+    from probe_cluster.link_findings import LinkFindingDoc
+    from probe_cluster.network_model import LinkDoc
     from probe_cluster.unlike import DifferenceDoc
     from probe_core.model.document import ReportDoc
 
@@ -28,13 +30,6 @@ if TYPE_CHECKING:
         engine: EngineDoc | None
         report: ReportDoc | None
 
-    class LinkDoc(TypedDict):
-        """One measured connection: seconds, and bytes per second."""
-
-        ends: list[str]
-        latency: float | None
-        bandwidth: float | None
-
     class ClusterDoc(TypedDict):
         """The document of `probe cluster --json`."""
 
@@ -46,6 +41,7 @@ if TYPE_CHECKING:
         nodes: dict[str, NodeRow]
         links: list[LinkDoc]
         differences: list[DifferenceDoc]
+        findings: list[LinkFindingDoc]
 
 
 __all__ = ["cluster_document", "document_lines", "make_folder", "write_reports"]
@@ -62,8 +58,9 @@ def cluster_document(gathered: Gathered) -> ClusterDoc:
         "problem": gathered.problem,
         "seconds": round(gathered.seconds, 3),
         "nodes": {node.id: _row(node) for node in gathered.nodes.values()},
-        "links": [],
+        "links": gathered.links,
         "differences": gathered.differences(),
+        "findings": gathered.findings,
     }
 
 
@@ -86,8 +83,12 @@ def document_lines(gathered: Gathered) -> Iterator[str]:
         if node.text is not None:
             row = f"{row.removesuffix('null}')}{node.text.decode('ascii')}}}"
         yield f"{write_json(node.id)}: {row}{'' if number == last else ','}"
-    differences: object = gathered.differences()
-    yield f'}}, "links": [], "differences": {write_json(differences)}}}'
+    tail = {
+        "links": gathered.links,
+        "differences": gathered.differences(),
+        "findings": gathered.findings,
+    }
+    yield f"}}, {write_json(tail)[1:]}"
 
 
 def _row(node: Node) -> NodeRow:

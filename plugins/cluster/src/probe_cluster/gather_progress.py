@@ -44,6 +44,13 @@ class ProgressLine:
             line += f", waiting for {names(waiting)}"
         self._write(_CLEAR + clean_text(line, _WIDTH))
 
+    def pairs(self, done: int, total: int, seconds: float) -> None:
+        """Draw how many pairs are measured."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + _FRAME_S
+            self._write(f"{_CLEAR}{done} of {counted(total, 'pair')}, {seconds:.0f} s")
+
     def erase(self) -> None:
         """Remove the line."""
         if self._due:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from probe_cluster.link_table import link_lines
 from probe_cluster.unlike import names
 from probe_core.commands import folded, grid_rows, paint, size
 from probe_core.wording import counted
@@ -40,7 +41,7 @@ def table(gathered: Gathered, context: Context) -> list[str]:
         lines += [paint(line, style, context.colour) for line in row]
     lines += ["", *folded(_total(gathered), context.width)]
     lines += _failures(gathered, context)
-    return [*lines, *_differences(gathered, context)]
+    return [*lines, *_differences(gathered, context), *link_lines(gathered, context)]
 
 
 def _groups(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -63,7 +64,7 @@ def _row(nodes: Sequence[Node]) -> tuple[str, ...]:
     return (
         name,
         status,
-        str(len(summary.whole)),
+        str(len(summary.gpus_alone)),
         str(len(summary.usable)),
         engine,
         size(summary.memory),
@@ -84,10 +85,12 @@ def _devices(summary: Summary) -> str:
 
 def _total(gathered: Gathered) -> str:
     summaries = [node.summary for node in gathered.nodes.values() if node.summary is not None]
-    gpus = sum(len(summary.whole) for summary in summaries)
+    gpus = sum(len(summary.gpus_alone) for summary in summaries)
     usable = sum(len(summary.usable) for summary in summaries)
     answered = f"{len(summaries)} of {counted(len(gathered.nodes), 'node')} answered"
     tail = f"{counted(gpus, 'GPU')}, {usable} usable" if gpus else "no GPU"
+    if any(gpu.parent is not None for summary in summaries for gpu in summary.usable):
+        tail += ", partitions counted"
     return f"{answered} in {gathered.seconds:.1f} s: {tail}"
 
 
@@ -104,11 +107,8 @@ def _failures(gathered: Gathered, context: Context) -> Iterator[str]:
 
 
 def _differences(gathered: Gathered, context: Context) -> Iterator[str]:
-    shown = {node.id: node.name for node in gathered.nodes.values()}
     for entry in gathered.differences():
         sentence = entry["what"]
-        if entry["code"] == "engine-count":
-            sentence = f"{names([shown[id_] for id_ in entry['nodes']])}: {sentence}"
         if entry["why"]:
             sentence += f"; {entry['why']}"
         if entry["fix"] and entry["severity"] != "info":

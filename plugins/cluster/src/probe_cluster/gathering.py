@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probe_cluster.gather_model import Collector, EngineDoc
+    from probe_cluster.link_findings import LinkFindingDoc
+    from probe_cluster.network_model import LinkDoc
     from probe_cluster.summaries import Summary
     from probe_cluster.unlike import DifferenceDoc
     from probe_core.model.document import Json, ReportDoc
@@ -74,6 +76,21 @@ class Gathered:
     problem: str | None = None
     """What is wrong with the engine as a whole: nodes may be missing that it did not list."""
     seconds: float = 0.0
+    targets: dict[str, Target] = field(default_factory=dict)
+    """How the engine reaches each node."""
+    links: list[LinkDoc] = field(default_factory=list)
+    """The pairs that were to be measured; see `networking`."""
+    findings: list[LinkFindingDoc] = field(default_factory=list)
+    """What is wrong with the links."""
+    network_problem: str | None = None
+    """Why no pair could be measured at all."""
+
+    @property
+    def all_measured(self) -> bool:
+        """Return whether each pair that was to be measured has both figures."""
+        return self.network_problem is None and all(
+            link["bandwidth"] and link["round_trip"] for link in self.links
+        )
 
     @property
     def missing(self) -> list[Node]:
@@ -127,7 +144,7 @@ class _Gather:
         self._start = time.monotonic()
         self._gathered = Gathered(collector)
         self._progress = progress
-        self._targets: dict[str, Target] = {}
+        self._targets = self._gathered.targets
 
     def add(self, target: Target) -> None:
         """Take a node, or what the engine counts on a node that is listed already."""

@@ -89,6 +89,11 @@ class Links:
         if old is None or _cost(link) < _cost(old):
             self._named[key] = link
 
+    def add_measured(self, measured: Mapping[tuple[str, str], Link]) -> None:
+        """Take measured links where a person named none: what is typed in was meant."""
+        for (first, second), link in measured.items():
+            self._named.setdefault((min(first, second), max(first, second)), link)
+
     def between(self, first: str, second: str) -> Link:
         """Return the link of two nodes."""
         return self._named.get((min(first, second), max(first, second)), self.default)

@@ -20,18 +20,25 @@ if TYPE_CHECKING:
     Line = tuple[str, str, str, bytes]
     """Node, tag, kind, data."""
 
-__all__ = ["MARK", "Lines", "Stream", "Streams", "node_script"]
+__all__ = ["LINE_SIZE", "MARK", "TO_STDERR", "Lines", "Stream", "Streams", "node_script"]
 
 MARK = b"#probe-cluster "
 
+LINE_SIZE = 512
+"""Bytes of a line, its end included."""
+
 _MOST_LINE = 4096
-"""Bytes of a line that can be ours: 512, and the label that an engine puts before it."""
+"""Bytes of a line that can be ours, with the label that an engine puts before it."""
 
 MOST_TEXT = 4 << 20
 """Bytes of a report: as many as a file of one may have."""
 
 _MOST_STREAMS = 200_000
 """Nodes of one engine: twice the largest cluster that the plan of docs/explanation names."""
+
+TO_STDERR = "exec 1>&2; "
+"""What a script begins with where standard output is no pipe on the node. Open MPI 4.1 gives each
+process a terminal there, whose reads of 4,095 bytes cut lines, and a pipe for standard error."""
 
 # The tag keeps nodes of one host name apart. csh expands "!" and fish reads a backslash within
 # quotes: there is none of either. `command -v` is POSIX, `which` is not everywhere.
@@ -77,14 +84,23 @@ class Lines:
 
 
 def _parsed(line: bytes) -> Line | None:
-    start = line.find(MARK)
-    text = line.rstrip()
-    if start < 0 or not text.endswith(b"|"):
+    """Return the line at the first mark, else at the last: two lines may have run together."""
+    text = line.rstrip(b"\r")
+    return _at(text, text.find(MARK)) or _at(text, text.rfind(MARK))
+
+
+def _at(text: bytes, start: int) -> Line | None:
+    body = text[start:].rstrip()
+    if start < 0 or not body.endswith(b"|"):
         return None
-    fields = text[start + len(MARK) : -1].split(b" ", 3)
+    fields = body[len(MARK) : -1].split(b" ", 3)
     if len(fields) != 4:
         return None
     node, tag, kind = (field.decode("utf-8", "replace") for field in fields[:3])
+    # The piece of a line that lost a part, or took one of another, would be a wrong report. The
+    # line of an error holds a sentence of any length.
+    if (kind.isdecimal() or kind == "end") and len(text) - start != LINE_SIZE - 1:
+        return None
     return node, tag, kind, fields[3]
 
 

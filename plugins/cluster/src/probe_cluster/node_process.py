@@ -8,11 +8,12 @@ import signal
 import sys
 from dataclasses import dataclass
 
+from probe_cluster.node_lines import MARK
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["Ended", "output", "run"]
 
@@ -46,17 +47,19 @@ class Ended:
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    def __init__(self, feed: Callable[[bytes], None]) -> None:
+    def __init__(self, feed: Callable[[bytes], None], both: bool) -> None:
         loop = asyncio.get_running_loop()
         self.feed = feed
+        self._feeds = {1, 2} if both else {1}
         self.stderr = bytearray()
         self.exited = loop.create_future()
         self.closed = loop.create_future()
         self._open = {1, 2}
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 1:
+        if fd in self._feeds:
             self.feed(data)
+        if fd == 1:
             return
         self.stderr += data
         if len(self.stderr) > 2 * _STDERR_TAIL:
@@ -78,23 +81,31 @@ async def run(
     seconds: float | None,
     *,
     folder: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    opened: Callable[[Callable[[bytes], None]], None] | None = None,
+    both: bool = False,
 ) -> Ended:
     """Run `command`, give `feed` its standard output as it comes, and return how it ended.
 
-    `folder` is where it runs; None: where this process does.
+    `folder` is where it runs, `environ` its variables; None: those of this process. `opened` is
+    called with what writes to its standard input; without it that is empty. With `both` its
+    standard error is given to `feed`, too.
 
     It is ended after `seconds`, and when the caller is cancelled. Raises nothing of its own.
     """
     loop = asyncio.get_running_loop()
+    stdin = asyncio.subprocess.DEVNULL if opened is None else asyncio.subprocess.PIPE
     try:
         transport, pipes = await loop.subprocess_exec(
-            lambda: _Pipes(feed), *command, stdin=asyncio.subprocess.DEVNULL,
-            start_new_session=os.name == "posix", cwd=folder,
+            lambda: _Pipes(feed, both), *command, stdin=stdin,
+            start_new_session=os.name == "posix", cwd=folder, env=environ,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return Ended(None, "", unstarted=f"{command[0]}: {reason}")
     timed_out = False
+    if opened is not None:
+        opened(_writer(transport))
     try:
         done, _ = await asyncio.wait({pipes.exited}, timeout=seconds)
         timed_out = not done
@@ -102,8 +113,30 @@ async def run(
             await asyncio.wait({pipes.closed}, timeout=_DRAIN_S)
     finally:
         await _end(transport, pipes)
-    stderr = bytes(pipes.stderr[-_STDERR_TAIL:]).decode("utf-8", "replace")
+    stderr = _without_marked(bytes(pipes.stderr[-_STDERR_TAIL:]))
     return Ended(None if timed_out else transport.get_returncode(), stderr, timed_out)
+
+
+def _without_marked(data: bytes) -> str:
+    """Return standard error without the lines of nodes."""
+    text = data.decode("utf-8", "replace")
+    mark = MARK.decode("ascii")
+    return "".join(line for line in text.splitlines(keepends=True) if mark not in line)
+
+
+def _writer(transport: asyncio.SubprocessTransport) -> Callable[[bytes], None]:
+    """Return what writes to the process; an empty write closes its input."""
+
+    def write(data: bytes) -> None:
+        pipe = transport.get_pipe_transport(0)
+        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing():
+            return
+        if data:
+            pipe.write(data)
+        else:
+            pipe.close()
+
+    return write
 
 
 async def _end(transport: asyncio.SubprocessTransport, pipes: _Pipes) -> None:

@@ -20,7 +20,8 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="what `probe --json` wrote on a node; desk=FILE gives the node an id",
+        help="what `probe --json` wrote on a node; desk=FILE gives the node an id;"
+        " or what `probe cluster --json` wrote, with its measured links",
     )
     parser.add_argument(
         "--link",
@@ -56,7 +57,10 @@ def links_of(args: argparse.Namespace) -> Links:
 
 
 def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
-    """Return the members that the files describe; raises `CommandError`."""
+    """Return the members that the files describe; raises `CommandError`.
+
+    `links` gets those that the document of a cluster measured.
+    """
     from probe_cluster.errors import ClusterError
     from probe_cluster.members import with_memory
     from probe_cluster.reading import read_members
@@ -69,6 +73,7 @@ def members_of(args: argparse.Namespace, links: Links) -> list[Member]:
             bandwidth=_bandwidths(getattr(args, "bandwidth", [])),
             assumed=_speed(assumed) if assumed else None,
             engine=getattr(args, "engine", "auto"),
+            links=links,
         )
         members = with_memory(members, memories_of(getattr(args, "memory", [])))
         links.check(member.id for member in members)

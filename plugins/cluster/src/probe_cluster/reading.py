@@ -6,36 +6,49 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
+from probe_cluster.cluster_file import is_cluster_file, read_cluster_file
 from probe_cluster.errors import ClusterError
 from probe_cluster.members import Member, member
 from probe_core.commands import read_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from probe_cluster.links import Links
     from probe_core.model.document import ReportDoc
 
 __all__ = ["read_members", "read_reports", "split_id"]
 
 
-def read_reports(files: Iterable[str]) -> dict[str, ReportDoc]:
+def read_reports(files: Iterable[str], links: Links | None = None) -> dict[str, ReportDoc]:
     """Return node id → report's document, in the order given.
 
     Each file is what `probe --json` wrote. Its node's id is what stands before ``=`` (desk=FILE),
-    else the file's name without its ending. Raises `ClusterError` for a file that is no report and
-    for an id that two files have.
+    else the file's name without its ending. Or it is what `probe cluster --json` wrote: then it has
+    many nodes with their names, and `links` gets those that were measured. Raises `ClusterError`
+    for a file that is neither and for an id that is there twice.
     """
     reports: dict[str, ReportDoc] = {}
     origin: dict[str, str] = {}
     for argument in files:
         id_, path = split_id(argument)
-        if id_ in reports:
-            raise ClusterError(
-                f"node {id_!r} is in two files: {origin[id_]} and {path};"
-                f" name one of them: other={path}",
-                node=id_,
-            )
-        reports[id_] = _document(path, id_)
-        origin[id_] = path
+        for name, report in _of_file(id_, path, links).items():
+            if name in reports:
+                raise ClusterError(
+                    f"node {name!r} is in two files: {origin[name]} and {path};"
+                    f" name one of them: other={path}",
+                    node=name,
+                )
+            reports[name] = report
+            origin[name] = path
+    return reports
+
+
+def _of_file(id_: str, path: str, links: Links | None) -> dict[str, ReportDoc]:
+    if not is_cluster_file(path):
+        return {id_: _document(path, id_)}
+    reports, measured = read_cluster_file(path)
+    if links is not None:
+        links.add_measured(measured)
     return reports
 
 
@@ -98,14 +111,15 @@ def read_members(
     bandwidth: Mapping[str, float] | None = None,
     assumed: float | None = None,
     engine: str = "auto",
+    links: Links | None = None,
 ) -> list[Member]:
-    """Return the members that the files describe.
+    """Return the members that the files describe; `links` gets what a cluster's document measured.
 
     `bandwidth` gives a node's memory bandwidth, `assumed` that of every node that does not tell
     it, both in bytes per second; `engine` is one of `ENGINES`. Raises `ClusterError`.
     """
     speeds = dict(bandwidth or {})
-    reports = read_reports(files)
+    reports = read_reports(files, links)
     for id_ in speeds:
         if id_ not in reports:
             names = ", ".join(reports)

@@ -7,8 +7,9 @@ keeps each report as text, and this of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from probe_cluster.figures import rate
 from probe_core.model.runtimes import native_runtime
 from probe_core.wording import clean_text
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Gpu", "Summary", "summary_of"]
 
 _ACCELERATORS = ("gpu", "npu", "accelerator")
+
+_SYSTEM_MEMORY = ("unified", "shared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,24 @@ class Gpu:
     """Name and version."""
     memory: int | None
     """Bytes."""
+    integrated: bool
+    """Whether its memory is the system's, as that of a processor's graphics is."""
     parent: str | None
     """The device that it is a part of."""
     blocked: str | None
     """Why this process cannot use it: the broken step and its evidence."""
     hidden: str | None
     """Why its native runtime does not show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """One network interface of a node."""
+
+    kind: str
+    """Such as ethernet, wifi, infiniband."""
+    bandwidth: float | None
+    """Bytes per second in one direction, as negotiated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +74,18 @@ class Summary:
     gpus: tuple[Gpu, ...]
     errors: tuple[str, ...]
     """Codes of the findings of severity error."""
+    nics: Mapping[str, Nic] = field(default_factory=dict)
+    """Name of the interface → what it is."""
 
     @property
     def whole(self) -> list[Gpu]:
         """Return the accelerators that are no part of another."""
         return [gpu for gpu in self.gpus if gpu.parent is None]
+
+    @property
+    def gpus_alone(self) -> list[Gpu]:
+        """Return `whole` without NPUs, which no engine schedules: `usable` leaves them out, too."""
+        return [gpu for gpu in self.whole if gpu.kind != "npu"]
 
     @property
     def usable(self) -> list[Gpu]:
@@ -74,6 +96,13 @@ class Summary:
             for gpu in self.gpus
             if gpu.kind != "npu" and not (gpu.blocked or gpu.hidden or gpu.id in parents)
         ]
+
+    @property
+    def schedulable(self) -> list[Gpu]:
+        """Return the usable GPUs that an engine counts: no processor's graphics beside a card."""
+        if all(gpu.integrated for gpu in self.gpus_alone):
+            return self.usable
+        return [gpu for gpu in self.usable if not gpu.integrated]
 
 
 def summary_of(document: Mapping[str, Json]) -> Summary:
@@ -98,6 +127,7 @@ def summary_of(document: Mapping[str, Json]) -> Summary:
         cpu=next((name for name in cpus if name), None),
         gpus=tuple(_gpu(device) for device in tables if device.get("kind") in _ACCELERATORS),
         errors=_errors(document.get("findings")),
+        nics=_nics(node.get("network")),
     )
 
 
@@ -119,6 +149,17 @@ def _errors(findings: Json) -> tuple[str, ...]:
     return tuple(sorted(filter(None, codes)))
 
 
+def _nics(links: Json) -> dict[str, Nic]:
+    """Return the interfaces of `node.network`, which older reports lack."""
+    nics = {}
+    for link in map(_table, links if isinstance(links, list) else []):
+        name, kind = _text(link.get("name")), _text(link.get("kind"))
+        # An RDMA port and a Thunderbolt connection have no address that a socket could bind.
+        if name and kind and kind not in ("rdma", "thunderbolt"):
+            nics[name] = Nic(kind, rate(link.get("bandwidth")))
+    return nics
+
+
 def _gpu(device: Mapping[str, Json]) -> Gpu:
     id_ = _text(device.get("id")) or "unknown"
     chip = _text(_table(device.get("chip")).get("name"))
@@ -130,6 +171,7 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
         name=_text(device.get("name")) or chip or _text(device.get("vendor")) or "unknown",
         driver=" ".join(filter(None, parts)) or None,
         memory=_count(_table(device.get("memory")).get("total")),
+        integrated=_table(device.get("memory")).get("kind") in _SYSTEM_MEMORY,
         parent=_text(device.get("parent")),
         blocked=_blocked(_table(device.get("readiness"))),
         hidden=_hidden(device),

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
         fix: str | None
 
 
-__all__ = ["difference"]
+__all__ = ["difference", "names", "with_names"]
+
+COUNTS = "engine-count"
+
+_WHOLE = (COUNTS, "same-machine", "same-id")
 
 _NAMED = 5
 """Nodes that a sentence names: the document has all of them."""
@@ -40,7 +44,7 @@ def difference(
     cause: str | None = None,
     fix: str = "",
 ) -> DifferenceDoc:
-    """Return a difference.
+    """Return a difference, with a sentence that names the nodes by their ids.
 
     `nodes` are those that are unlike the others, `expected` is the value of most nodes (None where
     no value has a majority), `values` are the nodes of each value.
@@ -52,18 +56,36 @@ def difference(
         "field": field,
         "expected": expected,
         "values": {value: list(ids) for value, ids in values.items()},
-        "what": _sentence(nodes, field, expected, values),
+        "what": _sentence(code, nodes, field, expected, values),
         "why": cause,
         "fix": fix or None,
     }
 
 
+def with_names(entry: DifferenceDoc, names_of: Mapping[str, str]) -> DifferenceDoc:
+    """Return the difference with a sentence that calls each node by its name, where it has one.
+
+    Ids stay in the facts: of Ray they are 56 hexadecimal digits.
+    """
+    values = {
+        value: [names_of.get(id_, id_) for id_ in ids] for value, ids in entry["values"].items()
+    }
+    nodes = [names_of.get(id_, id_) for id_ in entry["nodes"]]
+    return {
+        **entry,
+        "what": _sentence(entry["code"], nodes, entry["field"], entry["expected"], values),
+    }
+
+
 def _sentence(
+    code: str,
     nodes: Sequence[str],
     field: str,
     expected: str | None,
     values: Mapping[str, Sequence[str]],
 ) -> str:
+    if code in _WHOLE:  # the field says it all
+        return f"{names(nodes)}: {field}"
     odd = set(nodes)
     parts = [
         f"{value} on {names(ids)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from probe_cluster.collectors.agent_messages import lost_sentence, message_of
 from probe_cluster.collectors.answers import stream_answer, unanswered
 from probe_cluster.errors import ClusterError
 from probe_cluster.gather_model import Answer, Target
@@ -15,11 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from probe_cluster.collectors.relay import Relay
     from probe_cluster.gather_model import Limits, Sink
+    from probe_cluster.network_model import Wire, Write
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
 
-__all__ = ["Launch"]
+__all__ = ["Launch", "attend_all", "attend_with_relay"]
 
 _LOOK_S = 0.1
 """Seconds between two looks at whether all nodes have answered or are beyond their deadline."""
@@ -32,7 +35,8 @@ class Launch:
     """One run of a launcher. The deadline of each node starts when the first of them starts.
 
     Until then the job may wait in a queue, which the overall time alone bounds. `listed` returns
-    the nodes that the data of a start line names, for an engine that lists them only then.
+    the nodes that the data of a start line names, for an engine that lists them only then. With
+    `both` the nodes' lines come on standard error.
     """
 
     def __init__(
@@ -41,11 +45,14 @@ class Launch:
         limits: Limits,
         sink: Sink,
         listed: Callable[[bytes], Sequence[str]] | None = None,
+        *,
+        both: bool = False,
     ) -> None:
         self._command = command
         self._limits = limits
         self._sink = sink
         self._listed = listed
+        self._both = both
         self._first: float | None = None
         self._names: dict[str, int] = {}
         self._ids: dict[int, str] = {}
@@ -55,7 +62,7 @@ class Launch:
     async def run(self) -> None:
         """Run the launcher. Raises `ClusterError` when it fails before any node starts."""
         lines = Streams(self._stream_ended, self._node_started)
-        work = asyncio.ensure_future(run(self._command, lines.feed, None))
+        work = asyncio.ensure_future(run(self._command, lines.feed, None, both=self._both))
         try:
             while not work.done() and not self._over():
                 await asyncio.wait({work}, timeout=_LOOK_S)
@@ -134,3 +141,36 @@ def _line_about(node: str, stderr: str) -> str | None:
     return next(
         (line for line in lines if any(pattern in f"{line} " for pattern in patterns)), None
     )
+
+
+async def attend_all(
+    command: Sequence[str], targets: Sequence[Target], wire: Wire, *, folder: str | None = None
+) -> None:
+    """Run one launcher whose input reaches the agents of all nodes, until it ends."""
+
+    def opened(write: Write) -> None:
+        for target in targets:
+            wire.attach(target.id, write)
+
+    ended = await run(command, _messages(wire).feed, None, folder=folder, opened=opened)
+    _all_lost(ended, targets, wire)
+
+
+async def attend_with_relay(
+    command: Sequence[str], targets: Sequence[Target], wire: Wire, relay: Relay
+) -> None:
+    """Run one launcher whose agents take their commands from `relay`, until it ends."""
+    for target in targets:
+        wire.attach(target.id, relay.write)
+    feed = _messages(wire).feed
+    ended = await run(command, feed, None, environ=relay.environ, both=True)
+    _all_lost(ended, targets, wire)
+
+
+def _messages(wire: Wire) -> Streams:
+    return Streams(lambda stream: wire.message(stream.node, message_of(stream)))
+
+
+def _all_lost(ended: Ended, targets: Sequence[Target], wire: Wire) -> None:
+    for target in targets:
+        wire.lost(target.id, lost_sentence(ended))

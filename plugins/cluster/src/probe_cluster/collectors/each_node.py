@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from probe_cluster.collectors.agent_messages import lost_sentence, message_of
 from probe_cluster.collectors.answers import stream_answer, unanswered
 from probe_cluster.node_lines import Streams
 from probe_cluster.node_process import run
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_cluster.gather_model import Limits, Sink, Target
+    from probe_cluster.network_model import Wire
     from probe_cluster.node_lines import Stream
 
-__all__ = ["run_each"]
+__all__ = ["attend_each", "run_each"]
 
 
 async def run_each(
@@ -48,3 +50,20 @@ async def _ask(target: Target, command: Sequence[str], seconds: float, sink: Sin
     host = target.name or target.id
     # The first answer counts: this is that of a node that gave none.
     sink.answer(unanswered(target.id, host, ended, started=bool(started), seconds=seconds))
+
+
+async def attend_each(
+    targets: Sequence[Target], command: Callable[[Target], Sequence[str]], wire: Wire
+) -> None:
+    """Run the agent of each target, all at once, until they end."""
+
+    async def attend(target: Target) -> None:
+        lines = Streams(lambda stream: wire.message(target.id, message_of(stream)))
+        ended = await run(
+            command(target), lines.feed, None, opened=lambda write: wire.attach(target.id, write)
+        )
+        wire.lost(target.id, lost_sentence(ended))
+
+    async with asyncio.TaskGroup() as group:
+        for target in targets:
+            group.create_task(attend(target))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from probe_cluster.collectors.each_node import run_each
+from probe_cluster.agent_start import agent_script
+from probe_cluster.collectors.each_node import attend_each, run_each
 from probe_cluster.errors import ClusterError
 from probe_cluster.figures import quantity
 from probe_cluster.gather_model import Answer, Target
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_cluster.gather_model import EngineDoc, Limits, Sink
+    from probe_cluster.network_model import Start, Wire
     from probe_core.model.document import Json
 
 __all__ = ["Kubectl"]
@@ -39,6 +41,7 @@ class Kubectl:
     """Running pods of a label selector."""
 
     name = "kubectl"
+    process_each = True
 
     def __init__(
         self, selector: str, *, namespace: str | None = None, container: str | None = None
@@ -77,12 +80,16 @@ class Kubectl:
             sink.answer(Answer(id_, "missing", reason, "see `kubectl describe pod`"))
         running = [target for target in targets if target.id not in self._stopped]
         script = node_script(limits.command)
+        await run_each(running, lambda target: self._exec(target, script), limits, sink)
 
-        def command(target: Target) -> list[str]:
-            pod = [target.address, *self._container]
-            return ["kubectl", "exec", *self._space, *pod, "--", "sh", "-c", script]
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Start a `kubectl exec` for the agent of each pod; its input is the agent's."""
+        script = agent_script(start)
+        await attend_each(targets, lambda target: self._exec(target, script, "-i"), wire)
 
-        await run_each(running, command, limits, sink)
+    def _exec(self, target: Target, script: str, *options: str) -> list[str]:
+        pod = [*options, target.address, *self._container]
+        return ["kubectl", "exec", *self._space, *pod, "--", "sh", "-c", script]
 
 
 async def _items(arguments: Sequence[str]) -> list[Mapping[str, Json]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from probe_cluster.collectors.all_nodes import Launch
+from probe_cluster.agent_start import agent_script
+from probe_cluster.collectors.all_nodes import Launch, attend_with_relay
+from probe_cluster.collectors.relay import Relay
 from probe_cluster.errors import ClusterError
-from probe_cluster.node_lines import node_script
+from probe_cluster.node_lines import TO_STDERR, node_script
 from probe_cluster.node_process import output
+from probe_cluster.pair_agent import KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from probe_cluster.gather_model import Limits, Sink, Target
+    from probe_cluster.network_model import Start, Wire
 
 __all__ = ["Mpi"]
 
@@ -26,6 +30,7 @@ class Mpi:
     """
 
     name = "mpi"
+    process_each = False
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         self._options = list(options)
@@ -36,17 +41,33 @@ class Mpi:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run one mpirun."""
-        task = ["sh", "-c", node_script(limits.command)]
-        command = ["mpirun", *await _one_a_node(), *self._options, *task]
-        await Launch(command, limits, sink).run()
+        task = ["sh", "-c", TO_STDERR + node_script(limits.command)]
+        one_a_node, _ = await _own_options()
+        command = ["mpirun", *one_a_node, *self._options, *task]
+        await Launch(command, limits, sink, both=True).run()
+
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Run one mpirun; its agents connect to this computer for their commands.
+
+        Open MPI 4.1 and MPICH 4.0 give their input to the first process alone: with Open MPI's
+        ``--stdin all`` the others had the end of the input at once.
+        """
+        one_a_node, variable = await _own_options()
+        async with Relay() as relay:
+            task = ["sh", "-c", TO_STDERR + agent_script(start, relay.places)]
+            command = ["mpirun", *one_a_node, *variable, *self._options, *task]
+            await attend_with_relay(command, targets, wire, relay)
 
 
-async def _one_a_node() -> list[str]:
-    """Return the options that start one process a node; each MPI has its own."""
+async def _own_options() -> tuple[list[str], list[str]]:
+    """Return what starts one process a node, and what passes a variable on; each MPI has its own.
+
+    Hydra passes the whole environment on by default.
+    """
     ended, text = await output(["mpirun", "--version"], _VERSION_S, 1 << 16)
     if ended.unstarted is not None:
         raise ClusterError(f"{ended.unstarted}; install MPI on this computer, or load its module")
     version = text.decode("utf-8", "replace") + ended.stderr
     if "HYDRA" in version or "Intel(R) MPI" in version:
-        return ["-ppn", "1"]
-    return ["--map-by", "ppr:1:node"]
+        return ["-ppn", "1"], []
+    return ["--map-by", "ppr:1:node"], ["-x", KEY]

@@ -10,6 +10,8 @@ import asyncio
 import os
 import sys
 
+from probe_cluster.agent_start import agent_command
+from probe_cluster.collectors.all_nodes import attend_all
 from probe_cluster.collectors.answers import INSTALL
 from probe_cluster.errors import ClusterError
 from probe_cluster.gather_model import Answer, Target
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_cluster.gather_model import EngineDoc, Limits, Sink
+    from probe_cluster.network_model import Start, Wire
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
     from probe_core.model.document import Json
@@ -39,6 +42,7 @@ class Ray:
     """The nodes of the Ray cluster at `address`: HOST:PORT, or ``auto`` for this computer's."""
 
     name = "ray"
+    process_each = False
 
     def __init__(self, address: str = "auto", *, python: str | None = None) -> None:
         self._address = address
@@ -56,10 +60,8 @@ class Ray:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run the child until it ends."""
-        script = os.path.join(os.path.dirname(__file__), "ray_child.py")
         seconds = limits.node + _START_S
-        # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
-        command = [self._python, "-P", script, self._address, f"{limits.node:g}", *limits.command]
+        command = self._script("ray_child.py", f"{limits.node:g}", *limits.command)
         ended = await self._child(command, seconds, sink)
         if ended.timed_out:
             sink.problem(f"Ray did not end within {seconds:g} s")
@@ -70,6 +72,18 @@ class Ray:
             reason = f"its task gave no answer within {limits.node:g} s"
             sink.answer(Answer(target.id, "timeout", reason, "see `ray status`"))
 
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Run the child that starts an actor on each node, which holds the agent's process."""
+        nodes = ",".join(target.id for target in targets)
+        command = self._script("ray_agents.py", nodes, *agent_command(start.seconds))
+        # Ray gives its workers the folder of the driver, and they would import what lies there.
+        await attend_all(command, targets, wire, folder=os.sep)
+
+    def _script(self, name: str, *arguments: str) -> list[str]:
+        path = os.path.join(os.path.dirname(__file__), name)
+        # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
+        return [self._python, "-P", path, self._address, *arguments]
+
     async def _child(self, command: Sequence[str], seconds: float, sink: Sink) -> Ended:
         """Run the child. Raises `ClusterError` when nothing comes of it while Ray starts."""
         connected = asyncio.Event()
@@ -79,7 +93,10 @@ class Ray:
             _take(stream, sink)
 
         # Ray gives its workers the folder of the driver, and they would import what lies there.
-        work = asyncio.ensure_future(run(command, Streams(take).feed, seconds, folder=os.sep))
+        # Its input is open as long as this process lives.
+        work = asyncio.ensure_future(
+            run(command, Streams(take).feed, seconds, folder=os.sep, opened=lambda _: None)
+        )
         first = asyncio.ensure_future(connected.wait())
         try:
             await asyncio.wait({work, first}, timeout=_START_S, return_when="FIRST_COMPLETED")

@@ -12,9 +12,13 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 _STEP_S = 0.5
+
+_DAY_MS = 86_400_000
+"""A cluster that grows and shrinks keeps its preempted nodes listed for weeks."""
 
 _MARGIN_S = 5.0
 """Seconds for a worker to start, and for a task whose `probe` reached its deadline to say so."""
@@ -87,7 +91,7 @@ class Printer:
         self._line(node, f"end 0 {len(pieces)}")
 
     def _line(self, node: str, text: str) -> None:
-        data = f"#probe-cluster {node} {self._count} {text}|\n".encode()
+        data = f"#probe-cluster {node} {self._count} {text}|".ljust(511).encode() + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
 
@@ -95,6 +99,7 @@ class Printer:
 def main(arguments: list[str]) -> int:
     """Print what Ray counts on each node, then each answer as it comes."""
     address, seconds, *command = arguments
+    threading.Thread(target=_end_with_input, daemon=True).start()
     # Ray prints "(raylet) … marked dead" on standard output, also with log_to_driver=False.
     printer = Printer(os.dup(1))
     os.dup2(2, 1)
@@ -105,7 +110,7 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
-    nodes = _nodes(ray.nodes(), printer)
+    nodes = _nodes(ray, printer)
     refs = _started(ray, nodes, command, float(seconds))
     try:
         _await(ray, refs, printer, float(seconds) + _MARGIN_S)
@@ -114,25 +119,80 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _nodes(listed: list[dict[str, Any]], printer: Printer) -> list[str]:
+def _nodes(ray: Any, printer: Printer) -> list[str]:
     """Print what Ray counts; return the ids of the nodes that it calls alive.
 
     Ray keeps nodes that ended long ago. One that was drained or stopped is no missing node, and
-    neither is one whose name an alive node has again.
+    neither is one that came back, or that ended a day ago.
     """
+    listed = ray.nodes()
+    times = _times()
+    lost = _not_replaced([node for node in listed if _is_lost(node)], listed, times)
     alive = [node for node in listed if node["Alive"]]
-    back = {node["NodeName"] for node in alive}
-    for node in listed:
-        ended = str(node.get("DeathReason", ""))
-        if not node["Alive"] and ("UNEXPECTED" not in ended or node["NodeName"] in back):
-            continue
+    names = Counter(node["NodeName"] for node in alive + lost)
+    for node in alive + lost:
+        id_, name = node["NodeID"], node["NodeName"]
+        # The name is the address by default, and several raylets of a computer have one.
+        name = f"{name}#{id_[:6]}" if names[name] > 1 else name
         state = "alive" if node["Alive"] else "dead"
-        facts = {"engine": node.get("Resources") or {}, "name": node["NodeName"], "state": state}
-        printer.send(node["NodeID"], facts)
+        facts = {"engine": node.get("Resources") or {}, "name": name, "state": state}
+        printer.send(id_, facts)
         if not node["Alive"]:
-            reason = str(node.get("DeathReasonMessage") or "Ray calls it dead")
-            printer.send(node["NodeID"], {"status": "missing", "reason": reason})
+            reason = str(node.get("DeathReasonMessage") or "it gave no reason")
+            printer.send(id_, {"status": "missing", "reason": f"Ray calls it dead: {reason}"})
     return [node["NodeID"] for node in alive]
+
+
+def _end_with_input() -> None:
+    """End this process with its input, so that no task stays behind a controller that was killed.
+
+    Ray ends the tasks of a driver that is gone.
+    """
+    while os.read(0, 4096):
+        pass
+    os._exit(3)
+
+
+def _is_lost(node: dict[str, Any]) -> bool:
+    """Return whether a node ended and nobody asked it to.
+
+    `DeathReason` is a number of gcs.proto's NodeDeathInfo (2 is UNEXPECTED_TERMINATION) in 2.60,
+    and its name in some releases before.
+    """
+    reason = str(node.get("DeathReason"))
+    return not node["Alive"] and (reason == "2" or "UNEXPECTED" in reason)
+
+
+def _times() -> dict[str, tuple[int, int]]:
+    """Return NodeID → when it started and ended, in ms since the epoch; {} where Ray hides it."""
+    try:
+        from ray._private.worker import global_worker
+
+        nodes = global_worker.gcs_client.get_all_node_info().values()
+        return {node.node_id.hex(): (node.start_time_ms, node.end_time_ms) for node in nodes}
+    except Exception:  # no public call has the times: each release may move them
+        return {}
+
+
+def _not_replaced(
+    lost: list[dict[str, Any]], listed: list[dict[str, Any]], times: dict[str, tuple[int, int]]
+) -> list[dict[str, Any]]:
+    """Return the lost nodes for which no other of their name started later."""
+    now = time.time() * 1000
+    free = [node for node in listed if node["Alive"]]
+    missing = []
+    for node in sorted(lost, key=lambda node: times.get(node["NodeID"], (0, 0))[1]):
+        end = times.get(node["NodeID"], (0, 0))[1]
+        later = [
+            other
+            for other in free
+            if other["NodeName"] == node["NodeName"] and times.get(other["NodeID"], (1, 0))[0] > end
+        ]
+        if later:
+            free.remove(later[0])
+        elif not end or now - end < _DAY_MS:
+            missing.append(node)
+    return missing
 
 
 def _started(ray: Any, nodes: list[str], command: list[str], seconds: float) -> dict[Any, str]:
@@ -159,10 +219,24 @@ def _await(ray: Any, refs: dict[Any, str], printer: Printer, seconds: float) -> 
                 # A hung host's task can be ready and its result out of reach.
                 message = ray.get(ref, timeout=5)
             except Exception as error:
-                sentence = str(error).strip().splitlines() or [""]
-                reason = f"{type(error).__name__}: {sentence[0]}"
-                message = {"status": "missing", "reason": reason}
+                message = {"status": "missing", "reason": _sentence(error)}
             printer.send(refs[ref], message)
+
+
+_SENTENCES = {
+    "TaskUnschedulableError": "Ray has no such node any more: it left while its task waited",
+    "NodeDiedError": "the node ended while its task ran",
+    "WorkerCrashedError": "Ray's worker on the node crashed",
+    "OutOfMemoryError": "the node has too little memory: Ray ended the task",
+    "RuntimeEnvSetupError": "Ray could not set up the environment of the task there",
+}
+"""Errors of Ray 2.60, whose own texts are paragraphs."""
+
+
+def _sentence(error: Exception) -> str:
+    name = type(error).__name__
+    lines = str(error).strip().splitlines() or [""]
+    return _SENTENCES.get(name) or f"{name}: {lines[0][:200]}"
 
 
 def _leave(ray: Any, refs: list[Any]) -> None:

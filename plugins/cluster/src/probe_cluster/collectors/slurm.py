@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from probe_cluster.collectors.all_nodes import Launch
+from probe_cluster.agent_start import agent_script
+from probe_cluster.collectors.all_nodes import Launch, attend_all
 from probe_cluster.collectors.hostlist import expand
 from probe_cluster.gather_model import Target
 from probe_cluster.node_lines import node_script
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from probe_cluster.gather_model import EngineDoc, Limits, Sink
+    from probe_cluster.network_model import Start, Wire
 
 __all__ = ["Slurm"]
 
@@ -33,6 +35,7 @@ class Slurm:
     """The nodes that srun gets with `options`; within a job those of the job."""
 
     name = "slurm"
+    process_each = False
 
     def __init__(
         self, options: Sequence[str] = (), environ: Mapping[str, str] | None = None
@@ -46,9 +49,6 @@ class Slurm:
 
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run one srun, then ask slurmctld what it counts on the nodes."""
-        nodes = self._environ.get("SLURM_JOB_NUM_NODES") or self._environ.get("SLURM_NNODES")
-        # Within a job the step shares what the job's other steps hold, or it would wait for them.
-        inside = [f"--nodes={nodes}", "--overlap"] if nodes else []
         task = ["sh", "-c", node_script(limits.command)]
         ids: list[str] = []
 
@@ -57,11 +57,23 @@ class Slurm:
             ids.extend(names)
             return names
 
-        launch = Launch(["srun", *inside, *_OPTIONS, *self._options, *task], limits, sink, listed)
+        launch = Launch([*self._srun(), *task], limits, sink, listed)
         await launch.run()
         for id_, counts in (await _counts()).items():
             if id_ in ids:
                 sink.target(Target(id_, engine=counts))
+
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Run one srun on the same nodes; it passes its input on to all tasks."""
+        nodes = ",".join(target.id for target in targets)
+        task = ["sh", "-c", agent_script(start)]
+        await attend_all([*self._srun(), f"--nodelist={nodes}", *task], targets, wire)
+
+    def _srun(self) -> list[str]:
+        nodes = self._environ.get("SLURM_JOB_NUM_NODES") or self._environ.get("SLURM_NNODES")
+        # Within a job the step shares what the job's other steps hold, or it would wait for them.
+        inside = [f"--nodes={nodes}", "--overlap"] if nodes else []
+        return ["srun", *inside, *_OPTIONS, *self._options]
 
 
 async def _counts() -> dict[str, EngineDoc]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 
-from probe_cluster.collectors.each_node import run_each
+from probe_cluster.agent_start import agent_script
+from probe_cluster.collectors.each_node import attend_each, run_each
 from probe_cluster.errors import ClusterError
 from probe_cluster.gather_model import Target
 from probe_cluster.node_lines import node_script
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from probe_cluster.gather_model import Limits, Sink
+    from probe_cluster.network_model import Start, Wire
 
 __all__ = ["Ssh", "parse_hosts"]
 
@@ -26,13 +28,14 @@ _FILE_LIMIT = 4 << 20
 # BatchMode: a question for a password would wait for a terminal that 64 of them share.
 # ControlMaster: an existing shared connection is used, but none is left behind that holds the
 # pipes open.
-_OPTIONS = "-T -n -o BatchMode=yes -o ConnectTimeout=5 -o ControlMaster=no".split()
+_OPTIONS = "-T -o BatchMode=yes -o ConnectTimeout=5 -o ControlMaster=no".split()
 
 
 class Ssh:
     """Hosts as `ssh` takes them: a name, user@name, or a Host of ~/.ssh/config."""
 
     name = "ssh"
+    process_each = True
 
     def __init__(self, hosts: Sequence[str]) -> None:
         self._hosts = list(hosts)
@@ -44,7 +47,13 @@ class Ssh:
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Start an ssh for each host."""
         script = f"exec sh -c {shlex.quote(node_script(limits.command))}"
-        await run_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], limits, sink)
+        options = ["-n", *_OPTIONS]
+        await run_each(targets, lambda t: ["ssh", *options, t.address, script], limits, sink)
+
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Start an ssh for the agent of each host; its input is the agent's."""
+        script = f"exec sh -c {shlex.quote(agent_script(start))}"
+        await attend_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], wire)
 
 
 def parse_hosts(text: str) -> list[str]:
