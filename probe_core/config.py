@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Read = Callable[[str, int], bytes]
 
-__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config"]
+__all__ = ["SETTINGS", "TABLES", "Config", "ConfigError", "IgnoredSetting", "load_config"]
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -50,8 +50,15 @@ FILE_VARIABLE = "PROBE_CONFIG"
 ARGUMENTS = "the arguments"
 """Origin of a setting that the caller or the command line gave."""
 
+TABLES = frozenset({"watch"})
+"""Tables of the file that one command alone reads and checks; all else there is a setting."""
+
 ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
 """Variables of ours that are no settings: leases read two, the synthetic prober one."""
+
+_OF_ALERTS = "PROBE_ALERT_"
+"""What `probe watch --on-alert` sets for its command, which may itself call `probe`."""
+
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
@@ -97,8 +104,9 @@ class Config:
     """Resolved settings; every field is always set.
 
     `only` is None when all probers may run; `timeout` is None where each prober's own deadline
-    holds; `origins` tells for each setting where it came from. `sealed` is the restriction that
-    cannot be used, so that no plugin may run; None in the ordinary case.
+    holds; `origins` tells for each setting where it came from. `tables` are those of `TABLES` that
+    the file has, unchecked. `sealed` is the restriction that cannot be used, so that no plugin may
+    run; None in the ordinary case.
     """
 
     __slots__ = (
@@ -113,6 +121,7 @@ class Config:
         "priority",
         "sealed",
         "static",
+        "tables",
         "timeout",
         "verbose",
     )
@@ -130,6 +139,7 @@ class Config:
         self.anonymous: bool = False
         self.verbose: bool = False
         self.origins: dict[str, str] = {}
+        self.tables: dict[str, object] = {}
         self.sealed: IgnoredSetting | None = None
 
     def variable_of(self, setting: str) -> str | None:
@@ -209,7 +219,10 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
     unknown = [
         name
         for name in environ
-        if name.startswith("PROBE_") and name not in names | ELSEWHERE and "_CORE_" not in name
+        if name.startswith("PROBE_")
+        and name not in names | ELSEWHERE
+        and not name.startswith(_OF_ALERTS)
+        and "_CORE_" not in name
     ]
     return [
         IgnoredSetting(
@@ -228,8 +241,12 @@ def _from_file(config: Config, path: str, variable: str | None, read: Read) -> l
     except ConfigError as error:
         return [_unreadable_file(error, path, variable)]
     origin = f"the file {path}"
+    config.tables = {name: values[name] for name in TABLES & values.keys()}
     return [
-        ignored for name, value in values.items() for ignored in _try(config, name, value, origin)
+        ignored
+        for name, value in values.items()
+        if name not in TABLES
+        for ignored in _try(config, name, value, origin)
     ]
 
 

@@ -1,0 +1,170 @@
+"""Run the command of `--on-alert`: few at once, none for long, none left at the end.
+
+The command is a program with arguments and no shell: what it is given about a device stands in its
+environment, and no name of a device can become a part of a command line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+
+from probe_watch.lines import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from probe_watch.alerts import Edge
+
+__all__ = ["LIMIT_S", "MOST_AT_ONCE", "AlertCommands", "variables"]
+
+MOST_AT_ONCE = 4
+"""A node with eight GPUs that grow hot together starts eight mails, not eight at a time."""
+
+MOST_WAITING = 256
+"""Edges that wait for their turn: four alerts of sixty-four devices."""
+
+LIMIT_S = 30.0
+"""Seconds that a command may take: a mail or a request takes a few."""
+
+GRACE_S = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+STEP_S = 0.02
+"""Seconds between two looks at commands that were asked to end."""
+
+
+def variables(edge: Edge) -> dict[str, str]:
+    """Return the variables that tell a command about an edge; unknown values are empty."""
+    return {
+        "PROBE_ALERT_NAME": edge.rule.name,
+        "PROBE_ALERT_STATE": edge.state,
+        "PROBE_ALERT_SEVERITY": edge.severity,
+        "PROBE_ALERT_DEVICE": edge.device,
+        "PROBE_ALERT_VALUE": "" if edge.value is None else f"{edge.value:g}",
+        "PROBE_ALERT_THRESHOLD": f"{edge.threshold:g}",
+        "PROBE_ALERT_UNIT": edge.rule.unit,
+        "PROBE_ALERT_SINCE": timestamp(edge.since),
+        "PROBE_ALERT_TIME": timestamp(edge.time),
+        "PROBE_ALERT_REASON": edge.reason or "",
+    }
+
+
+class _Running:
+    """A command that runs, in a process group of its own."""
+
+    __slots__ = ("end", "process", "terminated")
+
+    def __init__(self, process: subprocess.Popen[bytes], end: float) -> None:
+        self.process = process
+        self.end = end
+        self.terminated = False
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command and to what it has started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+class AlertCommands:
+    """The commands of `--on-alert`. Nothing here waits but `close`, for two seconds at most.
+
+    `busy` is whether `poll` has to be called again soon.
+    """
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._command = list(command)
+        self._environ = dict(environ)
+        self._waiting: deque[Edge] = deque()
+        self._running: list[_Running] = []
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a command runs."""
+        return bool(self._running)
+
+    def add(self, edge: Edge) -> str | None:
+        """Queue an edge; return a sentence where there is no room for it."""
+        if len(self._waiting) >= MOST_WAITING:
+            return f"--on-alert: {MOST_WAITING} alerts wait already; {edge.rule.name} is left out"
+        self._waiting.append(edge)
+        return None
+
+    def poll(self) -> list[str]:
+        """Start what may start, end what takes too long; return sentences about what failed."""
+        now = time.monotonic()
+        notes = []
+        for running in list(self._running):
+            if _has_ended(running.process):
+                # What it left in the background would outlive this program. Before the wait, as
+                # long as its number cannot be another process's.
+                running.signal(signal.SIGKILL)
+                status = running.process.wait()
+                self._running.remove(running)
+                if status and not running.terminated:
+                    notes.append(f"--on-alert: {self._command[0]} ended with {_status(status)}")
+            elif now >= running.end:
+                notes += self._overdue(running, now)
+        while self._waiting and len(self._running) < MOST_AT_ONCE:
+            notes += self._start(self._waiting.popleft(), now)
+        return notes
+
+    def _overdue(self, running: _Running, now: float) -> list[str]:
+        if running.terminated:
+            running.signal(signal.SIGKILL)
+            return []
+        running.terminated = True
+        running.end = now + GRACE_S
+        running.signal(signal.SIGTERM)
+        return [f"--on-alert: {self._command[0]} took longer than {LIMIT_S:g} s and is ended"]
+
+    def _start(self, edge: Edge, now: float) -> list[str]:
+        try:
+            process = subprocess.Popen(
+                self._command,
+                env=self._environ | variables(edge),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                process_group=0,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            return [f"--on-alert: {self._command[0]} cannot be started: {reason}"]
+        self._running.append(_Running(process, now + LIMIT_S))
+        return []
+
+    def close(self) -> None:
+        """End all commands: those that wait never start."""
+        self._waiting.clear()
+        for running in self._running:
+            running.signal(signal.SIGTERM)
+        end = time.monotonic() + GRACE_S
+        while time.monotonic() < end and not all(_has_ended(r.process) for r in self._running):
+            time.sleep(STEP_S)
+        for running in self._running:
+            running.signal(signal.SIGKILL)
+        for running in self._running:
+            try:
+                running.process.wait(GRACE_S)
+            except subprocess.TimeoutExpired:  # stuck in the kernel
+                pass
+        self._running.clear()
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a process has ended; it stays a zombie where the system can look at it so."""
+    if hasattr(os, "waitid"):
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, process.pid, flags) is not None
+    return process.poll() is not None
+
+
+def _status(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"status {status}"
