@@ -8,10 +8,11 @@ itself, and as root nothing is used that somebody other than root could have wri
 from __future__ import annotations
 
 from probe_core.cli import COMMANDS, OTHER
-from probe_core.cli.manifest import manifest_path, read_entry, read_manifest
-from probe_core.machine.trust import Trust, allowed
+from probe_core.cli.manifest import read_entry, read_manifest
+from probe_core.machine.trust import Trust
 from probe_core.registry.entrypoints import scan
-from probe_core.registry.locate import find_module, is_module_name
+from probe_core.registry.extensions import Extension, locate_extension, name_rejection, rejections
+from probe_core.registry.locate import is_module_name
 from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
@@ -46,41 +47,19 @@ MAX_COMMANDS = 64
 """Commands of all plugins together. A page of help holds some forty; beyond that the path is
 broken or hostile, and its manifests are not worth the time to read. A judgement."""
 
-MAX_NAME = 32
-"""Characters of a name: three times the longest built-in one."""
 
-
-class InstalledCommand:
+class InstalledCommand(Extension):
     """A command of a plugin: whose it is, where it lies, and what `probe --help` shows of it.
 
-    `files` decide whether root may use it. `group` and `summary` are clean, but may be anything.
+    `group` and `summary` are clean, but may be anything.
     """
 
-    __slots__ = (
-        "distribution",
-        "files",
-        "group",
-        "manifest",
-        "module",
-        "name",
-        "summary",
-        "version",
-    )
+    __slots__ = ("group", "summary")
 
     def __init__(self, entry: EntryPoint) -> None:
-        self.name = entry.name
-        self.module = entry.target
-        self.distribution = clean_text(entry.distribution)
-        self.version = clean_text(entry.version)
-        self.files = [entry.metadata + "/entry_points.txt"]
-        self.manifest: str | None = None
+        super().__init__(entry)
         self.group = OTHER
         self.summary = ""
-
-    @property
-    def owner(self) -> str:
-        """``probe-acme 1.0.0``, as shown to people."""
-        return f"{self.distribution} {self.version}".strip()
 
 
 def installed_commands(
@@ -98,7 +77,7 @@ def installed_commands(
     for entry in entries[:MAX_COMMANDS]:
         if name is None or entry.name == name:
             command = InstalledCommand(entry)
-            if reason := _rejection(entry) or _located(command, trust):
+            if reason := _rejection(entry) or locate_extension(command, "command", trust):
                 problems.append(_left_out(command, reason))
             else:
                 candidates.append(command)
@@ -125,28 +104,12 @@ def _left_out_distribution(distribution: str, reason: str) -> Problem:
 
 def _rejection(entry: EntryPoint) -> str | None:
     """Return why an entry point is no command, whatever lies behind it."""
-    if entry.group != GROUP:
-        group = clean_text(entry.group, 80)
-        return f"it needs {group}, this core has {GROUP}; upgrade probe-core"
-    plain = entry.name.isascii() and entry.name.replace("-", "a").isalnum()
-    if not plain or not entry.name[0].isalnum() or len(entry.name) > MAX_NAME:
-        return f"a name has 1 to {MAX_NAME} ASCII letters, digits or '-'; rename it"
+    if reason := name_rejection(entry, GROUP):
+        return reason
     if entry.name in COMMANDS or entry.name in RESERVED:
         return "the name belongs to probe-core; rename it"
     if not is_module_name(entry.target):
         return f"its entry point {clean_text(entry.target, 80)!r} is no module; name a module"
-    return None
-
-
-def _located(command: InstalledCommand, trust: Trust) -> str | None:
-    """Find the command's module and manifest; return why it cannot be used."""
-    place = find_module(command.module)[0]
-    if place is None:
-        return f"its module {command.module!r} does not exist; reinstall {command.distribution}"
-    command.files += place.files(command.module, trust)
-    command.manifest = manifest_path(place, command.module)
-    if command.manifest is not None:
-        command.files.append(command.manifest)
     return None
 
 
@@ -156,26 +119,12 @@ def _trust(
     """Return for each candidate why it must not be used; None where it may."""
     if not candidates:
         return []
-    allow, problem = _allowlist(environ)
+    from probe_core.pipeline.settings import plugin_rules
+
+    allow, problem = plugin_rules({}, environ)
     if problem is not None:
         return [problem for _ in candidates]
-    return [
-        allowed(command.distribution, command.version, allow) or trust.reason(command.files)
-        for command in candidates
-    ]
-
-
-def _allowlist(environ: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | None]:
-    """Return the allowlist (None: all may run), and why nothing may run where it cannot be read.
-
-    A restriction fails closed: a file that cannot be used may be the one that restricts.
-    """
-    from probe_core.pipeline.settings import load_settings
-
-    config, _ = load_settings({}, environ)
-    if config.sealed is not None:
-        return None, f"no plugin runs: {clean_text(config.sealed.reason, 400)}"
-    return config.allow, None
+    return list(rejections(candidates, allow, trust))
 
 
 def _first_of_each(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.machine.replace import replace_file as replace_file
+    from probe_core.pipeline.settings import plugin_rules as plugin_rules
     from probe_core.resolve.shorthands import shorthand as shorthand
     from probe_core.selection.document import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -47,6 +48,7 @@ _MODULES = {
     "paint": "commands.text",
     "parse_json": "commands.reports",
     "parse_report": "commands.reports",
+    "plugin_rules": "pipeline.settings",
     "probe_document": "commands.reports",
     "rate": "commands.text",
     "replace_file": "machine.replace",

@@ -7,13 +7,12 @@ nothing is used that somebody other than root could have written.
 
 from __future__ import annotations
 
-import os
-
 from probe_core.doctor.check import GROUP
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust, allowed
 from probe_core.registry.entrypoints import scan
+from probe_core.registry.extensions import FILE_LIMIT, manifest_path
 from probe_core.registry.locate import find_module, is_module_name
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
@@ -23,16 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probe_core.registry.entrypoints import EntryPoint
-    from probe_core.registry.locate import Place
 
 __all__ = ["CheckSet", "installed_checks"]
 
 _STEM = "probe_core.checks.v"
 MAX_SETS = 16
 """Sets of checks that are started: each is a process. A judgement: one a vendor, and some more."""
-
-FILE_LIMIT = 64 << 10
-"""Bytes of a manifest, as of a prober's."""
 
 DEADLINE_S = 10.0
 """Seconds that the checks of a set have, import and all, unless their manifest says otherwise."""
@@ -104,7 +99,7 @@ def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None
     if place is None:
         return f"its module {module!r} does not exist; reinstall {prober.distribution}"
     prober.files += place.files(module, trust)
-    path = _manifest_path(place, module)
+    path = manifest_path(place, module, "check")
     if path is None:
         return None
     prober.files.append(path)
@@ -114,13 +109,6 @@ def _located(check_set: CheckSet, entry: EntryPoint, trust: Trust) -> str | None
         mistake = clean_text(str(error), 200)
         return f"{path.rpartition('/')[2]}: {mistake}; its author can correct it"
     return None
-
-
-def _manifest_path(place: Place, module: str) -> str | None:
-    candidates = [f"{place.folder}/{module.rpartition('.')[2]}.check.json"]
-    if place.is_package or "." in module:
-        candidates.append(f"{place.folder}/check.json")
-    return next((path for path in candidates if os.path.lexists(path)), None)
 
 
 def _take_manifest(check_set: CheckSet, path: str) -> None:

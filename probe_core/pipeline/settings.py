@@ -11,6 +11,7 @@ import os
 from probe_core.config import load_config
 from probe_core.machine import may_hang
 from probe_core.machine.files import Untrusted, read_trusted
+from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from probe_core.config import Config, IgnoredSetting
 
-__all__ = ["DEADLINE_S", "load_settings", "on_server", "read_named"]
+__all__ = ["DEADLINE_S", "load_settings", "on_server", "plugin_rules", "read_named"]
 
 DEADLINE_S = 2.0
 """Seconds that a child has for a file: an automounter takes one for the first look at a server, and
@@ -32,6 +33,20 @@ def load_settings(
 ) -> tuple[Config, list[IgnoredSetting]]:
     """Return what `load_config` returns, and raise what it raises; never hangs over a file."""
     return load_config(arguments, environ, file, read=read_named, is_file=_is_file)
+
+
+def plugin_rules(
+    arguments: Mapping[str, object], environ: Mapping[str, str], file: str | None = None
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """Return the allowlist (None: all may run), and why nothing may run where it cannot be read.
+
+    Takes what `load_settings` takes, and raises what it raises. A restriction fails closed: a file
+    that cannot be used may be the one that restricts.
+    """
+    config, _ = load_settings(arguments, environ, file)
+    if config.sealed is not None:
+        return None, f"no plugin runs: {clean_text(config.sealed.reason, 400)}"
+    return config.allow, None
 
 
 def read_named(path: str, limit: int) -> bytes:

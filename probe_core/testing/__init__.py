@@ -23,14 +23,24 @@ if TYPE_CHECKING:
     from probe_core.testing.check_contract import CheckContract as CheckContract
     from probe_core.testing.check_contract import CheckPair as CheckPair
     from probe_core.testing.contract import ProberContract as ProberContract
+    from probe_core.testing.export_contract import ExporterContract as ExporterContract
     from probe_core.testing.tree import Tree as Tree
 
-__all__ = ["Case", "CheckContract", "CheckPair", "Machine", "ProberContract", "Tree"]
+__all__ = [
+    "Case",
+    "CheckContract",
+    "CheckPair",
+    "ExporterContract",
+    "Machine",
+    "ProberContract",
+    "Tree",
+]
 
 _MODULES = {
     "Case": "probe_core.testing.case",
     "CheckContract": "probe_core.testing.check_contract",
     "CheckPair": "probe_core.testing.check_contract",
+    "ExporterContract": "probe_core.testing.export_contract",
     "Machine": "probe_core.machine",
     "ProberContract": "probe_core.testing.contract",
     "Tree": "probe_core.testing.tree",

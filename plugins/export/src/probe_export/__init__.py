@@ -1,7 +1,7 @@
 """What probe-core knows of a node, in the forms that schedulers and monitors read.
 
-`export` returns one format's text of a report's document; `formats` names them. Standard library
-only, nothing is probed and nothing written.
+`export` returns one format's text of a report's document; `formats` names them, those of other
+distributions too. Nothing is probed and nothing written.
 """
 
 from __future__ import annotations
@@ -9,19 +9,36 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
+    from probe_export.installed import Rules
 
 __all__ = ["export", "formats"]
 
 
 def formats() -> dict[str, str]:
-    """Return the formats: name to a summary in one line."""
-    from probe_export.table import FORMATS
+    """Return the installed formats that can be used: name to a summary in one line."""
+    from probe_export.installed import installed_formats
 
-    return {name: summary for name, (_, _, summary) in FORMATS.items()}
+    usable, _ = installed_formats(_rules())
+    return {name: entry.summary for name, entry in usable.items() if entry.problem is None}
 
 
 def export(name: str, report: ReportDoc) -> str:
-    """Return the text of a report's document in the format `name`; raises `KeyError` for others."""
-    from probe_export.table import exporter
+    """Return the text of a report's document in the format `name`.
 
-    return exporter(name)(report)
+    Raises `KeyError` where there is no such format, and `probe_export.errors.ExportError` with one
+    sentence where it is broken.
+    """
+    from probe_export.installed import installed_formats, load
+
+    usable, _ = installed_formats(_rules(), name)
+    if name not in usable:
+        raise KeyError(name)
+    return load(name, usable)(report)
+
+
+def _rules() -> Rules:
+    import os
+
+    from probe_core.commands import plugin_rules
+
+    return plugin_rules({}, os.environ)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from probe_core.commands import CommandError, add_probe_options, columns, replace_file
 from probe_export.errors import ExportError
-from probe_export.table import FORMATS, exporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
     from probe_core.commands import Context
-    from probe_export.table import Exporter
+    from probe_export.installed import Exporter, Format, Rules
 
 HELP = "Write this node in the form that another system reads: a scheduler, a monitor, a shell."
 
@@ -30,40 +29,68 @@ _MODE = 0o644
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe export`."""
+    from probe_export.installed import format_names
+
     parser.add_argument(
-        "format", nargs="?", choices=sorted(FORMATS), metavar="FORMAT", help="one of --list"
+        "format",
+        nargs="?",
+        choices=format_names(),
+        metavar="FORMAT",
+        help="one of --list",
     )
     parser.add_argument("--list", action="store_true", help="print the formats")
     parser.add_argument("--output", metavar="FILE", help="replace FILE in one step, mode 0644")
     parser.add_argument("--watch", metavar="SECONDS", help="with --output: again and again")
-    parser.add_argument("--listen", metavar="HOST:PORT", help="prometheus alone: serve /metrics")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="serve the text over HTTP: prometheus, at /metrics"
+    )
     add_probe_options(parser)
 
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Write the text once, or until a signal ends it."""
     if args.list:
-        for line in columns(
-            [(name, parts) for name, (_, _, parts) in sorted(FORMATS.items())], context.width
-        ):
-            context.out(line)
-        return 0
-    export = _exporter(args.format)
+        return _list(args, context)
     seconds = _seconds(args.watch)
-    if args.listen is not None:
-        return _serve(args, context, export)
-    if args.output is None:
+    if args.format is None:
+        raise CommandError("name a format; `probe export --list` prints them")
+    from probe_export.installed import installed_formats, load
+
+    try:
+        formats, _ = installed_formats(_rules(args, context), args.format)
+        export = load(args.format, formats)
+        if args.listen is not None:
+            return _serve(args, context, formats[args.format], export)
+        if args.output is not None:
+            return _write(args.output, seconds, context, export)
         if seconds is not None:
             raise CommandError("--watch replaces a file; name it with --output FILE")
         context.out(export(context.report()).removesuffix("\n"))
-        return 0
-    return _write(args.output, seconds, context, export)
+    except ExportError as error:
+        raise CommandError(str(error), error.status) from None
+    return 0
 
 
-def _exporter(name: str | None) -> Exporter:
-    if name is None:
-        raise CommandError(f"name a format: {', '.join(sorted(FORMATS))}")
-    return exporter(name)
+def _list(args: argparse.Namespace, context: Context) -> int:
+    from probe_export.installed import installed_formats
+
+    formats, notes = installed_formats(_rules(args, context))
+    rows = [(name, entry.summary) for name, entry in formats.items() if entry.problem is None]
+    for line in columns(rows, context.width, flexible=1) if rows else ():
+        context.out(line)
+    for note in notes:
+        context.err(f"probe export: {note}")
+    return 0
+
+
+def _rules(args: argparse.Namespace, context: Context) -> Rules:
+    from probe_core.commands import plugin_rules
+
+    options = {} if args.allow is None else {"allow": args.allow}
+    try:
+        return plugin_rules(options, context.environ, args.config)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def _seconds(text: str | None) -> float | None:
@@ -80,10 +107,7 @@ def _seconds(text: str | None) -> float | None:
 
 def _write(path: str, seconds: float | None, context: Context, export: Exporter) -> int:
     if seconds is None:
-        try:
-            _replace(path, export(context.report()))
-        except ExportError as error:
-            raise CommandError(str(error)) from None
+        _replace(path, export(context.report()))
         return 0
     from probe_export.rhythm import Rhythm
 
@@ -102,20 +126,33 @@ def _replace(path: str, text: str) -> None:
     try:
         replace_file(path, text.encode(), mode=_MODE)
     except OSError as error:
-        raise ExportError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise ExportError(f"{path} cannot be written: {error.strerror or error}", 2) from None
 
 
-def _serve(args: argparse.Namespace, context: Context, export: Exporter) -> int:
-    if args.format != "prometheus":
-        raise CommandError(f"--listen serves prometheus alone, not {args.format}")
+def _not_served(args: argparse.Namespace, context: Context) -> str:
+    from probe_core.wording import joined
+    from probe_export.installed import installed_formats
+
+    formats, _ = installed_formats(_rules(args, context))
+    served = [name for name, entry in formats.items() if entry.content_type]
+    return f"--listen serves {joined(served)} alone, not {args.format}"
+
+
+def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: Exporter) -> int:
+    if not chosen.content_type:
+        raise CommandError(_not_served(args, context))
     if args.output is not None or args.watch is not None:
         raise CommandError("--listen takes neither --output nor --watch")
     from probe_export.serve import Endpoint, address
 
-    try:
-        endpoint = Endpoint(address(args.listen), lambda: export(context.report()))
-    except ExportError as error:
-        raise CommandError(str(error)) from None
+    def text() -> str:
+        try:
+            return export(context.report())
+        except (ExportError, CommandError) as error:
+            context.err(f"probe export: {error}")
+            raise
+
+    endpoint = Endpoint(address(args.listen), text, chosen.content_type)
     context.err(f"probe export: serving {endpoint.url}; Ctrl-C ends it")
     endpoint.serve()
     return 0

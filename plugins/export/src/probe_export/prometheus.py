@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     Figure = Callable[[DeviceDoc], float | int | bool | None]
     Family = tuple[str, str, list[Sample]]
 
-__all__ = ["CONTENT_TYPE", "export"]
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Prometheus 3 fails a scrape whose type is missing or another."""
+__all__ = ["export"]
 
 _TERA = 10**12
 

@@ -14,7 +14,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 
 from probe_export.errors import ExportError
-from probe_export.prometheus import CONTENT_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,30 +39,41 @@ def address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if colon and port.isdecimal() and len(port) <= 5 and int(port) <= 65535:
         return host.strip("[]") or "127.0.0.1", int(port)
-    raise ExportError(f"--listen {text}: expected HOST:PORT, such as 127.0.0.1:9101")
+    raise ExportError(f"--listen {text}: expected HOST:PORT, such as 127.0.0.1:9101", 2)
 
 
 class Endpoint:
-    """Serves ``/metrics`` and ``/healthz``; raises `ExportError` where it cannot listen."""
+    """Serves ``/metrics`` and ``/healthz``; raises `ExportError` where it cannot listen.
 
-    def __init__(self, place: tuple[str, int], make: Callable[[], str]) -> None:
+    `content_type` is the text's exact one: Prometheus 3 fails a scrape where it is another.
+    """
+
+    def __init__(self, place: tuple[str, int], make: Callable[[], str], content_type: str) -> None:
         self._cache = _Cache(make)
         try:
-            self._server = _Server(place, self._cache)
+            self._server = _Server(place, self._cache, content_type)
         except OSError as error:
             text = f"{place[0]}:{place[1]} cannot be listened on: {error.strerror or error}"
-            raise ExportError(text) from None
+            raise ExportError(text, 2) from None
         host, port = self._server.server_address[:2]
         self.url = f"http://{host!s}:{port}/metrics"
 
     def serve(self) -> None:
-        """Serve until SIGTERM or Ctrl-C."""
+        """Serve until SIGTERM or Ctrl-C; for the main thread alone."""
         ended = threading.Event()
 
         def end(number: int, frame: FrameType | None) -> None:
             ended.set()
 
         before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self.serve_until(ended)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def serve_until(self, ended: threading.Event) -> None:
+        """Serve until the event is set."""
         thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
         thread.start()
         try:
@@ -71,8 +81,6 @@ class Endpoint:
         finally:
             self._server.shutdown()
             self._server.server_close()
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 class _Cache:
@@ -102,8 +110,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, place: tuple[str, int], cache: _Cache) -> None:
+    def __init__(self, place: tuple[str, int], cache: _Cache, content_type: str) -> None:
         self.cache = cache
+        self.content_type = content_type
         self.is_loopback = place[0] in _LOOPBACK or place[0].startswith("127.")
         self._room = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         super().__init__(place, _Handler)
@@ -140,11 +149,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.is_loopback and not _is_loopback(self.headers.get("Host", "")):
             self._send(403, b"", "text/plain")
         elif path == "/metrics":
-            self._send(200, self.server.cache.text(), CONTENT_TYPE)
+            self._metrics()
         elif path == "/healthz":
             self._send(200, b"ok\n", "text/plain")
         else:
             self._send(404, b"", "text/plain")
+
+    def _metrics(self) -> None:
+        try:
+            text = self.server.cache.text()
+        except Exception:  # a broken format, whose mistake the maker of the text has printed
+            self._send(500, b"", "text/plain")
+        else:
+            self._send(200, text, self.server.content_type)
 
     def _send(self, status: int, body: bytes, kind: str) -> None:
         self.send_response(status)

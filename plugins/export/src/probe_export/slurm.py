@@ -41,8 +41,11 @@ def export(report: ReportDoc) -> str:
         "AutoDetect=off",
     ]
     lines += [_line(device, usable) for device in usable]
-    unknown = [device for device in devices if device not in usable]
-    lines += [f"# left out, its node in /dev is not known: {names[d['id']]}" for d in unknown]
+    lines += [
+        f"# left out, its {'name' if _files(d) else 'node in /dev'} is not known: {names[d['id']]}"
+        for d in devices
+        if d not in usable
+    ]
     lines += [f"# left out, {cause(d)}: {names[d['id']]}" for d in missing(report)]
     return "".join(f"{line}\n" for line in lines)
 

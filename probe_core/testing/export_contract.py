@@ -1,0 +1,115 @@
+"""The contract kit for formats of `probe export`: a subclass names one, and says how it counts."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import sys
+import threading
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from probe_core.registry.extensions import manifest_path, manifest_table, texts
+from probe_core.registry.locate import find_module
+from probe_core.testing.nodes import NODES, USABLE, node_report
+
+__all__ = ["ExporterContract"]
+
+_IDENTITY = re.compile(r"(?:GPU|MIG)-0000")
+_ABSENT = re.compile(r"\b(?:None|nan|NaN|inf)\b")
+
+
+@cache
+def _report(name: str, run: int = 1) -> Any:
+    """Return the report of a run on a node, made once for all tests."""
+    with TemporaryDirectory() as folder:
+        return node_report(name, Path(folder))
+
+
+class ExporterContract:
+    """Checks of one format; subclass it as ``TestSomething``.
+
+    `name` is the entry point's name, `target` its ``module:function``. `volatile` are parts of
+    lines that may differ between two runs: times, free memory. `identities` says that UUIDs are
+    wanted, which are serial numbers in all but name.
+    """
+
+    name: str
+    target: str
+    volatile: tuple[str, ...] = ()
+    identities: bool = False
+
+    def count(self, text: str) -> int:
+        """Return how many accelerators `text` offers to jobs."""
+        raise NotImplementedError
+
+    def export(self, report: Any) -> str:
+        """Return the text of a report, as `probe export` gets it."""
+        module, _, function = self.target.partition(":")
+        place: Any = import_module(module)
+        for part in function.split("."):
+            place = getattr(place, part)
+        text: str = place(report)
+        return text
+
+    def test_importing_has_no_effects(self, capfd: Any) -> None:
+        before = dict(os.environ), os.getcwd(), threading.active_count()
+        module = self.target.partition(":")[0]
+        loaded = sys.modules.pop(module, None)
+        try:
+            import_module(module)
+        finally:
+            if loaded is not None:
+                sys.modules[module] = loaded
+        assert (dict(os.environ), os.getcwd(), threading.active_count()) == before
+        printed = capfd.readouterr()
+        assert (printed.out, printed.err) == ("", ""), "importing it prints"
+
+    def test_its_manifest_has_a_summary(self) -> None:
+        module = self.target.partition(":")[0]
+        place = find_module(module)[0]
+        assert place is not None, f"{module} cannot be located without an import"
+        path = manifest_path(place, module, "exporter")
+        assert path is not None, f"exporter.json is missing beside {module}"
+        keys = (("summary", 200), ("content_type", 100))
+        assert texts(manifest_table(path, "exporters"), self.name, keys).get("summary")
+
+    def test_every_node_gives_text(self) -> None:
+        for name in NODES:
+            text = self.export(copy.deepcopy(_report(name)))
+            assert isinstance(text, str), f"{name}: {type(text).__name__} is no text"
+            assert text.endswith("\n"), f"{name}: the last line has no end"
+            text.encode()  # a lone surrogate has no bytes
+
+    def test_unknown_is_absent(self) -> None:
+        for name in NODES:
+            match = _ABSENT.search(self.export(_report(name)))
+            assert match is None, f"{name}: {match and match[0]} stands for an unknown value"
+
+    def test_no_identity_is_told(self) -> None:
+        if not self.identities:
+            for name in NODES:
+                assert not _IDENTITY.search(self.export(_report(name))), f"{name}: a UUID"
+
+    def test_the_report_is_not_changed(self) -> None:
+        for name in NODES:
+            report = copy.deepcopy(_report(name))
+            self.export(report)
+            assert report == _report(name), f"{name}: the format changed the report"
+
+    def test_two_runs_give_the_same_bytes(self) -> None:
+        for name in ("eight", "partitioned", "lost"):
+            first, second = (
+                [line for line in text.split("\n") if not any(v in line for v in self.volatile)]
+                for text in (self.export(_report(name, run)) for run in (1, 2))
+            )
+            assert first == second, f"{name}: the second run writes other lines"
+
+    def test_what_is_blocked_is_not_offered(self) -> None:
+        counts = {name: self.count(self.export(_report(name))) for name in NODES}
+        wrong = {name: count for name, count in counts.items() if count != USABLE[name]}
+        assert not wrong, f"it offers {wrong}; usable are { ({n: USABLE[n] for n in wrong}) }"
