@@ -37,6 +37,7 @@ BROUGHT_BY = {
     "fit": "probe-cluster",
     "export": "probe-export",
     "env": "probe-wheels",
+    "watch": "probe-watch",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

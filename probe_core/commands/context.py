@@ -111,6 +111,16 @@ class Context:
             self.output_error = error
             raise
 
+    def flush(self) -> None:
+        """Write what is buffered: for a command that goes on after a line."""
+        if self._stdout is None:
+            return
+        try:
+            self._stdout.flush()
+        except OSError as error:
+            self.output_error = error
+            raise
+
     def err(self, text: str) -> None:
         """Write a line of words to standard error."""
         write_error(text)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from probe_core.model.sample_document import SampleDoc
+
     from probe_watch.figures import Figure
     from probe_watch.rules import Rule
 

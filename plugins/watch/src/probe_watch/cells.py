@@ -81,7 +81,7 @@ def _memory(row: Row, layout: Layout, levels: str) -> str:
     memory = row.sample["memory"] or {"used": None, "total": None}
     used, total = memory["used"], memory["total"]
     largest = max(used or 0, total or 0)
-    unit, name = (40, "TiB") if largest >= 1000 << 30 else (30, "GiB")
+    unit, name = (40, "TiB") if largest >= 10_000 << 30 else (30, "GiB")
     if used is None and total is None:
         text = f"{UNKNOWN:>{16 if layout.total else 9}}"
     elif layout.total:
@@ -110,7 +110,7 @@ def _temperature(row: Row) -> str:
 def _power(row: Row, layout: Layout) -> str:
     power, cap = row.sample["power_w"], row.sample["power_cap_w"]
     if layout.cap and power is not None and cap is not None:
-        return f"{power:4.0f} / {cap:.0f} W".rjust(11)
+        return f"{power:.0f} / {cap:.0f} W".rjust(11)
     return _unit(power, "W", 11 if layout.cap else 6)
 
 

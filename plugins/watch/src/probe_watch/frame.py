@@ -15,12 +15,12 @@ from probe_watch.cells import STYLES, cells, sentence
 from probe_watch.history import ASCII_LEVELS, LEVELS
 from probe_watch.layout import GAP, fit
 from probe_watch.lines import alert_sentence, timestamp
+from probe_watch.view import NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from probe_core.model.sample_document import EventDoc
     from probe_watch.layout import Layout
     from probe_watch.view import Row, View
 
@@ -54,7 +54,7 @@ class Painter:
             plain = self._encodable(text.plain)
             if plain != text.plain:
                 text = Text(plain, style=text.style)
-        text.truncate(columns, overflow="crop")
+        text.truncate(columns, overflow="ellipsis")
         parts = text.render(self._console, end="")
         return "".join(
             part.style.render(part.text, color_system=self._colours) if part.style else part.text
@@ -66,7 +66,7 @@ class Painter:
         layout = _layout(devices, columns)
         yield _title(view, devices)
         yield _heads(layout)
-        footer = [*_recent(view), _bottom(view, keys)]
+        footer = [*_network(devices), *_recent(view), _bottom(view, keys)]
         room = rows - 2 - len(footer)
         for row in devices[: room if len(devices) <= room else room - 1]:
             yield self._device(row, layout, columns)
@@ -82,7 +82,8 @@ class Painter:
         style = STYLES[row.state]
         number = "" if row.number is None else str(row.number)
         text = Text(number.rjust(widths["#"]), style="dim" if row.state == "asleep" else "")
-        for column, value in (("ID", row.short), ("DEVICE", row.name)):
+        name = row.name or row.short if "ID" not in widths else row.name
+        for column, value in (("ID", row.short), ("DEVICE", name)):
             if column in widths:
                 text.append(" " * GAP)
                 text.append(_fitted(value, widths[column]), style=style)
@@ -101,13 +102,15 @@ class Painter:
 
 
 def _layout(devices: Sequence[Row], columns: int) -> Layout:
-    """Return the layout: the names are a column only where they tell devices apart."""
-    names = [row.name for row in devices]
-    numbered = [row.name for row in devices if row.number is not None]
+    """Return the layout: names are a column only where they tell accelerators apart."""
+    listed = [row for row in devices if row.number is not None]
+    models = [row.name for row in listed if row.kind != "cpu"]
+    names = [row.name for row in listed]
     widest = max(map(cell_len, names), default=0)
     shorts = max((cell_len(row.short) for row in devices), default=0)
-    is_one_model = len(set(numbered)) == 1 and len(numbered) > 1
-    return fit(columns, 0 if is_one_model else min(widest, 30), shorts)
+    is_one_model = len(models) > 1 and len(set(models)) == 1
+    distinct = all(names) and len(set(names)) == len(names) == len(listed)
+    return fit(columns, 0 if is_one_model else min(widest, 30), shorts, distinct=distinct)
 
 
 def _fitted(text: str, width: int) -> str:
@@ -155,20 +158,40 @@ def _processes(devices: Sequence[Row], room: int) -> Iterator[Text]:
         yield Text(f"    … {len(pairs) - room + 1} more", style="dim")
 
 
+def _network(devices: Sequence[Row]) -> Iterator[Text]:
+    """Yield what the node's links carry and what its tasks wait for, where that is known."""
+    for row in devices:
+        if row.sample["device"] != NODE:
+            continue
+        parts = []
+        for link in row.sample["links"]:
+            if link["received"] is not None and link["sent"] is not None:
+                rates = f"in {_rate(link['received'])}, out {_rate(link['sent'])}"
+                parts.append(f"{link['name'] or link['kind']} {rates}")
+        pressure = row.sample["pressure"] or {}
+        waits = [f"{name} {share:.0%}" for name, share in pressure.items() if share is not None]
+        if waits:
+            parts.append("waiting for " + ", ".join(waits))
+        if parts:
+            yield Text("    " + "   ".join(parts), style="dim")
+
+
+def _rate(count: float) -> str:
+    return f"{count / 1e6:.1f} MB/s" if count < 1e9 else f"{count / 1e9:.1f} GB/s"
+
+
 def _recent(view: View) -> Iterator[Text]:
     for time, happened in reversed(view.recent[:2]):
         clock = timestamp(time)[11:19] + "Z"
         if isinstance(happened, Edge):
             mark = "!" if happened.state == "on" else " "
             style = STYLES[happened.severity] if happened.state == "on" else "dim"
-            about = f"{happened.device}  {happened.rule.name}  {alert_sentence(happened)}"
+            about = f"{view.short(happened.device)}  {happened.rule.name}"
+            about += f"  {alert_sentence(happened)}"
             yield Text(f"{mark} {clock}  {about}", style=style)
         else:
-            yield Text(f"  {clock}  {_event(happened)}", style="cyan")
-
-
-def _event(event: EventDoc) -> str:
-    return f"{event['device']}  {event['event']}: {event['change']}"
+            event = f"{happened['event']}: {happened['change']}"
+            yield Text(f"  {clock}  {view.short(happened['device'])}  {event}", style="cyan")
 
 
 def _bottom(view: View, keys: bool) -> Text:

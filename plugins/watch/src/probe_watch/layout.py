@@ -24,6 +24,7 @@ class Layout:
         "busy",
         "cap",
         "clock",
+        "distinct",
         "link",
         "name",
         "peak",
@@ -34,9 +35,10 @@ class Layout:
         "total",
     )
 
-    def __init__(self, name: int, short: int) -> None:
+    def __init__(self, name: int, short: int, distinct: bool) -> None:
         self.name = name
         self.short = short
+        self.distinct = distinct
         self.busy = 5
         self.spark = 20
         self.peak = 6
@@ -69,7 +71,7 @@ class Layout:
     def needed(self) -> int:
         """Return the columns of the whole line."""
         widths = self.widths()
-        return sum(widths.values()) + GAP * (len(widths) - 1) + 1
+        return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
 def _set(**values: int) -> Callable[[Layout], None]:
@@ -84,6 +86,14 @@ def _shorter_name(layout: Layout) -> None:
     layout.name = min(layout.name, _LEAST_NAME)
 
 
+def _single_identity(layout: Layout) -> None:
+    """Leave out the id where the names tell the devices apart, else the names."""
+    if layout.distinct:
+        layout.short = 0
+    else:
+        layout.name = 0
+
+
 _STEPS: tuple[Callable[[Layout], None], ...] = (
     _set(link=0),
     _set(peak=0),
@@ -91,6 +101,7 @@ _STEPS: tuple[Callable[[Layout], None], ...] = (
     _set(cap=False),
     _set(spark=12),
     _set(bar=4),
+    _single_identity,
     _set(spark=8),
     _set(bar=0),
     _shorter_name,
@@ -99,18 +110,17 @@ _STEPS: tuple[Callable[[Layout], None], ...] = (
     _set(power=0),
     _set(spark=4),
     _set(spark=0),
-    _set(name=0),
 )
 """What a narrower screen goes without, in this order."""
 
 
-def fit(width: int, names: int, shorts: int) -> Layout:
+def fit(width: int, names: int, shorts: int, *, distinct: bool) -> Layout:
     """Return the layout for a screen; `names` and `shorts` are the widest name and short id.
 
-    The name is left out (0) where all devices have the same. Of a name at least twelve columns
-    stay; an id is never cut, and stands alone where there is no name.
+    A width of 0 is no column. `distinct` says whether no two devices have the same name. Of a name
+    at least twelve columns stay; an id is never cut.
     """
-    layout = Layout(names, shorts)
+    layout = Layout(names, shorts, distinct)
     for step in _STEPS:
         if layout.needed() <= width:
             break

@@ -109,9 +109,7 @@ def _rule(rule: Rule, value: object) -> Rule:
     return rule.changed(above, seconds, clear)
 
 
-def _number(
-    table: Mapping[str, object], key: str, default: float, rule: Rule, place: str
-) -> float:
+def _number(table: Mapping[str, object], key: str, default: float, rule: Rule, place: str) -> float:
     value = table.get(key, default)
     if _is_number(value) and rule.least <= value <= rule.most:
         return float(value)

@@ -29,6 +29,9 @@ _CLEAR = "\x1b[0m\x1b[2J"
 LAST_WORD_S = 0.3
 """Seconds that a terminal has to take the sequences which restore it."""
 
+_KEYS = 64
+"""Bytes of keys that are read at once."""
+
 _MODES = 3
 """Place of the local modes in what tcgetattr returns."""
 
@@ -111,6 +114,22 @@ class Screen:
     def fileno(self) -> int:
         """Return the descriptor that is written to."""
         return self._output
+
+    def read_keys(self) -> list[str]:
+        """Return the keys that were typed, "" for the end of the terminal.
+
+        What begins with an escape is a key of several characters, and none that is known here.
+        """
+        assert self.keys is not None
+        try:
+            typed = os.read(self.keys, _KEYS)
+        except BlockingIOError:
+            return []
+        except OSError:  # EIO: it was hung up
+            typed = b""
+        if not typed:
+            return [""]
+        return [] if typed.startswith(b"\x1b") else list(typed.decode("ascii", "replace"))
 
     def draw(self, lines: Sequence[str]) -> bool:
         """Show the lines; return False where the terminal still has a frame to take."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.short_ids import short_ids
+from probe_core.model.short_ids import short_id, short_ids
 from probe_watch.figures import memory_fraction
 from probe_watch.history import History
 
@@ -10,11 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from probe_core.model.document import ReportDoc
     from probe_core.model.sample_document import EventDoc, SampleDoc
+
+    from probe_core.model.document import ReportDoc
     from probe_watch.alerts import Alerts, Edge
 
-__all__ = ["ORDERS", "Row", "View"]
+__all__ = ["NODE", "ORDERS", "Row", "View"]
+
+NODE = "node:self"
+"""The id of the node's own figures among those of its devices."""
 
 RECENT = 4
 """Alerts and events that are still shown when they are over."""
@@ -110,6 +114,10 @@ class View:
         self.time, samples = self._latest
         self._rows = [self._row(sample) for sample in samples]
 
+    def short(self, device: str) -> str:
+        """Return a device's id as people write it."""
+        return self._short.get(device, short_id(device))
+
     def remember(self, time: float, happened: Edge | EventDoc) -> None:
         """Keep an alert or an event for the lines below the devices."""
         self.recent = [(time, happened), *self.recent][:RECENT]
@@ -121,7 +129,7 @@ class View:
             sample,
             kind=device["kind"] if device else "",
             name=(device["name"] or "") if device else "",
-            short=self._short.get(identity, identity),
+            short="node" if identity == NODE else self.short(identity),
             number=self._numbers.get(identity),
             alerts=self._alerts.active(identity),
             history=self._history.values(identity),
@@ -147,6 +155,6 @@ class View:
 
 
 def _group(row: Row) -> int:
-    if row.sample["device"].startswith("node:"):
+    if row.sample["device"] == NODE:
         return 2
     return 1 if row.kind == "cpu" else 0

@@ -1,0 +1,221 @@
+"""`probe watch`: what the devices do now, on a screen, as lines, with alerts and for Prometheus."""
+
+from __future__ import annotations
+
+from probe_core.commands import CommandError, add_probe_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from probe_core.sampling import AsyncRounds
+
+    from probe_core.commands import Context
+    from probe_core.model.document import ReportDoc
+    from probe_watch.alert_commands import AlertCommands
+    from probe_watch.alerts import Alerts
+    from probe_watch.outputs import Lines, Picture
+
+HELP = """Show what the devices of this computer do now: load, memory, temperature, power, processes.
+
+On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. The keys are
+q (quit), p (pause) and s (sort). A device that sleeps is not woken, one that hangs is named."""
+
+EXAMPLES = (
+    ("probe watch", "the screen, a sample a second"),
+    ("probe watch --json -n 60 > samples.jsonl", "a minute of samples for a program"),
+    ("probe watch --interval 5 --on-alert 'logger -t gpu alert'", "run a command at each alert"),
+    ("probe watch --listen 127.0.0.1:9102", "serve the figures for Prometheus as well"),
+)
+
+TABLE = "watch"
+"""The table of the file of settings that this command reads."""
+
+LEAST_S, MOST_S = 0.1, 3600.0
+_MOST_COUNT = 1_000_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe watch`."""
+    parser.add_argument(
+        "--interval", metavar="SECONDS", default="1", help="seconds between samples (default: 1)"
+    )
+    parser.add_argument("-n", "--count", metavar="COUNT", help="end after as many samples")
+    parser.add_argument(
+        "--device", metavar="ID", action="append", help="this device alone; may be repeated"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    parser.add_argument("--all", action="store_true", help="with --json: all fields of a sample")
+    parser.add_argument("--plain", action="store_true", help="lines of text, also on a terminal")
+    parser.add_argument(
+        "--on-alert", metavar="COMMAND", help="run COMMAND at the start and end of an alert"
+    )
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="serve the samples for Prometheus as well"
+    )
+    add_probe_options(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Watch until a count, a key or a signal; returns the exit status."""
+    _refuse_recordings(args)
+    interval = _seconds(args.interval)
+    count = None if args.count is None else _whole(args.count)
+    if args.all and not args.json:
+        raise CommandError("--all adds fields to --json; give both")
+    if args.plain and args.json:
+        raise CommandError("--plain and --json are two forms of the same lines; give one")
+    command = _command(args.on_alert)
+    alerts = _alerts(context)
+    report = context.report()
+    devices = _devices(args.device, report)
+
+    from probe_watch.loop import Watch
+
+    commands = _commands(command, context)
+    samples = _samples(args, interval, count, devices, report)
+    output = _output(args, context, report, alerts, interval)
+    if args.listen is None:
+        return Watch(samples, alerts, output, commands=commands).run()
+    from probe_watch.metrics import Published, serving
+
+    published = Published(report, alerts)
+    with serving(args.listen, published) as url:
+        context.err(f"probe watch: serving {url}")
+        publish = published.publish
+        return Watch(samples, alerts, output, commands=commands, publish=publish).run()
+
+
+def _refuse_recordings(args: argparse.Namespace) -> None:
+    """Refuse what stands for another machine: what it does now is nowhere."""
+    for option in ("machine", "static"):
+        if getattr(args, option, None) is not None:
+            sentence = "a recording has no live figures; `probe watch` samples this computer"
+            raise CommandError(f"--{option}: {sentence}, so leave the option out")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not LEAST_S <= seconds <= MOST_S:
+        raise CommandError(f"--interval {text}: expected seconds, {LEAST_S:g} to {MOST_S:g}")
+    return seconds
+
+
+def _whole(text: str) -> int:
+    count = int(text) if text.isdecimal() and len(text) < 12 else 0
+    if not 1 <= count <= _MOST_COUNT:
+        raise CommandError(f"--count {text}: expected a whole number from 1")
+    return count
+
+
+def _command(text: str | None) -> list[str] | None:
+    """Return the words of `--on-alert`, as a shell splits them; none of its other rules apply."""
+    if text is None:
+        return None
+    import shlex
+
+    try:
+        parts = shlex.split(text)
+    except ValueError as error:
+        raise CommandError(f"--on-alert {text}: {str(error).lower()}") from None
+    if not parts:
+        raise CommandError("--on-alert: expected a program and its arguments")
+    from shutil import which
+
+    if which(parts[0]) is None:
+        raise CommandError(f"--on-alert {parts[0]}: no such program; for a shell give sh -c '…'")
+    return parts
+
+
+def _alerts(context: Context) -> Alerts:
+    from probe_watch.alerts import Alerts
+    from probe_watch.rules import RuleError, rules_of
+
+    table = context.table(TABLE)
+    try:
+        if not isinstance(table, dict):
+            raise RuleError("watch: expected a table, such as [watch.alerts]")
+        for key in table:
+            if key != "alerts":
+                raise RuleError(f"watch.{key} is no setting; the only one is watch.alerts")
+        return Alerts(rules_of(table.get("alerts", {})))
+    except RuleError as error:
+        raise CommandError(f"the file of settings: {error}") from None
+
+
+def _devices(names: Sequence[str] | None, report: ReportDoc) -> list[str] | None:
+    """Return the ids of the devices that were named; raises `CommandError` for another name."""
+    if not names:
+        return None
+    from probe_core.model.short_ids import named_by, short_ids
+
+    listed = [device["ids"] for device in report["devices"]]
+    chosen = []
+    for name in names:
+        places = named_by(name, listed)
+        if not places:
+            known = ", ".join(short_ids(device["id"] for device in report["devices"]).values())
+            raise CommandError(f"--device {name}: no such device; there are {known}")
+        chosen += [report["devices"][place]["id"] for place in places]
+    return chosen
+
+
+def _samples(
+    args: argparse.Namespace,
+    interval: float,
+    count: int | None,
+    devices: list[str] | None,
+    report: ReportDoc,
+) -> Callable[[], AsyncRounds]:
+    def begin() -> AsyncRounds:
+        import probe_core
+
+        return probe_core.samples_async(
+            interval,
+            count,
+            devices,
+            report,
+            only=_only(args, report),
+            disable=args.disable,
+            timeout=args.timeout,
+            active=args.active,
+            config=args.config,
+        )
+
+    return begin
+
+
+def _only(args: argparse.Namespace, report: ReportDoc) -> Sequence[str] | str | None:
+    """Return the probers that may sample: under `--allow` those that it let run."""
+    if args.allow is None:
+        only: str | None = args.only
+        return only
+    return [o["prober"] for o in report["outcomes"] if o["status"] != "skipped"]
+
+
+def _commands(command: list[str] | None, context: Context) -> AlertCommands | None:
+    if command is None:
+        return None
+    from probe_watch.alert_commands import AlertCommands
+
+    return AlertCommands(command, context.environ)
+
+
+def _output(
+    args: argparse.Namespace,
+    context: Context,
+    report: ReportDoc,
+    alerts: Alerts,
+    interval: float,
+) -> Lines | Picture:
+    from probe_watch.outputs import Lines, picture
+
+    if not args.json and not args.plain and context.terminal:
+        drawn = picture(context, report, alerts, interval)
+        if drawn is not None:
+            return drawn
+    return Lines(context, alerts, json=args.json, full=args.all)
