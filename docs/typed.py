@@ -24,7 +24,7 @@ from probe_core.model.parts import (
     PEAK,
     SIGHT,
 )
-from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME
+from probe_core.model.report_fields import DECISION, FINDING, NETWORK, NODE, NODE_MEMORY, OUTCOME
 from probe_core.model.schema import sentence
 from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
 
@@ -37,6 +37,7 @@ DICTS = {
     "link": "LinkDoc",
     "memory": "MemoryDoc",
     "node": "NodeDoc",
+    "network": "NetworkDoc",
     "node_memory": "NodeMemoryDoc",
     "other": "OtherDoc",
     "peak": "PeakDoc",
@@ -204,6 +205,7 @@ _PARTS: dict[str, Fields] = {
     "VisibilityDoc": SIGHT,
     "OtherDoc": OTHER,
     "DeviceDoc": FIELDS,
+    "NetworkDoc": NETWORK,
     "NodeMemoryDoc": NODE_MEMORY,
     "NodeDoc": NODE,
     "OutcomeDoc": OUTCOME,

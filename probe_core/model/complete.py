@@ -20,6 +20,7 @@ __all__ = ["check", "complete"]
 _NOUNS = {
     "node": "its node",
     "node_memory": "its node's memory",
+    "network": "a link of its node",
     "device": "a device",
     "memory": "a device's memory",
     "chip": "a device's chip",

@@ -41,6 +41,7 @@ __all__ = [
     "LeaseDoc",
     "LinkDoc",
     "MemoryDoc",
+    "NetworkDoc",
     "NodeDoc",
     "NodeMemoryDoc",
     "OtherDoc",
@@ -75,6 +76,27 @@ class NodeMemoryDoc(TypedDict, total=False):
     # end generated
 
 
+class NetworkDoc(TypedDict, total=False):
+    """One link of the machine to others."""
+
+    # begin generated: NetworkDoc
+    name: Required[str]
+    kind: Required[str]
+    state: Required[str | None]
+    bandwidth: Required[float | None]
+    reason: Required[str | None]
+    mtu: int | None
+    driver: str | None
+    device: str | None
+    numa_node: int | None
+    layer: str | None
+    interface: str | None
+    id: str | None
+    peer: str | None
+
+    # end generated
+
+
 class NodeDoc(TypedDict, total=False):
     """The machine itself."""
 
@@ -90,6 +112,7 @@ class NodeDoc(TypedDict, total=False):
     vm: Required[str | None]
     cgroup: Required[str | None]
     memory: Required[NodeMemoryDoc]
+    network: list[NetworkDoc]
 
     # end generated
 

@@ -8,6 +8,10 @@ from probe_core.model.frozen import EMPTY, FrozenTable
 from probe_core.model.report_fields import NODE, NODE_MEMORY
 from probe_core.model.views import view
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import NetworkDoc
+
 __all__ = ["Decision", "Finding", "Node", "NodeMemory", "Outcome", "node_of"]
 
 
@@ -62,6 +66,9 @@ class Node:
     machine, root or other."""
     memory: NodeMemory = NodeMemory()
     """The system's memory."""
+    network: tuple[NetworkDoc, ...] = ()
+    """Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no packet
+    is sent."""
 
     # end generated
 

@@ -8,7 +8,16 @@ from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
 from probe_core.model.values import Choice, Flag, FreeTable, Items, Number, TableOf, Text
 
-__all__ = ["DECISION", "FALLBACK", "FINDING", "NODE", "NODE_MEMORY", "OUTCOME", "REPORT"]
+__all__ = [
+    "DECISION",
+    "FALLBACK",
+    "FINDING",
+    "NETWORK",
+    "NODE",
+    "NODE_MEMORY",
+    "OUTCOME",
+    "REPORT",
+]
 
 BYTES = Number(whole=True)
 COUNT = Number(whole=True)
@@ -44,6 +53,60 @@ NODE_MEMORY = by_name(
             "Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others",
             unit="bytes",
             added=True,
+        ),
+    )
+)
+
+NETWORK = by_name(
+    (
+        F(
+            "name",
+            Text(),
+            "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
+            always=True,
+            nullable=False,
+            empty="",
+        ),
+        F(
+            "kind",
+            Text(),
+            "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
+            " thunderbolt of a connection to another host",
+            always=True,
+            nullable=False,
+            empty="other",
+        ),
+        F(
+            "state",
+            Text(),
+            "up, down, or another state as the kernel reports it",
+            always=True,
+            volatile=True,
+        ),
+        F(
+            "bandwidth",
+            Number(),
+            "Speed of the link in one direction, as negotiated",
+            unit="bytes per second",
+            always=True,
+            volatile=True,
+        ),
+        F("reason", Text(), "Why the bandwidth is not known", always=True, volatile=True),
+        F("mtu", COUNT, "Bytes of its largest packet", unit="bytes"),
+        F("driver", Text(), "The kernel driver that is bound to it"),
+        F("device", Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
+        F("numa_node", COUNT, "The NUMA node it is attached to", unit="ordinal"),
+        F("layer", Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
+        F("interface", Text(), "The interface of the same hardware as an RDMA port"),
+        F(
+            "id",
+            Text(),
+            "This host's id on the Thunderbolt bus; absent with the setting anonymous",
+        ),
+        F(
+            "peer",
+            Text(),
+            "The id of the host at the other end; absent with the setting anonymous",
         ),
     )
 )
@@ -117,6 +180,17 @@ NODE = by_name(
             empty={},
             fields=NODE_MEMORY,
             shape="node_memory",
+        ),
+        F(
+            "network",
+            Items(FreeTable(), limit=256),
+            "Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no"
+            " packet is sent",
+            nullable=False,
+            empty=[],
+            fields=NETWORK,
+            shape="network",
+            added=True,
         ),
     )
 )

@@ -20,6 +20,7 @@ _UNITLESS = ("", "count", "number", "ordinal", "1 to 999")
 _TITLES = {
     "node": "The machine itself.",
     "node_memory": "The system's memory, in bytes.",
+    "network": "One link of the machine to others.",
     "device": "One physical device, or one partition of one.",
     "chip": "Which chip of chipdb a device is, and how sure that is.",
     "memory": "A device's memory, in bytes.",

@@ -24,12 +24,13 @@ _MODEL_FILES = (
 _PLACEHOLDERS = ("to be filled by o.e.m.", "system product name", "default string", "none", "")
 
 
-def describe(machine: Machine) -> NodeDoc:
-    """Return the report's `node`: os, kernel, arch, model and memory (bytes).
+def describe(machine: Machine, anonymous: bool = False) -> NodeDoc:
+    """Return the report's `node`: os, kernel, arch, model, memory (bytes) and network.
 
-    Its identity and surroundings are still null: `node_identity.identify` adds them.
+    `anonymous` leaves ids out of the links. Its identity and surroundings are still null:
+    `node_identity.identify` adds them.
     """
-    return {
+    node: NodeDoc = {
         "os": machine.os,
         "kernel": _kernel(machine),
         "arch": machine.arch,
@@ -41,7 +42,13 @@ def describe(machine: Machine) -> NodeDoc:
         "vm": None,
         "cgroup": None,
         "memory": memory(machine),
+        "network": [],
     }
+    if machine.os == "linux":
+        from probe_core.pipeline.network import network
+
+        node["network"] = network(machine, anonymous)
+    return node
 
 
 def _kernel(machine: Machine) -> str | None:

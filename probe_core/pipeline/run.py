@@ -97,7 +97,7 @@ def _conclude(
     machine, config, host, collected = run.machine, run.config, run.host, run.collected
     devices, conflicts = _merge(collected.observations)
     devices = with_cpu(devices, machine)
-    node = describe(machine)
+    node = describe(machine, config.anonymous)
     identify(node, machine, config)
     share_memory(devices, node["memory"])
     watch.lap("merge")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 
 from probe_core.recording.errors import BadRecording
 from probe_core.recording.limits import MAX_DEPTH, MAX_ENTRIES, MAX_TOTAL
@@ -19,6 +20,11 @@ __all__ = ["Taker"]
 
 _RESERVE = 1024
 """Entries kept free for the links on the way to a file, for device nodes and for control groups."""
+
+
+_IDENTITY = re.compile(r"/[a-z]+x[0-9a-f]{12,16}(?:/|\Z)")
+"""A name that udev makes of a MAC or a GUID (enx0242ac110002): a serial number that no mask of
+contents would reach, so what lies below it is left out."""
 
 
 class Taker:
@@ -51,6 +57,8 @@ class Taker:
 
     def declare(self, path: str, mask: str = "") -> None:
         """Note that the file at `path` is to be read, and what is to be masked in it."""
+        if _IDENTITY.search(path):
+            return
         real = self.real(path)
         self._declared.setdefault(real, {})[path] = None
         if mask:

@@ -35,6 +35,7 @@ AUTHORS = (
     "how-to/test-a-prober.md",
     "how-to/write-a-check.md",
     "how-to/write-a-command.md",
+    "how-to/write-an-exporter.md",
     "reference/sighting.md",
 )
 # Page: why no type checker reads its Python.

@@ -135,7 +135,7 @@ def _not_served(args: argparse.Namespace, context: Context) -> str:
 
     formats, _ = installed_formats(_rules(args, context))
     served = [name for name, entry in formats.items() if entry.content_type]
-    return f"--listen serves {joined(served)} alone, not {args.format}"
+    return f"--listen serves {joined(served, 'and')} alone, not {args.format}"
 
 
 def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: Exporter) -> int:

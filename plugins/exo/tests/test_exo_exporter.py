@@ -1,0 +1,57 @@
+"""`probe export exo`: the contract of formats, and what both exos read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import recorded
+from reports import machine_of, plugin, report_of
+
+from probe_core.testing import ExporterContract
+from probe_exo.exporter import export
+from probe_exo.legacy import DeviceCapabilities, DeviceFlops
+
+
+class TestExo(ExporterContract):
+    name = "exo"
+    target = "probe_exo.exporter:export"
+    identities = True
+    volatile = ("inBytes",)
+    # Exo is one process, which CUDA shows one instance; a GPU of unknown memory cannot be planned.
+    usable: ClassVar = {**ExporterContract.usable, "partitioned": 1, "nameless": 0}
+
+    def count(self, text: str) -> int:
+        return sum(not device["id"].startswith("cpu:") for device in json.loads(text)["devices"])
+
+
+def exported(name: str, folder: Path, **arguments: Any) -> Any:
+    report = report_of(machine_of(recorded.read(name), folder / "machine"), **arguments)
+    return json.loads(export(report))
+
+
+def test_a_node_has_the_sum_and_each_device_its_own(tmp_path: Path) -> None:
+    document = exported("server--8x-amd-instinct-mi300x", tmp_path, **plugin("amd"))
+    devices = document["devices"]
+    assert [device["id"] for device in devices] == sorted(device["id"] for device in devices)
+    assert len(devices) == 8
+    assert document["memory"] == sum(device["memory"] for device in devices) == 8 * 196592
+    assert document["chip"] == devices[0]["chip"]
+    assert document["flops"]["fp16"] == 8 * devices[0]["flops"]["fp16"]
+    assert document["system"]["flopsFp16"] == document["flops"]["fp16"]
+    assert document["backends"] == ["MlxCpu"]
+
+
+def test_old_exo_reads_the_document(tmp_path: Path) -> None:
+    document = exported("vm-without-accelerator--cpu", tmp_path)
+    read = DeviceCapabilities.model_validate(document)
+    assert (read.model, read.memory) == ("Linux Box (Device: CPU)", document["memory"])
+    assert read.flops == DeviceFlops(**document["flops"])
+    assert set(document["reasons"]) >= {n for n, v in document["flops"].items() if not v}
+
+
+def test_memory_is_in_the_names_of_current_exo(tmp_path: Path) -> None:
+    usage = exported("container-cgroup-v2--limit-8-gib", tmp_path)["memoryUsage"]
+    assert usage["ramTotal"] == {"inBytes": 8 << 30}
+    assert 0 < usage["ramAvailable"]["inBytes"] <= 8 << 30
