@@ -143,14 +143,14 @@ def test_the_file_changes_thresholds() -> None:
 
 BAD: list[tuple[object, str]] = [
     (5, "watch.alerts: expected a table, such as memory = { above = 0.9 }"),
-    ({"heat": {}}, "watch.alerts.heat is no alert; the alerts are utilisation, memory, latency, "
-     "temperature"),
+    ({"heat": {}},
+     "watch.alerts.heat is no alert; the alerts are utilisation, memory, latency, temperature"),
     ({"memory": 85}, "watch.alerts.memory: expected true, false, or { above = 0.85 }"),
     ({"memory": {"above": 85}}, "watch.alerts.memory.above = 85: expected a fraction from 0 to 1"),
     ({"memory": {"above": True}},
      "watch.alerts.memory.above = True: expected a fraction from 0 to 1"),
-    ({"memory": {"over": 1}}, "watch.alerts.memory.over is no key; the keys are above, clear, "
-     "seconds"),
+    ({"memory": {"over": 1}},
+     "watch.alerts.memory.over is no key; the keys are above, clear, seconds"),
     ({"temperature": {"above": float("nan")}},
      "watch.alerts.temperature.above = nan: expected a °C from 0 to 150"),
     ({"temperature": {"seconds": -1}},

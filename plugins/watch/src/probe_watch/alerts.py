@@ -1,4 +1,4 @@
-"""Which alerts are active: one edge where a figure has exceeded its threshold long enough, one back.
+"""Which alerts are active: an edge where a figure exceeds its threshold long enough, one back.
 
 A single sample is no alert whatever its duration says: a counter's first reading may be of another
 second. An unknown value neither starts an alert nor clears it at once, for a file may answer EBUSY
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from probe_core.model.sample_document import SampleDoc
-
     from probe_watch.figures import Figure
     from probe_watch.rules import Rule
 

@@ -168,8 +168,10 @@ def _network(devices: Sequence[Row]) -> Iterator[Text]:
             if link["received"] is not None and link["sent"] is not None:
                 rates = f"in {_rate(link['received'])}, out {_rate(link['sent'])}"
                 parts.append(f"{link['name'] or link['kind']} {rates}")
-        pressure = row.sample["pressure"] or {}
-        waits = [f"{name} {share:.0%}" for name, share in pressure.items() if share is not None]
+        pressure = row.sample["pressure"]
+        shares = (pressure["cpu"], pressure["memory"], pressure["io"]) if pressure else ()
+        names = ("cpu", "memory", "io")
+        waits = [f"{n} {s:.0%}" for n, s in zip(names, shares, strict=False) if s is not None]
         if waits:
             parts.append("waiting for " + ", ".join(waits))
         if parts:

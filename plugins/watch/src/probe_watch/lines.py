@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from probe_core.model.sample_document import EventDoc, SampleDoc
-
     from probe_watch.alerts import Edge
 
 __all__ = [

@@ -12,7 +12,8 @@ import signal
 import threading
 from time import monotonic
 
-from probe_watch.outputs import Happening, Picture
+from probe_watch.outputs import Happening
+from probe_watch.picture import Picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.sampling import AsyncRounds, Round
-
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
     from probe_watch.outputs import Lines

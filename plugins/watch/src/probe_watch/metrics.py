@@ -20,10 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from probe_core.model.sample_document import SampleDoc
-
     from probe_core.model.document import ReportDoc
-    from probe_export.prometheus import Family, Labels
+    from probe_core.model.sample_document import SampleDoc
+    from probe_export.prometheus import Family, Labels, Sample
     from probe_watch.alerts import Alerts
     from probe_watch.outputs import Happening
 
@@ -45,16 +44,28 @@ _FIGURES: tuple[tuple[str, str, Figure], ...] = (
     (
         "tensor_activity_ratio",
         "Share of the peak of its matrix units.",
-        lambda s: (s["activity"] or {}).get("tensor"),
+        lambda s: s["activity"] and s["activity"]["tensor"],
     ),
-    ("sm_activity_ratio", "Mean share of busy units.", lambda s: (s["activity"] or {}).get("sm")),
-    ("memory_used_bytes", "Memory in use.", lambda s: (s["memory"] or {}).get("used")),
-    ("memory_total_bytes", "Memory of the device.", lambda s: (s["memory"] or {}).get("total")),
+    (
+        "sm_activity_ratio",
+        "Mean share of busy units.",
+        lambda s: s["activity"] and s["activity"]["sm"],
+    ),
+    ("memory_used_bytes", "Memory in use.", lambda s: s["memory"] and s["memory"]["used"]),
+    ("memory_total_bytes", "Memory of all.", lambda s: s["memory"] and s["memory"]["total"]),
     ("temperature_celsius", "Temperature of the chip.", lambda s: s["temperature_c"]),
     ("power_watts", "Power drawn.", lambda s: s["power_w"]),
     ("power_cap_watts", "Power that the driver keeps it below.", lambda s: s["power_cap_w"]),
-    ("clock_hertz", "Clock of the compute units.", lambda s: _hertz(s, "sm")),
-    ("memory_clock_hertz", "Clock of the memory.", lambda s: _hertz(s, "memory")),
+    (
+        "clock_hertz",
+        "Clock of the compute units.",
+        lambda s: _hertz(s["clocks_mhz"] and s["clocks_mhz"]["sm"]),
+    ),
+    (
+        "memory_clock_hertz",
+        "Clock of the memory.",
+        lambda s: _hertz(s["clocks_mhz"] and s["clocks_mhz"]["memory"]),
+    ),
     (
         "processes",
         "Processes that use the device.",
@@ -64,9 +75,8 @@ _FIGURES: tuple[tuple[str, str, Figure], ...] = (
 """Name behind ``probe_device_``, help, and the figure of a sample; None where unknown."""
 
 
-def _hertz(sample: SampleDoc, clock: str) -> float | None:
-    value = (sample["clocks_mhz"] or {}).get(clock)
-    return None if value is None else float(value) * _MEGA
+def _hertz(mega: float | None) -> float | None:
+    return None if mega is None else mega * _MEGA
 
 
 def families(
@@ -85,14 +95,14 @@ def families(
         for name, about, figure in _FIGURES
     ]
     for direction in ("received", "sent"):
-        rates = [
+        rates: list[Sample] = [
             ({**device(sample), "link": _link(number, link["name"], link["kind"])}, link[direction])
             for sample in samples
             for number, link in enumerate(sample["links"])
         ]
         about = f"What the link has {direction} lately."
         listed.append((f"probe_device_link_{direction}_bytes_per_second", about, rates))
-    on = [
+    on: list[Sample] = [
         ({**device(sample), "alert": name, "severity": severity}, 1)
         for sample in samples
         for name, severity in sorted(alerts.get(sample["device"], {}).items())

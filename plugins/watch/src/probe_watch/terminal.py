@@ -17,6 +17,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["Screen"]
 
@@ -45,7 +46,7 @@ class Screen:
     def __init__(self, output: int, keys: int | None) -> None:
         self.keys = keys
         self._output = _own_descriptor(output)
-        self._saved: list[object] | None = None
+        self._saved: list[Any] | None = None
         self._lines: list[str] = []
         self._pending = b""
         self._size = (0, 0)

@@ -10,9 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from probe_core.model.sample_document import EventDoc, SampleDoc
-
     from probe_core.model.document import ReportDoc
+    from probe_core.model.sample_document import EventDoc, SampleDoc
     from probe_watch.alerts import Alerts, Edge
 
 __all__ = ["NODE", "ORDERS", "Row", "View"]

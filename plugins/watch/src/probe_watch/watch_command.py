@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from probe_core.sampling import AsyncRounds
-
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
+    from probe_core.sampling import AsyncRounds
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
-    from probe_watch.outputs import Lines, Picture
+    from probe_watch.outputs import Lines
+    from probe_watch.picture import Picture
 
-HELP = """Show what the devices of this computer do now: load, memory, temperature, power, processes.
+HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
-On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. The keys are
-q (quit), p (pause) and s (sort). A device that sleeps is not woken, one that hangs is named."""
+On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. Its keys
+are q (quit), p (pause) and s (sort). A device that sleeps is not woken; what hangs is named."""
 
 EXAMPLES = (
     ("probe watch", "the screen, a sample a second"),
@@ -212,7 +212,8 @@ def _output(
     alerts: Alerts,
     interval: float,
 ) -> Lines | Picture:
-    from probe_watch.outputs import Lines, picture
+    from probe_watch.outputs import Lines
+    from probe_watch.picture import picture
 
     if not args.json and not args.plain and context.terminal:
         drawn = picture(context, report, alerts, interval)
