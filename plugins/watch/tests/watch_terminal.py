@@ -1,0 +1,208 @@
+"""A terminal on which `probe watch` runs: what it shows, what is typed, and what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from typing import Any
+
+# A session of its own, with this terminal as its controlling one: Ctrl-C and jobs are those of it.
+START = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+os.execv(sys.executable, [sys.executable, "-m", "probe_core", *sys.argv[1:]])
+"""
+
+LIMIT_S = 60.0
+"""Seconds that anything may take here: this computer may be busy with other tests."""
+
+_PARTS = re.compile(r"\x1b\[\??[0-9;]*[A-Za-z]|\x18|[^\x1b\x18]")
+
+
+class Emulator:
+    """As much of xterm as the screen uses; what it does not know is an error."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.resize(columns, rows)
+        self.alternate = False
+        self.cursor_shown = True
+        self.wraps = True
+        self.colours: set[str] = set()
+        self.written = 0
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.columns, self.rows = columns, rows
+        self.cells = [[" "] * columns for _ in range(rows)]
+        self.row = self.column = 0
+
+    def feed(self, text: str) -> None:
+        self.written += len(text)
+        for part in _PARTS.findall(text):
+            if part.startswith("\x1b["):
+                self._control(part[2:-1], part[-1])
+            elif part not in "\r\n\x18" and self.row < self.rows:
+                assert self.column < self.columns or not self.wraps, "a line is too long"
+                if self.column < self.columns:
+                    self.cells[self.row][self.column] = part
+                self.column += 1
+
+    def _control(self, parameters: str, kind: str) -> None:
+        if kind == "H":
+            row, _, column = parameters.partition(";")
+            self.row, self.column = int(row or 1) - 1, int(column or 1) - 1
+        elif kind == "K":
+            self.cells[self.row][self.column :] = [" "] * (self.columns - self.column)
+        elif kind == "J":
+            first = 0 if parameters == "2" else self.row
+            self.cells[first:] = [[" "] * self.columns for _ in range(self.rows - first)]
+        elif kind == "m":
+            self.colours |= {parameters} - {"", "0"}
+        elif kind in "hl":
+            on = kind == "h"
+            name = {"?1049": "alternate", "?25": "cursor_shown", "?7": "wraps"}[parameters]
+            setattr(self, name, on)
+        else:
+            raise AssertionError(f"an unknown sequence: {parameters}{kind}")
+
+    def lines(self) -> list[str]:
+        return ["".join(row).rstrip() for row in self.cells]
+
+    def text(self) -> str:
+        return "\n".join(self.lines()).strip()
+
+
+class Terminal:
+    """A pseudo-terminal with its emulator; `start` runs the command line on it."""
+
+    def __init__(self, columns: int = 120, rows: int = 30) -> None:
+        self.ours, self.theirs = os.openpty()
+        self.screen = Emulator(columns, rows)
+        self._bytes = b""
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(self.theirs)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.screen.resize(columns, rows)
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def start(self, *arguments: str, env: dict[str, str], **streams: Any) -> None:
+        pipes = {"stdin": self.theirs, "stdout": self.theirs, "stderr": self.theirs} | streams
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START, "watch", *arguments],
+            env=env,
+            start_new_session=True,
+            **pipes,
+        )
+
+    def read(self, seconds: float = 0.05) -> None:
+        """Take what is there, and wait for something so long."""
+        while select.select([self.ours], [], [], seconds)[0]:
+            piece = b""
+            with contextlib.suppress(OSError):  # Linux: EIO when the other side is closed
+                piece = os.read(self.ours, 65536)
+            if not piece:
+                return
+            self._bytes += piece
+            whole = self._bytes.decode("utf-8", "ignore")
+            # Half of a character or of a sequence waits for its other half.
+            end = max(whole.rfind("\x1b"), 0) if not _complete(whole) else len(whole)
+            self.screen.feed(whole[:end])
+            self._bytes = self._bytes[len(whole[:end].encode()) :]
+            seconds = 0
+
+    def until(self, condition: Callable[[Emulator], bool]) -> str:
+        """Return the screen's text once a condition holds."""
+        limit = time.monotonic() + LIMIT_S
+        while not condition(self.screen):
+            assert time.monotonic() < limit, self.screen.text()
+            self.read()
+        return self.screen.text()
+
+    def shows(self, text: str) -> str:
+        return self.until(lambda screen: text in screen.text())
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    def stopped(self) -> None:
+        """Wait until the process is stopped."""
+        assert self.process is not None
+        limit = time.monotonic() + LIMIT_S
+        while _state(self.process.pid) != "T":
+            assert time.monotonic() < limit
+            self.read()
+
+    def ended(self) -> int:
+        """Return the exit status, when the terminal is seen to be as it was."""
+        assert self.process is not None
+        limit = time.monotonic() + LIMIT_S
+        while self.process.poll() is None:
+            assert time.monotonic() < limit, self.screen.text()
+            self.read()
+        self.read()
+        self.is_restored()
+        assert descendants(self.process.pid) == []
+        return self.process.returncode
+
+    def is_restored(self) -> None:
+        assert not self.screen.alternate
+        assert self.screen.cursor_shown
+        assert self.screen.wraps
+        assert termios.tcgetattr(self.theirs) == self.before
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+def _complete(text: str) -> bool:
+    last = text.rfind("\x1b")
+    return last < 0 or re.match(r"\x1b\[\??[0-9;]*[A-Za-z]", text[last:]) is not None
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def descendants(session: int) -> list[str]:
+    """Return the processes that a session or group of `session` still has, after a little while."""
+    limit = time.monotonic() + LIMIT_S
+    while names := _members(session):
+        if time.monotonic() > limit:
+            return names
+        time.sleep(0.05)
+    return []
+
+
+def _members(session: int) -> list[str]:
+    names = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                mark = f"WATCH_SESSION={os.getpid()}".encode()
+                if mark not in file.read().split(b"\0"):
+                    continue
+            if _state(int(pid)) != "Z":
+                names.append(pid)
+    return names
