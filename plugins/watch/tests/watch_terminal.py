@@ -16,12 +16,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# A session of its own, with this terminal as its controlling one: Ctrl-C and jobs are those of it.
+# A session with this terminal as its controlling one, whose leader is as a shell with one job: a
+# process group without a parent in its session (an orphaned one) is never stopped by Ctrl-Z.
 START = """
 import fcntl, os, signal, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-os.execv(sys.executable, [sys.executable, "-m", "probe_core", *sys.argv[1:]])
+fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+ready, go = os.pipe()
+job = os.fork()
+if not job:
+    os.read(ready, 1)
+    os.execv(sys.executable, [sys.executable, "-m", "probe_core", *sys.argv[1:]])
+os.setpgid(job, job)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.tcsetpgrp(2, job)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+os.write(go, b"x")
+status = os.waitstatus_to_exitcode(os.waitpid(job, 0)[1])
+os._exit(status if status >= 0 else 128 - status)
 """
 
 LIMIT_S = 60.0
@@ -39,7 +51,11 @@ class Emulator:
         self.cursor_shown = True
         self.wraps = True
         self.colours: set[str] = set()
-        self.written = 0
+        self.raw = ""
+
+    @property
+    def written(self) -> int:
+        return len(self.raw)
 
     def resize(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
@@ -47,12 +63,12 @@ class Emulator:
         self.row = self.column = 0
 
     def feed(self, text: str) -> None:
-        self.written += len(text)
+        self.raw += text
         for part in _PARTS.findall(text):
             if part.startswith("\x1b["):
                 self._control(part[2:-1], part[-1])
             elif part not in "\r\n\x18" and self.row < self.rows:
-                assert self.column < self.columns or not self.wraps, "a line is too long"
+                assert self.column < self.columns or not self.alternate, "a line is too long"
                 if self.column < self.columns:
                     self.cells[self.row][self.column] = part
                 self.column += 1
@@ -92,6 +108,7 @@ class Terminal:
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self.theirs)
         self.process: subprocess.Popen[bytes] | None = None
+        self._job = 0
 
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(columns, rows)
@@ -136,15 +153,25 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self.ours, keys.encode())
 
-    def signal(self, number: int) -> None:
+    @property
+    def job(self) -> int:
+        """Return the process of the command: the terminal's foreground group has its number."""
         assert self.process is not None
-        os.kill(self.process.pid, number)
+        if self._job == 0:
+            limit = time.monotonic() + LIMIT_S
+            while (group := os.tcgetpgrp(self.ours)) in (0, self.process.pid):
+                assert time.monotonic() < limit
+                time.sleep(0.005)
+            self._job = group
+        return self._job
+
+    def signal(self, number: int) -> None:
+        os.kill(self.job, number)
 
     def stopped(self) -> None:
         """Wait until the process is stopped."""
-        assert self.process is not None
         limit = time.monotonic() + LIMIT_S
-        while _state(self.process.pid) != "T":
+        while _state(self.job) != "T":
             assert time.monotonic() < limit
             self.read()
 
@@ -157,7 +184,7 @@ class Terminal:
             self.read()
         self.read()
         self.is_restored()
-        assert descendants(self.process.pid) == []
+        assert remaining() == []
         return self.process.returncode
 
     def is_restored(self) -> None:
@@ -168,8 +195,10 @@ class Terminal:
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
+            for number in (self._job, self.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    if number:
+                        os.kill(number, signal.SIGKILL)
             self.process.wait()
         os.close(self.ours)
         os.close(self.theirs)
@@ -185,24 +214,23 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
-def descendants(session: int) -> list[str]:
-    """Return the processes that a session or group of `session` still has, after a little while."""
+def remaining() -> list[str]:
+    """Return the processes that runs of this test have left, when they had a while to end."""
     limit = time.monotonic() + LIMIT_S
-    while names := _members(session):
+    while names := _marked():
         if time.monotonic() > limit:
             return names
         time.sleep(0.05)
     return []
 
 
-def _members(session: int) -> list[str]:
+def _marked() -> list[str]:
     names = []
+    mark = f"WATCH_SESSION={os.getpid()}".encode()
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/environ", "rb") as file:
-                mark = f"WATCH_SESSION={os.getpid()}".encode()
-                if mark not in file.read().split(b"\0"):
-                    continue
-            if _state(int(pid)) != "Z":
+                is_ours = mark in file.read().split(b"\0")
+            if is_ours and _state(int(pid)) != "Z":
                 names.append(pid)
     return names

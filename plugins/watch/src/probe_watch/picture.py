@@ -63,12 +63,12 @@ class Picture:
         if self._loop is None or self._due is not None:
             return
         wait = max(0.0, self._drawn_at + DRAW_S - self._loop.time())
-        self._due = self._loop.call_later(wait, self._draw_again)
+        self._due = self._loop.call_later(wait, self._draw)
 
-    def _draw_again(self) -> None:
-        # In a callback asyncio would print what is raised, on a terminal that is gone.
+    def _draw(self) -> None:
+        # A terminal that is gone is the end of its user's wish, and no fault to print anywhere.
         try:
-            self._draw()
+            self._draw_frame()
         except OSError:
             self._hang_up()
 
@@ -90,7 +90,7 @@ class Picture:
             self._loop.remove_writer(self._screen.fileno())
         self._screen.close()
 
-    def _draw(self) -> None:
+    def _draw_frame(self) -> None:
         if self._due is not None:
             self._due.cancel()
             self._due = None
