@@ -71,6 +71,9 @@ class Lines:
                 # A reader of a pipe acts on a line when it comes, not when a buffer is full.
                 self._context.out(line)
                 self._context.flush()
+        except KeyboardInterrupt:
+            self._context.discard()
+            raise
         finally:
             self.writing = False
 
