@@ -56,8 +56,8 @@ TABLES = frozenset({"watch"})
 ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
 """Variables of ours that are no settings: leases read two, the synthetic prober one."""
 
-_OF_ALERTS = "PROBE_ALERT_"
-"""What `probe watch --on-alert` sets for its command, which may itself call `probe`."""
+_MARKED = ("_CORE_", "_ALERT_")
+"""Parts of variables that we set for children: a prober's, and the command of `--on-alert`."""
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
@@ -221,8 +221,7 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
         for name in environ
         if name.startswith("PROBE_")
         and name not in names | ELSEWHERE
-        and not name.startswith(_OF_ALERTS)
-        and "_CORE_" not in name
+        and not any(mark in name for mark in _MARKED)
     ]
     return [
         IgnoredSetting(

@@ -240,3 +240,21 @@ def test_key_tells_settings_apart() -> None:
     same, _ = load_config({}, {"PROBE_ONLY": "a"})
     other, _ = load_config({"only": "a", "timeout": 3}, {})
     assert one.key() == same.key() != other.key()
+
+
+def test_a_table_of_a_command_is_no_setting(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("timeout = 7\n[watch.alerts]\nmemory = false\n")
+    config, ignored = loaded({}, {}, str(file))
+    assert (config.timeout, ignored, config.sealed) == (7.0, [], None)
+    assert config.tables == {"watch": {"alerts": {"memory": False}}}
+    file.write_text("[wacht]\n")
+    config, ignored = loaded({}, {}, str(file))
+    assert config.tables == {}
+    assert config.sealed is not None
+    assert len(ignored) == 1
+
+
+def test_what_a_command_of_an_alert_is_given_is_no_setting() -> None:
+    assert loaded({}, {"PROBE_ALERT_NAME": "memory"})[1] == []
+    assert len(loaded({}, {"PROBE_ALERTS": "memory"})[1]) == 1
