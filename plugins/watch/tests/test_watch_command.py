@@ -359,6 +359,33 @@ def test_the_endpoint_serves_the_last_round(live: Live) -> None:
 
 
 RECORDED = "a recording has no live figures; `probe watch` samples this computer"
+
+
+def test_latency_to_a_peer(live: Live) -> None:
+    live.settings("[watch.alerts.latency]\nabove = 0\nseconds = 0.1\n")
+    with socket.socket() as peer:
+        peer.bind(("127.0.0.1", 0))
+        peer.listen()
+        place = f"127.0.0.1:{peer.getsockname()[1]}"
+        done = watch(
+            live, "--json", "--all", "-n", "15", "--interval", "0.1", "--device", GPU,
+            "--peer", place,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    (alert,) = events(done.stdout)
+    assert (alert["device"], alert["alert"], alert["unit"]) == ("node:self", "latency", "ms")
+    nodes = [json.loads(line) for line in done.stdout.splitlines() if "latency_ms" in line]
+    assert {document["device"] for document in nodes} == {"node:self"}
+    assert 0 < nodes[-1]["latency_ms"] < 1000
+
+
+def test_latency_without_a_peer_is_not_measured(live: Live) -> None:
+    done = watch(live, "--json", "--all", "-n", "1")
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert document["latency_ms"] is None
+    assert document["unknown"]["latency_ms"].startswith("not measured: ")
+
+
 WRONG: list[tuple[list[str], str | None]] = [
     (["--machine", MACHINE], f"--machine: {RECORDED}, so leave the option out"),
     (["--static", "report.json"], f"--static: {RECORDED}, so leave the option out"),
@@ -376,6 +403,8 @@ WRONG: list[tuple[list[str], str | None]] = [
     (["--on-alert", "no-such-program x"],
      "--on-alert no-such-program: no such program; for a shell give sh -c '…'"),
     (["--on-alert", "mail 'x"], "--on-alert mail 'x: no closing quotation"),
+    (["--peer", "desk"], "--peer desk: expected HOST:PORT, such as desk:22"),
+    (["--peer", "desk:0"], "--peer desk:0: expected HOST:PORT, such as desk:22"),
     (["--listen", "here", "-n", "1"], "--listen here: expected HOST:PORT, such as 127.0.0.1:9101"),
 ]  # fmt: skip
 

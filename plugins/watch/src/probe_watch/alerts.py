@@ -7,14 +7,14 @@ now and then; it clears one when it stays unknown for as long as the alert took 
 
 from __future__ import annotations
 
-from probe_watch.figures import FIGURES
+from probe_watch.figures import FIGURES, NO_PEER, NODE, Figure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from probe_core.model.sample_document import SampleDoc
-    from probe_watch.figures import Figure
+    from probe_watch.peer import Peer
     from probe_watch.rules import Rule
 
 __all__ = ["ERROR", "REMOVED", "WARNING", "Alerts", "Edge"]
@@ -87,11 +87,20 @@ class _State:
 
 
 class Alerts:
-    """The alerts of all devices. `update` takes each round, `active` says what is on now."""
+    """The alerts of all devices. `update` takes each round, `active` says what is on now.
 
-    def __init__(self, rules: Mapping[str, Rule]) -> None:
+    `peer` measures the latency of the node, None where none is measured.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], peer: Peer | None = None) -> None:
         self._rules = rules
         self._states: dict[str, list[_State]] = {}
+        self.peer = peer
+
+    @property
+    def latency(self) -> Figure:
+        """Return the latency to the peer in milliseconds, as it was measured last."""
+        return Figure(None, NO_PEER) if self.peer is None else self.peer.figure
 
     def active(self, device: str) -> dict[str, str]:
         """Return the active alerts of a device: name to severity."""
@@ -108,13 +117,18 @@ class Alerts:
             if device not in self._states:
                 self._states[device] = [_State(device, rule) for rule in self._rules.values()]
             for state in self._states[device]:
-                edge = _step(state, FIGURES[state.rule.name](sample), now, time)
+                edge = _step(state, self._figure(state.rule.name, sample), now, time)
                 if edge is not None:
                     edges.append(edge)
         for device in sorted(absent):
             states = self._states.pop(device)
             edges += [_end(state, time, None, REMOVED) for state in states if state.active]
         return edges
+
+    def _figure(self, name: str, sample: SampleDoc) -> Figure:
+        if name in FIGURES:
+            return FIGURES[name](sample)
+        return self.latency if sample["device"] == NODE else Figure(None)
 
 
 def _step(state: _State, figure: Figure, now: float, time: float) -> Edge | None:

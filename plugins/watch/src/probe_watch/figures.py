@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
     from probe_core.model.sample_document import SampleDoc
 
-__all__ = ["FIGURES", "Figure", "memory_fraction", "reason_of"]
+__all__ = ["FIGURES", "NODE", "NO_PEER", "Figure", "memory_fraction", "reason_of"]
 
-NO_PEER = "not measured: latency needs a peer"
+NODE = "node:self"
+"""The id of the node's own figures among those of its devices."""
+
+NO_PEER = "not measured: latency needs a peer (--peer HOST:PORT)"
 _NO_REASON = "not known"
 
 
@@ -60,10 +63,6 @@ def _memory(sample: SampleDoc) -> Figure:
     return Figure(memory_fraction(sample), reason)
 
 
-def _latency(sample: SampleDoc) -> Figure:
-    return Figure(None, NO_PEER)
-
-
 def _temperature(sample: SampleDoc) -> Figure:
     # The slowdown temperature is a GPU's own (GeForce holds 83 °C under load): what counts is that
     # the driver reports to have lowered the clock for it.
@@ -74,7 +73,6 @@ def _temperature(sample: SampleDoc) -> Figure:
 FIGURES: dict[str, Callable[[SampleDoc], Figure]] = {
     "utilisation": _utilisation,
     "memory": _memory,
-    "latency": _latency,
     "temperature": _temperature,
 }
-"""Name of a rule to its figure of a sample."""
+"""Name of a rule to its figure of a sample; that of latency is no figure of a sample."""

@@ -12,10 +12,10 @@ from rich.text import Text
 from probe_core.commands import size
 from probe_watch.alerts import Edge
 from probe_watch.cells import STYLES, cells, sentence
+from probe_watch.figures import NODE
 from probe_watch.history import ASCII_LEVELS, LEVELS
 from probe_watch.layout import GAP, fit
 from probe_watch.lines import alert_sentence, timestamp
-from probe_watch.view import NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Painter:
         layout = _layout(devices, columns)
         yield _title(view, devices)
         yield _heads(layout)
-        footer = [*_network(devices), *_recent(view), _bottom(view, keys)]
+        footer = [*_network(view, devices), *_recent(view), _bottom(view, keys)]
         room = rows - 2 - len(footer)
         for row in devices[: room if len(devices) <= room else room - 1]:
             yield self._device(row, layout, columns)
@@ -158,12 +158,12 @@ def _processes(devices: Sequence[Row], room: int) -> Iterator[Text]:
         yield Text(f"    … {len(pairs) - room + 1} more", style="dim")
 
 
-def _network(devices: Sequence[Row]) -> Iterator[Text]:
+def _network(view: View, devices: Sequence[Row]) -> Iterator[Text]:
     """Yield what the node's links carry and what its tasks wait for, where that is known."""
     for row in devices:
         if row.sample["device"] != NODE:
             continue
-        parts = []
+        parts = [view.latency] if view.latency else []
         for link in row.sample["links"]:
             if link["received"] is not None and link["sent"] is not None:
                 rates = f"in {_rate(link['received'])}, out {_rate(link['sent'])}"

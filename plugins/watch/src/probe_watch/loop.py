@@ -42,42 +42,48 @@ class _Ended(KeyboardInterrupt):
 
 
 class Watch:
-    """One run. `samples` begins the rounds; `publish` gets each of them, for the endpoint."""
+    """One run: `samples` begins the rounds, `output` makes the screen or the lines for them."""
 
     def __init__(
         self,
         samples: Callable[[], AsyncRounds],
         alerts: Alerts,
-        output: Lines | Picture,
+        output: Callable[[], Lines | Picture],
         *,
         commands: AlertCommands | None = None,
-        publish: Callable[[Happening], None] | None = None,
     ) -> None:
         self._samples = samples
         self._alerts = alerts
-        self._output = output
+        self._make_output = output
         self._commands = commands
-        self._publish = publish
+        self._publish: Callable[[Happening], None] | None = None
         self._status = 0
         self._notes: list[str] = []
         self._polling = False
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self) -> int:
+    def run(self, publish: Callable[[Happening], None] | None = None) -> int:
         """Run until the last round, a key or a signal; returns the exit status.
 
+        `publish` gets each round, for the endpoint.
         Raises `KeyboardInterrupt` for Ctrl-C and `OSError` for an output that is gone, when all
         that was started has ended.
         """
+        self._publish = publish
+        self._output = self._make_output()
         handlers: dict[int, Any] = {}
         try:
             self._install(handlers)
+            if self._alerts.peer is not None:
+                self._alerts.peer.start()
             asyncio.run(self._main())
         except _Ended:
             pass
         finally:
             try:
+                if self._alerts.peer is not None:
+                    self._alerts.peer.close()
                 self._output.close()
                 if self._commands is not None:
                     self._commands.close()

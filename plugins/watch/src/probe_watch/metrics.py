@@ -134,7 +134,13 @@ class Published:
         if self._round is None:
             return ""
         began, samples, alerts = self._round
-        return text(families(samples, self._names, alerts, max(0.0, time() - began)))
+        listed = families(samples, self._names, alerts, max(0.0, time() - began))
+        peer = self._alerts.peer
+        if peer is not None:
+            value = peer.figure.value
+            latency: Sample = ({"peer": peer.name}, None if value is None else value / 1000)
+            listed.append(("probe_peer_latency_seconds", "Time of a TCP connection.", [latency]))
+        return text(listed)
 
 
 @contextmanager

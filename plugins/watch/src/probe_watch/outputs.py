@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import write_json
+from probe_watch.figures import NODE
 from probe_watch.lines import (
     alert_document,
     alert_line,
@@ -82,10 +83,19 @@ class Lines:
         for event in happening.events:
             yield write_json(event_document(event, time))
         for sample in happening.samples:
-            alerts = self._alerts.active(sample["device"])
-            yield write_json(sample_document(sample, time, alerts, full=self._full))
+            yield write_json(self._document(sample, time))
         for edge in happening.edges:
             yield write_json(alert_document(edge))
+
+    def _document(self, sample: SampleDoc, time: float) -> dict[str, object]:
+        alerts = self._alerts.active(sample["device"])
+        document = sample_document(sample, time, alerts, full=self._full)
+        if self._full and sample["device"] == NODE:
+            latency = self._alerts.latency
+            document["latency_ms"] = latency.value
+            if latency.reason is not None:
+                document["unknown"] = {**sample["unknown"], "latency_ms": latency.reason}
+        return document
 
     def _texts(self, happening: Happening) -> Iterator[str]:
         time = happening.time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.model.short_ids import short_id, short_ids
-from probe_watch.figures import memory_fraction
+from probe_watch.figures import NODE, memory_fraction
 from probe_watch.history import History
 
 TYPE_CHECKING = False
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from probe_core.model.sample_document import EventDoc, SampleDoc
     from probe_watch.alerts import Alerts, Edge
 
-__all__ = ["NODE", "ORDERS", "Row", "View"]
-
-NODE = "node:self"
-"""The id of the node's own figures among those of its devices."""
+__all__ = ["ORDERS", "Row", "View"]
 
 RECENT = 4
 """Alerts and events that are still shown when they are over."""
@@ -112,6 +109,15 @@ class View:
     def _show(self) -> None:
         self.time, samples = self._latest
         self._rows = [self._row(sample) for sample in samples]
+
+    @property
+    def latency(self) -> str | None:
+        """Return ``desk:22 0.4 ms``; None where no latency is measured."""
+        peer = self._alerts.peer
+        if peer is None:
+            return None
+        value = peer.figure.value
+        return f"{peer.name} {'–' if value is None else f'{value:.1f} ms'}"
 
     def short(self, device: str) -> str:
         """Return a device's id as people write it."""

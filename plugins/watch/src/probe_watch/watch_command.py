@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import CommandError, add_probe_options
+from probe_watch.figures import NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
     from probe_watch.outputs import Lines
+    from probe_watch.peer import Peer
     from probe_watch.picture import Picture
 
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
@@ -52,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--on-alert", metavar="COMMAND", help="run COMMAND at the start and end of an alert"
     )
     parser.add_argument(
+        "--peer", metavar="HOST:PORT", help="measure the latency of a TCP connection to it"
+    )
+    parser.add_argument(
         "--listen", metavar="HOST:PORT", help="serve the samples for Prometheus as well"
     )
     add_probe_options(parser)
@@ -67,24 +72,28 @@ def run(args: argparse.Namespace, context: Context) -> int:
     if args.plain and args.json:
         raise CommandError("--plain and --json are two forms of the same lines; give one")
     command = _command(args.on_alert)
-    alerts = _alerts(context)
+    alerts = _alerts(context, _peer(args.peer, interval))
     report = context.report()
     devices = _devices(args.device, report)
+    if devices and alerts.peer is not None:
+        devices.append(NODE)  # the latency is a figure of the node's
 
     from probe_watch.loop import Watch
 
-    commands = _commands(command, context)
-    samples = _samples(args, interval, count, devices, report)
-    output = _output(args, context, report, alerts, interval)
+    watch = Watch(
+        _samples(args, interval, count, devices, report),
+        alerts,
+        lambda: _output(args, context, report, alerts, interval),
+        commands=_commands(command, context),
+    )
     if args.listen is None:
-        return Watch(samples, alerts, output, commands=commands).run()
+        return watch.run()
     from probe_watch.metrics import Published, serving
 
     published = Published(report, alerts)
     with serving(args.listen, published) as url:
         context.err(f"probe watch: serving {url}")
-        publish = published.publish
-        return Watch(samples, alerts, output, commands=commands, publish=publish).run()
+        return watch.run(published.publish)
 
 
 def _refuse_recordings(args: argparse.Namespace) -> None:
@@ -131,7 +140,18 @@ def _command(text: str | None) -> list[str] | None:
     return parts
 
 
-def _alerts(context: Context) -> Alerts:
+def _peer(text: str | None, interval: float) -> Peer | None:
+    if text is None:
+        return None
+    from probe_watch.peer import Peer, place_of
+
+    place = place_of(text)
+    if place is None:
+        raise CommandError(f"--peer {text}: expected HOST:PORT, such as desk:22")
+    return Peer(place, interval)
+
+
+def _alerts(context: Context, peer: Peer | None) -> Alerts:
     from probe_watch.alerts import Alerts
     from probe_watch.rules import RuleError, rules_of
 
@@ -142,7 +162,7 @@ def _alerts(context: Context) -> Alerts:
         for key in table:
             if key != "alerts":
                 raise RuleError(f"watch.{key} is no setting; the only one is watch.alerts")
-        return Alerts(rules_of(table.get("alerts", {})))
+        return Alerts(rules_of(table.get("alerts", {})), peer)
     except RuleError as error:
         raise CommandError(f"the file of settings: {error}") from None
 
