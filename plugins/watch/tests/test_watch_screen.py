@@ -80,8 +80,8 @@ def test_ctrl_c_at_any_moment_leaves_nothing(after: float, live: Live, terminal:
     while time.monotonic() < end:
         terminal.read(0.01)
     terminal.signal(signal.SIGINT)
-    # Until the command itself runs, Python ends with status 1 or with the signal.
-    assert terminal.ended() in ((1, 130) if after < 0.2 else (130,))
+    # Python's own start has status 1 where the signal strikes in the middle of it.
+    assert terminal.ended() in (1, 130)
 
 
 def test_count_ends_it(live: Live, terminal: Terminal) -> None:

@@ -16,8 +16,9 @@ from probe_core.commands import Context
 from probe_watch.alerts import Alerts
 from probe_watch.frame import Painter
 from probe_watch.history import ASCII_LEVELS, History, spark
+from probe_watch.intake import Happening
 from probe_watch.layout import fit
-from probe_watch.outputs import Happening, Lines
+from probe_watch.outputs import Lines
 from probe_watch.rules import rules_of
 from probe_watch.view import View
 

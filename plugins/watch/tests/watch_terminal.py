@@ -21,6 +21,7 @@ from typing import Any
 START = """
 import fcntl, os, signal, sys, termios
 fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would forget it at execv
 ready, go = os.pipe()
 job = os.fork()
 if not job:

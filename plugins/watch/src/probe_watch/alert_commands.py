@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections import deque
 
@@ -16,7 +17,7 @@ from probe_watch.lines import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_watch.alerts import Edge
 
@@ -34,8 +35,8 @@ LIMIT_S = 30.0
 GRACE_S = 1.0
 """Seconds between SIGTERM and SIGKILL."""
 
-STEP_S = 0.02
-"""Seconds between two looks at commands that were asked to end."""
+STEP_S = 0.05
+"""Seconds between two looks at the commands that run."""
 
 
 def variables(edge: Edge) -> dict[str, str]:
@@ -73,33 +74,68 @@ class _Running:
 
 
 class AlertCommands:
-    """The commands of `--on-alert`. Nothing here waits but `close`, for two seconds at most.
+    """The commands of `--on-alert`. A thread starts and ends them while there are any.
 
-    `busy` is whether `poll` has to be called again soon.
+    So a command ends in time however long the interval of the samples is.
     """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
         self._command = list(command)
         self._environ = dict(environ)
+        self._lock = threading.Lock()
         self._waiting: deque[Edge] = deque()
         self._running: list[_Running] = []
+        self._notes: list[str] = []
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
 
-    @property
-    def busy(self) -> bool:
-        """Return whether a command runs."""
-        return bool(self._running)
+    def add(self, edges: Iterable[Edge]) -> None:
+        """Queue edges. Where there is no room a note says which is left out."""
+        with self._lock:
+            for edge in edges:
+                if len(self._waiting) < MOST_WAITING:
+                    self._waiting.append(edge)
+                else:
+                    problem = f"{MOST_WAITING} alerts wait; {edge.rule.name} is left out"
+                    self._notes.append(f"--on-alert: {problem}")
+            if self._waiting and self._thread is None:
+                self._start_thread()
 
-    def add(self, edge: Edge) -> str | None:
-        """Queue an edge; return a sentence where there is no room for it."""
-        if len(self._waiting) >= MOST_WAITING:
-            return f"--on-alert: {MOST_WAITING} alerts wait already; {edge.rule.name} is left out"
-        self._waiting.append(edge)
-        return None
+    def notes(self) -> list[str]:
+        """Return sentences about what failed since the last call."""
+        with self._lock:
+            notes, self._notes = self._notes, []
+        return notes
 
-    def poll(self) -> list[str]:
-        """Start what may start, end what takes too long; return sentences about what failed."""
-        now = time.monotonic()
-        notes = []
+    def close(self) -> None:
+        """End all commands, in two seconds at most; those that wait never start."""
+        self._closing.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join(2 * GRACE_S)
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._look_after, name="probe-watch-alerts", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._waiting.clear()
+            self._notes.append(f"--on-alert: no thread can be started: {error}")
+        else:
+            self._thread = thread
+
+    def _look_after(self) -> None:
+        while not self._closing.is_set():
+            with self._lock:
+                self._poll(time.monotonic())
+                if not self._running and not self._waiting:
+                    self._thread = None
+                    return
+            self._closing.wait(STEP_S)
+        self._end_all()
+
+    def _poll(self, now: float) -> None:
+        """Start what may start, and end what takes too long."""
         for running in list(self._running):
             if _has_ended(running.process):
                 # What it left in the background would outlive this program. Before the wait, as
@@ -108,23 +144,25 @@ class AlertCommands:
                 status = running.process.wait()
                 self._running.remove(running)
                 if status and not running.terminated:
-                    notes.append(f"--on-alert: {self._command[0]} ended with {_status(status)}")
+                    self._note(f"ended with {_status(status)}")
             elif now >= running.end:
-                notes += self._overdue(running, now)
+                self._hurry(running, now)
         while self._waiting and len(self._running) < MOST_AT_ONCE:
-            notes += self._start(self._waiting.popleft(), now)
-        return notes
+            self._start(self._waiting.popleft(), now)
 
-    def _overdue(self, running: _Running, now: float) -> list[str]:
+    def _hurry(self, running: _Running, now: float) -> None:
         if running.terminated:
             running.signal(signal.SIGKILL)
-            return []
+            return
         running.terminated = True
         running.end = now + GRACE_S
         running.signal(signal.SIGTERM)
-        return [f"--on-alert: {self._command[0]} took longer than {LIMIT_S:g} s and is ended"]
+        self._note(f"took longer than {LIMIT_S:g} s and is ended")
 
-    def _start(self, edge: Edge, now: float) -> list[str]:
+    def _note(self, problem: str) -> None:
+        self._notes.append(f"--on-alert: {self._command[0]} {problem}")
+
+    def _start(self, edge: Edge, now: float) -> None:
         try:
             process = subprocess.Popen(
                 self._command,
@@ -136,13 +174,11 @@ class AlertCommands:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            return [f"--on-alert: {self._command[0]} cannot be started: {reason}"]
+            self._note(f"cannot be started: {reason}")
+            return
         self._running.append(_Running(process, now + LIMIT_S))
-        return []
 
-    def close(self) -> None:
-        """End all commands: those that wait never start."""
-        self._waiting.clear()
+    def _end_all(self) -> None:
         for running in self._running:
             running.signal(signal.SIGTERM)
         end = time.monotonic() + GRACE_S
@@ -152,10 +188,9 @@ class AlertCommands:
             running.signal(signal.SIGKILL)
         for running in self._running:
             try:
-                running.process.wait(GRACE_S)
+                running.process.wait(GRACE_S / 2)
             except subprocess.TimeoutExpired:  # stuck in the kernel
                 pass
-        self._running.clear()
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

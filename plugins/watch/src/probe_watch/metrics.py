@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probe_core.model.sample_document import SampleDoc
     from probe_export.prometheus import Family, Labels, Sample
     from probe_watch.alerts import Alerts
-    from probe_watch.outputs import Happening
+    from probe_watch.intake import Happening
 
     Figure = Callable[[SampleDoc], float | None]
 

@@ -1,4 +1,4 @@
-"""What a round brought, and how it goes to standard output: a line for each sample and event."""
+"""Rounds on standard output: a line for each sample and each event."""
 
 from __future__ import annotations
 
@@ -15,58 +15,30 @@ from probe_watch.lines import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from probe_core.commands import Context
-    from probe_core.model.sample_document import EventDoc, SampleDoc
-    from probe_watch.alerts import Alerts, Edge
+    from probe_core.model.sample_document import SampleDoc
+    from probe_watch.alerts import Alerts
+    from probe_watch.intake import Happening
 
-__all__ = ["Happening", "Lines"]
-
-
-class Happening:
-    """One round with what it changed: samples, events of devices, edges of alerts, and notes."""
-
-    __slots__ = ("edges", "events", "notes", "samples", "time")
-
-    def __init__(
-        self,
-        time: float,
-        samples: Sequence[SampleDoc],
-        events: Sequence[EventDoc],
-        edges: Sequence[Edge],
-        notes: Sequence[str],
-    ) -> None:
-        self.time = time
-        self.samples = samples
-        self.events = events
-        self.edges = edges
-        self.notes = notes
+__all__ = ["Lines"]
 
 
 class Lines:
-    """Writes a line for each sample and event: JSON, or text for people.
-
-    `writing` is true while a write may wait for the reader of a pipe.
-    """
+    """Writes a line for each sample and event: JSON, or text for people."""
 
     def __init__(self, context: Context, alerts: Alerts, *, json: bool, full: bool) -> None:
         self._context = context
         self._alerts = alerts
         self._json = json
         self._full = full
-        self.writing = False
-
-    def start(self, loop: asyncio.AbstractEventLoop, end: Callable[[int], None]) -> None:
-        """Do nothing: lines need no terminal."""
 
     def take(self, happening: Happening) -> None:
         """Write a round. Raises `OSError` where standard output takes nothing any more."""
         for note in happening.notes:
             self._context.err(f"probe watch: {note}")
         lines = self._documents(happening) if self._json else self._texts(happening)
-        self.writing = True
         try:
             for line in lines:
                 # A reader of a pipe acts on a line when it comes, not when a buffer is full.
@@ -75,8 +47,6 @@ class Lines:
         except KeyboardInterrupt:
             self._context.discard()
             raise
-        finally:
-            self.writing = False
 
     def _documents(self, happening: Happening) -> Iterator[str]:
         time = happening.time
@@ -105,6 +75,3 @@ class Lines:
             yield sample_line(sample, time, self._alerts.active(sample["device"]))
         for edge in happening.edges:
             yield alert_line(edge)
-
-    def close(self) -> None:
-        """Do nothing: the caller flushes standard output."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 TYPE_CHECKING = False
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import ReportDoc
     from probe_watch.alerts import Alerts
     from probe_watch.frame import Painter
-    from probe_watch.outputs import Happening
+    from probe_watch.intake import Happening
     from probe_watch.terminal import Screen
     from probe_watch.view import View
 
@@ -147,19 +146,16 @@ class Picture:
                 self.redraw()
 
 
-def picture(context: Context, report: ReportDoc, alerts: Alerts, interval: float) -> Picture | None:
-    """Return a screen on standard output; None where it is none that can be drawn on."""
-    if context.environ.get("TERM", "dumb") in ("dumb", "") or not hasattr(os, "ttyname"):
-        return None
+def picture(context: Context, report: ReportDoc, alerts: Alerts, interval: float) -> Picture:
+    """Return the screen on standard output, which is a terminal."""
     from probe_watch.frame import Painter
     from probe_watch.terminal import Screen
     from probe_watch.view import View
 
     keys = sys.stdin.fileno() if _is_terminal(sys.stdin) else None
     screen = Screen(sys.stdout.fileno(), keys)
-    return Picture(
-        screen, Painter(context.colour, context.encodable), View(report, alerts, interval)
-    )
+    painter = Painter(context.colour, context.encodable)
+    return Picture(screen, painter, View(report, alerts, interval))
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -8,16 +8,16 @@ from probe_watch.figures import NODE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from typing import Any
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
-    from probe_core.sampling import AsyncRounds
+    from probe_core.sampling import AsyncRounds, Rounds
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts
-    from probe_watch.outputs import Lines
+    from probe_watch.intake import Intake
     from probe_watch.peer import Peer
-    from probe_watch.picture import Picture
 
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
@@ -33,6 +33,9 @@ EXAMPLES = (
 
 TABLE = "watch"
 """The table of the file of settings that this command reads."""
+
+_OWN = frozenset("interval count device json all plain on_alert peer listen".split())
+"""The options of this command; the others are those of every command that probes."""
 
 LEAST_S, MOST_S = 0.1, 3600.0
 _MOST_COUNT = 1_000_000_000
@@ -73,27 +76,40 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise CommandError("--plain and --json are two forms of the same lines; give one")
     command = _command(args.on_alert)
     alerts = _alerts(context, _peer(args.peer, interval))
-    report = context.report()
+    commands = _commands(command, context)
+    picture = _picture(args, context)
+    # Lines need no report: without it the first sample comes as soon as the samplers answer.
+    report = context.report() if picture or _needs_report(args) else None
     devices = _devices(args.device, report)
     if devices and alerts.peer is not None:
         devices.append(NODE)  # the latency is a figure of the node's
+    order = _Order(args, interval, count, devices, report)
 
-    from probe_watch.loop import Watch
+    from probe_watch.intake import Intake
 
-    watch = Watch(
-        _samples(args, interval, count, devices, report),
-        alerts,
-        lambda: _output(args, context, report, alerts, interval),
-        commands=_commands(command, context),
-    )
-    if args.listen is None:
-        return watch.run()
+    if args.listen is None or report is None:
+        return _run(order, context, Intake(alerts, commands), alerts, picture)
     from probe_watch.metrics import Published, serving
 
     published = Published(report, alerts)
     with serving(args.listen, published) as url:
         context.err(f"probe watch: serving {url}")
-        return watch.run(published.publish)
+        intake = Intake(alerts, commands, published.publish)
+        return _run(order, context, intake, alerts, picture)
+
+
+def _run(order: _Order, context: Context, intake: Intake, alerts: Alerts, is_picture: bool) -> int:
+    if is_picture and order.report is not None:
+        from probe_watch.picture import picture
+        from probe_watch.screen_loop import ScreenLoop
+
+        drawn = picture(context, order.report, alerts, order.interval)
+        return ScreenLoop(order.samples_async, intake, drawn).run()
+    from probe_watch.line_loop import run_lines
+    from probe_watch.outputs import Lines
+
+    lines = Lines(context, alerts, json=order.args.json, full=order.args.all)
+    return run_lines(order.samples, intake, lines)
 
 
 def _refuse_recordings(args: argparse.Namespace) -> None:
@@ -167,9 +183,16 @@ def _alerts(context: Context, peer: Peer | None) -> Alerts:
         raise CommandError(f"the file of settings: {error}") from None
 
 
-def _devices(names: Sequence[str] | None, report: ReportDoc) -> list[str] | None:
+def _needs_report(args: argparse.Namespace) -> bool:
+    """Return whether a probe is needed: to know devices by name, or to refuse a wrong option."""
+    of_probing = {name: value for name, value in vars(args).items() if name not in _OWN}
+    typed = any(value not in (None, False) for value in of_probing.values())
+    return typed or args.device is not None or args.listen is not None
+
+
+def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str] | None:
     """Return the ids of the devices that were named; raises `CommandError` for another name."""
-    if not names:
+    if not names or report is None:
         return None
     from probe_core.model.short_ids import named_by, short_ids
 
@@ -184,34 +207,48 @@ def _devices(names: Sequence[str] | None, report: ReportDoc) -> list[str] | None
     return chosen
 
 
-def _samples(
-    args: argparse.Namespace,
-    interval: float,
-    count: int | None,
-    devices: list[str] | None,
-    report: ReportDoc,
-) -> Callable[[], AsyncRounds]:
-    def begin() -> AsyncRounds:
+class _Order:
+    """What is sampled: the options of the command line, and the report where there is one."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        interval: float,
+        count: int | None,
+        devices: list[str] | None,
+        report: ReportDoc | None,
+    ) -> None:
+        self.args = args
+        self.interval = interval
+        self.report = report
+        self._rhythm = (interval, count, devices, report)
+
+    def samples(self) -> Rounds:
+        """Begin the rounds, for the main thread."""
         import probe_core
 
-        return probe_core.samples_async(
-            interval,
-            count,
-            devices,
-            report,
-            only=_only(args, report),
-            disable=args.disable,
-            timeout=args.timeout,
-            active=args.active,
-            config=args.config,
-        )
+        return probe_core.samples(*self._rhythm, **self._settings())
 
-    return begin
+    def samples_async(self) -> AsyncRounds:
+        """Begin the rounds, for an event loop."""
+        import probe_core
+
+        return probe_core.samples_async(*self._rhythm, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        args = self.args
+        return {
+            "only": _only(args, self.report),
+            "disable": args.disable,
+            "timeout": args.timeout,
+            "active": args.active,
+            "config": args.config,
+        }
 
 
-def _only(args: argparse.Namespace, report: ReportDoc) -> Sequence[str] | str | None:
+def _only(args: argparse.Namespace, report: ReportDoc | None) -> Sequence[str] | str | None:
     """Return the probers that may sample: under `--allow` those that it let run."""
-    if args.allow is None:
+    if args.allow is None or report is None:
         only: str | None = args.only
         return only
     return [o["prober"] for o in report["outcomes"] if o["status"] != "skipped"]
@@ -225,18 +262,10 @@ def _commands(command: list[str] | None, context: Context) -> AlertCommands | No
     return AlertCommands(command, context.environ)
 
 
-def _output(
-    args: argparse.Namespace,
-    context: Context,
-    report: ReportDoc,
-    alerts: Alerts,
-    interval: float,
-) -> Lines | Picture:
-    from probe_watch.outputs import Lines
-    from probe_watch.picture import picture
+def _picture(args: argparse.Namespace, context: Context) -> bool:
+    """Return whether a screen is drawn: on a terminal that can be, unless lines are asked for."""
+    if args.json or args.plain or not context.terminal:
+        return False
+    import os
 
-    if not args.json and not args.plain and context.terminal:
-        drawn = picture(context, report, alerts, interval)
-        if drawn is not None:
-            return drawn
-    return Lines(context, alerts, json=args.json, full=args.all)
+    return context.environ.get("TERM", "") not in ("", "dumb") and hasattr(os, "ttyname")
