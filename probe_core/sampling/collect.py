@@ -50,6 +50,7 @@ class Samples:
             entry = self._entry(sample)
             if sample is None or entry is None or entry.id in self._by_device:
                 continue
+            entry.sampled = True
             sample["device"] = entry.id
             self._by_device[entry.id] = sample
             added.append((entry, sample))
@@ -70,7 +71,7 @@ class Samples:
         return [
             entry
             for entry in self._roster.entries
-            if entry.id not in self._by_device and self._roster.wants(entry)
+            if entry.id not in self._by_device and self._roster.shows(entry)
         ]
 
     def ordered(self) -> list[SampleDoc]:

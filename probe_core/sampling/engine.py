@@ -114,7 +114,7 @@ class Engine:
 
         def work(worker: Worker) -> None:
             runs = [run for source in self.sources for run in source.runs()]
-            fates.ask_to_close(self._driver, runs, self._clock)
+            fates.ask_to_close(self._driver, runs)
             self._driver.end_all(monotonic)
 
         if any(source.runs() for source in self.sources):
@@ -126,7 +126,7 @@ class Engine:
     def _end(self, sources: Sequence[Source]) -> None:
         """End the processes of some samplers; the next round starts them anew."""
         runs = [run for source in sources for run in source.runs()]
-        fates.ask_to_close(self._driver, runs, self._clock)
+        fates.ask_to_close(self._driver, runs)
         self._driver.end(runs, monotonic)
         for source in sources:
             source.forget_process(self._clock())
@@ -160,7 +160,7 @@ class Engine:
         if self._clock() - self._checked >= _CHECK_S:
             self._checked = self._clock()
             self._driver.check(monotonic)
-        self._driver.watch(self._clock, is_over, lambda now: None)
+        self._driver.watch(monotonic, is_over, lambda now: None)
 
     def _harvest(self, source: Source) -> None:
         """Take what a sampler's processes brought, and end those that failed."""
@@ -183,17 +183,18 @@ class Engine:
                 for fact in source.note_end(run, now):
                     self.samples.note(fact)
         for avoided in [a for a in source.avoided.values() if a.trial and a.trial.over]:
-            source.harvest_trial(avoided, now)
+            self.samples.add(name, source.harvest_trial(avoided, now))
 
     def _conclude(self, asleep: Sequence[Entry]) -> None:
         """Say of each device without figures why it has none."""
         self.samples.add(HOST_PROBER, self._host.sample())
         for entry in asleep:
-            if self.roster.wants(entry):
+            if self.roster.shows(entry):
                 self.samples.put(entry, "asleep", "it sleeps, and asking would wake it", None)
         for source in self.sources:
             for avoided in source.avoided.values():
-                device = next(filter(None, map(self.roster.get, sorted(avoided.ids))), None)
+                listed = filter(None, map(self.roster.get, sorted(avoided.ids)))
+                device = next(listed, None) or self.roster.add([avoided.device], None, listed=False)
                 if device is not None and self.roster.wants(device):
                     name = source.prober.name
                     self.samples.put(device, "unresponsive", avoided.reason, name)

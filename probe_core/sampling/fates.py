@@ -12,7 +12,7 @@ from probe_core.model.findings import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from probe_core.isolation.launch import Bus, Driver
     from probe_core.isolation.messages import RoundMessage
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc
     from probe_core.registry.prober import Prober
 
-__all__ = ["ask_to_close", "end", "findings", "message", "send", "start"]
+__all__ = ["ask", "ask_to_close", "end", "findings", "message", "start"]
 
 ROUND_S = 2.0
 """Seconds that a device may be silent. A driver answers in milliseconds; what hangs does for ever.
@@ -48,16 +48,16 @@ def start(
     bus: Bus,
     active: bool,
     first: RoundMessage,
-    now: float,
 ) -> Resident:
     """Start a process that begins with a round."""
-    run = Resident(prober, os.urandom(8).hex(), os.urandom(8).hex(), now, first)
+    run = Resident(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic(), first)
     launch.start(driver, run, machine, bus, active, first)
     return run
 
 
-def send(driver: Driver, run: Resident, asked: RoundMessage) -> None:
-    """Send a process what it is asked."""
+def ask(driver: Driver, run: Resident, asked: RoundMessage) -> None:
+    """Ask a process that waits for a round."""
+    run.begin(asked, monotonic())
     data = marshal.dumps(dict(asked))
     driver.send(run, b"%08x" % len(data) + data)
 
@@ -67,17 +67,16 @@ def end(driver: Driver, run: Resident) -> None:
     driver.end([run], monotonic)
 
 
-def ask_to_close(driver: Driver, runs: Sequence[Resident], clock: Callable[[], float]) -> None:
+def ask_to_close(driver: Driver, runs: Sequence[Resident]) -> None:
     """Have processes that wait close what they opened; returns when they have, or after 0.2 s."""
     waiting = [run for run in runs if run.status is None and run.answer is not None]
     for run in waiting:
         closing: RoundMessage = {**message(0, frozenset(), frozenset()), "close": True}
         closing["seconds"] = CLOSE_S
-        run.begin(closing, clock())
-        send(driver, run, closing)
+        ask(driver, run, closing)
     if waiting:
         driver.wake_on(-1)
-        driver.watch(clock, lambda: all(run.over for run in waiting), lambda now: None)
+        driver.watch(monotonic, lambda: all(run.over for run in waiting), lambda now: None)
 
 
 def findings(prober: Prober, run: Resident, ended: bool) -> list[FindingDoc]:

@@ -36,12 +36,11 @@ class Hotplug:
 
         The roster has the devices that came, and lacks those that went.
         """
-        drivers, names = self._bound(), self._listing()
-        events = self._changes(drivers)
-        self._drivers = drivers
+        names = self._listing()
         if names == self._names:
-            return events, None
+            return self._changes(), None
         self._names = names
+        events: list[EventDoc] = []
         sightings = _sightings(self._machine)
         present = {str(i) for sighting in sightings for i in _ids(sighting)}
         gone = [
@@ -57,16 +56,18 @@ class Hotplug:
             enlisted = self._roster.enlist(sighting)
             if enlisted is not None:
                 events.append(_event("added", enlisted.id, "it has come to the bus"))
-        self._drivers = self._bound()
+        events += self._changes()
         return events, sightings if gone or added else None
 
-    def _changes(self, drivers: Mapping[str, str | None]) -> list[EventDoc]:
-        events = []
+    def _changes(self) -> list[EventDoc]:
+        """Return which devices that were there have another driver now."""
+        drivers, events = self._bound(), []
         for identity, driver in drivers.items():
             before = self._drivers.get(identity)
             if identity in self._drivers and before != driver:
                 change = f"its driver is {driver or 'none'} now, and was {before or 'none'}"
                 events.append(_event("changed", identity, change))
+        self._drivers = drivers
         return events
 
     def _listing(self) -> tuple[frozenset[str], ...]:

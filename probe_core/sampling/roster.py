@@ -26,10 +26,10 @@ class Entry:
     """One device: its id in the report, all its ids, its kind, and its folder in /sys if any.
 
     `listed` tells that the report or the bus has it, so that each round has a sample of it.
-    `vendor` are the four digits of its PCI vendor.
+    `vendor` are the four digits of its PCI vendor. `sampled` tells that a sampler knows it.
     """
 
-    __slots__ = ("folder", "id", "ids", "kind", "listed", "vendor")
+    __slots__ = ("folder", "id", "ids", "kind", "listed", "sampled", "vendor")
 
     def __init__(self, ids: Sequence[str], kind: str | None, identity: str, listed: bool) -> None:
         self.id = identity
@@ -37,6 +37,7 @@ class Entry:
         self.kind = kind
         self.listed = listed
         self.vendor = ""
+        self.sampled = False
         address = next((i.partition(":")[2] for i in ids if i.startswith("pci:")), None)
         self.folder = f"{_PCI}/{address}" if address else None
 
@@ -96,10 +97,16 @@ class Roster:
         return self._by_id.get(identity)
 
     def wants(self, entry: Entry) -> bool:
-        """Return whether the caller asked for a device; NODE is asked for with all others."""
-        if self._wanted is None:
-            return entry.kind in (*ACCELERATORS, "cpu", None) or entry.id == NODE
-        return any(answers_to(entry.ids, text) for text in self._wanted)
+        """Return whether the caller asked for a device."""
+        return self._wanted is None or any(answers_to(entry.ids, text) for text in self._wanted)
+
+    def shows(self, entry: Entry) -> bool:
+        """Return whether a round has a sample of a device, be it that there are no figures.
+
+        A display adapter, and what may be no accelerator, counts where a sampler knows it.
+        """
+        counts = entry.kind in (*ACCELERATORS, "cpu", None) or entry.sampled
+        return self.wants(entry) and (counts or self._wanted is not None)
 
     def unwanted(self) -> frozenset[str]:
         """Return the ids of devices that nobody asked for."""

@@ -70,11 +70,10 @@ class Source:
             if not self.ended and self._pauses.due(now):
                 self._starts += 1
                 self.run = fates.start(
-                    self._driver, self.prober, self._machine, bus, self._active, message, now
+                    self._driver, self.prober, self._machine, bus, self._active, message
                 )
         elif self.run.answer is not None:
-            self.run.begin(message, now)
-            fates.send(self._driver, self.run, message)
+            fates.ask(self._driver, self.run, message)
 
     def start_trials(
         self,
@@ -92,7 +91,7 @@ class Source:
             others = (entry.ids for entry in entries if entry.ids.isdisjoint(avoided.ids))
             message = fates.message(number, frozenset().union(*others), asleep)
             avoided.trial = fates.start(
-                self._driver, self.prober, self._machine, bus, self._active, message, now
+                self._driver, self.prober, self._machine, bus, self._active, message
             )
 
     def note_answer(self, run: Resident, now: float) -> None:
@@ -128,19 +127,23 @@ class Source:
             self._pauses.fail(now)
         return fates.findings(self.prober, run, self.ended)
 
-    def harvest_trial(self, avoided: Avoided, now: float) -> None:
-        """Take how a trial ended: the device is asked with the others again, or stays avoided."""
+    def harvest_trial(self, avoided: Avoided, now: float) -> list[object]:
+        """Take how a trial ended: the device is asked with the others again, or stays avoided.
+
+        Returns the samples of a device that is well again.
+        """
         trial = avoided.trial
         if trial is None:
-            return
+            return []
         avoided.trial = None
         is_well = trial.answer is not None and trial.answer[0] == "ok" and bool(trial.samples)
         fates.end(self._driver, trial)
         self.stuck = self.stuck or trial.abandoned
-        if is_well:
-            del self.avoided[avoided.device]
-        else:
+        if not is_well:
             avoided.pauses.fail(now)
+            return []
+        del self.avoided[avoided.device]
+        return trial.samples
 
     def forget_process(self, now: float) -> None:
         """Note that the processes were ended on purpose: the next may start at once."""

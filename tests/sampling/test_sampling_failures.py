@@ -1,0 +1,284 @@
+"""Samplers that hang, die, raise and lie: the others go on, and the culprit is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from probe_core.sampling import fates, iterate
+
+NAMES = [f"pci:0000:0{number}:00.0" for number in range(1, 9)]
+
+# What the third GPU does from the second round on, as long as the file `bad` is there.
+SOURCE = """
+BAD = os.path.join(os.path.dirname(__file__), "bad")
+@hookimpl
+def probe_devices():
+    return []
+@hookimpl
+def sample_devices(request):
+    for name in NAMES:
+        if request.skip(name):
+            continue
+        request.touching(name)
+        if name == NAMES[2] and os.path.exists(BAD):
+            {deed}
+        yield {{"device": name, "busy": 0.5}}
+"""
+
+
+def statuses(look: Any) -> dict[str, str]:
+    return {s["device"]: s["status"] for s in look.samples if s["device"].startswith("pci")}
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fates, "ROUND_S", 0.6)
+
+
+@pytest.mark.parametrize(
+    ("deed", "code", "reason"),
+    [
+        ("time.sleep(600)", "driver-hangs", "its round took longer than 0.6 s over "),
+        ("os.kill(os.getpid(), 11)", "driver-crashes", "it was killed by SIGSEGV while it asked "),
+        ("os._exit(3)", "driver-crashes", "it exited with status 3 while it asked "),
+        (
+            "import ctypes; ctypes.PyDLL(None).sleep(600)",
+            "driver-hangs",
+            "its round took longer than 0.6 s over ",
+        ),
+    ],
+    ids=["hangs", "crashes", "exits", "holds the GIL"],
+)
+def test_seven_go_on_without_the_eighth(
+    stage: Any, children: Callable[[], list[int]], deed: str, code: str, reason: str
+) -> None:
+    stage.add(SOURCE.format(deed=deed))
+    before = children()
+    rounds = stage.rounds()
+    assert set(statuses(next(rounds)).values()) == {"ok"}
+    (stage.folder / "bad").touch()
+    look = next(rounds)
+    sample = look.sample(NAMES[2])
+    assert (sample["status"], sample["busy"]) == ("unresponsive", None)
+    assert sample["reason"].startswith(reason + NAMES[2])
+    assert [(f["code"], f["device"], f["prober"]) for f in look.findings] == [
+        (code, NAMES[2], "acme")
+    ]
+    # Those before it have their figures; those after it say why they have none.
+    assert statuses(look)[NAMES[1]] == "ok"
+    assert statuses(look)[NAMES[3]] == "unavailable"
+    for _ in range(200):
+        time.sleep(0.02)  # rounds take no time here, and the new process some
+        look = next(rounds)
+        assert look.sample(NAMES[2])["status"] == "unresponsive"
+        if list(statuses(look).values()).count("ok") == 7:
+            break
+    assert list(statuses(look).values()).count("ok") == 7
+    assert look.findings == []
+    rounds.close()
+    assert children() == before
+
+
+def test_a_device_that_recovers_is_asked_again(stage: Any) -> None:
+    stage.add(SOURCE.format(deed="time.sleep(600)"))
+    (stage.folder / "bad").touch()
+    rounds = stage.rounds()
+    look = next(rounds)
+    assert look.sample(NAMES[2])["status"] == "unresponsive"
+    (stage.folder / "bad").unlink()
+    asked_at = []
+    for _ in range(200):
+        time.sleep(0.02)
+        look = next(rounds)
+        if any(avoided.trial for avoided in rounds._engine.sources[0].avoided.values()):
+            asked_at.append(stage.clock.now - 1000)
+        if look.sample(NAMES[2])["status"] == "ok":
+            break
+    assert set(statuses(look).values()) == {"ok"}
+    assert asked_at[0] == 10  # seconds after it hung
+
+
+def test_pauses_grow_while_a_device_hangs(stage: Any) -> None:
+    stage.add(SOURCE.format(deed="time.sleep(600)"))
+    (stage.folder / "bad").touch()
+    rounds = stage.rounds()
+    next(rounds)
+    trials = []
+    for _ in range(60):
+        look = next(rounds)
+        engine = rounds._engine
+        trial = next(iter(engine.sources[0].avoided.values())).trial
+        if trial is not None:
+            time.sleep(0.3)
+            if not trials or trials[-1][1] is not trial:
+                trials.append((stage.clock.now - 1000, trial))
+        assert look.sample(NAMES[2])["status"] == "unresponsive"
+    assert trials[0][0] == 10
+    gaps = [later[0] - earlier[0] for earlier, later in pairwise(trials)]
+    assert gaps == sorted(gaps)
+    assert gaps[0] >= 20
+
+
+def test_a_sampler_that_hangs_when_it_begins_again_is_given_up(stage: Any) -> None:
+    stage.add(
+        """
+        FILE = os.path.join(os.path.dirname(__file__), "started")
+        if os.path.exists(FILE):
+            time.sleep(600)
+        open(FILE, "w").close()
+        """
+        + SOURCE.format(deed="time.sleep(600)").replace("\n", "\n        "),
+        deadline_s=0.8,
+    )
+    (stage.folder / "bad").touch()
+    rounds = stage.rounds()
+    next(rounds)
+    facts = []
+    for _ in range(200):
+        time.sleep(0.02)
+        look = next(rounds)
+        facts += look.findings
+        if rounds._engine.sources[0].ended:
+            break
+    assert rounds._engine.sources[0].ended
+    assert [(f["code"], f["fix"]) for f in facts] == [("prober-failed", "it is not asked again")]
+    assert look.sample("node:self")["status"] == "ok"
+    stage.clock.now += 10_000
+    next(rounds)
+    assert rounds._engine.sources[0].run is None
+
+
+def test_an_exception_costs_its_device_alone(stage: Any) -> None:
+    stage.add(SOURCE.format(deed="raise RuntimeError('no figure')"))
+    rounds = stage.rounds()
+    next(rounds)
+    pid = rounds._engine.sources[0].run.pid
+    (stage.folder / "bad").touch()
+    look = next(rounds)
+    assert look.sample(NAMES[2])["reason"] == "RuntimeError: no figure"
+    look = next(rounds)
+    assert list(statuses(look).values()).count("ok") == 7
+    assert rounds._engine.sources[0].run.pid == pid
+
+
+def test_what_cannot_be_true_is_refused_by_name(stage: Any) -> None:
+    stage.add(
+        """
+        @hookimpl
+        def probe_devices():
+            return []
+        @hookimpl
+        def sample_devices(request):
+            yield {"device": NAMES[0], "busy": 6.55, "temperature_c": float("nan"),
+                   "power_w": 65535e3, "memory": {"used": 1 << 64, "total": 1 << 34},
+                   "clocks_mhz": {"sm": "fast", "memory": 1000}, "links": [{"received": -1}],
+                   "processes": [{"pid": 0}], "magic": 1}
+            yield {"busy": 1}
+            yield 7
+            yield {"device": NAMES[1], "status": "fine"}
+            yield {"device": NAMES[2], "memory": {"used": 11, "total": 10}}
+        """
+    )
+    (look,) = stage.rounds(1)
+    sample = look.sample(NAMES[0])
+    assert (sample["busy"], sample["temperature_c"], sample["power_w"]) == (None, None, None)
+    assert sample["memory"] == {"used": None, "total": 1 << 34}
+    assert sample["clocks_mhz"] == {"sm": None, "memory": 1000}
+    assert sample["links"][0]["received"] is None
+    assert sample["unknown"]["busy"] == "refused: 6.55 is not between 0 and 1"
+    assert look.sample(NAMES[1])["status"] == "unavailable"
+    assert look.sample(NAMES[2])["memory"] == {"used": None, "total": 10}
+    assert sorted(f["evidence"] for f in look.findings) == sorted(
+        "busy temperature_c power_w memory.used clocks_mhz.sm links.0.received processes.0.pid "
+        "magic device sample status".split()
+    )
+    assert {f["code"] for f in look.findings} == {"value-rejected"}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("return None", "it returned NoneType"),
+        ("return {'device': 'x:1'}", "it returned dict"),
+        ("return 7", "it returned int"),
+        ("raise Unavailable('no library', code='none')", "no library"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_sampler_without_samples_says_why(stage: Any, body: str, reason: str) -> None:
+    stage.add(
+        f"@hookimpl\ndef probe_devices(): return []\n@hookimpl\ndef sample_devices():\n    {body}"
+    )
+    rounds = stage.rounds()
+    for _ in range(2):
+        next(rounds)
+        assert rounds._engine.sources[0].problem.startswith(reason)
+
+
+def test_a_sampler_that_has_nothing_here_ends(
+    stage: Any, children: Callable[[], list[int]]
+) -> None:
+    before = children()
+    stage.add(
+        "@hookimpl\ndef probe_devices(): return []\n"
+        "@hookimpl\ndef sample_devices(): return not_applicable('none here')"
+    )
+    rounds = stage.rounds()
+    next(rounds)
+    assert children() == before
+    assert next(rounds).findings == []
+
+
+def test_a_flood_ends_the_process_and_not_the_host(stage: Any) -> None:
+    stage.add(
+        """
+        @hookimpl
+        def probe_devices():
+            return []
+        @hookimpl
+        def sample_devices(request):
+            for number in range(100_000):
+                request.touching(f"x:{number}")
+                yield {"device": f"x:{number}", "busy": 0.5}
+        """
+    )
+    rounds = stage.rounds()
+    look = next(rounds)
+    assert len(look.samples) <= 258
+    assert rounds._engine.sources[0].problem == "more than 256 samples"
+
+
+def test_a_child_that_dies_between_two_rounds_is_replaced(stage: Any) -> None:
+    stage.add(SOURCE.format(deed="pass"))
+    rounds = stage.rounds()
+    next(rounds)
+    import os
+    import signal
+
+    os.kill(rounds._engine.sources[0].run.pid, signal.SIGKILL)
+    look = next(rounds)
+    assert [f["code"] for f in look.findings] == ["prober-failed"]
+    for _ in range(300):
+        time.sleep(0.01)
+        if set(statuses(next(rounds)).values()) == {"ok"}:
+            return
+    pytest.fail("it was not replaced")
+
+
+def test_a_copy_of_the_process_ends_nothing(stage: Any) -> None:
+    import os
+
+    stage.add(SOURCE.format(deed="pass"))
+    rounds = stage.rounds()
+    next(rounds)
+    child = os.fork()
+    if not child:
+        os._exit(0 if rounds.advance(-1) is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert set(statuses(next(rounds)).values()) == {"ok"}
+    assert isinstance(rounds, iterate.Rounds)

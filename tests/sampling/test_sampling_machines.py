@@ -1,0 +1,270 @@
+"""Sleeping devices, hot-plug, processors and the node, on machines made of files."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import probe_core
+from probe_core.machine import Machine
+from probe_core.sampling.idle import IDLE_S, Idle
+from probe_core.sampling.node import NODE
+from probe_core.sampling.roster import Roster
+from probe_core.testing import Tree
+
+CARD = "pci:0000:01:00.0"
+OTHER = "pci:0000:02:00.0"
+
+SOURCE = """
+asked = []
+@hookimpl
+def probe_devices():
+    return []
+@hookimpl
+def sample_devices(request):
+    for name in NAMES[:2]:
+        if not request.skip(name):
+            request.touching(name)
+            asked.append(name)
+            yield {"device": name, "busy": 0.0, "processes": [], "temperature_c": len(asked)}
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path / "tree")
+    tree.root.mkdir()
+    for address in ("0000:01:00.0", "0000:02:00.0"):
+        tree.pci(address, "1ac0:0001", pci_class="120000", driver="acme", power__control="on")
+    return tree
+
+
+def status(tree: Tree, address: str, word: str) -> None:
+    tree.file(f"/sys/bus/pci/devices/{address}/power/runtime_status", f"{word}\n")
+
+
+def test_a_sleeping_device_is_not_asked(stage: Any, tree: Tree) -> None:
+    stage.add(SOURCE)
+    rounds = stage.rounds(machine=tree.machine())
+    assert next(rounds).sample(CARD)["temperature_c"] == 1
+    status(tree, "0000:01:00.0", "suspended")
+    for _ in range(3):
+        sample = next(rounds).sample(CARD)
+        assert (sample["status"], sample["temperature_c"]) == ("asleep", None)
+    status(tree, "0000:01:00.0", "active")
+    # Asked twice in the first round, then three times the other alone.
+    assert next(rounds).sample(CARD)["temperature_c"] == 6
+
+
+def test_an_unsupported_status_is_awake(stage: Any, tree: Tree) -> None:
+    status(tree, "0000:01:00.0", "unsupported")
+    stage.add(SOURCE)
+    (look,) = stage.rounds(1, machine=tree.machine())
+    assert look.sample(CARD)["status"] == "ok"
+
+
+def test_idle_devices_that_may_sleep_are_left_alone(
+    stage: Any, tree: Tree, children: Callable[[], list[int]]
+) -> None:
+    tree.file("/sys/bus/pci/devices/0000:02:00.0/power/control", "auto\n")
+    stage.add(SOURCE)
+    before = children()
+    rounds = stage.rounds(machine=tree.machine())
+    for _ in range(int(IDLE_S)):
+        assert next(rounds).sample(CARD)["status"] == "ok"
+    next(rounds)
+    assert children() == before  # its process has ended, and with it every open file
+    sample = next(rounds).sample(CARD)
+    assert sample["status"] == "unavailable"
+    assert "idle for 30 s" in sample["reason"]
+    status(tree, "0000:02:00.0", "suspended")
+    for _ in range(100):
+        assert next(rounds).sample(OTHER)["status"] == "asleep"
+    assert children() == before
+    status(tree, "0000:02:00.0", "active")
+    assert next(rounds).sample(OTHER)["status"] == "ok"
+
+
+def test_a_device_that_stays_awake_is_left_alone_once(stage: Any, tree: Tree) -> None:
+    tree.file("/sys/bus/pci/devices/0000:02:00.0/power/control", "auto\n")
+    stage.add("open(__file__ + '.starts', 'a').write('x')\n" + SOURCE)
+    rounds = stage.rounds(machine=tree.machine())
+    statuses = [next(rounds).sample(CARD)["status"] for _ in range(200)]
+    assert statuses[-100:] == ["ok"] * 100
+    assert (stage.folder / "stage_acme.py.starts").read_text() == "xx"
+
+
+def test_work_keeps_a_device_from_being_idle(tree: Tree) -> None:
+    tree.file("/sys/bus/pci/devices/0000:01:00.0/power/control", "auto\n")
+    roster = Roster(tree.machine())
+    entry = roster.add([CARD], "npu", listed=True)
+    assert entry
+    idle = Idle(tree.machine())
+    resting: Any = {"status": "ok", "busy": 0.0, "processes": []}
+    busy: Any = {"status": "ok", "busy": 0.01, "processes": []}
+    unknown: Any = {"status": "ok", "busy": None, "processes": []}
+    used: Any = {"status": "ok", "busy": 0.0, "processes": [{"pid": 1}]}
+    assert not idle.note([entry], [resting], 0)
+    assert idle.note([entry], [resting], IDLE_S)
+    for working in (busy, unknown, used):
+        assert not idle.note([entry], [resting, working], IDLE_S + 1)
+        assert not idle.note([entry], [resting], IDLE_S + 2)
+
+
+def test_devices_come_go_and_change(stage: Any, tree: Tree) -> None:
+    stage.add(SOURCE)
+    rounds = stage.rounds(machine=tree.machine())
+    assert next(rounds).events == []
+    tree.pci("0000:03:00.0", "1ac0:0001", pci_class="120000")
+    look = next(rounds)
+    third = "pci:0000:03:00.0"
+    assert [(e["event"], e["device"]) for e in look.events] == [("added", third)]
+    assert look.sample(CARD)["status"] == "ok"  # its process was started anew
+    tree.link("/sys/bus/pci/devices/0000:03:00.0/driver", "/sys/bus/pci/drivers/acme")
+    look = next(rounds)
+    assert [e["change"] for e in look.events] == ["its driver is acme now, and was none"]
+    (tree.root / "sys/bus/pci/devices/0000:03:00.0").unlink()
+    look = next(rounds)
+    assert [(e["event"], e["device"]) for e in look.events] == [("removed", third)]
+    assert look.sample(third) is None
+    assert next(rounds).events == []
+
+
+def cpus(tree: Tree) -> None:
+    tree.file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Acme\n\nprocessor\t: 1\n")
+    tree.file("/sys/devices/system/cpu/online", "0-1\n")
+    for cpu in (0, 1):
+        folder = f"/sys/devices/system/cpu/cpu{cpu}"
+        tree.file(f"{folder}/topology/package_cpus_list", f"{cpu}\n")
+        tree.file(f"{folder}/topology/core_cpus_list", f"{cpu}\n")
+        tree.file(f"{folder}/cpufreq/scaling_cur_freq", 2_000_000 + cpu * 500_000)
+    times(tree, (100, 0), (50, 50))
+    tree.memory(1000, 400)
+
+
+def times(tree: Tree, *cpu: tuple[int, int]) -> None:
+    lines = [f"cpu{n} {busy} 0 0 {idle} 0 0 0 0 0 0" for n, (busy, idle) in enumerate(cpu)]
+    tree.file("/proc/stat", "cpu 0 0 0 0\n" + "\n".join(lines) + "\nintr 1 2 3\n")
+
+
+def test_processors_and_the_node(stage: Any, tree: Tree) -> None:
+    cpus(tree)
+    tree.file("/sys/class/hwmon/hwmon0/name", "coretemp\n")
+    tree.file("/sys/class/hwmon/hwmon0/temp1_label", "Package id 1\n")
+    tree.file("/sys/class/hwmon/hwmon0/temp1_input", 61500)
+    tree.file("/sys/class/net/eth0/type", 1)
+    tree.file("/sys/class/net/eth0/device/x", 1)
+    tree.file("/sys/class/net/veth0/type", 1)
+    tree.file("/sys/class/net/lo/type", 772)
+    for name in ("eth0", "veth0", "lo"):
+        tree.file(f"/sys/class/net/{name}/statistics/rx_bytes", 1000)
+        tree.file(f"/sys/class/net/{name}/statistics/tx_bytes", 1000)
+    tree.file("/proc/pressure/cpu", "some avg10=12.34 avg60=0.00 avg300=0.00 total=1\n")
+    rounds = stage.rounds(machine=tree.machine())
+    first = next(rounds)
+    assert first.sample("cpu:0")["busy"] is None
+    assert first.sample("cpu:0")["unknown"]["busy"] == "a rate needs two readings"
+    times(tree, (175, 25), (50, 150))
+    tree.file("/sys/class/net/eth0/statistics/rx_bytes", 500)
+    second = next(rounds)
+    assert second.sample("cpu:0")["busy"] == pytest.approx(0.75)
+    assert second.sample("cpu:1")["busy"] == 0
+    assert second.sample("cpu:1")["temperature_c"] == 61.5
+    assert second.sample("cpu:0")["temperature_c"] is None
+    assert second.sample("cpu:1")["clocks_mhz"] == {"sm": 2500, "memory": None}
+    node = second.sample(NODE)
+    assert node["busy"] == pytest.approx(75 / 200)
+    assert node["memory"] == {"used": 600 * 1024, "total": 1000 * 1024}
+    assert node["pressure"] == {"cpu": pytest.approx(0.1234), "memory": None, "io": None}
+    assert [link["name"] for link in node["links"]] == ["eth0"]
+    assert node["links"][0]["received"] is None
+    assert "went back" in node["unknown"]["links.0.received"]
+    assert node["links"][0]["sent"] == 0
+
+
+def test_an_energy_counter_gives_power_and_wraps(stage: Any, tree: Tree) -> None:
+    cpus(tree)
+    zone = "/sys/class/powercap/intel-rapl:0"
+    tree.file(f"{zone}/name", "package-0\n")
+    tree.file(f"{zone}/max_energy_range_uj", 1_000_000)
+    tree.file(f"{zone}/energy_uj", 999_000)
+    rounds = stage.rounds(machine=tree.machine())
+    assert next(rounds).sample("cpu:0")["power_w"] is None
+    tree.file(f"{zone}/energy_uj", 1_000)
+    watts = next(rounds).sample("cpu:0")["power_w"]
+    assert 0 < watts < 20_000
+
+
+def test_a_counter_that_root_alone_may_read_is_named(stage: Any, tree: Tree) -> None:
+    cpus(tree)
+    zone = "/sys/class/powercap/intel-rapl:0"
+    tree.file(f"{zone}/name", "package-0\n")
+    (tree.root / f"{zone}/energy_uj".lstrip("/")).mkdir()  # unreadable for root, too
+    (look,) = stage.rounds(1, machine=tree.machine())
+    assert f"{zone}/energy_uj: " in look.sample("cpu:0")["unknown"]["power_w"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe garbage", b"9" * 400])
+def test_garbage_in_every_file_costs_figures_and_no_round(
+    stage: Any, tree: Tree, content: bytes
+) -> None:
+    cpus(tree)
+    machine = tree.machine()
+    rounds = stage.rounds(machine=machine)
+    next(rounds)
+    for path in tree.root.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.write_bytes(content)
+    assert next(rounds).sample(NODE)["status"] == "ok"
+
+
+def test_awaited_rounds_leave_nothing(children: Callable[[], list[int]]) -> None:
+    before, threads = children(), threading.active_count()
+
+    async def body() -> list[int]:
+        async with probe_core.samples_async(0.1, 3, only=["cpu"]) as rounds:
+            return [round.number async for round in rounds]
+
+    assert asyncio.run(body()) == [1, 2, 3]
+    assert (children(), threading.active_count()) == (before, threads)
+
+
+def test_a_cancelled_wait_ends_the_processes(stage: Any, children: Callable[[], list[int]]) -> None:
+    stage.add(SOURCE.replace("asked.append(name)", "time.sleep(60)"))
+    before = children()
+
+    async def body() -> None:
+        rounds = probe_core.samples_async(1, probers=stage.targets, only=["acme"])
+        task = asyncio.ensure_future(anext(rounds))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert children() == before
+
+    asyncio.run(body())
+
+
+def test_trio_waits_too(children: Callable[[], list[int]]) -> None:
+    trio = pytest.importorskip("trio")
+
+    async def body() -> int:
+        rounds = probe_core.samples_async(0.1, only=["cpu"])
+        look = await anext(rounds)
+        await rounds.aclose()
+        return int(look.number)
+
+    before = children()
+    assert trio.run(body) == 1
+    assert children() == before
+
+
+def test_a_recorded_machine_is_not_this_one(tmp_path: Path) -> None:
+    with probe_core.samples(count=1, machine=Machine(str(tmp_path)), only=["cpu"]) as rounds:
+        (look,) = rounds
+    assert look.sample(NODE)["memory"] is None
