@@ -121,21 +121,6 @@ class Context:
             self.output_error = error
             raise
 
-    def discard(self) -> None:
-        """Drop what is buffered, and what is written from now on.
-
-        For a command that is ended while its reader takes nothing: Python's own flush at the end
-        would wait for that reader again.
-        """
-        try:
-            target = self._stdout.fileno() if self._stdout is not None else -1
-            null = os.open(os.devnull, os.O_WRONLY)
-        except (OSError, ValueError, AttributeError):  # no file: nothing of it waits
-            return
-        if target >= 0:
-            os.dup2(null, target)
-        os.close(null)
-
     def err(self, text: str) -> None:
         """Write a line of words to standard error."""
         write_error(text)

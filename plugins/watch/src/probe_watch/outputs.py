@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from probe_core.commands import write_json
 from probe_watch.figures import NODE
 from probe_watch.lines import (
@@ -45,7 +48,7 @@ class Lines:
                 self._context.out(line)
                 self._context.flush()
         except KeyboardInterrupt:
-            self._context.discard()
+            _discard()
             raise
 
     def _documents(self, happening: Happening) -> Iterator[str]:
@@ -75,3 +78,17 @@ class Lines:
             yield sample_line(sample, time, self._alerts.active(sample["device"]))
         for edge in happening.edges:
             yield alert_line(edge)
+
+
+def _discard() -> None:
+    """Drop what waits in standard output, whose reader takes nothing.
+
+    Python's own flush at the end of the process would wait for that reader again.
+    """
+    try:
+        target = sys.stdout.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):  # no file: nothing of it waits
+        return
+    os.dup2(null, target)
+    os.close(null)
