@@ -16,6 +16,7 @@ from probe_core.model.chain import READINESS, STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.health import ECC, POWER
+from probe_core.model.node_fields import NETWORK, NODE, NODE_MEMORY
 from probe_core.model.parts import (
     CHIP,
     LINK,
@@ -24,7 +25,7 @@ from probe_core.model.parts import (
     PEAK,
     SIGHT,
 )
-from probe_core.model.report_fields import DECISION, FINDING, NETWORK, NODE, NODE_MEMORY, OUTCOME
+from probe_core.model.report_fields import DECISION, FINDING, OUTCOME
 from probe_core.model.schema import sentence
 from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["parse", "write"]
+__all__ = ["parse", "write", "write_lines"]
 
 
 class _Decoder:
@@ -55,6 +56,20 @@ def write(data: object) -> str:
     import json
 
     return json.dumps(data)
+
+
+def write_lines(table: Mapping[str, object]) -> str:
+    """Return a table as JSON with a line for each key, and for each table in a list; in ASCII.
+
+    For files that people read and compare; the C encoder that `write` uses knows no indentation.
+    """
+    lines = []
+    for key, value in table.items():
+        text = write(value)
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            text = "[\n  " + ",\n  ".join(map(write, value)) + "\n ]"
+        lines.append(f" {write(key)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _refuse(value: object) -> object:

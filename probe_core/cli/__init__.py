@@ -47,6 +47,10 @@ TRACEBACK = "PROBE_CORE_TRACEBACK"
 """Variable with which a mistake in our own code ends with Python's own report of it."""
 
 
+is_process = False
+"""Whether the process runs one command and ends: `entry` was called."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
@@ -84,18 +88,31 @@ def entry() -> NoReturn:
 
     A built-in command lives for 30 milliseconds. It needs no garbage collection, and no teardown of
     modules that the system frees faster: together a tenth of its time. A plugin's command may run
-    for days and start threads, so it starts and ends as any program does.
+    for days and start threads, so it starts and ends as any program does, unless it says `BRIEF`.
     """
-    if _command(sys.argv[1:])[0] not in COMMANDS:
-        sys.exit(main())
-    import atexit
     import gc
-    import os
 
+    global is_process
+    is_process = True
     gc.disable()
     status = INTERRUPTED
     try:
         status = main()
+    except KeyboardInterrupt:  # before or behind what `main` guards
+        pass
+    running = sys.modules.get("probe_core.cli.running")
+    is_brief = running is not None and running.ended_briefly
+    if is_brief or _command(sys.argv[1:])[0] in COMMANDS:
+        _end(status)
+    sys.exit(status)
+
+
+def _end(status: int) -> NoReturn:
+    """End the process without a teardown of its modules."""
+    import atexit
+    import os
+
+    try:
         atexit._run_exitfuncs()
     except KeyboardInterrupt:  # while the exit handlers ran
         pass

@@ -19,25 +19,37 @@ class Arguments:
 
 
 def plain(
-    arguments: Sequence[str], options: Iterable[Option], remainder: str | None = None
+    arguments: Sequence[str],
+    options: Iterable[Option],
+    remainder: str | None = None,
+    positional: str | None = None,
 ) -> Arguments | None:
     """Return what argparse would make of `arguments`; None where it would do anything else.
 
     That is where an argument is no option of the table, a value is missing, cannot be read or
     begins with a dash, or a flag has a value. `remainder` names what takes all arguments from the
-    first that is no option on; without it there is none such.
+    first that is no option on, `positional` what takes one such argument; without them there is
+    none such.
     """
     options = list(options)
     options_by_name = {name: option for option in options for name in option.names}
     values: dict[str, object] = {option.dest: option.absent for option in options}
     if remainder is not None:
         values[remainder] = []
+    if positional is not None:
+        values[positional] = None
     at = 0
     while at < len(arguments):
         argument = arguments[at]
         if remainder is not None and (argument == "--" or not argument.startswith("-")):
             values[remainder] = list(arguments[at + (argument == "--") :])
             break
+        if positional is not None and argument[:1] not in ("-", ""):
+            if values[positional] is not None:
+                return None
+            values[positional] = argument
+            at += 1
+            continue
         name, equals, text = argument.partition("=")
         option = options_by_name.get(name)
         if option is None or (equals and not option.metavar):

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["parser_of", "run_installed"]
 
+ended_briefly = False
+"""Whether the last command of a plugin said `BRIEF`, and came to its end."""
+
 BROKEN = 1
 """Exit status of a command that is broken: that of a Python program which raised."""
 
@@ -75,13 +78,20 @@ def _unknown(name: str, installed: Collection[str]) -> str:
 
 
 def _run(command: InstalledCommand, arguments: list[str]) -> int:
+    global ended_briefly
     module = _loaded(command)
+    is_brief = getattr(module, "BRIEF", False) is True
+    if not is_brief and sys.modules["probe_core.cli"].is_process:
+        import gc
+
+        gc.enable()  # `entry` disabled it
     args = _attempt(command, "parse options", lambda: _parsed(command, module, arguments))
     context = Context(args)
     status = _attempt(command, "run", lambda: module.run(args, context), context)
     # True and False are ints, but they answer another question.
     if type(status) is not int or not 0 <= status <= 255:
         raise _broken(command, f"returned {_shown(status)} for an exit status (0 to 255)")
+    ended_briefly = is_brief
     return status
 
 
@@ -194,6 +204,13 @@ def _check(command: InstalledCommand, module: ModuleType) -> None:
 def _parsed(
     command: InstalledCommand, module: ModuleType, arguments: list[str]
 ) -> argparse.Namespace:
+    options = getattr(module, "OPTIONS", None)
+    if options is not None:
+        from probe_core.cli.plain import plain
+
+        args = plain(arguments, options, positional=getattr(module, "POSITIONAL", None))
+        if args is not None:
+            return args  # type: ignore[return-value]  # read as one is
     from probe_core.cli.parser import command_parser
 
     return command_parser(command.name, module).parse_args(arguments)

@@ -9,7 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
+    from probe_core.commands.options import Option as Option
+    from probe_core.commands.options import add_options as add_options
     from probe_core.commands.options import add_probe_options as add_probe_options
+    from probe_core.commands.options import probe_options as probe_options
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
     from probe_core.commands.reports import probe_document as probe_document
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from probe_core.commands.reports import read_report_text as read_report_text
     from probe_core.commands.reports import system_memory as system_memory
     from probe_core.commands.reports import write_json as write_json
+    from probe_core.commands.reports import write_json_lines as write_json_lines
     from probe_core.commands.tables import grid as grid
     from probe_core.commands.tables import grid_rows as grid_rows
     from probe_core.commands.text import bandwidth as bandwidth
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "CommandError": "commands.context",
     "Context": "commands.context",
+    "Option": "commands.options",
+    "add_options": "commands.options",
     "add_probe_options": "commands.options",
     "bandwidth": "commands.text",
     "columns": "commands.text",
@@ -50,6 +56,7 @@ _MODULES = {
     "parse_report": "commands.reports",
     "plugin_rules": "pipeline.settings",
     "probe_document": "commands.reports",
+    "probe_options": "commands.options",
     "rate": "commands.text",
     "replace_file": "machine.replace",
     "read_report": "commands.reports",
@@ -59,6 +66,7 @@ _MODULES = {
     "system_memory": "commands.reports",
     "wrapped": "commands.text",
     "write_json": "commands.reports",
+    "write_json_lines": "commands.reports",
 }
 
 __all__ = [*_MODULES]

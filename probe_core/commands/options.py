@@ -18,6 +18,7 @@ __all__ = [
     "Option",
     "add_options",
     "add_probe_options",
+    "probe_options",
     "settings_of",
 ]
 
@@ -112,6 +113,11 @@ SHARED_OPTIONS = (
     Option("machine", "PATH", f"probe a recorded machine: {RECORDING_HELP}"),
 )
 """The options of every command that probes."""
+
+
+def probe_options() -> tuple[Option, ...]:
+    """Return the options of every command that probes, for a command's table `OPTIONS`."""
+    return SHARED_OPTIONS
 
 
 def add_probe_options(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "read_report_text",
     "system_memory",
     "write_json",
+    "write_json_lines",
 ]
 
 
@@ -96,6 +97,13 @@ def write_json(data: object) -> str:
     from probe_core.jsontext import write
 
     return write(data)
+
+
+def write_json_lines(table: Mapping[str, object]) -> str:
+    """Return a table as JSON with a line for each key, and for each table in a list; in ASCII."""
+    from probe_core.jsontext import write_lines
+
+    return write_lines(table)
 
 
 def _no_constant(text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.report_fields import NODE, NODE_MEMORY
+from probe_core.model.node_fields import NODE, NODE_MEMORY
 from probe_core.model.views import view
 
 TYPE_CHECKING = False

@@ -24,6 +24,7 @@ import bench_cold
 import bench_commands
 import bench_doctor
 import bench_exo
+import bench_export
 import bench_hang
 import bench_import
 import bench_leases
@@ -51,6 +52,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "hang": bench_hang.run,
     "memory": bench_memory.run,
     "exo": bench_exo.run,
+    "export": bench_export.run,
     "partition": bench_partition.run,
     "predictions": bench_predictions.run,
     "cluster": bench_cluster.run,

@@ -112,3 +112,23 @@ def test_sound_lines_of_exec_need_no_argparse(arguments: list[str]) -> None:
 )  # fmt: skip
 def test_other_lines_of_exec_are_left_to_argparse(arguments: list[str]) -> None:
     assert plain(arguments, exec_command.OPTIONS, exec_command.REMAINDER) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nfd"], "nfd"),
+        (["--json", "nfd"], "nfd"),
+        (["nfd", "--only", "cpu"], "nfd"),
+        ([], None),
+    ],
+)
+def test_one_positional_is_read(arguments: list[str], expected: str | None) -> None:
+    read = plain(arguments, report.OPTIONS, positional="format")
+    assert read is not None
+    assert vars(read)["format"] == expected
+
+
+@pytest.mark.parametrize("arguments", [["a", "b"], [""], ["--", "a"], ["a", "-x"]])
+def test_more_than_one_positional_is_left_to_argparse(arguments: list[str]) -> None:
+    assert plain(arguments, report.OPTIONS, positional="format") is None

@@ -290,3 +290,53 @@ def test_arguments_of_the_shell_reach_it(site: Site) -> None:
     site.install("fry")
     done = probe("fry", "--", "--times", "x", env=environment(site.folder))
     assert (done.returncode, done.stdout) == (0, "--times x\n")
+
+
+BRIEF = """
+    import gc, os, sys
+    from probe_core.commands import Option, add_options
+    HELP = "Count."
+    OPTIONS = (Option("times", "N", "how often", absent=1, read=int),)
+    POSITIONAL = "word"
+    BRIEF = {brief}
+    def add_arguments(parser):
+        parser.add_argument("word", nargs="?")
+        add_options(parser, OPTIONS)
+    def run(args, context):
+        class Late:
+            def __del__(self, write=os.write):
+                write(1, b"torn down\\n")
+        sys.late = Late()
+        loaded = "argparse" in sys.modules
+        context.out(f"{{args.word}} {{args.times}} {{gc.isenabled()}} {{loaded}}")
+        return 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("brief", "out"), [(True, "egg 2 False False\n"), (False, "egg 2 True False\ntorn down\n")]
+)
+def test_a_table_of_options_needs_no_argparse_and_brief_no_teardown(
+    site: Site, brief: bool, out: str
+) -> None:
+    site.install("count", BRIEF.format(brief=brief))
+    done = probe("count", "egg", "--times", "2", env=environment(site.folder))
+    assert (done.returncode, done.stdout, done.stderr) == (3, out, "")
+
+
+def test_a_wrong_line_of_a_table_is_argparses_to_name(site: Site) -> None:
+    site.install("count", BRIEF.format(brief=True))
+    done = probe("count", "egg", "--tims", "2", env=environment(site.folder))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "probe count: no option --tims. Did you mean --times?\n"
+
+
+def test_a_command_called_in_a_process_of_another_leaves_its_collector(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gc
+
+    monkeypatch.setattr(sys, "late", None, raising=False)
+    site.install("count", BRIEF.format(brief=True))
+    assert main(["count", "egg"]) == 3
+    assert gc.isenabled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -12,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import recorded
 from export_nodes import LOST_NODE, MIG_NODE, MIXED, gpu, node
+from reports import machine_of
 
+import probe_core
+from probe_core.testing.sightings import FILE
 from probe_export import export
 
 EIGHT = [gpu(number, "NVIDIA H100 80GB HBM3") for number in range(1, 9)]
@@ -108,7 +113,8 @@ def slurmd(report: dict[str, Any], folder: Path) -> list[str]:
     }
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
     name = wanted.replace("NODENAME", "n1")
-    text += f"{name} NodeHostName=localhost CPUs=1\nPartitionName=all Nodes=ALL\n"
+    name += "" if "Sockets=" in name else " CPUs=1"
+    text += f"{name} NodeHostName=localhost\nPartitionName=all Nodes=ALL\n"
     (folder / "slurm.conf").write_text(text)
     done = subprocess.run(
         [tool("slurmd"), "-G", "-N", "n1", "-f", str(folder / "slurm.conf")],
@@ -136,3 +142,70 @@ def test_slurmd_takes_every_line(name: str, counts: dict[str, int], tmp_path: Pa
     lines = slurmd(node(NODES[name], tmp_path / "node"), tmp_path)
     types = [line.partition("Type=")[2].split()[0] for line in lines]
     assert {kind: types.count(kind) for kind in types} == counts
+
+
+def test_slurmd_takes_sockets_and_the_cores_near_each_gpu(tmp_path: Path) -> None:
+    machine = machine_of(recorded.read("dual-socket-epyc-9124--cpu"), tmp_path / "machine")
+    name = "NVIDIA L40S"
+    gpus = [gpu(1, name, 48, numa_node=0), gpu(2, name, 48, numa_node=1), gpu(3, name, 48)]
+    Path(f"{machine.root}{FILE}").write_text(json.dumps(gpus))
+    probers = {"sightings": {"target": "probe_core.testing.sightings"}}
+    report = probe_core.probe(machine=machine, only=["sightings"], probers=probers).to_json()
+    lines = export("slurm", report).splitlines()
+    assert "Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=381884" in lines[2]
+    assert [line.partition("Cores=")[2].partition(" ")[0] for line in lines[4:]] == [
+        "0-15",
+        "16-31",
+        "",
+    ]
+    read = slurmd(report, tmp_path)  # type: ignore[arg-type]
+    assert len(read) == 3
+    assert "Cores=0-15" in read[0]
+
+
+def test_opentelemetrys_own_detector_reads_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = pytest.importorskip("opentelemetry.sdk.resources")
+    name, _, value = export("otel", node(MIXED, tmp_path / "node")).strip().partition("=")  # type: ignore[arg-type]
+    monkeypatch.setenv(name, value)
+    read = dict(resources.OTELResourceDetector().detect().attributes)
+    assert read["probe.accelerator.names"] == "NVIDIA GeForce RTX 3090,NVIDIA GeForce RTX 4090"
+    assert read["probe.accelerator.count"] == "2"
+
+
+def test_the_resource_detector_gives_typed_attributes_and_never_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = pytest.importorskip("opentelemetry.sdk.resources")
+    from probe_export.otel_detector import ProbeResourceDetector
+
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(node(MIXED, tmp_path / "node")))
+    monkeypatch.setenv("PROBE_STATIC", str(path))
+    read = dict(ProbeResourceDetector().detect().attributes)
+    assert read["probe.accelerator.count"] == 2
+    assert read["probe.accelerator.names"] == (
+        "NVIDIA GeForce RTX 3090",
+        "NVIDIA GeForce RTX 4090",
+    )
+    monkeypatch.setattr("probe_core.commands.probe_document", lambda: 1 / 0)
+    assert dict(ProbeResourceDetector().detect().attributes) == {}
+    assert resources.Resource.create() is not None
+
+
+def test_ansible_shows_the_facts(tmp_path: Path) -> None:
+    program = tool("ansible")
+    folder = tmp_path / "facts.d"
+    folder.mkdir()
+    (folder / "probe.fact").write_text(export("ansible", node(MIXED, tmp_path / "node")))  # type: ignore[arg-type]
+    module = f"filter=ansible_local fact_path={folder} gather_subset=!all,!min,local"
+    done = subprocess.run(
+        [program, "localhost", "-m", "ansible.builtin.setup", "-a", module],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "1"},
+    )
+    facts = json.loads(done.stdout.partition("=>")[2])["ansible_facts"]["ansible_local"]["probe"]
+    assert facts["accelerators"] == 2

@@ -159,7 +159,10 @@ def test_slurm_lists_each_node_file_once(reports: dict[str, dict[str, Any]]) -> 
     assert export("slurm", reports["mixed"]).splitlines() == [  # type: ignore[arg-type]
         "# gres.conf of this node, from `probe export slurm`. slurm.conf needs:",
         "#   GresTypes=gpu",
-        "#   NodeName=NODENAME Gres=gpu:nvidia_geforce_rtx_3090:1,gpu:nvidia_geforce_rtx_4090:1",
+        (
+            "#   NodeName=NODENAME Gres=gpu:nvidia_geforce_rtx_3090:1,gpu:nvidia_geforce_rtx_4090:1"
+            " RealMemory=63360"
+        ),
         "AutoDetect=off",
         "Name=gpu Type=nvidia_geforce_rtx_3090 File=/dev/nvidia0",
         "Name=gpu Type=nvidia_geforce_rtx_4090 File=/dev/nvidia1",
@@ -299,3 +302,56 @@ def test_amd_gpus_have_their_render_nodes_and_rays_name(tmp_path: Path) -> None:
     assert "accelerator_type:AMD-Instinct-MI300X-OAM" in export("ray", report)  # type: ignore[arg-type]
     line = "Name=gpu Type=amd_instinct_mi300x_oam File=/dev/dri/renderD128 Flags=amd_gpu_env"
     assert line in export("slurm", report)  # type: ignore[arg-type]
+
+
+LINKS: list[dict[str, Any]] = [
+    {"name": "ens1", "kind": "ethernet", "state": "up", "bandwidth": 12_500_000_000},
+    {"name": "eth9", "kind": "ethernet", "state": "down", "bandwidth": None, "driver": "r8169"},
+    {
+        "name": "mlx5_0/1",
+        "kind": "rdma",
+        "state": "up",
+        "bandwidth": 50e9,
+        "layer": "infiniband",
+        "device": "pci:0000:81:00.0",
+    },
+]
+
+
+def linked(reports: dict[str, dict[str, Any]]) -> Any:
+    report = json.loads(json.dumps(reports["mixed"]))
+    report["node"] |= {"network": LINKS, "id": "0123456789abcdef" * 2, "host": "n1.example"}
+    return report
+
+
+def test_links_are_exported_where_a_format_has_a_place(reports: dict[str, dict[str, Any]]) -> None:
+    report = linked(reports)
+    labels = export("nfd", report).splitlines()
+    prefix = "feature.node.kubernetes.io/probe-"
+    for label in ("rdma.count=1", "rdma.speed=400000", "network.speed=400000"):
+        assert f"{prefix}{label}" in labels
+    lines = export("prometheus", report).splitlines()
+    rate = "probe_network_bandwidth_bytes_per_second"
+    assert [line for line in lines if line.startswith("probe_network")] == [
+        'probe_network_info{link="ens1",kind="ethernet"} 1',
+        'probe_network_info{link="eth9",kind="ethernet",driver="r8169"} 1',
+        'probe_network_info{link="mlx5_0/1",kind="rdma",pci="0000:81:00.0",layer="infiniband"} 1',
+        'probe_network_up{link="ens1"} 1',
+        'probe_network_up{link="eth9"} 0',
+        'probe_network_up{link="mlx5_0/1"} 1',
+        f'{rate}{{link="ens1"}} 12500000000',
+        f'{rate}{{link="mlx5_0/1"}} 50000000000.0',
+    ]
+    facts = json.loads(export("ansible", report))["network"]
+    assert facts[1] == {"name": "eth9", "kind": "ethernet", "state": "down", "driver": "r8169"}
+
+
+def test_node_id_and_host_name_are_exported_where_the_report_has_them(
+    reports: dict[str, dict[str, Any]],
+) -> None:
+    report, without = linked(reports), reports["mixed"]
+    for format_ in ("ansible", "env", "otel", "prometheus"):
+        assert "n1.example" in export(format_, report)
+    assert "NodeName=n1 Gres" in export("slurm", report)
+    assert "host.id=0123456789abcdef0123456789abcdef," in export("otel", report)
+    assert "host" not in json.loads(export("ansible", without))  # type: ignore[arg-type]

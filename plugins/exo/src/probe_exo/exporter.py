@@ -7,11 +7,11 @@ camel case: `ramTotal.inBytes`, `flopsFp16`. The rules are those of the rest of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from probe_cluster.capacities import capacity
+from probe_core.commands import write_json_lines
 from probe_exo.node import node_backends, node_compute
 from probe_exo.rule import Facts, facts_of
 
@@ -35,7 +35,7 @@ def export(report: Mapping[str, Any]) -> str:
         "system": {name: rate for name, rate in rates.items() if rate is not None},
         "reasons": {**compute.reasons, **facts.reasons},
     }
-    return json.dumps(document, indent=1) + "\n"
+    return write_json_lines(document)
 
 
 def _capabilities(facts: Facts) -> dict[str, object]:

@@ -92,9 +92,12 @@ def by_model(
 
 
 def memory_of(device: DeviceDoc) -> int | None:
-    """Return the bytes of a device's own memory; None where unknown, or shared with the system."""
+    """Return the bytes of a device's own memory; None where unknown, or shared with the system.
+
+    The GPU and the NPU of a board with unified memory would count the node's memory twice.
+    """
     memory = device["memory"]
-    return memory["total"] if memory["kind"] != "shared" else None
+    return memory["total"] if memory["kind"] not in ("shared", "unified") else None
 
 
 def pci_address(device: DeviceDoc) -> str | None:

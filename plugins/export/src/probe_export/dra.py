@@ -6,8 +6,7 @@ webhook can take. A value has exactly one type; identifiers have at most 32 char
 
 from __future__ import annotations
 
-import json
-
+from probe_core.commands import write_json_lines
 from probe_export.capacity import capacity, memory_of, partition_profile, pci_address
 from probe_export.stable import stable_names
 
@@ -27,7 +26,7 @@ def export(report: ReportDoc) -> str:
     """Return ``{"devices": […]}`` of all usable accelerators."""
     names = stable_names(report["devices"])
     devices = [_device(device, names) for device in capacity(report)]
-    return json.dumps({"devices": devices}, indent=1) + "\n"
+    return write_json_lines({"devices": devices})
 
 
 def _device(device: DeviceDoc, names: dict[str, str]) -> dict[str, object]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from probe_core.commands import CommandError, add_probe_options, columns, replace_file
+from probe_core.commands import (
+    CommandError,
+    Option,
+    add_options,
+    add_probe_options,
+    probe_options,
+    replace_file,
+)
 from probe_export.errors import ExportError
 
 TYPE_CHECKING = False
@@ -27,6 +34,22 @@ _MODE = 0o644
 """Of the file: node_exporter and nfd-worker run as users of their own."""
 
 
+OWN_OPTIONS = (
+    Option("list", "", "print the formats"),
+    Option("output", "FILE", "replace FILE in one step, mode 0644"),
+    Option("watch", "SECONDS", "with --output: again and again"),
+    Option("listen", "HOST:PORT", "serve /metrics over HTTP: prometheus"),
+)
+
+OPTIONS = (*OWN_OPTIONS, *probe_options())
+"""With `POSITIONAL` all that a sound command line has: the core reads that without argparse."""
+
+POSITIONAL = "format"
+
+BRIEF = True
+"""No thread and no open file is left at its end. What runs for long collects garbage again."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe export`."""
     from probe_export.installed import format_names
@@ -38,12 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help="one of --list",
     )
-    parser.add_argument("--list", action="store_true", help="print the formats")
-    parser.add_argument("--output", metavar="FILE", help="replace FILE in one step, mode 0644")
-    parser.add_argument("--watch", metavar="SECONDS", help="with --output: again and again")
-    parser.add_argument(
-        "--listen", metavar="HOST:PORT", help="serve the text over HTTP: prometheus, at /metrics"
-    )
+    add_options(parser, OWN_OPTIONS)
     add_probe_options(parser)
 
 
@@ -72,6 +90,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 
 def _list(args: argparse.Namespace, context: Context) -> int:
+    from probe_core.commands import columns
     from probe_export.installed import installed_formats
 
     formats, notes = installed_formats(_rules(args, context))
@@ -109,8 +128,11 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
     if seconds is None:
         _replace(path, export(context.report()))
         return 0
+    import gc
+
     from probe_export.rhythm import Rhythm
 
+    gc.enable()
     with Rhythm(seconds) as rhythm:
         while True:
             try:
@@ -143,6 +165,8 @@ def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: E
         raise CommandError(_not_served(args, context))
     if args.output is not None or args.watch is not None:
         raise CommandError("--listen takes neither --output nor --watch")
+    import gc
+
     from probe_export.serve import Endpoint, address
 
     def text() -> str:
@@ -154,5 +178,6 @@ def _serve(args: argparse.Namespace, context: Context, chosen: Format, export: E
 
     endpoint = Endpoint(address(args.listen), text, chosen.content_type)
     context.err(f"probe export: serving {endpoint.url}; Ctrl-C ends it")
+    gc.enable()
     endpoint.serve()
     return 0

@@ -152,7 +152,7 @@ def load(name: str, formats: dict[str, Format]) -> Exporter:
     """Import a format; returns a function that gives text or raises `ExportError`."""
     chosen = formats.get(name)
     if chosen is None:
-        raise ExportError(_unknown(name, formats), 2)
+        raise ExportError(_unknown(name), 2)
     if chosen.problem is not None:
         raise ExportError(_left_out(chosen, chosen.problem))
     export = _imported(chosen)
@@ -172,14 +172,14 @@ def load(name: str, formats: dict[str, Format]) -> Exporter:
     return checked
 
 
-def _unknown(name: str, formats: Iterable[str]) -> str:
+def _unknown(name: str) -> str:
     from probe_core.wording import suggestion
 
     typed = clean_text(name, 60)
     if name in BROUGHT_BY:
         owner = BROUGHT_BY[name]
         return f"the format {typed} comes with {owner}, which is not installed: pip install {owner}"
-    hint = suggestion(name, list(formats)) or " `probe export --list` prints the formats."
+    hint = suggestion(typed, format_names()) or " `probe export --list` prints the formats."
     return f"{typed}: no such format.{hint}"
 
 

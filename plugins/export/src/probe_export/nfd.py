@@ -22,6 +22,8 @@ MAX_FILE = 65_536
 """Bytes: nfd-worker ignores a longer file whole."""
 
 _MIB = 1 << 20
+_MEGABIT = 125_000
+"""Bytes."""
 
 
 def export(report: ReportDoc) -> str:
@@ -50,6 +52,19 @@ def _labels(report: ReportDoc) -> Iterator[tuple[str, str]]:
     memory = report["node"]["memory"]["total"]
     if memory is not None:
         yield "memory", str(memory // _MIB)
+    yield from _network(report)
+
+
+def _network(report: ReportDoc) -> Iterator[tuple[str, str]]:
+    """Yield the fastest link that is up in Mbit/s, and the number of RDMA ports that are up."""
+    links = [link for link in report["node"].get("network") or () if link["state"] == "up"]
+    rdma = [link for link in links if link["kind"] == "rdma"]
+    if rdma:
+        yield "rdma.count", str(len(rdma))
+    for name, own in (("network", links), ("rdma", rdma)):
+        rates = [link["bandwidth"] for link in own if link["bandwidth"]]
+        if rates:
+            yield f"{name}.speed", str(int(max(rates) // _MEGABIT))
 
 
 def _kind(kind: str, devices: list[DeviceDoc]) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,7 @@ counted.
 
 from __future__ import annotations
 
-import json
-
+from probe_core.commands import write_json
 from probe_export.capacity import by_model, capacity, cause, memory_of, missing
 from probe_export.labels import label_value
 from probe_export.ray_types import ray_type
@@ -44,7 +43,8 @@ def export(report: ReportDoc) -> str:
     start = options(report)
     parts = [f"--num-gpus={start['num_gpus']}"]
     if start["resources"]:
-        parts.append("--resources=" + json.dumps(start["resources"], separators=(",", ":")))
+        # No name of a resource holds a blank.
+        parts.append("--resources=" + write_json(start["resources"]).replace(" ", ""))
     if start["labels"]:
         parts.append("--labels=" + ",".join(f"{k}={v}" for k, v in start["labels"].items()))
     return " ".join(parts) + "\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from probe_export.capacity import by_model, capacity, cause, missing, node_of
 from probe_export.labels import slurm_type
+from probe_export.slurm_cpus import cores_near, node_keys
 from probe_export.stable import stable_names
 
 TYPE_CHECKING = False
@@ -33,14 +34,15 @@ def export(report: ReportDoc) -> str:
     usable = [device for device in devices if _files(device) and slurm_type(device)]
     counts = by_model(usable, slurm_type)
     gres = ",".join(f"gpu:{name}:{len(own)}" for name, own in counts.items())
-    node = report["node"]["host"] or "NODENAME"
+    gres = gres and f"Gres={gres}"
+    node = _node_name(report["node"]["host"] or "")
     lines = [
         "# gres.conf of this node, from `probe export slurm`. slurm.conf needs:",
         "#   GresTypes=gpu",
-        f"#   NodeName={node} Gres={gres}" if gres else f"#   NodeName={node}",
+        "#   " + " ".join(filter(None, [f"NodeName={node}", gres, node_keys(report)])),
         "AutoDetect=off",
     ]
-    lines += [_line(device, usable) for device in usable]
+    lines += [_line(device, usable, cores_near(device, report)) for device in usable]
     lines += [
         f"# left out, its {'name' if _files(d) else 'node in /dev'} is not known: {names[d['id']]}"
         for d in devices
@@ -50,10 +52,18 @@ def export(report: ReportDoc) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(device: DeviceDoc, usable: Sequence[DeviceDoc]) -> str:
+def _node_name(host: str) -> str:
+    """Return the short name, which slurmd compares; a placeholder where it is not known."""
+    short = host.partition(".")[0]
+    return short if short.replace("-", "a").replace("_", "a").isalnum() else "NODENAME"
+
+
+def _line(device: DeviceDoc, usable: Sequence[DeviceDoc], cores: str) -> str:
     files = _files(device)
     key = "File" if len(files) == 1 else "MultipleFiles"
     parts = ["Name=gpu", f"Type={slurm_type(device)}", f"{key}={','.join(files)}"]
+    if cores:
+        parts.append(f"Cores={cores}")
     if links := _links(device, usable):
         parts.append(f"Links={links}")
     if flag := _FLAGS.get(device["vendor"] or ""):

@@ -1,0 +1,250 @@
+"""The files in packaging/operators: each read by the tool that reads it at a site."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from export_nodes import LOST_NODE, MIXED, node
+
+from probe_core.testing.tree import Tree
+from probe_export import export
+
+FOLDER = Path(__file__).resolve().parents[3] / "packaging" / "operators"
+
+
+def tool(name: str) -> str:
+    path = shutil.which(name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **environ},
+    )
+
+
+def families(tmp_path: Path) -> set[str]:
+    """The names of all series that the exporter can write, beside those of unknown figures."""
+    names: set[str] = set()
+    for number, sightings in enumerate((LOST_NODE, MIXED)):
+        report: Any = node(sightings, tmp_path / str(number))
+        report["node"]["time"] = "2026-11-22T09:30:00.000Z"
+        report["node"]["network"] = [
+            {"name": "mlx5_0/1", "kind": "rdma", "state": "up", "bandwidth": 5e10}
+        ]
+        for device in report["devices"]:
+            device["memory"]["free"] = 1 << 30
+            device["links"] = [{"kind": "pcie", "bandwidth": 64e9}]
+        names |= set(re.findall("^# TYPE ([a-z_]+)", export("prometheus", report), re.MULTILINE))
+    return names
+
+
+def expressions() -> dict[str, str]:
+    rules = yaml.safe_load((FOLDER / "probe-alerts.yml").read_text())
+    found = {rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"]}
+    dashboard = json.loads((FOLDER / "probe-dashboard.json").read_text())
+    found |= {
+        panel["title"]: target["expr"]
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+    }
+    return found
+
+
+def test_every_series_of_alerts_and_dashboard_is_written_by_the_exporter(tmp_path: Path) -> None:
+    used = set(re.findall(r"\bprobe_[a-z_]+", " ".join(expressions().values())))
+    assert len(used) >= 10
+    assert used - families(tmp_path) == set()
+
+
+def test_promtool_reads_every_expression(tmp_path: Path) -> None:
+    # Grafana puts a regular expression in the place of its variable.
+    rules = [
+        {"record": f"dashboard:{number}:x", "expr": text.replace("$instance", ".*")}
+        for number, text in enumerate(expressions().values())
+    ]
+    path = tmp_path / "rules.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": rules}]}))
+    done = run(tool("promtool"), "check", "rules", str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"SUCCESS: {len(rules)} rules found" in done.stdout
+
+
+def test_promtool_runs_the_alerts_own_tests() -> None:
+    done = run(tool("promtool"), "check", "rules", str(FOLDER / "probe-alerts.yml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run(tool("promtool"), "test", "rules", str(FOLDER / "probe-alerts-test.yml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    tested = yaml.safe_load((FOLDER / "probe-alerts-test.yml").read_text())["tests"][0]
+    fired = {case["alertname"] for case in tested["alert_rule_test"] if case.get("exp_alerts")}
+    assert fired == {name for name in expressions() if name.startswith("Probe")}
+
+
+def test_the_dashboard_can_be_imported() -> None:
+    dashboard = json.loads((FOLDER / "probe-dashboard.json").read_text())
+    panels = dashboard["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in panels]
+    for x, y, width, height in places:
+        assert x + width <= 24
+        others = [place for place in places if place != (x, y, width, height)]
+        assert not any(
+            x < a + c and a < x + width and y < b + d and b < y + height for a, b, c, d in others
+        ), "two panels overlap"
+    names = {variable["name"] for variable in dashboard["templating"]["list"]}
+    used = set(re.findall(r"\$\{?([a-z]+)", json.dumps(panels)))
+    assert used == names
+
+
+@pytest.mark.parametrize("name", ["slurm-prolog.sh", "ray-start.sh"])
+def test_scripts_pass_shellcheck_and_can_be_run(name: str) -> None:
+    path = FOLDER / name
+    done = run(tool("shellcheck"), str(path))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert path.stat().st_mode & stat.S_IXUSR
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("body", "gpus", "status", "printed"),
+    [
+        ("NODE_MISSING='0'", "0,1", 0, ""),
+        (
+            "NODE_MISSING='2'\nNODE_MISSING_CAUSES='gpu-lost,no-node'",
+            "0",
+            1,
+            "2 of this node's accelerators cannot be used: gpu-lost,no-node\n",
+        ),
+        ("NODE_MISSING='2'", "", 0, ""),
+        ("exit 2", "0", 0, "probe ended with 2, the node was not checked\n"),
+    ],
+)
+def test_the_prolog_refuses_a_node_that_is_not_ready(
+    tmp_path: Path, body: str, gpus: str, status: int, printed: str
+) -> None:
+    text = body if body.startswith("exit") else f"cat <<'END'\n{body}\nEND"
+    program(tmp_path, "probe", text)
+    script = (FOLDER / "slurm-prolog.sh").read_text()
+    assert "PATH=/opt/probe/bin:" in script
+    own = tmp_path / "prolog.sh"
+    own.write_text(script.replace("/opt/probe/bin", str(tmp_path)))
+    done = run("bash", str(own), SLURM_JOB_GPUS=gpus)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", printed)
+
+
+def test_the_prolog_reads_what_env_writes(tmp_path: Path) -> None:
+    report: Any = node(LOST_NODE, tmp_path / "node")
+    lines = export("env", report).splitlines()
+    assert "NODE_MISSING='1'" in lines
+    assert "NODE_MISSING_CAUSES='gpu-lost'" in lines
+
+
+def test_the_wrapper_hands_every_option_to_ray(tmp_path: Path) -> None:
+    report: Any = node(MIXED, tmp_path / "node")
+    (tmp_path / "line").write_text(export("ray", report))
+    program(tmp_path, "probe", f'[ "$*" = "export ray" ] && cat {tmp_path}/line')
+    program(tmp_path, "ray", 'printf "%s\\n" "$@"')
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = run(str(FOLDER / "ray-start.sh"), "--address=HEAD:6379", "--block", PATH=path)
+    words = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words[:2] == ["start", "--num-gpus=2"]
+    assert json.loads(words[2].removeprefix("--resources="))["vram_gib"] == 48
+    assert words[-2:] == ["--address=HEAD:6379", "--block"]
+    program(tmp_path, "probe", "exit 3")
+    done = run(str(FOLDER / "ray-start.sh"), "--head", PATH=path)
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    name = tool("systemd-analyze")
+    program(tmp_path, "probe", "exit 0")
+    for unit in ("probe-textfile.service", "probe-textfile.timer"):
+        text = (FOLDER / unit).read_text()
+        (tmp_path / unit).write_text(text.replace("/opt/probe/bin/probe", f"{tmp_path}/probe"))
+    units = [str(tmp_path / "probe-textfile.service"), str(tmp_path / "probe-textfile.timer")]
+    done = run(name, "verify", "--man=no", *units)
+    ours = [line for line in done.stderr.splitlines() if "probe" in line]
+    assert ours == []
+    text = "".join(Path(unit).read_text() for unit in units)
+    options = [line.split("=")[0] for line in text.splitlines() if not line.startswith("#")]
+    hiding = {"PrivateDevices", "DevicePolicy", "ProcSubset", "PrivateNetwork"}
+    assert hiding.isdisjoint(options)
+
+
+def daemon_set() -> Any:
+    return yaml.safe_load((FOLDER / "probe-nfd.yaml").read_text())
+
+
+def test_the_daemon_set_has_least_rights() -> None:
+    pod = daemon_set()["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    rights = container["securityContext"]
+    assert pod["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & set(pod)
+    assert rights["capabilities"] == {"drop": ["ALL"]}
+    assert (rights["privileged"], rights["allowPrivilegeEscalation"]) == (False, False)
+    assert rights["readOnlyRootFilesystem"] is True
+    writable = [m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")]
+    assert writable == ["/features.d"]
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(paths)
+    # NFD's folder for local features (its documentation, "Local feature source").
+    assert paths["features"] == "/etc/kubernetes/node-feature-discovery/features.d"
+
+
+def test_kubernetes_accepts_the_daemon_set() -> None:
+    if not importlib.util.find_spec("kubernetes_validate"):
+        pytest.skip("pip install kubernetes-validate checks the schema")
+    import kubernetes_validate
+
+    kubernetes_validate.validate(daemon_set(), "1.37", strict=True)
+
+
+def test_the_daemon_sets_command_writes_labels(tmp_path: Path) -> None:
+    """Its own words, with the host's files below another folder, until SIGTERM."""
+    host = Tree(tmp_path / "host")
+    host.release()
+    host.memory(65_536_000, 64_000_000)
+    host.pci("0000:01:00.0", "10de:2684", driver="nvidia")
+    (container,) = daemon_set()["spec"]["template"]["spec"]["containers"]
+    places = {"/host": str(host.root), "/features.d/probe": str(tmp_path / "probe")}
+    words = [places.get(word, word) for word in (*container["command"], *container["args"])]
+    assert words[:3] == ["probe", "export", "nfd"]
+    process = subprocess.Popen([sys.executable, "-m", "probe_core", *words[1:]])
+    try:
+        for _ in range(1000):
+            if (tmp_path / "probe").exists():
+                break
+            try:
+                process.wait(0.02)
+            except subprocess.TimeoutExpired:
+                continue
+    finally:
+        process.terminate()
+    assert process.wait(20) == 0
+    text = (tmp_path / "probe").read_text()
+    assert "feature.node.kubernetes.io/probe-gpu.count=1\n" in text
