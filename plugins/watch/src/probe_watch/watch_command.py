@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from probe_core.commands import CommandError, add_probe_options
+from probe_core.commands import (
+    CommandError,
+    Option,
+    add_options,
+    add_probe_options,
+    probe_options,
+)
 from probe_watch.figures import NODE
 
 TYPE_CHECKING = False
@@ -34,33 +40,30 @@ EXAMPLES = (
 TABLE = "watch"
 """The table of the file of settings that this command reads."""
 
-_OWN = frozenset("interval count device json all plain on_alert peer listen".split())
-"""The options of this command; the others are those of every command that probes."""
-
 LEAST_S, MOST_S = 0.1, 3600.0
 _MOST_COUNT = 1_000_000_000
 
 
+OWN_OPTIONS = (
+    Option("interval", "SECONDS", "seconds between samples (default: 1)", absent="1"),
+    Option("count", "COUNT", "end after as many samples", short="-n"),
+    Option("json", "", "a JSON object a line"),
+    Option("all", "", "with --json: all fields of a sample"),
+    Option("plain", "", "lines of text, also on a terminal"),
+    Option("on-alert", "COMMAND", "run COMMAND at the start and end of an alert"),
+    Option("peer", "HOST:PORT", "measure the latency of a TCP connection to it"),
+    Option("listen", "HOST:PORT", "serve the samples for Prometheus as well"),
+)
+
+OPTIONS = (*OWN_OPTIONS, *probe_options())
+"""A line of these is read without argparse; ``--device`` may be repeated, which only that reads."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe watch`."""
-    parser.add_argument(
-        "--interval", metavar="SECONDS", default="1", help="seconds between samples (default: 1)"
-    )
-    parser.add_argument("-n", "--count", metavar="COUNT", help="end after as many samples")
+    add_options(parser, OWN_OPTIONS)
     parser.add_argument(
         "--device", metavar="ID", action="append", help="this device alone; may be repeated"
-    )
-    parser.add_argument("--json", action="store_true", help="a JSON object a line")
-    parser.add_argument("--all", action="store_true", help="with --json: all fields of a sample")
-    parser.add_argument("--plain", action="store_true", help="lines of text, also on a terminal")
-    parser.add_argument(
-        "--on-alert", metavar="COMMAND", help="run COMMAND at the start and end of an alert"
-    )
-    parser.add_argument(
-        "--peer", metavar="HOST:PORT", help="measure the latency of a TCP connection to it"
-    )
-    parser.add_argument(
-        "--listen", metavar="HOST:PORT", help="serve the samples for Prometheus as well"
     )
     add_probe_options(parser)
 
@@ -80,7 +83,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     picture = _picture(args, context)
     # Lines need no report: without it the first sample comes as soon as the samplers answer.
     report = context.report() if picture or _needs_report(args) else None
-    devices = _devices(args.device, report)
+    devices = _devices(getattr(args, "device", None), report)
     if devices and alerts.peer is not None:
         devices.append(NODE)  # the latency is a figure of the node's
     order = _Order(args, interval, count, devices, report)
@@ -185,9 +188,9 @@ def _alerts(context: Context, peer: Peer | None) -> Alerts:
 
 def _needs_report(args: argparse.Namespace) -> bool:
     """Return whether a probe is needed: to know devices by name, or to refuse a wrong option."""
-    of_probing = {name: value for name, value in vars(args).items() if name not in _OWN}
-    typed = any(value not in (None, False) for value in of_probing.values())
-    return typed or args.device is not None or args.listen is not None
+    of_probing = (getattr(args, option.dest) for option in probe_options())
+    typed = any(value not in (None, False) for value in of_probing)
+    return typed or args.listen is not None or getattr(args, "device", None) is not None
 
 
 def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str] | None:
