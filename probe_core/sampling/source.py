@@ -28,7 +28,8 @@ class Source:
     `run` is its process, None while there is none. `problem` says why it has no samples now, None
     where it has. `ended` says that it is not asked again: it has nothing to sample, or hangs
     whenever it begins. `seen` are the ids that it has sampled. `avoided` are by the device's id.
-    `stuck` says that a process of it could not be killed.
+    `stuck` says that a process of it could not be killed. `starts` counts its processes since they
+    were last ended on purpose.
     """
 
     def __init__(self, prober: Prober, machine: Machine, driver: Driver, active: bool) -> None:
@@ -41,14 +42,14 @@ class Source:
         self.avoided: dict[str, Avoided] = {}
         self.idle = Idle(machine)
         self._machine, self._driver, self._active = machine, driver, active
-        self._starts = 0
+        self.starts = 0
         self._pauses = Pauses()
 
     @property
     def awaited(self) -> bool:
         """Whether a round waits for it: its process has answered before, or is the first."""
         run = self.run
-        return run is not None and not run.over and (self._starts == 1 or not run.initial)
+        return run is not None and not run.over and (self.starts == 1 or not run.initial)
 
     def serves(self, entry: Entry) -> bool:
         """Return whether the sampler may know a device: it has sampled it, or its manifest says."""
@@ -68,7 +69,7 @@ class Source:
         message = fates.message(number, unwanted | culprit_ids(self.avoided.values()), asleep)
         if self.run is None:
             if not self.ended and self._pauses.due(now):
-                self._starts += 1
+                self.starts += 1
                 self.run = fates.start(
                     self._driver, self.prober, self._machine, bus, self._active, message
                 )
@@ -119,7 +120,7 @@ class Source:
         if run.patience.device is not None:
             self._avoid(run.patience.device, self.problem, now)
             self._pauses.retry_now(now)
-        elif status == "load_error" or (run.initial and status == "timeout" and self._starts > 1):
+        elif status == "load_error" or (run.initial and status == "timeout" and self.starts > 1):
             # A library that hangs before any device can be named: each attempt may leave one more
             # process that nothing ends.
             self.ended = True
@@ -148,7 +149,7 @@ class Source:
     def forget_process(self, now: float) -> None:
         """Note that the processes were ended on purpose: the next may start at once."""
         self.run = None
-        self._starts = 0
+        self.starts = 0
         self._pauses.retry_now(now)
         for avoided in self.avoided.values():
             avoided.trial = None

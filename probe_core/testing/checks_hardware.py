@@ -15,7 +15,7 @@ from probe_core.testing.case import Case, run_case, watch_case
 from probe_core.testing.checks_import import EFFECTS, effects
 from probe_core.testing.checks_package import Declared
 
-__all__ = ["Broken", "Hardware"]
+__all__ = ["Broken", "Hardware", "contents"]
 
 # Kinds of ids that other probers share; a prober's own name is the fifth.
 STRONG = ("pci", "uuid", "dt", "cpu")
@@ -128,9 +128,9 @@ class Hardware(WithHardware):
         root = tmp_path / "machine"
         root.mkdir()
         case = self.hardware(root)
-        before = _contents(root)
+        before = contents(root)
         run_case(self.prober(), case)
-        after = _contents(root)
+        after = contents(root)
         changed = sorted(p for p in before | after if before.get(p, "") != after.get(p, ""))
         assert not changed, f"only read; it changed {changed}"
 
@@ -267,7 +267,7 @@ def _some(files: list[Path]) -> str:
     return ", ".join(path.name for path in files[:5]) + (" …" if len(files) > 5 else "")
 
 
-def _contents(root: Path) -> dict[str, object]:
+def contents(root: Path) -> dict[str, object]:
     """Return what is below `root`, without what Python itself keeps of modules it imports."""
     return {
         str(path.relative_to(root)): path.read_bytes() if path.is_file() else None

@@ -10,21 +10,22 @@ import pytest
 from probe_core.testing.case import Case
 
 # So that a failed check shows its values, as in a test of one's own.
-_CHECKS = ("package", "import", "empty", "hardware")
+_CHECKS = ("package", "import", "empty", "hardware", "sampling")
 pytest.register_assert_rewrite(*(f"probe_core.testing.checks_{name}" for name in _CHECKS))
 
 from probe_core.testing.checks_empty import Empty, Lacking  # noqa: E402
 from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402
 from probe_core.testing.checks_import import EFFECTS, Importing  # noqa: E402
 from probe_core.testing.checks_package import Packaging  # noqa: E402
+from probe_core.testing.checks_sampling import Sampling  # noqa: E402
 
 __all__ = ["ProberContract"]
 
 
-_OPTIONAL = {"hardware": Hardware, "broken": Broken, "lacking": Lacking}
+_OPTIONAL = {"hardware": Hardware, "broken": Broken, "lacking": Lacking, "sampled": Sampling}
 
 
-class ProberContract(Packaging, Importing, Empty, Lacking, Hardware, Broken):
+class ProberContract(Packaging, Importing, Empty, Lacking, Hardware, Broken, Sampling):
     """Checks of one prober; subclass it as ``TestSomething``.
 
     `name` is the entry point's name, `target` its ``module`` or ``module:attribute``. `project` is
@@ -56,6 +57,10 @@ class ProberContract(Packaging, Importing, Empty, Lacking, Hardware, Broken):
         An empty folder is checked anyway; these are a driver without a device, or a live machine
         whose library or tool finds nothing.
         """
+        raise NotImplementedError
+
+    def sampled(self, root: Path) -> Case:
+        """Make, below `root`, a machine whose hardware has live figures (`sample_devices`)."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from probe_core.api import Machine, Request, hookimpl
-from probe_core.isolation.hook import load_hook
+from probe_core.api import Machine, Request, SampleRequest, hookimpl
+from probe_core.isolation.hook import CLOSE, SAMPLES, find_hook, load_hook, load_plugin
 
 VARIABLE = "PROBE_CORE_STAGE"
 
@@ -43,6 +43,26 @@ def probe_devices(request: Request) -> Any:
 
         return watch(lambda: load_hook(orders["target"]), request)
     return load_hook(orders["target"])(request)
+
+
+_plugins: dict[str, Any] = {}
+
+
+@hookimpl
+def sample_devices(request: SampleRequest) -> Any:
+    """Sample as the prober under test does on the staged machine."""
+    orders, request.machine = _stage(request.machine)
+    plugin = _plugins.setdefault("plugin", None) or load_plugin(orders["target"])
+    _plugins["plugin"] = plugin
+    return find_hook(plugin, orders["target"], SAMPLES)(request)
+
+
+@hookimpl
+def sample_close() -> None:
+    """Close what the prober under test has opened."""
+    close = getattr(_plugins.get("plugin"), CLOSE, None)
+    if close is not None:
+        close()
 
 
 def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:

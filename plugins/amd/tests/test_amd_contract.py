@@ -46,6 +46,20 @@ class TestAmd(ProberContract):
         tree.cpu_node(0)
         return Case(Machine(str(root)))
 
+    def sampled(self, root: Path) -> Case:
+        case = self.hardware(root)
+        folder = root / "sys/bus/pci/devices/0000:03:00.0"
+        figures = {
+            "gpu_busy_percent": 50,
+            "hwmon/hwmon3/temp1_input": 51000,
+            "hwmon/hwmon3/temp1_label": "edge",
+            "hwmon/hwmon3/power1_average": 90_000_000,
+        }
+        for name, content in figures.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"{content}\n")
+        return case
+
     def lacking(self, root: Path) -> Mapping[str, Case]:
         tree = self.new_tree(root)
         tree.card("0000:00:02.0", "0x7d55", vendor="0x8086", driver="i915")

@@ -40,6 +40,9 @@ class AppleContract(ProberContract):
 class TestRecorded(AppleContract):
     project = Path(__file__).parents[1]
 
+    def sampled(self, root: Path) -> Case:
+        return self.hardware(root)
+
     def hardware(self, root: Path) -> Case:
         mac = self.new_mac(root)
         mac.sysctls |= {
@@ -49,6 +52,7 @@ class TestRecorded(AppleContract):
         mac.ioreg("IOAccelerator", {
             "IOClass": "AGXAcceleratorG15X", "CFBundleIdentifier": "com.apple.AGXG15X",
             "model": "Apple M3 Max", "gpu-core-count": 40,
+            "PerformanceStatistics": {"Device Utilization %": 31, "In use system memory": GIB},
         })  # fmt: skip
         engine = {"ANEDevicePropertyNumANECores": 16}
         mac.ioreg("H11ANEIn", {"IOClass": "H11ANEIn", "DeviceProperties": engine})

@@ -42,6 +42,14 @@ class TestIntel(ProberContract):
                           status="Operational", **GAUDI)  # fmt: skip
         return Case(Machine(str(root)))
 
+    def sampled(self, root: Path) -> Case:
+        case = self.hardware(root)
+        folder = root / "sys/bus/pci/devices/0000:03:00.0"
+        (folder / "tile0/gt0/freq0/act_freq").write_text("1200\n")
+        (folder / "tile0/gt0/gtidle").mkdir()
+        (folder / "tile0/gt0/gtidle/idle_residency_ms").write_text("1000\n")
+        return case
+
     def lacking(self, root: Path) -> Mapping[str, Case]:
         tree = self.new_tree(root)
         tree.behind_switch()

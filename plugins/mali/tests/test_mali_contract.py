@@ -39,6 +39,16 @@ class TestMali(ProberContract):
         board.gpu("1800000.gpu", "/soc/gpu@1800000", "panfrost", render=128)
         return Case(Machine(str(root), arch="aarch64"))
 
+    def sampled(self, root: Path) -> Case:
+        case = self.hardware(root)
+        for number, (folder, hertz) in enumerate(
+            (("fb000000.gpu", 850_000_000), ("1800000.gpu", 432_000_000))
+        ):
+            place = root / f"sys/devices/platform/{folder}/devfreq/{number}"
+            place.mkdir(parents=True)
+            (place / "cur_freq").write_text(f"{hertz}\n")
+        return case
+
     def lacking(self, root: Path) -> Mapping[str, Case]:
         board = self.new_board(root)
         board.node("/gpu@fb000000", "arm,mali-valhall-csf", status="disabled")

@@ -34,6 +34,12 @@ class TestNvidia(ProberContract):
         mig = (self.fake.PROFILES / "a100-mig.profile").read_text()
         return self.case(root, self.fake.many(7) + mig[mig.index("gpu\n") :])
 
+    def sampled(self, root: Path) -> Case:
+        figures = "utilization 25 5\ntemperature 51\nusage 90000\nclocks-now 900 900 1200 900\n"
+        mig = (self.fake.PROFILES / "a100-mig.profile").read_text()
+        whole = self.fake.many(7).replace("mig-mode", f"{figures}mig-mode")
+        return self.case(root, whole + mig[mig.index("gpu\n") :])
+
     def broken(self, root: Path) -> Mapping[str, Case]:
         return {
             "the driver is not loaded": self.case(root / "9", "on nvmlInit 9\n"),

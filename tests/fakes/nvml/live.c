@@ -84,6 +84,7 @@ void refresh_live(void)
 {
     static struct timespec seen;
     static int base[MAX_GPUS], ready;
+    static unsigned base_running[MAX_GPUS];
     const char *path = getenv("FAKE_NVML_LIVE");
     char line[512], key[TEXT];
     struct stat now;
@@ -97,10 +98,12 @@ void refresh_live(void)
         return;
     seen = now.st_mtim;
     for (int i = 0; i < fake.count; i++) {
-        if (!ready)
+        if (!ready) {
             base[i] = fake.gpus[i].rules.count;
+            base_running[i] = fake.gpus[i].running;
+        }
         fake.gpus[i].rules.count = base[i];
-        fake.gpus[i].running = 0;
+        fake.gpus[i].running = base_running[i];
     }
     ready = 1;
     while (fgets(line, sizeof line, file)) {

@@ -93,8 +93,8 @@ class LiveGpu:
                 watts = self._rates.per_second("energy", joules, wrap=wrap)
                 live.put("power_w", watts, self._rates.reason)
         # xe: 0 means that power1_max is disabled, and Battlemage's limit is power1_crit.
-        caps = [f"{self._sensors['power1']}_{item}" for item in ("max", "crit")]
-        for path in caps if "power1" in self._sensors else ():
+        limits = self._sensors.get("power1")
+        for path in (f"{limits}_max", f"{limits}_crit") if limits else ():
             cap = live.number("power_cap_w", path, 1e-6)
             if cap:
                 live.put("power_cap_w", cap)

@@ -1,0 +1,87 @@
+"""Live figures of AMD cards: which file each is from, and what stands for one that refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_core.testing import Case, Machine
+from probe_core.testing.case import prober_of
+from probe_core.testing.samples import sample_case
+
+GIB = 1 << 30
+CARD = "pci:0000:03:00.0"
+
+
+@pytest.fixture
+def tree(new_tree: Any, tmp_path: Path) -> Any:
+    tree = new_tree(tmp_path)
+    tree.folder = tree.card(
+        "0000:03:00.0", "0x744c", drm=(0, 128), mem_info_vram_total=24 * GIB,
+        mem_info_vram_used=6 * GIB, mem_info_gtt_total=32 * GIB, mem_info_gtt_used=GIB,
+        mem_info_vram_vendor="hynix", gpu_busy_percent=37, pcie_bw="1 2 256",
+        current_link_speed="16.0 GT/s PCIe", current_link_width=16,
+        hwmon__hwmon3__temp1_input=48000, hwmon__hwmon3__temp1_label="edge",
+        hwmon__hwmon3__temp2_input=55000, hwmon__hwmon3__temp2_label="junction",
+        hwmon__hwmon3__power1_average=212_000_000, hwmon__hwmon3__power1_cap=327_000_000,
+        hwmon__hwmon3__freq1_input=2_482_000_000, hwmon__hwmon3__freq1_label="sclk",
+        hwmon__hwmon3__freq2_input=1_249_000_000, hwmon__hwmon3__freq2_label="mclk",
+    )  # fmt: skip
+    tree.kfd_node(1, simd_count=192, simd_per_cu=2, gfx_target_version=110000, location_id=0x300)
+    return tree
+
+
+def look(tree: Any, **options: Any) -> dict[str, Any]:
+    prober = prober_of("amd", "probe_amd.prober")
+    last = sample_case(prober, Case(Machine(str(tree.root))), **options)[-1]
+    assert last.status == "ok", last.reason
+    return last.samples[0]  # type: ignore[no-any-return]
+
+
+def test_each_figure_comes_from_its_file(tree: Any) -> None:
+    sample = look(tree)
+    assert sample["busy"] == pytest.approx(0.37)
+    assert sample["memory"] == {"used": 6 * GIB, "total": 24 * GIB}
+    assert sample["temperature_c"] == pytest.approx(48)
+    assert sample["power_w"] == pytest.approx(212)
+    assert sample["power_cap_w"] == pytest.approx(327)
+    assert sample["clocks_mhz"] == {"sm": pytest.approx(2482), "memory": pytest.approx(1249)}
+    assert sample["links"] == [{"kind": "pcie", "generation": 4, "width": 16}]
+
+
+def test_an_apu_counts_what_it_borrows(tree: Any) -> None:
+    tree.file(f"{tree.folder}/mem_info_vram_vendor", "unknown\n")
+    tree.kfd_node(
+        1, simd_count=4, simd_per_cu=2, gfx_target_version=100306, location_id=0x300,
+        cpu_cores_count=16,
+    )  # fmt: skip
+    assert look(tree)["memory"] == {"used": 7 * GIB, "total": 56 * GIB}
+
+
+def test_a_card_has_either_power_file(tree: Any) -> None:
+    (tree.root / f"{tree.folder}/hwmon/hwmon3/power1_average".lstrip("/")).unlink()
+    tree.file(f"{tree.folder}/hwmon/hwmon3/power1_input", 45_000_000)
+    assert look(tree)["power_w"] == pytest.approx(45)
+
+
+def test_a_server_card_has_no_edge_sensor(tree: Any) -> None:
+    tree.file(f"{tree.folder}/hwmon/hwmon3/temp1_label", "junction\n")
+    (tree.root / f"{tree.folder}/hwmon/hwmon3/temp2_label".lstrip("/")).unlink()
+    assert look(tree)["temperature_c"] == pytest.approx(48)
+
+
+def test_a_file_that_refuses_is_a_reason_and_no_zero(tree: Any) -> None:
+    (tree.root / f"{tree.folder}/gpu_busy_percent".lstrip("/")).unlink()
+    (tree.root / f"{tree.folder}/gpu_busy_percent".lstrip("/")).mkdir()
+    sample = look(tree)
+    assert "busy" not in sample
+    assert "/gpu_busy_percent: " in sample["unknown"]["busy"]
+
+
+def test_a_card_that_falls_asleep_in_between_is_not_read(tree: Any) -> None:
+    def suspend(_: int) -> None:
+        tree.file(f"{tree.folder}/power/runtime_status", "suspended\n")
+
+    assert look(tree, pause=suspend)["status"] == "asleep"

@@ -1,0 +1,129 @@
+"""Checks of a prober's live figures, on a machine that has its hardware."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from probe_core.sampling.check import check_sample
+from probe_core.testing.case import Case
+from probe_core.testing.checks_hardware import contents
+from probe_core.testing.checks_package import Declared
+from probe_core.testing.samples import SampledRound, sample_case
+
+__all__ = ["Sampling"]
+
+_ANSWERS = ("ok", "not_applicable", "unavailable")
+_FRAME = {"device", "status", "reason", "unknown"}
+
+
+class Sampling(Declared):
+    """About `sample_devices`."""
+
+    def sampled(self, root: Path) -> Case:
+        """Overridden by the author."""
+        raise NotImplementedError
+
+    def _rounds(self, root: Path, **options: Any) -> list[SampledRound]:
+        root.mkdir(exist_ok=True)
+        rounds = sample_case(self.prober(), self.sampled(root), **options)
+        for look in rounds:
+            assert look.status == "ok", f"it is {look.status}: {look.reason}"
+        return rounds
+
+    def test_it_samples_its_hardware(self, tmp_path: Path) -> None:
+        """At least one device, with at least one figure."""
+        samples = self._rounds(tmp_path)[-1].samples
+        figures = [name for sample in samples for name in sample if name not in _FRAME]
+        assert figures, f"yield figures of a device; it yields {samples}"
+
+    def test_every_figure_can_be_believed(self, tmp_path: Path) -> None:
+        """The core refuses by name what cannot be true."""
+        for look in self._rounds(tmp_path):
+            for sample in look.samples:
+                refused = check_sample(sample, self.name)[1]
+                assert not refused, f"the core would refuse of {sample}: {refused}"
+
+    def test_figures_are_plain_data(self, tmp_path: Path) -> None:
+        """No numpy numbers, no enums, no objects."""
+        text = json.dumps([look.samples for look in self._rounds(tmp_path)])
+        assert "\\u0000invalid" not in text, f"give texts, numbers, lists and mappings: {text}"
+
+    def test_one_process_answers_all_rounds(self, tmp_path: Path) -> None:
+        """And with the same devices: nothing has changed between the rounds."""
+        rounds = self._rounds(tmp_path, count=4)
+        assert len({look.pid for look in rounds}) == 1, "it ended between two rounds"
+        devices = [[sample["device"] for sample in look.samples] for look in rounds]
+        assert all(names == devices[0] for names in devices), f"the devices differ: {devices}"
+        assert len(set(devices[0])) == len(devices[0]), f"a device is yielded twice: {devices[0]}"
+
+    def test_every_device_is_announced_before_it_is_asked(self, tmp_path: Path) -> None:
+        """Else a hang is nobody's, and costs the figures of all devices."""
+        for look in self._rounds(tmp_path):
+            asked = [s["device"] for s in look.samples if s.get("status", "ok") == "ok"]
+            silent = sorted(set(asked) - set(look.touched) - _children_of(look))
+            assert not silent, f"call request.touching(id) before you ask {silent}"
+
+    def test_it_goes_around_devices(self, tmp_path: Path) -> None:
+        """Those in request.avoid and request.asleep: ask `request.skip(id)`."""
+        first = self._rounds(tmp_path / "whole")[0]
+        for number, device in enumerate(dict.fromkeys(first.touched[:2])):
+            for how in ({"avoid": [device]}, {"asleep": [[device]]}):
+                case = self.sampled(_made(tmp_path / f"{number}{next(iter(how))}"))
+                for look in sample_case(self.prober(), case, **how):
+                    assert look.status in _ANSWERS, f"without {device}: {look.reason}"
+                    assert device not in look.touched, f"it asks {device}: {how}"
+                    named = [s["device"] for s in look.samples if s.get("status", "ok") == "ok"]
+                    assert device not in named, f"it has figures of {device}: {how}"
+
+    def test_a_round_is_quick(self, tmp_path: Path) -> None:
+        """Two seconds of silence over one device count as a hang."""
+        slowest = max(look.seconds for look in self._rounds(tmp_path, count=3)[1:])
+        assert slowest < 1, f"a round took {slowest:.2f} s"
+
+    def test_sampling_prints_nothing(self, tmp_path: Path) -> None:
+        """Once a second it would be a flood; its end must be clean, too."""
+        printed = self._rounds(tmp_path)[-1].stderr
+        assert not printed, f"yield a finding instead of printing {printed}"
+
+    def test_sampling_changes_nothing(self, tmp_path: Path) -> None:
+        """Watching is reading."""
+        case = self.sampled(_made(tmp_path / "machine"))
+        before = contents(tmp_path / "machine")
+        sample_case(self.prober(), case)
+        assert contents(tmp_path / "machine") == before, "only read"
+
+    def test_sampling_bears_what_files_hold(self, tmp_path: Path) -> None:
+        """A driver that is unloaded, reset or broken between two rounds."""
+        for number, content in enumerate((b"", b"\xff\x00 garbage\n", b"9" * 30, None)):
+            root = _made(tmp_path / str(number))
+            case = self.sampled(root)
+
+            def spoil(_: int, root: Path = root, content: bytes | None = content) -> None:
+                _spoil(root, content)
+
+            last = sample_case(self.prober(), case, pause=spoil)[-1]
+            assert last.status in _ANSWERS, f"with {content!r} in every file: {last.reason}"
+            for sample in last.samples:
+                refused = check_sample(sample, self.name)[1]
+                assert content is not None or not refused, f"without files: {refused}"
+
+
+def _spoil(root: Path, content: bytes | None) -> None:
+    for path in root.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            if content is None:
+                path.unlink()
+            else:
+                path.write_bytes(content)
+
+
+def _made(root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def _children_of(look: SampledRound) -> set[str]:
+    """Return the ids of parts of a device, which is announced for them: MIG instances."""
+    return {s["device"] for s in look.samples if s["device"].startswith("uuid:MIG-")}
