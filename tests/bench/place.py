@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "chipdb",
     ".",
-    *(f"plugins/{p}" for p in "nvidia amd mali tinygrad cluster exo export".split()),
+    *(f"plugins/{p}" for p in "nvidia amd mali tinygrad cluster exo export watch".split()),
 )
 RIVALS = ("psutil",)
 """What the ways to compare with need besides what the plugins bring."""

@@ -37,6 +37,7 @@ import bench_ready
 import bench_rivals
 import bench_sealed
 import bench_stages
+import bench_watch
 import place as places
 from measure import Figure
 
@@ -60,6 +61,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "doctor": bench_doctor.run,
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
+    "watch": bench_watch.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 
