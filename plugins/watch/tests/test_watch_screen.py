@@ -51,7 +51,7 @@ def test_eight_devices_and_q(live: Live, terminal: Terminal) -> None:
     assert terminal.ended() == 0
 
 
-ENDS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+ENDS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGQUIT: 131}
 
 
 @pytest.mark.parametrize("number", ENDS, ids=lambda number: number.name)
@@ -307,3 +307,40 @@ def test_a_hung_device_shows_no_figure_and_the_others_go_on(live: Live, terminal
     terminal.type("\x03")
     assert terminal.ended() == 130
     assert time.monotonic() - began < 20
+
+
+MISTAKE = """
+import asyncio, sys
+from probe_core.commands import Context
+from probe_watch.alerts import Alerts
+from probe_watch.intake import Intake
+from probe_watch.picture import picture
+from probe_watch.screen_loop import ScreenLoop
+alerts = Alerts({})
+class Rounds:
+    def __aiter__(self):
+        return self
+    async def __anext__(self):
+        await asyncio.sleep(0.2)
+        where, loop = sys.argv[1], asyncio.get_running_loop()
+        if where == "samples":
+            raise RuntimeError("a mistake")
+        loop.call_soon(lambda: {}["a mistake"])
+        await asyncio.sleep(60)
+    async def aclose(self):
+        pass
+drawn = picture(Context(), {"devices": []}, alerts, 1.0)
+ScreenLoop(Rounds, Intake(alerts), drawn).run()
+"""
+
+
+@pytest.mark.parametrize("where", ["samples", "callback"])
+def test_a_mistake_of_ours_restores_the_terminal_first(
+    where: str, live: Live, terminal: Terminal
+) -> None:
+    terminal.run("-c", MISTAKE, where, env=live.env)
+    assert terminal.ended() == 1
+    drawn, _, after = terminal.screen.raw.partition("\x1b[?1049l")
+    assert "no accelerator" in drawn
+    assert "Traceback" not in drawn
+    assert "a mistake" in after

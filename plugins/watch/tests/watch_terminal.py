@@ -26,7 +26,7 @@ ready, go = os.pipe()
 job = os.fork()
 if not job:
     os.read(ready, 1)
-    os.execv(sys.executable, [sys.executable, "-m", "probe_core", *sys.argv[1:]])
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 os.setpgid(job, job)
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 os.tcsetpgrp(2, job)
@@ -116,9 +116,13 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def start(self, *arguments: str, env: dict[str, str], **streams: Any) -> None:
+        self.run("-m", "probe_core", "watch", *arguments, env=env, **streams)
+
+    def run(self, *arguments: str, env: dict[str, str], **streams: Any) -> None:
+        """Run Python with arguments on the terminal."""
         pipes = {"stdin": self.theirs, "stdout": self.theirs, "stderr": self.theirs} | streams
         self.process = subprocess.Popen(
-            [sys.executable, "-c", START, "watch", *arguments],
+            [sys.executable, "-c", START, *arguments],
             env=env,
             start_new_session=True,
             **pipes,

@@ -81,12 +81,13 @@ class Picture:
         self._screen.leave()
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Give the terminal back for good; a second call does nothing."""
         self._listen(False)
         if self._due is not None:
             self._due.cancel()
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_writer(self._screen.fileno())
+        self._loop = None
         self._screen.close()
 
     def _draw_frame(self) -> None:

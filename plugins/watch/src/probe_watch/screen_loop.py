@@ -77,6 +77,7 @@ class ScreenLoop:
         except asyncio.CancelledError:
             pass
         finally:
+            self._picture.close()  # before what may take a second: ending the processes
             if rounds is not None:
                 await rounds.aclose()
 

@@ -203,7 +203,9 @@ def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str]
     chosen = []
     for name in names:
         places = named_by(name, listed)
-        if not places:
+        if name == NODE:
+            chosen.append(NODE)
+        elif not places:
             known = ", ".join(short_ids(device["id"] for device in report["devices"]).values())
             raise CommandError(f"--device {name}: no such device; there are {known}")
         chosen += [report["devices"][place]["id"] for place in places]
