@@ -189,3 +189,16 @@ def test_devices_that_come_and_go_are_lines(is_json: bool) -> None:
         assert documents[1]["device"] == address(1)
     else:
         assert written[0].endswith("pci:0000:02:00.0 added: it is on the bus now")
+
+
+def test_a_note_is_shown_for_a_while() -> None:
+    view = view_of(EIGHT, *[H100] * 8)
+    view.annotate(NIGHT + 2, ["first", "the sampler hangs"])
+    assert frame(view)[-1] == "q quit  p pause  s sort: state   the sampler hangs"
+    view.update(NIGHT + 33, EIGHT)
+    assert frame(view)[-1] == "q quit  p pause  s sort: state"
+
+
+def test_the_title_keeps_the_order_of_the_report() -> None:
+    two = [busy(address(1)), silent(address(2))]
+    assert frame(view_of(two, "RTX 4090", "RTX 3090"))[0].startswith("RTX 4090 + RTX 3090   every")

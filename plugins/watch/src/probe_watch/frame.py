@@ -120,7 +120,9 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _title(view: View, devices: Sequence[Row]) -> Text:
-    names = [row.name for row in devices if row.kind not in ("", "cpu")]
+    # In the order of the report, whatever the lines below are sorted by.
+    listed = sorted((row for row in devices if row.number is not None), key=_number)
+    names = [row.name for row in listed if row.kind != "cpu"]
     counts = {name: names.count(name) for name in dict.fromkeys(names) if name}
     parts = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
     text = Text(" + ".join(parts) or "no accelerator", style="bold")
@@ -128,6 +130,10 @@ def _title(view: View, devices: Sequence[Row]) -> Text:
     text.append(f"   every {view.interval:g} s   {timestamp(view.time)[11:19]}Z", style="dim")
     text.append(state, style="bold reverse" if state else "")
     return text
+
+
+def _number(row: Row) -> int:
+    return row.number or 0
 
 
 def _heads(layout: Layout) -> Text:
@@ -198,4 +204,5 @@ def _recent(view: View) -> Iterator[Text]:
 
 def _bottom(view: View, keys: bool) -> Text:
     line = KEYS.format(order=view.order) if keys else "Ctrl-C ends"
-    return Text(f"{line}   {view.note}" if view.note else line, style="dim")
+    note = view.note
+    return Text(f"{line}   {note}" if note else line, style="dim")

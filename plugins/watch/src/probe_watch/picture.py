@@ -52,8 +52,7 @@ class Picture:
             self._view.remember(happening.time, event)
         for edge in happening.edges:
             self._view.remember(happening.time, edge)
-        if happening.notes:
-            self._view.note = happening.notes[-1]
+        self._view.annotate(happening.time, happening.notes)
         self._view.update(happening.time, happening.samples)
         self._draw()
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDERS", "Row", "View"]
 
+NOTE_S = 30.0
+"""Seconds that a note is shown: enough to read it, and a hang that goes on is a line above."""
+
 RECENT = 4
 """Alerts and events that are still shown when they are over."""
 
@@ -88,7 +91,7 @@ class View:
         self.paused = False
         self.rounds = 0
         self.recent: list[tuple[float, Edge | EventDoc]] = []
-        self.note = ""
+        self._note = (0.0, "")
         self._alerts = alerts
         self._history = History()
         self._devices = {device["id"]: device for device in report["devices"]}
@@ -109,6 +112,17 @@ class View:
     def _show(self) -> None:
         self.time, samples = self._latest
         self._rows = [self._row(sample) for sample in samples]
+
+    @property
+    def note(self) -> str:
+        """Return the last note, "" when it is old: what it told of may be over."""
+        time, note = self._note
+        return note if self.time - time < NOTE_S else ""
+
+    def annotate(self, time: float, notes: Sequence[str]) -> None:
+        """Take the notes of a round."""
+        if notes:
+            self._note = (time, notes[-1])
 
     @property
     def latency(self) -> str | None:
