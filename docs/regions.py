@@ -54,7 +54,8 @@ def author() -> str:
     """Everything a prober's author imports from `probe_core.api`."""
     path = "probe_core/api.py"
     parts = [function(one) for one in source.functions(path)]
-    return "\n\n".join([*parts, class_text(path, "Unavailable"), class_text(path, "Request")])
+    classes = ("Unavailable", "Request", "SampleRequest")
+    return "\n\n".join([*parts, *(class_text(path, name) for name in classes)])
 
 
 def calls() -> str:

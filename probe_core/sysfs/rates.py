@@ -7,7 +7,10 @@ from time import monotonic
 __all__ = ["NEEDS_TWO", "WENT_BACK", "Rates"]
 
 NEEDS_TWO = "a rate needs two readings"
+"""Why there is no rate of a counter that was read for the first time."""
+
 WENT_BACK = "the counter went back: the driver or the device was reset"
+"""Why there is no rate of a counter that is smaller than before."""
 
 MAX_KEYS = 16_384
 """Counters remembered at most: a bound on memory, should a machine invent new names for ever."""

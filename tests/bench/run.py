@@ -35,6 +35,7 @@ import bench_predictions
 import bench_price
 import bench_ready
 import bench_rivals
+import bench_samples
 import bench_sealed
 import bench_stages
 import bench_watch
@@ -61,6 +62,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "doctor": bench_doctor.run,
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
+    "samples": bench_samples.run,
     "watch": bench_watch.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}

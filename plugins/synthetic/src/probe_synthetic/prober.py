@@ -6,16 +6,17 @@ from probe_core.api import NotApplicable, Unavailable, hookimpl, not_applicable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
     from typing import Any, TypedDict
 
-    from probe_core.api import Machine, Request
+    from probe_core.api import Machine, Request, SampleRequest
 
     class Script(TypedDict):
         """A checked file. devices and findings: as they are, because wrong ones are a test, too."""
 
         devices: list[Any]
         findings: list[Any]
+        samples: list[Any]
         delay_s: float
         then: str | None
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 VARIABLE = "PROBE_SYNTHETIC"
 """Names the file, as a path on the machine that is probed."""
 
-_KEYS = {"devices", "findings", "delay_s", "then"}
+_KEYS = {"devices", "findings", "samples", "delay_s", "then"}
 _MAX_DELAY_S = 3600  # longer than any deadline
 
 
@@ -51,8 +52,37 @@ def probe_devices(request: Request) -> Generator[Any, None, NotApplicable | None
     return None
 
 
+@hookimpl
+def sample_devices(request: SampleRequest) -> Iterator[Any] | NotApplicable:
+    """Yield the file's samples, which is read in each round; one with ``then`` behaves so first.
+
+    Raises `Unavailable` as `probe_devices` does.
+    """
+    path = request.machine.environ.get(VARIABLE)
+    script = load(request.machine, path) if path else None
+    if script is None or not script["samples"]:
+        return not_applicable(f"no samples are in {path}" if path else f"{VARIABLE} names no file")
+    return _samples(request, script["samples"])
+
+
+def _samples(request: SampleRequest, samples: list[Any]) -> Iterator[Any]:
+    from probe_synthetic.behaviours import BEHAVIOURS
+
+    for sample in samples:
+        then = sample.get("then") if isinstance(sample, dict) else None
+        device = sample.get("device") if isinstance(sample, dict) else None
+        if isinstance(device, str):
+            if request.skip(device):
+                continue
+            request.touching(device)
+        if then in BEHAVIOURS:
+            BEHAVIOURS[then]()
+            sample = {key: value for key, value in sample.items() if key != "then"}
+        yield sample
+
+
 def load(machine: Machine, path: str) -> Script:
-    """Return the checked content of a file: ``devices``, ``findings``, ``delay_s``, ``then``."""
+    """Return the checked content of a file, with every key that the README describes."""
     import json
 
     try:
@@ -76,6 +106,7 @@ def check(content: object) -> Script:
     return {
         "devices": _list(table, "devices"),
         "findings": _list(table, "findings"),
+        "samples": _list(table, "samples"),
         "delay_s": _delay(table.get("delay_s", 0)),
         "then": _behaviour(table.get("then")),
     }
