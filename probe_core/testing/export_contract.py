@@ -79,7 +79,7 @@ class ExporterContract:
         assert place is not None, f"{module} cannot be located without an import"
         path = manifest_path(place, module, "exporter")
         assert path is not None, f"exporter.json is missing beside {module}"
-        keys = (("summary", 200), ("content_type", 100))
+        keys = (("summary", 200), ("content_type", 100), ("expiry", 100))
         assert texts(manifest_table(path, "exporters"), self.name, keys).get("summary")
 
     def test_every_node_gives_text(self) -> None:

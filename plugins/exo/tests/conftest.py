@@ -14,6 +14,7 @@ import probe_core
 from probe_core.machine import Machine
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "machines"))
 
 Device = dict[str, Any]
 

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import recorded
+from command import environment, install
 
 MACHINE = str(recorded.path("server--8x-amd-instinct-mi300x"))
 PROBE = [sys.executable, "-m", "probe_core", "export"]
@@ -103,6 +105,11 @@ def test_watch_replaces_the_file_until_sigterm(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     assert os.listdir(tmp_path) == ["probe"]
+    first, second = path.read_text().splitlines()[:2]
+    # Format: NFD's source/local, parseDirectives. Three periods of a second are over soon.
+    end = datetime.fromisoformat(first.removeprefix("# +expiry-time=").replace("Z", "+00:00"))
+    assert abs((end - datetime.now(UTC)).total_seconds()) < 60
+    assert second.startswith("feature.node.kubernetes.io/")
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +167,55 @@ def test_address_in_use_is_an_error(port: int) -> None:
     done = run("prometheus", "--listen", f"127.0.0.1:{port}")
     assert done.returncode == 2
     assert done.stderr.startswith(f"probe export: 127.0.0.1:{port} cannot be listened on: ")
+
+
+HANGS = """
+    import os, time
+    from pathlib import Path
+    from probe_core.api import hookimpl
+
+    @hookimpl
+    def probe_devices(request):
+        Path(os.environ["HOME"], "started").write_text(str(os.getpid()))
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("way", ["--watch", "--listen"])
+def test_sigterm_ends_a_probe_of_a_hung_driver(tmp_path: Path, way: str) -> None:
+    site, output = tmp_path / "site", tmp_path / "out" / "probe.prom"
+    site.mkdir()
+    output.parent.mkdir()
+    install(site, "slow", HANGS)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = int(free.getsockname()[1])
+    place = {
+        "--watch": ["--output", str(output), "--watch", "1"],
+        "--listen": ["--listen", f"127.0.0.1:{number}"],
+    }
+    process = subprocess.Popen(
+        [*PROBE, "prometheus", *place[way], "--only", "slow", "--timeout", "50"],
+        env=environment(site, HOME=str(tmp_path)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    started = tmp_path / "started"
+    connection = http.client.HTTPConnection("127.0.0.1", number, timeout=20)
+    try:
+        if way == "--listen":
+            process.stderr.readline()
+            connection.request("GET", "/metrics")
+        assert wait_for(lambda: started.exists() and started.read_text())
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert time.monotonic() - begin < 5
+    finally:
+        connection.close()
+        process.kill()
+        process.stderr.close()
+    child = Path("/proc", started.read_text())
+    assert wait_for(lambda: not child.exists()), "the prober's process outlives the command"
+    assert os.listdir(output.parent) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 import subprocess
 from pathlib import Path
@@ -355,3 +356,27 @@ def test_node_id_and_host_name_are_exported_where_the_report_has_them(
     assert "NodeName=n1 Gres" in export("slurm", report)
     assert "host.id=0123456789abcdef0123456789abcdef," in export("otel", report)
     assert "host" not in json.loads(export("ansible", without))  # type: ignore[arg-type]
+
+
+LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+ODD = ("X" * 256, "\u00e9" * 256, "A b " * 64, "-" * 200, "x\udcff y", "GPU (rev 1)=a/b,c", "'\n#")
+
+
+@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
+def test_names_that_are_no_label_are_cut_or_left_out(name: str, tmp_path: Path) -> None:
+    report: Any = node([gpu(1, name), gpu(2, f"{name}Y")], tmp_path / "odd")
+    labels = [line.split("=", 1) for line in export("nfd", report).splitlines()]
+    for key, value in labels:
+        assert LABEL.fullmatch(key.partition("/")[2]), key
+        assert LABEL.fullmatch(value), value
+    assert ["feature.node.kubernetes.io/probe-gpu.count", "2"] in labels
+    words = export("ray", report).split()
+    assert words[0] == "--num-gpus=2"
+    for resource in json.loads(words[1].partition("=")[2]):
+        assert LABEL.fullmatch(resource.rpartition(":")[2])
+    for pair in [pair for word in words[2:] for pair in word.partition("=")[2].split(",")]:
+        key, value = pair.split("=")
+        assert LABEL.fullmatch(key.removeprefix("probe/")), key
+        assert LABEL.fullmatch(value)
+    for format_ in formats():
+        assert export(format_, report).encode().endswith(b"\n")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from probe_cluster.errors import ClusterError
 from probe_cluster.figures import amount
 from probe_core.model.runtimes import native_runtime
 
-__all__ = ["Device", "counted_devices"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-Device = Mapping[str, Any]
+    Device = Mapping[str, Any]
+
+__all__ = ["counted_devices"]
 
 # No NPU: the engines that are planned for (MLX, CUDA, vLLM, tinygrad) place no layers on one.
 _COUNT = ("gpu", "accelerator")

@@ -8,12 +8,17 @@ camel case: `ramTotal.inBytes`, `flopsFp16`. The rules are those of the rest of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from probe_cluster.capacities import capacity
+from probe_cluster.offers import offer
 from probe_core.commands import write_json_lines
-from probe_exo.node import node_backends, node_compute
-from probe_exo.rule import Facts, facts_of
+from probe_exo.engines import engines
+from probe_exo.figures import figures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from probe_exo.figures import Figures
 
 __all__ = ["export"]
 
@@ -21,26 +26,25 @@ __all__ = ["export"]
 def export(report: Mapping[str, Any]) -> str:
     """Return the text. Unknown figures of old exo's types are 0, and `reasons` says why."""
     report = _by_bus(report)
-    offer, facts = capacity(report), facts_of(report)
-    compute = node_compute(report)
-    amounts = {"ramTotal": offer.ram_total, "ramAvailable": offer.ram_available}
-    rates = {"flopsFp16": compute.fp16_tflops, "memoryBandwidth": compute.memory_bandwidth}
+    own, total = offer(report), figures(report)
+    amounts = {"ramTotal": own["ram_total"], "ramAvailable": own["ram_available"]}
+    rates = {"flopsFp16": own["fp16"], "memoryBandwidth": own["bandwidth"]}
     document = {
-        **_capabilities(facts),
-        "devices": [{"id": id_, **_capabilities(facts_of(report, id_))} for id_ in offer.devices],
-        "backends": list(node_backends(report).backends),
+        **_capabilities(total),
+        "devices": [{"id": id_, **_capabilities(figures(report, id_))} for id_ in own["devices"]],
+        "backends": list(engines(report)[0]),
         "memoryUsage": {
             name: {"inBytes": amount} for name, amount in amounts.items() if amount is not None
         },
         "system": {name: rate for name, rate in rates.items() if rate is not None},
-        "reasons": {**compute.reasons, **facts.reasons},
+        "reasons": total["reasons"],
     }
     return write_json_lines(document)
 
 
-def _capabilities(facts: Facts) -> dict[str, object]:
-    flops = {"fp32": facts.fp32, "fp16": facts.fp16, "int8": facts.int8}
-    return {"model": facts.model, "chip": facts.chip, "memory": facts.memory, "flops": flops}
+def _capabilities(own: Figures) -> dict[str, object]:
+    flops = {"fp32": own["fp32"], "fp16": own["fp16"], "int8": own["int8"]}
+    return {"model": own["model"], "chip": own["chip"], "memory": own["memory"], "flops": flops}
 
 
 def _by_bus(report: Mapping[str, Any]) -> Mapping[str, Any]:

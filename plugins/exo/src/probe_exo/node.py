@@ -8,8 +8,8 @@ from typing import Any
 
 from probe_cluster.capacities import capacity
 from probe_core.commands import document_of
-from probe_core.model.runtimes import native_runtime
-from probe_exo.plain import no_reasons, rows, table
+from probe_exo.engines import engines
+from probe_exo.plain import no_reasons
 from probe_exo.static_part import node_document
 
 __all__ = ["NodeBackends", "NodeCompute", "node_backends", "node_compute"]
@@ -45,36 +45,7 @@ def node_backends(report: Any = None) -> NodeBackends:
     Blocks for the first probe, which has a deadline; exo's own count of NVML devices has none.
     """
     document = document_of(node_document() if report is None else report)
-    node = table(document.get("node"))
-    backends = ["MlxCpu"]
-    why_not: dict[str, str] = {}
-    # MLX's Metal backend needs unified memory: no Intel Mac has it.
-    if node.get("os") == "darwin" and node.get("arch") in ("aarch64", "arm64"):
-        backends.append("MlxMetal")
-    else:
-        why_not["MlxMetal"] = "Metal with unified memory needs a Mac with Apple silicon"
-    reason = _no_cuda(document)
-    if reason is None:
-        backends += ["MlxCuda", "Vllm"]
-    else:
-        why_not |= {"MlxCuda": reason, "Vllm": reason}
-    return NodeBackends(tuple(backends), why_not)
-
-
-def _no_cuda(document: Mapping[str, Any]) -> str | None:
-    """Return why no CUDA device can be used, or None when one can."""
-    reasons: list[str] = []
-    for device in rows(document.get("devices")):
-        if device.get("vendor") != "nvidia" or device.get("kind") not in ("gpu", "accelerator"):
-            continue
-        seen = table(table(device.get("visibility")).get(native_runtime(device)))
-        if seen and seen.get("visible") is not True:
-            reasons.append(f"{device['id']}: {seen.get('reason')}")
-        elif "cuda" not in (device.get("backends") or ()):
-            reasons.append(f"{device['id']}: no CUDA driver answered for it")
-        else:
-            return None
-    return "; ".join(reasons) or "the node has no NVIDIA GPU"
+    return NodeBackends(*engines(document))
 
 
 def node_compute(report: Any = None, devices: str = "all") -> NodeCompute:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, cast
+else:
+
+    def cast(kind: str, value: object) -> object:
+        """Return the value; typing itself takes 1.5 ms to import."""
+        return value
+
 
 __all__ = ["no_reasons", "rows", "table"]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from probe_core.commands import Context
+    from probe_core.model.document import ReportDoc
     from probe_export.installed import Exporter, Format, Rules
 
 HELP = "Write this node in the form that another system reads: a scheduler, a monitor, a shell."
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         if args.listen is not None:
             return _serve(args, context, formats[args.format], export)
         if args.output is not None:
-            return _write(args.output, seconds, context, export)
+            return _write(args.output, seconds, context, _lapsing(formats, args, seconds, export))
         if seconds is not None:
             raise CommandError("--watch replaces a file; name it with --output FILE")
         context.out(export(context.report()).removesuffix("\n"))
@@ -124,6 +125,26 @@ def _seconds(text: str | None) -> float | None:
     return seconds
 
 
+def _lapsing(
+    formats: dict[str, Format], args: argparse.Namespace, seconds: float | None, export: Exporter
+) -> Exporter:
+    """Return `export` with the line that lets its text lapse, where the format has such a line.
+
+    Three periods: two writes may fail before a reader forgets the node.
+    """
+    line = formats[args.format].expiry
+    if seconds is None or not line:
+        return export
+
+    def dated(report: ReportDoc) -> str:
+        from time import gmtime, strftime, time
+
+        end = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time() + 3 * seconds))
+        return f"{line.replace('{time}', end)}\n{export(report)}"
+
+    return dated
+
+
 def _write(path: str, seconds: float | None, context: Context, export: Exporter) -> int:
     if seconds is None:
         _replace(path, export(context.report()))
@@ -136,7 +157,10 @@ def _write(path: str, seconds: float | None, context: Context, export: Exporter)
     with Rhythm(seconds) as rhythm:
         while True:
             try:
-                _replace(path, export(context.report()))
+                text = rhythm.made(lambda: export(context.report()))
+                if text is None:
+                    return 0
+                _replace(path, text)
             except ExportError as error:
                 # A full disk may have room again: the file that is there stays.
                 context.err(f"probe export: {error}")

@@ -43,7 +43,7 @@ BROUGHT_BY = {"exo": "probe-exo"}
 MAX_FORMATS = 64
 """Formats of all distributions together, as of commands: their manifests are read for --list."""
 
-_KEYS = (("summary", 200), ("content_type", 100))
+_KEYS = (("summary", 200), ("content_type", 100), ("expiry", 100))
 
 Rules = tuple[tuple[str, ...] | None, str | None]
 """The allowlist of distributions, None for all; and why nothing may run, None where it may."""
@@ -52,15 +52,17 @@ Rules = tuple[tuple[str, ...] | None, str | None]
 class Format(Extension):
     """One format: whose it is, and what its manifest says. `problem` is why it cannot be used.
 
-    `content_type` is that of HTTP; with one it can be served by `--listen`.
+    `content_type` is that of HTTP; with one it can be served by `--listen`. `expiry` is the line
+    that `--watch` puts first, with the time at which the text counts no more in place of {time}.
     """
 
-    __slots__ = ("content_type", "problem", "summary")
+    __slots__ = ("content_type", "expiry", "problem", "summary")
 
     def __init__(self, entry: EntryPoint) -> None:
         super().__init__(entry)
         self.summary = ""
         self.content_type = ""
+        self.expiry = ""
         self.problem: str | None = None
 
 
@@ -146,6 +148,7 @@ def _describe(candidate: Format, tables: dict[str, dict[str, Any]], notes: list[
     kind = fields.get("content_type", "")
     # It becomes a header: a line end in it would begin another.
     candidate.content_type = kind if kind.isascii() and kind.isprintable() else ""
+    candidate.expiry = clean_text(fields.get("expiry", ""))
 
 
 def load(name: str, formats: dict[str, Format]) -> Exporter:

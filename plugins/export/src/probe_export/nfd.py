@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FILE", "export"]
 
 PREFIX = "feature.node.kubernetes.io/probe-"
-MAX_FILE = 65_536
-"""Bytes: nfd-worker ignores a longer file whole."""
+MAX_FILE = 65_000
+"""Bytes: nfd-worker ignores a file of more than 65,536 whole, an expiry line included."""
 
 _MIB = 1 << 20
 _MEGABIT = 125_000

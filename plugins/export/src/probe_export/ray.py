@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from probe_core.commands import write_json
 from probe_export.capacity import by_model, capacity, cause, memory_of, missing
-from probe_export.labels import label_value
+from probe_export.labels import MAX_LABEL, label_value
 from probe_export.ray_types import ray_type
 
 TYPE_CHECKING = False
@@ -53,20 +53,24 @@ def export(report: ReportDoc) -> str:
 def options(report: ReportDoc) -> RayOptions:
     """Return what `ray start` is to be told of this node."""
     gpus, hidden = _offered(report)
-    types = by_model(gpus, ray_type)
-    resources = {f"accelerator_type:{label_value(name)}": 1 for name in types}
+    resources = {f"accelerator_type:{name}": 1 for name in by_model(gpus, _type)}
     memory = [memory_of(device) for device in gpus]
     if memory and None not in memory:
         resources["vram_gib"] = sum(n for n in memory if n is not None) // _GIB
-    labels = {
-        f"probe/gpu.{label_value(name, 50)}.count": str(len(own)) for name, own in types.items()
-    }
+    # The name of a label has 63 characters at most, of which these take ten.
+    types = by_model(gpus, lambda device: _type(device, 50))
+    labels = {f"probe/gpu.{name}.count": str(len(own)) for name, own in types.items()}
     if hidden:
         labels["probe/hidden"] = str(hidden)
     absent = missing(report)
     for code, own in sorted(by_model(absent, lambda device: cause(device) or "unknown").items()):
         labels[f"probe/missing.{label_value(code, 50)}"] = str(len(own))
     return {"num_gpus": len(gpus), "resources": resources, "labels": labels}
+
+
+def _type(device: DeviceDoc, limit: int = MAX_LABEL) -> str | None:
+    """Return Ray's type as a label; None where nothing of it can be one."""
+    return label_value(ray_type(device) or "", limit) or None
 
 
 def _offered(report: ReportDoc) -> tuple[list[DeviceDoc], int]:

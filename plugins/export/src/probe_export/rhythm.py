@@ -7,6 +7,7 @@ import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 __all__ = ["Rhythm"]
@@ -18,6 +19,7 @@ class Rhythm:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._ended = threading.Event()
+        self._interruptible = False
         self._handlers: dict[int, object] = {}
 
     def __enter__(self) -> Rhythm:
@@ -31,6 +33,21 @@ class Rhythm:
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._ended.set()
+        if self._interruptible:
+            # A probe of a hung driver lasts for its deadline; Ctrl-C ends it and its processes.
+            raise KeyboardInterrupt
+
+    def made(self, make: Callable[[], str]) -> str | None:
+        """Return what `make` returns; None where a signal ended it."""
+        self._interruptible = True
+        try:
+            if self._ended.is_set():
+                return None
+            return make()
+        except KeyboardInterrupt:
+            return None
+        finally:
+            self._interruptible = False
 
     def wait(self) -> bool:
         """Wait for one period; return False when a signal ended it."""
