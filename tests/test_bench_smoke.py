@@ -42,8 +42,8 @@ def test_an_unknown_question_names_those_there_are() -> None:
     assert done.returncode == 1
     assert done.stderr.strip() == (
         "'speed' is no question: one of price, import, cold, rivals, nvidia, stages, ready, child,"
-        " hang, memory, exo, export, partition, predictions, cluster, commands, doctor, sealed, leases,"
-        " watch"
+        " hang, memory, exo, export, partition, predictions, cluster, commands, doctor, sealed,"
+        " leases, samples, watch"
     )
 
 
