@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from watch_samples import GIB, busy, sample, silent
 
 from probe_watch.alerts import REMOVED, Alerts
-from probe_watch.rules import DEFAULTS, RuleError, rules_of
+from probe_watch.rules import DEFAULTS, Rule, RuleError, rules_of
 
 GPU = "pci:0000:01:00.0"
 
@@ -165,3 +167,49 @@ def test_a_threshold_that_cannot_be_used_is_one_sentence(table: object, sentence
     with pytest.raises(RuleError) as caught:
         rules_of(table)
     assert str(caught.value) == sentence
+
+
+NUMBERS = st.one_of(st.floats(), st.integers(), st.booleans(), st.text(max_size=5), st.none())
+KEYS = st.sampled_from(["above", "clear", "seconds", "over"])
+TABLES = st.dictionaries(KEYS, NUMBERS, max_size=4)
+
+
+NAMES = st.sampled_from([*DEFAULTS, "heat"])
+VALUES = st.one_of(TABLES, NUMBERS, st.lists(NUMBERS, max_size=2))
+
+
+def rules_or_sentence(table: dict[str, object]) -> dict[str, Rule] | str:
+    try:
+        return rules_of(table)
+    except RuleError as error:
+        return str(error)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=4))
+def test_any_table_is_used_or_refused(table: dict[str, object]) -> None:
+    rules = rules_or_sentence(table)
+    if isinstance(rules, str):
+        assert rules.startswith("watch.alerts")
+        assert "\n" not in rules
+        return
+    for rule in rules.values():
+        assert rule.least <= rule.clear <= rule.above <= rule.most
+        assert rule.seconds >= 0
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.floats(-55, 150, allow_nan=False), st.just("gone")), max_size=40
+    ),
+    st.integers(0, 5),
+)
+def test_edges_alternate_whatever_the_figures_are(values: list[Any], seconds: int) -> None:
+    alerts = Alerts(rules_of({"temperature": {"seconds": seconds}}))
+    on = False
+    for number, value in enumerate(values):
+        samples = [] if value == "gone" else [sample(GPU, temperature_c=value)]
+        for edge in alerts.update(number, number, samples):
+            assert (edge.state == "on") is not on
+            on = edge.state == "on"
+            assert not on or (edge.value is not None and edge.value > 80)
+        assert bool(alerts.active(GPU)) is on

@@ -195,10 +195,13 @@ class AlertCommands:
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     """Return whether a process has ended; it stays a zombie where the system can look at it so."""
-    if hasattr(os, "waitid"):
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    try:
         return os.waitid(os.P_PID, process.pid, flags) is not None
-    return process.poll() is not None
+    except ChildProcessError:  # a caller that ignores SIGCHLD has the kernel reap it
+        return True
 
 
 def _status(status: int) -> str:

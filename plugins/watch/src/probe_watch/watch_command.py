@@ -232,13 +232,19 @@ class _Order:
         """Begin the rounds, for the main thread."""
         import probe_core
 
-        return probe_core.samples(*self._rhythm, **self._settings())
+        try:
+            return probe_core.samples(*self._rhythm, **self._settings())
+        except probe_core.ConfigError as error:
+            raise CommandError(str(error)) from None
 
     def samples_async(self) -> AsyncRounds:
         """Begin the rounds, for an event loop."""
         import probe_core
 
-        return probe_core.samples_async(*self._rhythm, **self._settings())
+        try:
+            return probe_core.samples_async(*self._rhythm, **self._settings())
+        except probe_core.ConfigError as error:
+            raise CommandError(str(error)) from None
 
     def _settings(self) -> dict[str, Any]:
         args = self.args
