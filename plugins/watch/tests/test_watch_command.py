@@ -109,6 +109,22 @@ def test_a_device_alone(live: Live) -> None:
     assert names == ["pci:0000:02:00.0", "cpu:0"]
 
 
+def test_an_allowlist_binds_the_samplers(live: Live) -> None:
+    done = watch(live, "--json", "-n", "1", "--allow", "probe-other")
+    assert done.returncode == 0
+    assert [json.loads(line)["device"] for line in done.stdout.splitlines()] == [
+        "cpu:0", "node:self",
+    ]  # fmt: skip
+    done = watch(live, "--json", "-n", "1", "--allow", "probe-x-live")
+    assert json.loads(done.stdout.splitlines()[0])["busy"] == pytest.approx(0.96, abs=1e-4)
+
+
+def test_a_wrong_option_of_probing_is_refused(live: Live) -> None:
+    done = watch(live, "--json", "-n", "1", "--only", "nvidai")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("probe watch: --only nvidai: no such prober.")
+
+
 def test_lines_come_when_they_are_written(live: Live) -> None:
     with running(live, "--json", "--interval", "600") as process:
         assert process.stdout is not None
