@@ -211,7 +211,8 @@ def test_only_what_changes_is_written(live: Live, terminal: Terminal) -> None:
     end = time.monotonic() + 0.1 * rounds
     while time.monotonic() < end:
         terminal.read(0.02)
-    assert (terminal.screen.written - before) / rounds < 400
+    # A whole frame has some 2,500 characters.
+    assert (terminal.screen.written - before) / rounds < 1000
     assert terminal.screen.alternate
 
 
@@ -269,11 +270,11 @@ def test_a_terminal_that_takes_nothing_stops_neither_samples_nor_the_end(
     end = time.monotonic() + 60
     # Nobody reads: the kernel's buffer of a terminal takes some kilobytes of frames.
     number = 0
-    while time.monotonic() < end and number < 40:
+    while number < 40 or not seen.exists():
+        assert time.monotonic() < end
         live.set(*(card(n, (number % 10) / 10) for n in range(1, 9)))
         number += 1
         time.sleep(0.05)
-    assert seen.exists()
     began = time.monotonic()
     terminal.signal(signal.SIGTERM)
     assert terminal.process is not None
