@@ -85,7 +85,7 @@ class _Served:
     def answer(self, message: RoundMessage) -> None:
         """Ask the sampler once, and send each sample as it is yielded."""
         try:
-            status, reason, details = self._take(self._function(self._asked(message)))
+            status, reason, details = self._take(self._function(self._request_of(message)))
         except BaseException as error:
             status, reason, details = failure(error)
             if status == "call_error":
@@ -93,7 +93,7 @@ class _Served:
         number = message["number"]
         self._channel.send("round", number=number, status=status, reason=reason, **details)
 
-    def _asked(self, message: RoundMessage) -> SampleRequest:
+    def _request_of(self, message: RoundMessage) -> SampleRequest:
         return SampleRequest(
             self._machine,
             self._request["bus"],

@@ -112,7 +112,7 @@ def _maker(
     from probe_core.probing import checked_machine, checked_path, checked_probers
 
     here = checked_machine(machine) or Machine()
-    wanted, listed, extra = _wanted(devices), _listed(report), checked_probers(probers)
+    selected, listed, extra = _ids_of(devices), _listed(report), checked_probers(probers)
     arguments = {name: settings.get(name) for name in SETTINGS}
     loaded, _ = load_settings(arguments, here.environ, checked_path(config))
     if loaded.static and loaded.sealed is None:
@@ -125,7 +125,9 @@ def _maker(
     def make() -> Engine:
         from probe_core.sampling.engine import Engine
 
-        return Engine(here, loaded, report=listed, wanted=wanted, extra=extra, clock=rhythm.clock)
+        return Engine(
+            here, loaded, report=listed, selected=selected, extra=extra, clock=rhythm.clock
+        )
 
     return make
 
@@ -146,7 +148,7 @@ def _count(value: object) -> int | None:
     return value
 
 
-def _wanted(devices: object) -> Sequence[str] | None:
+def _ids_of(devices: object) -> Sequence[str] | None:
     if devices is None:
         return None
     names = [devices] if isinstance(devices, str) else devices

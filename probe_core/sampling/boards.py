@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.api import Machine, NotApplicable, SampleRequest
 
-__all__ = ["BOARDS", "sample_devices", "wanted"]
+__all__ = ["BOARDS", "present", "sample_devices"]
 
 BOARDS = "boards"
 """Its name among the probers."""
@@ -29,7 +29,7 @@ _boards: dict[str, tuple[str, str]] = {}
 _use: list[DrmUse] = []
 
 
-def wanted(bus: Sequence[Mapping[str, Any]]) -> bool:
+def present(bus: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether the bus shows any such device."""
     return any(_is_board(sighting) for sighting in bus)
 

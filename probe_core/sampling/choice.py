@@ -49,7 +49,7 @@ def choose(
     run.choose({**registered_probers(), **(extra or {})}, _no_lap)
     selected = [decision.prober for decision in run.decisions if decision.cause is None]
     probers = [prober for prober in selected if prober.answer is None]
-    if boards.wanted(run.bus) and config.sealed is None and _is_allowed(config):
+    if boards.present(run.bus) and config.sealed is None and _is_allowed(config):
         probers.append(Prober(boards.BOARDS, boards.__name__, "probe-core", priority=_PRIORITY))
     return Choice(run, probers)
 

@@ -1,7 +1,7 @@
 """Asks every sampler once a round, and goes around what hangs.
 
-One call of `look` is one round: it asks all processes, waits for their answers within bounds, and
-starts, ends and replaces processes. Between two calls nothing runs but processes that wait.
+One call of `observe` is one round: it asks all processes, waits for their answers within bounds,
+and starts, ends and replaces processes. Between two calls nothing runs but processes that wait.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Engine:
         config: Config,
         *,
         report: Sequence[Mapping[str, object]] | None = None,
-        wanted: Sequence[str] | None = None,
+        selected: Sequence[str] | None = None,
         extra: Mapping[str, Registered] | None = None,
         clock: Callable[[], float] = monotonic,
         portable: bool = False,
     ) -> None:
-        self.roster = Roster(machine, wanted)
+        self.roster = Roster(machine, selected)
         self.samples = Samples(self.roster)
         self.sources: list[Source] = []
         self._machine, self._config, self._extra = machine, config, extra
@@ -81,11 +81,11 @@ class Engine:
                 self.sources.append(source)
         self.sources.sort(key=lambda source: source.prober.rank())
 
-    def look(
+    def observe(
         self, number: int, is_cancelled: Callable[[], bool], wake_fd: int = -1
     ) -> tuple[list[SampleDoc], list[EventDoc], list[FindingDoc]]:
         """Ask everything once; return samples, events and findings."""
-        events, sightings = self._hotplug.look()
+        events, sightings = self._hotplug.compare()
         if sightings is not None:
             chosen = choose(self._machine, self._config, self._extra)
             self._bus = chosen.bus

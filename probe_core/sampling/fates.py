@@ -55,10 +55,10 @@ def start(
     return run
 
 
-def ask(driver: Driver, run: Resident, asked: RoundMessage) -> None:
+def ask(driver: Driver, run: Resident, request: RoundMessage) -> None:
     """Ask a process that waits for a round."""
-    run.begin(asked, monotonic())
-    data = marshal.dumps(dict(asked))
+    run.begin(request, monotonic())
+    data = marshal.dumps(dict(request))
     driver.send(run, b"%08x" % len(data) + data)
 
 

@@ -31,7 +31,7 @@ class Hotplug:
         self._names = self._listing()
         self._drivers = self._bound()
 
-    def look(self) -> tuple[list[EventDoc], Sequence[Mapping[str, object]] | None]:
+    def compare(self) -> tuple[list[EventDoc], Sequence[Mapping[str, object]] | None]:
         """Return events, and what the bus shows now where devices came or went, else None.
 
         The roster has the devices that came, and lacks those that went.

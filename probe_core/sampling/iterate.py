@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import select
 import time
+from sys import is_finalizing
 
 from probe_core.sampling.engine import Engine
-from probe_core.sampling.rhythm import Rhythm
+from probe_core.sampling.rhythm import Rhythm, is_readable
 from probe_core.sampling.round import Round
 
 TYPE_CHECKING = False
@@ -48,7 +48,10 @@ class Rounds:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        # An interpreter that ends runs no other thread, and waiting for one would never return.
+        # The processes end without: their pipes close with this process.
+        if not is_finalizing():
+            self.close()
 
     def __next__(self) -> Round:
         following = self.advance(-1)
@@ -65,14 +68,14 @@ class Rounds:
             self.close()
             return None
         try:
-            return self._look(wake_fd)
+            return self._observe(wake_fd)
         except BaseException:
             self.close()
             raise
 
-    def _look(self, wake_fd: int) -> Round | None:
+    def _observe(self, wake_fd: int) -> Round | None:
         def is_cancelled() -> bool:
-            return wake_fd >= 0 and bool(select.select([wake_fd], [], [], 0)[0])
+            return is_readable(wake_fd)
 
         if self._engine is None:
             self._engine = self._make()
@@ -82,7 +85,7 @@ class Rounds:
             return None
         self._number += 1
         now = time.time()
-        samples, events, findings = self._engine.look(self._number, is_cancelled, wake_fd)
+        samples, events, findings = self._engine.observe(self._number, is_cancelled, wake_fd)
         if is_cancelled():
             self.close()
             return None

@@ -83,19 +83,28 @@ class NodeSampler:
 
 
 def _interfaces(machine: Machine) -> list[tuple[str, str, int, int]]:
-    """Return (kind, name, bytes received, bytes sent) of each interface with hardware behind it."""
-    interfaces = []
+    """Return (kind, name, bytes received, bytes sent) of each interface with hardware behind it.
+
+    Where none has, as in a container, all that are no loopback.
+    """
+    if machine.os != "linux":
+        from probe_core.sampling import other_systems
+
+        return other_systems.interfaces(machine)[:_MAX_LINKS]
+    interfaces: list[tuple[str, str, int, int]] = []
+    virtual: list[tuple[str, str, int, int]] = []
     for name in machine.listdir(_NET):
         folder = f"{_NET}/{name}"
         kind = {_ETHERNET: "ethernet", _IPOIB: "ipoib"}.get(machine.read_int(f"{folder}/type") or 0)
-        # Bridges, tunnels and containers' ends have no device: what they carry passes twice.
-        if kind is None or not machine.exists(f"{folder}/device"):
+        if kind is None:
             continue
         received = machine.read_int(f"{folder}/statistics/rx_bytes")
         sent = machine.read_int(f"{folder}/statistics/tx_bytes")
         if received is not None and sent is not None:
-            interfaces.append((kind, name, received, sent))
-    return interfaces[:_MAX_LINKS]
+            # Bridges, tunnels and containers' ends have no device: what they carry passes twice.
+            physical = machine.exists(f"{folder}/device")
+            (interfaces if physical else virtual).append((kind, name, received, sent))
+    return (interfaces or virtual)[:_MAX_LINKS]
 
 
 def _ports(machine: Machine) -> list[tuple[str, str, int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import time
 
@@ -9,7 +10,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Rhythm"]
+__all__ = ["Rhythm", "is_readable"]
+
+
+def is_readable(fd: int, seconds: float = 0.0) -> bool:
+    """Return whether a pipe has something, waiting for it at most some seconds; -1 never has.
+
+    On Windows only sockets can be waited for: there nobody wakes the caller early.
+    """
+    if fd < 0 or os.name == "nt":
+        if seconds:
+            time.sleep(seconds)
+        return False
+    return bool(select.select([fd], [], [], seconds)[0])
 
 
 class Rhythm:
@@ -37,7 +50,7 @@ class Rhythm:
         pause = self._due - now
         if pause > 0:
             if wake_fd >= 0:
-                select.select([wake_fd], [], [], pause)
+                is_readable(wake_fd, pause)
             else:
                 self._sleep(pause)
         late = max(0.0, self.clock() - self._due)

@@ -45,12 +45,12 @@ class Entry:
 class Roster:
     """The devices in the order of the report; those that only a sampler knows come after.
 
-    `wanted` are the ids that the caller asked for, None for all.
+    `selected` are the ids that the caller asked for, None for all.
     """
 
-    def __init__(self, machine: Machine, wanted: Sequence[str] | None = None) -> None:
+    def __init__(self, machine: Machine, selected: Sequence[str] | None = None) -> None:
         self._machine = machine
-        self._wanted = wanted
+        self._selected = selected
         self._by_id: dict[str, Entry] = {}
         self.entries: list[Entry] = []
 
@@ -98,7 +98,7 @@ class Roster:
 
     def wants(self, entry: Entry) -> bool:
         """Return whether the caller asked for a device."""
-        return self._wanted is None or any(answers_to(entry.ids, text) for text in self._wanted)
+        return self._selected is None or any(answers_to(entry.ids, text) for text in self._selected)
 
     def shows(self, entry: Entry) -> bool:
         """Return whether a round has a sample of a device, be it that there are no figures.
@@ -106,7 +106,7 @@ class Roster:
         A display adapter, and what may be no accelerator, counts where a sampler knows it.
         """
         counts = entry.kind in (*ACCELERATORS, "cpu", None) or entry.sampled
-        return self.wants(entry) and (counts or self._wanted is not None)
+        return self.wants(entry) and (counts or self._selected is not None)
 
     def unwanted(self) -> frozenset[str]:
         """Return the ids of devices that nobody asked for."""

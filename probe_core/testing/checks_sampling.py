@@ -28,8 +28,8 @@ class Sampling(Declared):
     def _rounds(self, root: Path, **options: Any) -> list[SampledRound]:
         root.mkdir(exist_ok=True)
         rounds = sample_case(self.prober(), self.sampled(root), **options)
-        for look in rounds:
-            assert look.status == "ok", f"it is {look.status}: {look.reason}"
+        for result in rounds:
+            assert result.status == "ok", f"it is {result.status}: {result.reason}"
         return rounds
 
     def test_it_samples_its_hardware(self, tmp_path: Path) -> None:
@@ -40,29 +40,29 @@ class Sampling(Declared):
 
     def test_every_figure_can_be_believed(self, tmp_path: Path) -> None:
         """The core refuses by name what cannot be true."""
-        for look in self._rounds(tmp_path):
-            for sample in look.samples:
+        for result in self._rounds(tmp_path):
+            for sample in result.samples:
                 refused = check_sample(sample, self.name)[1]
                 assert not refused, f"the core would refuse of {sample}: {refused}"
 
     def test_figures_are_plain_data(self, tmp_path: Path) -> None:
         """No numpy numbers, no enums, no objects."""
-        text = json.dumps([look.samples for look in self._rounds(tmp_path)])
+        text = json.dumps([result.samples for result in self._rounds(tmp_path)])
         assert "\\u0000invalid" not in text, f"give texts, numbers, lists and mappings: {text}"
 
     def test_one_process_answers_all_rounds(self, tmp_path: Path) -> None:
         """And with the same devices: nothing has changed between the rounds."""
         rounds = self._rounds(tmp_path, count=4)
-        assert len({look.pid for look in rounds}) == 1, "it ended between two rounds"
-        devices = [[sample["device"] for sample in look.samples] for look in rounds]
+        assert len({result.pid for result in rounds}) == 1, "it ended between two rounds"
+        devices = [[sample["device"] for sample in result.samples] for result in rounds]
         assert all(names == devices[0] for names in devices), f"the devices differ: {devices}"
         assert len(set(devices[0])) == len(devices[0]), f"a device is yielded twice: {devices[0]}"
 
     def test_every_device_is_announced_before_it_is_asked(self, tmp_path: Path) -> None:
         """Else a hang is nobody's, and costs the figures of all devices."""
-        for look in self._rounds(tmp_path):
-            asked = [s["device"] for s in look.samples if s.get("status", "ok") == "ok"]
-            silent = sorted(set(asked) - set(look.touched) - _children_of(look))
+        for result in self._rounds(tmp_path):
+            sampled = [s["device"] for s in result.samples if s.get("status", "ok") == "ok"]
+            silent = sorted(set(sampled) - set(result.touched) - _children_of(result))
             assert not silent, f"call request.touching(id) before you ask {silent}"
 
     def test_it_goes_around_devices(self, tmp_path: Path) -> None:
@@ -71,15 +71,15 @@ class Sampling(Declared):
         for number, device in enumerate(dict.fromkeys(first.touched[:2])):
             for how in ({"avoid": [device]}, {"asleep": [[device]]}):
                 case = self.sampled(_made(tmp_path / f"{number}{next(iter(how))}"))
-                for look in sample_case(self.prober(), case, **how):
-                    assert look.status in _ANSWERS, f"without {device}: {look.reason}"
-                    assert device not in look.touched, f"it asks {device}: {how}"
-                    named = [s["device"] for s in look.samples if s.get("status", "ok") == "ok"]
+                for result in sample_case(self.prober(), case, **how):
+                    assert result.status in _ANSWERS, f"without {device}: {result.reason}"
+                    assert device not in result.touched, f"it asks {device}: {how}"
+                    named = [s["device"] for s in result.samples if s.get("status", "ok") == "ok"]
                     assert device not in named, f"it has figures of {device}: {how}"
 
     def test_a_round_is_quick(self, tmp_path: Path) -> None:
         """Two seconds of silence over one device count as a hang."""
-        slowest = max(look.seconds for look in self._rounds(tmp_path, count=3)[1:])
+        slowest = max(result.seconds for result in self._rounds(tmp_path, count=3)[1:])
         assert slowest < 1, f"a round took {slowest:.2f} s"
 
     def test_sampling_prints_nothing(self, tmp_path: Path) -> None:
@@ -124,6 +124,6 @@ def _made(root: Path) -> Path:
     return root
 
 
-def _children_of(look: SampledRound) -> set[str]:
+def _children_of(result: SampledRound) -> set[str]:
     """Return the ids of parts of a device, which is announced for them: MIG instances."""
-    return {s["device"] for s in look.samples if s["device"].startswith("uuid:MIG-")}
+    return {s["device"] for s in result.samples if s["device"].startswith("uuid:MIG-")}

@@ -6,6 +6,8 @@ What to do is in a variable of the machine's environment, which the prober does 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from probe_core.api import Machine, Request, SampleRequest, hookimpl
@@ -54,7 +56,17 @@ def sample_devices(request: SampleRequest) -> Any:
     orders, request.machine = _stage(request.machine)
     plugin = _plugins.setdefault("plugin", None) or load_plugin(orders["target"])
     _plugins["plugin"] = plugin
-    return find_hook(plugin, orders["target"], SAMPLES)(request)
+    answer = find_hook(plugin, orders["target"], SAMPLES)(request)
+    return _flushed(answer) if hasattr(answer, "__iter__") else answer
+
+
+def _flushed(answer: Iterable[Any]) -> Generator[Any, None, Any]:
+    """Yield what the sampler does, and write out what it prints before the round ends."""
+    try:
+        return (yield from answer)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 @hookimpl

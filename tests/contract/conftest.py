@@ -43,6 +43,26 @@ def describe(machine, name):
     if units and units < 1000:
         device["units"] = units
     return device
+
+@hookimpl
+def sample_devices(request):
+    names = request.machine.listdir("/sys/class/acme")
+    return samples(request, names) if names else not_applicable("no Acme here")
+
+def samples(request, names):
+    for name in names:
+        device = f"acme:{name}"
+        if request.skip(device):
+            continue
+        request.touching(device)
+        yield figures(request.machine, device, name)
+
+def figures(machine, device, name):
+    sample = {"device": device}
+    load = machine.read_int(f"/sys/class/acme/{name}/load")
+    if load is not None and 0 <= load <= 100:
+        sample["busy"] = load / 100
+    return sample
 '''
 MANIFEST = {"summary": "Acme", "api": "1.0", "priority": 400, "deadline_s": 3.0}
 WHEN = {"os": ["linux"], "any_path": ["/sys/class/acme"]}
@@ -76,6 +96,12 @@ class Contract(ProberContract):
             (folder / "name").write_text(f"Acme {number}\n")
             (folder / "units").write_text("8\n")
         return Case(Machine(str(root)))
+
+    def sampled(self, root: Path) -> Case:
+        case = self.hardware(root)
+        for number in range(2):
+            (root / f"sys/class/acme/acme{number}/load").write_text("25\n")
+        return case
 
     def broken(self, root: Path) -> Mapping[str, Case]:
         (root / "sys/class/acme/locked").mkdir(parents=True)

@@ -33,6 +33,7 @@ def test_a_good_prober_passes(plugin: Plugin, tmp_path: Path, check: str) -> Non
 TOP = "def probe_devices(request):\n"
 UNITS = '        device["units"] = units\n'
 EMPTY = 'return not_applicable("no /sys/class/acme")'
+LOAD = '        sample["busy"] = load / 100\n'
 IDS = '"ids": [f"acme:{name}"]'
 
 
@@ -130,6 +131,22 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
     "test_it_bears_empty_files": ("    if text:\n", "    if text[0]:\n"),
     "test_it_bears_absurd_numbers": ("units < 1000:", "len(range(units)) < 1000:"),
     "test_it_bears_missing_files": ("    if text:\n", "    if text.strip():\n"),
+    "test_it_samples_its_hardware": (LOAD, "        pass\n"),
+    "test_every_figure_can_be_believed": (LOAD, '        sample["busy"] = load\n'),
+    "test_figures_are_plain_data": (LOAD, '        sample["busy"] = {load}\n'),
+    "test_one_process_answers_all_rounds": (
+        '{"device": device}',
+        '{"device": f"{device}-{__import__(\'time\').monotonic_ns()}"}',
+    ),
+    "test_every_device_is_announced_before_it_is_asked": ("request.touching(device)", "pass"),
+    "test_it_goes_around_devices": ("if request.skip(device)", "if 0"),
+    "test_a_round_is_quick": (LOAD, LOAD + "    import time; time.sleep(0.55)\n"),
+    "test_sampling_prints_nothing": (LOAD, LOAD + "    import sys; sys.stderr.write('x')\n"),
+    "test_sampling_changes_nothing": (
+        LOAD,
+        LOAD + "    open(machine.path('/log'), 'a').write('x')\n",
+    ),
+    "test_sampling_bears_what_files_hold": ("0 <= load <=", "0 <= len(range(load)) <="),
     "test_what_cannot_be_asked_is_unavailable": (
         "raise Unavailable",
         "return not_applicable('x') or ",

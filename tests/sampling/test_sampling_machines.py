@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -268,3 +271,55 @@ def test_a_recorded_machine_is_not_this_one(tmp_path: Path) -> None:
     with probe_core.samples(count=1, machine=Machine(str(tmp_path)), only=["cpu"]) as rounds:
         (look,) = rounds
     assert look.sample(NODE)["memory"] is None
+
+
+@pytest.mark.parametrize("system", ["darwin", "windows"])
+def test_other_systems_are_asked_through_psutil(stage: Any, system: str) -> None:
+    rounds = stage.rounds(machine=Machine(os=system))
+    next(rounds)
+    sum(range(2_000_000))  # a tick passes
+    look = next(rounds)
+    node = look.sample(NODE)
+    assert node["memory"]["total"] > 0
+    assert node["busy"] is None or 0 <= node["busy"] <= 1
+    assert look.sample("cpu:0")["status"] == "ok"
+
+
+def test_the_portable_way_samples_too(stage: Any, tree: Tree) -> None:
+    stage.add(SOURCE.replace("asked.append(name)", "asked.append(name); time.sleep(0.01)"))
+    rounds = stage.rounds(machine=tree.machine(), portable=True)
+    seen = [next(rounds).sample(CARD)["temperature_c"] for _ in range(3)]
+    assert seen == [1, 3, 5]
+
+
+def test_a_board_without_a_prober_is_sampled_by_the_core(stage: Any, tree: Tree) -> None:
+    tree.node("", "raspberrypi,5-model-b", "brcm,bcm2712")
+    tree.node("/axi/gpu@1002000000", "brcm,2712-v3d")
+    folder = tree.platform("1002000000.v3d", "/axi/gpu@1002000000", driver="v3d", render=128)
+    tree.file(f"{folder}/devfreq/0/cur_freq", 960_000_000)
+    tree.file("/sys/class/thermal/thermal_zone2/type", "gpu-thermal\n")
+    tree.file("/sys/class/thermal/thermal_zone2/temp", 47500)
+    machine = Machine(str(tree.root), arch="aarch64")
+    look = next(stage.rounds(machine=machine))
+    sample = look.sample("dt:/axi/gpu@1002000000")
+    assert (sample["prober"], sample["status"]) == ("boards", "ok"), sample
+    assert sample["clocks_mhz"]["sm"] == 960
+    assert sample["temperature_c"] == pytest.approx(47.5)
+    assert sample["busy"] is None
+
+
+def test_a_host_that_just_ends_is_quiet(tmp_path: Path) -> None:
+    (tmp_path / "stage_acme.py").write_text(
+        "from probe_core.api import *\n@hookimpl\ndef probe_devices(): return []\n"
+        "@hookimpl\ndef sample_devices():\n    return [{'device': 'x:1', 'busy': 0}]\n"
+    )
+    script = (
+        "import probe_core\n"
+        "r = probe_core.samples(1, probers={'acme': 'stage_acme'}, only=['acme'])\n"
+        "assert next(r).sample('x:1')['busy'] == 0\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env=environ, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

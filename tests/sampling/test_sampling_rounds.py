@@ -77,7 +77,7 @@ def test_a_prober_without_the_hook_is_not_sampled(stage) -> None:
 
 def test_only_wanted_devices_are_asked(stage) -> None:
     stage.add(GOOD)
-    with stage.rounds(1, wanted=["02:00.0"]) as rounds:
+    with stage.rounds(1, selected=["02:00.0"]) as rounds:
         (look,) = rounds
     assert [sample["device"] for sample in look.samples] == ["pci:0000:02:00.0"]
 

@@ -282,3 +282,17 @@ def _resident(look: Any, rounds: Rounds) -> int:
     for pid in (os.getpid(), run.pid):
         pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_jetson_module_is_sampled_from_its_files(trees: ModuleType, tmp_path: Path) -> None:
+    tree = trees.Tree(tmp_path, "aarch64")
+    tree.node("", "nvidia,p3737-0000+p3701-0000", "nvidia,tegra234")
+    tree.node("/bus@0/gpu@17000000", "nvidia,ga10b")
+    folder = tree.platform("17000000.gpu", "/bus@0/gpu@17000000", driver="gk20a", load=370)
+    tree.file(f"{folder}/devfreq/17000000.gpu/cur_freq", 1_300_500_000)
+    case = Case(Machine(str(tmp_path), arch="aarch64"), live=True)
+    (look,) = sample_case(prober_of("nvidia", "probe_nvidia.prober"), case, count=1)
+    (sample,) = look.samples
+    assert sample["device"] == "dt:/bus@0/gpu@17000000"
+    assert sample["busy"] == pytest.approx(0.37)
+    assert sample["clocks_mhz"] == {"sm": 1300.5}

@@ -49,12 +49,12 @@ class Sampler:
         return self._samples(request)
 
     def _samples(self, request: SampleRequest) -> Iterator[RawSample]:
-        wanted = {maker: i for maker, i in self._ids.items() if not request.skip(i)}
-        for identity in wanted.values():
+        members = {maker: i for maker, i in self._ids.items() if not request.skip(i)}
+        for identity in members.values():
             request.touching(identity)
         answers = commands.ask(self._machine, (ACCELERATORS,), request.deadline_s * 0.8)
         entries = ioreg.entries(answers.output.get(ACCELERATORS))
-        for maker, identity in wanted.items():
+        for maker, identity in members.items():
             entry = next((e for e in entries if _is_of(e, maker)), None)
             if entry is None:
                 reason = answers.failed.get(ACCELERATORS, f"ioreg lists no {_STATISTICS} of it")

@@ -62,12 +62,12 @@ class Activity:
         return self._shares(before, now, unknown)
 
     def _shares(self, before: Any, now: Any, unknown: dict[str, str]) -> dict[str, float]:
-        asked = GpmMetricsGet(version=1, numMetrics=len(_METRICS), sample1=before, sample2=now)
-        for metric, number in zip(asked.metrics, _METRICS.values(), strict=False):
+        query = GpmMetricsGet(version=1, numMetrics=len(_METRICS), sample1=before, sample2=now)
+        for metric, number in zip(query.metrics, _METRICS.values(), strict=False):
             metric.metricId = number
-        self._nvml.nvmlGpmMetricsGet(asked)
+        self._nvml.nvmlGpmMetricsGet(query)
         shares: dict[str, float] = {}
-        for metric, name in zip(asked.metrics, _METRICS, strict=False):
+        for metric, name in zip(query.metrics, _METRICS, strict=False):
             if metric.nvmlReturn == 0:
                 shares[name] = metric.value / 100
             else:
