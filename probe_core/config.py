@@ -54,6 +54,10 @@ ARGUMENTS = "the arguments"
 
 ELSEWHERE = frozenset({"PROBE_LEASES", "PROBE_LEASE", "PROBE_SYNTHETIC"})
 """Variables of ours that are no settings: leases read two, the synthetic prober one."""
+
+_MARKED = ("_CORE_", "_ALERT_")
+"""Parts of variables that we set for children: a prober's, and the command of `--on-alert`."""
+
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
@@ -211,7 +215,9 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
     unknown = [
         name
         for name in environ
-        if name.startswith("PROBE_") and name not in names | ELSEWHERE and "_CORE_" not in name
+        if name.startswith("PROBE_")
+        and name not in names | ELSEWHERE
+        and not any(mark in name for mark in _MARKED)
     ]
     return [
         IgnoredSetting(

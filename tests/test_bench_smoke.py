@@ -43,7 +43,7 @@ def test_an_unknown_question_names_those_there_are() -> None:
     assert done.stderr.strip() == (
         "'speed' is no question: one of price, import, cold, rivals, nvidia, stages, ready, child,"
         " hang, memory, exo, export, partition, predictions, cluster, commands, doctor, env,"
-        " report, sealed, leases, samples"
+        " report, sealed, leases, samples, watch"
     )
 
 

@@ -39,6 +39,7 @@ BROUGHT_BY = {
     "bench": "probe-bench",
     "env": "probe-wheels",
     "report": "probe-report",
+    "watch": "probe-watch",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""
 

@@ -9,10 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import TextIO, TypeVar
+    from typing import Any, TextIO, TypeVar
 
     from probe_core.commands.waiting import WaitingLine
-    from probe_core.config import ConfigError
+    from probe_core.config import Config, ConfigError, IgnoredSetting
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
@@ -111,6 +111,16 @@ class Context:
             self.output_error = error
             raise
 
+    def flush(self) -> None:
+        """Write what is buffered: for a command that goes on after a line."""
+        if self._stdout is None:
+            return
+        try:
+            self._stdout.flush()
+        except OSError as error:
+            self.output_error = error
+            raise
+
     def err(self, text: str) -> None:
         """Write a line of words to standard error."""
         write_error(text)
@@ -142,10 +152,27 @@ class Context:
 
         Raises `CommandError` as `report` does, and what `use` raises.
         """
+        from probe_core.config import ConfigError
+        from probe_core.probing import document
+
+        config, ignored, settings = self._settings()
+
+        def probe(machine: Machine) -> Answer:
+            try:
+                report = document(config, ignored, machine=machine, waiting=self.waiting())
+            except ConfigError as error:
+                raise CommandError(unusable_option(error, settings)) from None
+            _refuse_unknown_probers(report, settings)
+            _refuse_unusable_files(report["findings"], settings)
+            return use(machine, report)
+
+        return self._probed(probe)
+
+    def _settings(self) -> tuple[Config, list[IgnoredSetting], dict[str, Any]]:
+        """Return the settings, what was left out of them, and those that were typed."""
         from probe_core.commands.options import settings_of
         from probe_core.config import ConfigError
         from probe_core.pipeline.settings import load_settings
-        from probe_core.probing import document
 
         settings = settings_of(self.args) if self.args else {}
         file = getattr(self.args, "config", None)
@@ -158,17 +185,7 @@ class Context:
                 raise CommandError(config.sealed.reason)
         except ConfigError as error:
             raise CommandError(unusable_option(error, settings)) from None
-
-        def probe(machine: Machine) -> Answer:
-            try:
-                report = document(config, ignored, machine=machine, waiting=self.waiting())
-            except ConfigError as error:
-                raise CommandError(unusable_option(error, settings)) from None
-            _refuse_unknown_probers(report, settings)
-            _refuse_unusable_files(report["findings"], settings)
-            return use(machine, report)
-
-        return self._probed(probe)
+        return config, ignored, settings
 
     def waiting(self) -> Waiting | None:
         """Return what shows on a terminal who is waited for; None where nobody would read it.

@@ -9,16 +9,19 @@ if TYPE_CHECKING:
 __all__ = ["command_settings"]
 
 
-def command_settings(command: str, environ: Mapping[str, str]) -> Mapping[str, object]:
+def command_settings(
+    command: str, environ: Mapping[str, str], file: str | None = None
+) -> Mapping[str, object]:
     """Return the table ``[command.NAME]`` of the file of settings; empty where there is none.
 
-    Its values are unchecked. Raises `CommandError` for a file that cannot be read.
+    `file` is what `--config` names. The values are unchecked. Raises `CommandError` for a file that
+    cannot be read.
     """
     from probe_core.commands.context import CommandError
     from probe_core.config import ConfigError
 
     try:
-        return _table(command, environ)
+        return _table(command, environ, file)
     except ConfigError as error:
         raise CommandError(f"{command}: {error}") from None
     except OSError as error:  # whether there is a file is not known
@@ -26,7 +29,7 @@ def command_settings(command: str, environ: Mapping[str, str]) -> Mapping[str, o
         raise CommandError(f"{command}: {error.filename} cannot be read: {reason}") from None
 
 
-def _table(command: str, environ: Mapping[str, str]) -> Mapping[str, object]:
+def _table(command: str, environ: Mapping[str, str], file: str | None) -> Mapping[str, object]:
     """Return the table. Raises `ConfigError` for a bad file or table."""
     from probe_core.config import (
         COMMAND_TABLES,
@@ -37,7 +40,7 @@ def _table(command: str, environ: Mapping[str, str]) -> Mapping[str, object]:
     )
     from probe_core.pipeline.settings import is_file, read_named
 
-    path = environ.get(FILE_VARIABLE) or default_file(environ, is_file)
+    path = file or environ.get(FILE_VARIABLE) or default_file(environ, is_file)
     tables = read_settings(path, read_named).get(COMMAND_TABLES, {}) if path else {}
     table = tables.get(command, {}) if isinstance(tables, dict) else None
     if not isinstance(table, dict):

@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "chipdb",
     ".",
-    *(f"plugins/{p}" for p in "nvidia amd mali tinygrad cluster exo export wheels report".split()),
+    *(
+        f"plugins/{p}"
+        for p in "nvidia amd mali tinygrad cluster exo export wheels report watch".split()
+    ),
 )
 RIVALS = ("psutil",)
 """What the ways to compare with need besides what the plugins bring."""

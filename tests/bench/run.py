@@ -40,6 +40,7 @@ import bench_rivals
 import bench_samples
 import bench_sealed
 import bench_stages
+import bench_watch
 import place as places
 from measure import Figure
 
@@ -66,6 +67,7 @@ QUESTIONS: dict[str, Callable[[places.Place], Iterator[Figure]]] = {
     "sealed": bench_sealed.run,
     "leases": bench_leases.run,
     "samples": bench_samples.run,
+    "watch": bench_watch.run,
 }
 MARKS = {True: "pass", False: "FAIL", None: ""}
 

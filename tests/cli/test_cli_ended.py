@@ -47,6 +47,7 @@ LINES = {
     "export": ["export", "prometheus"],
     "bench": ["bench", "--list"],
     "report": ["report", "--text"],
+    "watch": ["watch", "--json", "-n", "1"],
     "cluster": ["cluster", "report.json"],
     "topology": ["topology", "report.json"],
     "fit": ["fit", "llama-3.2-1b", "report.json"],

@@ -157,6 +157,7 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "export nfd --static report.json": (0, None, 0, None),
     "bench --list --only cpu": (0, None, 0, None),
     "env --for pip --static report.json": (0, None, 0, None),
+    "watch --json -n 1 --only cpu": (0, None, 0, None),
     "cluster report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),
     "partition report.json --model 7b --layers 32": (0, None, 0, None),

@@ -276,9 +276,8 @@ def test_ours_that_are_named_are_there() -> None:
         commands, problems = installed.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
-        assert commands[name].group == {"env": "Fix", "bench": "Look", "report": "Look"}.get(
-            name, "Clusters"
-        )
+        groups = {"env": "Fix", "bench": "Look", "report": "Look", "watch": "Look"}
+        assert commands[name].group == groups.get(name, "Clusters")
         assert commands[name].summary
 
 

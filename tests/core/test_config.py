@@ -240,3 +240,8 @@ def test_key_tells_settings_apart() -> None:
     same, _ = load_config({}, {"PROBE_ONLY": "a"})
     other, _ = load_config({"only": "a", "timeout": 3}, {})
     assert one.key() == same.key() != other.key()
+
+
+def test_what_a_command_of_an_alert_is_given_is_no_setting() -> None:
+    assert loaded({}, {"PROBE_ALERT_NAME": "memory"})[1] == []
+    assert len(loaded({}, {"PROBE_ALERTS": "memory"})[1]) == 1

@@ -13,7 +13,7 @@ from probe_export.stable import stable_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from probe_core.model.document import DeviceDoc, ReportDoc
 
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     Figure = Callable[[DeviceDoc], float | int | bool | None]
     Family = tuple[str, str, list[Sample]]
 
-__all__ = ["export"]
+__all__ = ["export", "text"]
 
 _TERA = 10**12
 
 
 def export(report: ReportDoc) -> str:
     """Return the text. Each family is written once, with its samples in the order of the bus."""
-    return "".join(
-        _family(name, help_text, samples)
-        for name, help_text, samples in _families(report)
-        if samples
-    )
+    return text(_families(report))
+
+
+def text(families: Iterable[Family]) -> str:
+    """Return families (name, help, samples) as text; what is None, or has no sample, is absent."""
+    return "".join(_family(name, about, samples) for name, about, samples in families if samples)
 
 
 def _family(name: str, help_text: str, samples: list[Sample]) -> str:

@@ -46,10 +46,17 @@ class Endpoint:
     """Serves ``/metrics`` and ``/healthz``; raises `ExportError` where it cannot listen.
 
     `content_type` is the text's exact one: Prometheus 3 fails a scrape where it is another.
+    A text that is older than `max_age` seconds is made anew.
     """
 
-    def __init__(self, place: tuple[str, int], make: Callable[[], str], content_type: str) -> None:
-        self._cache = _Cache(make)
+    def __init__(
+        self,
+        place: tuple[str, int],
+        make: Callable[[], str],
+        content_type: str,
+        max_age: float = MAX_AGE_S,
+    ) -> None:
+        self._cache = _Cache(make, max_age)
         try:
             self._server = _Server(place, self._cache, content_type)
         except OSError as error:
@@ -86,19 +93,20 @@ class Endpoint:
 class _Cache:
     """The last text, made anew when it is old; who comes meanwhile gets the last one."""
 
-    def __init__(self, make: Callable[[], str]) -> None:
+    def __init__(self, make: Callable[[], str], max_age: float) -> None:
         self._make = make
+        self._max_age = max_age
         self._lock = threading.Lock()
         self._text: bytes | None = None
         self._made_at = 0.0
 
     def text(self) -> bytes:
         """Return the text; waits only where there is none yet."""
-        fresh = self._text is not None and monotonic() - self._made_at < MAX_AGE_S
+        fresh = self._text is not None and monotonic() - self._made_at < self._max_age
         if fresh or not self._lock.acquire(blocking=self._text is None):
             return self._text or b""
         try:
-            if self._text is None or monotonic() - self._made_at >= MAX_AGE_S:
+            if self._text is None or monotonic() - self._made_at >= self._max_age:
                 self._text = self._make().encode()
                 self._made_at = monotonic()
             return self._text

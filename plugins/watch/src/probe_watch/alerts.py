@@ -1,0 +1,177 @@
+"""Which alerts are active: an edge where a figure exceeds its threshold long enough, one back.
+
+A single sample is no alert whatever its duration says: a counter's first reading may be of another
+second. An unknown value neither starts an alert nor clears it at once, for a file may answer EBUSY
+now and then; it clears one when it stays unknown for as long as the alert took to start.
+"""
+
+from __future__ import annotations
+
+from probe_watch.figures import FIGURES, NO_PEER, NODE, Figure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from probe_core.model.sample_document import SampleDoc
+    from probe_watch.peer import Peer
+    from probe_watch.rules import Rule
+
+__all__ = ["ERROR", "REMOVED", "WARNING", "Alerts", "Edge"]
+
+LEAST_SAMPLES = 2
+WARNING, ERROR = "warning", "error"
+
+REMOVED = "the device is removed"
+"""Why an alert of a device ends that is in no sample any more."""
+
+
+class Edge:
+    """An alert that starts (`state` "on"), becomes an error ("on" again) or ends ("off").
+
+    `value` and `threshold` are in the rule's unit; `value` is None where it is not known. `reason`
+    is the device's own word for an error, or why an alert ends without a value. `since` is when
+    the threshold was exceeded first, in seconds since 1970 as `time`.
+    """
+
+    __slots__ = (
+        "device",
+        "reason",
+        "rule",
+        "severity",
+        "since",
+        "state",
+        "threshold",
+        "time",
+        "value",
+    )
+
+    def __init__(self, state: _State, word: str, time: float, value: float | None) -> None:
+        self.device = state.device
+        self.rule = state.rule
+        self.severity = state.severity
+        self.since = state.since
+        self.state = word
+        self.time = time
+        self.value = value
+        self.threshold = state.rule.above if word == "on" else state.rule.clear
+        self.reason: str | None = None
+
+
+class _State:
+    """One rule at one device."""
+
+    __slots__ = (
+        "active",
+        "count",
+        "device",
+        "rule",
+        "severity",
+        "since",
+        "started",
+        "unknown_from",
+    )
+
+    def __init__(self, device: str, rule: Rule) -> None:
+        self.device = device
+        self.rule = rule
+        self.reset()
+
+    def reset(self) -> None:
+        self.active = False
+        self.count = 0
+        self.severity = WARNING
+        self.since = 0.0
+        self.started = 0.0
+        self.unknown_from: float | None = None
+
+
+class Alerts:
+    """The alerts of all devices. `update` takes each round, `active` says what is on now.
+
+    `peer` measures the latency of the node, None where none is measured.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], peer: Peer | None = None) -> None:
+        self._rules = rules
+        self._states: dict[str, list[_State]] = {}
+        self.peer = peer
+
+    @property
+    def latency(self) -> Figure:
+        """Return the latency to the peer in milliseconds, as it was measured last."""
+        return Figure(None, NO_PEER) if self.peer is None else self.peer.figure
+
+    def active(self, device: str) -> dict[str, str]:
+        """Return the active alerts of a device: name to severity."""
+        states = self._states.get(device, ())
+        return {state.rule.name: state.severity for state in states if state.active}
+
+    def update(self, now: float, time: float, samples: Iterable[SampleDoc]) -> list[Edge]:
+        """Return the edges of a round: `now` is monotonic, `time` the wall clock, in seconds."""
+        edges: list[Edge] = []
+        absent = set(self._states)
+        for sample in samples:
+            device = sample["device"]
+            absent.discard(device)
+            if device not in self._states:
+                self._states[device] = [_State(device, rule) for rule in self._rules.values()]
+            for state in self._states[device]:
+                edge = _step(state, self._figure(state.rule.name, sample), now, time)
+                if edge is not None:
+                    edges.append(edge)
+        for device in sorted(absent):
+            states = self._states.pop(device)
+            edges += [_end(state, time, None, REMOVED) for state in states if state.active]
+        return edges
+
+    def _figure(self, name: str, sample: SampleDoc) -> Figure:
+        if name in FIGURES:
+            return FIGURES[name](sample)
+        return self.latency if sample["device"] == NODE else Figure(None)
+
+
+def _step(state: _State, figure: Figure, now: float, time: float) -> Edge | None:
+    value = figure.value
+    if value is None and figure.critical is None:
+        return _unknown(state, now, time)
+    state.unknown_from = None
+    if state.active:
+        if figure.critical is not None:
+            return None if state.severity == ERROR else _start(state, figure, time)
+        return _end(state, time, value) if value is not None and value <= state.rule.clear else None
+    if figure.critical is None and (value is None or value <= state.rule.above):
+        state.reset()
+        return None
+    if not state.count:
+        state.started, state.since = now, time
+    state.count += 1
+    if state.count < LEAST_SAMPLES or now - state.started < state.rule.seconds:
+        return None
+    return _start(state, figure, time)
+
+
+def _unknown(state: _State, now: float, time: float) -> Edge | None:
+    if not state.active:
+        state.reset()
+        return None
+    if state.unknown_from is None:
+        state.unknown_from = now
+    if now - state.unknown_from < state.rule.seconds:
+        return None
+    return _end(state, time, None, "its value is not known any more")
+
+
+def _start(state: _State, figure: Figure, time: float) -> Edge:
+    state.active = True
+    state.severity = WARNING if figure.critical is None else ERROR
+    edge = Edge(state, "on", time, figure.value)
+    edge.reason = figure.critical
+    return edge
+
+
+def _end(state: _State, time: float, value: float | None, reason: str | None = None) -> Edge:
+    edge = Edge(state, "off", time, value)
+    edge.reason = reason
+    state.reset()
+    return edge

@@ -1,0 +1,78 @@
+"""The figures of a sample that have a threshold, each with the reason where it is not known.
+
+Utilisation of the peak is a counter of its own (GPM of NVIDIA's data centre GPUs): `busy` is the
+share of time in which anything ran, 100 % with a single SM at work, and is never taken for it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from probe_core.model.sample_document import SampleDoc
+
+__all__ = ["FIGURES", "NODE", "NO_PEER", "Figure", "memory_fraction", "reason_of"]
+
+NODE = "node:self"
+"""The id of the node's own figures among those of its devices."""
+
+NO_PEER = "not measured: latency needs a peer (--peer HOST:PORT)"
+_NO_REASON = "not known"
+
+
+class Figure:
+    """A value in its rule's unit; None where unknown, and then `reason` says why.
+
+    `critical` is the device's own word for having reached its limit, None where it has not.
+    """
+
+    __slots__ = ("critical", "reason", "value")
+
+    def __init__(
+        self, value: float | None, reason: str | None = None, critical: str | None = None
+    ) -> None:
+        self.value = value
+        self.reason = None if value is not None else reason or _NO_REASON
+        self.critical = critical
+
+
+def reason_of(sample: SampleDoc, *fields: str) -> str:
+    """Return why the first of `fields` that has a reason is not known."""
+    unknown = sample["unknown"]
+    reasons = (unknown[field] for field in fields if field in unknown)
+    return sample["reason"] or next(reasons, _NO_REASON)
+
+
+def memory_fraction(sample: SampleDoc) -> float | None:
+    """Return the share of a device's memory that is in use, 0 to 1; None where unknown."""
+    memory = sample["memory"]
+    if memory is None or memory["used"] is None or not memory["total"]:
+        return None
+    return memory["used"] / memory["total"]
+
+
+def _utilisation(sample: SampleDoc) -> Figure:
+    activity = sample["activity"]
+    reason = reason_of(sample, "activity.tensor", "activity")
+    return Figure(activity["tensor"] if activity else None, reason)
+
+
+def _memory(sample: SampleDoc) -> Figure:
+    reason = reason_of(sample, "memory", "memory.used", "memory.total")
+    return Figure(memory_fraction(sample), reason)
+
+
+def _temperature(sample: SampleDoc) -> Figure:
+    # The slowdown temperature is a GPU's own (GeForce holds 83 °C under load): what counts is that
+    # the driver reports to have lowered the clock for it.
+    heat = (word for word in sample["throttled"] or () if "thermal" in word)
+    return Figure(sample["temperature_c"], reason_of(sample, "temperature_c"), next(heat, None))
+
+
+FIGURES: dict[str, Callable[[SampleDoc], Figure]] = {
+    "utilisation": _utilisation,
+    "memory": _memory,
+    "temperature": _temperature,
+}
+"""Name of a rule to its figure of a sample; that of latency is no figure of a sample."""

@@ -1,0 +1,208 @@
+"""One frame as lines of the terminal: rich paints and measures, nothing here writes."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.text import Text
+
+from probe_core.commands import size
+from probe_watch.alerts import Edge
+from probe_watch.cells import STYLES, cells, sentence
+from probe_watch.figures import NODE
+from probe_watch.history import ASCII_LEVELS, LEVELS
+from probe_watch.layout import GAP, fit
+from probe_watch.lines import alert_sentence, timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from probe_watch.layout import Layout
+    from probe_watch.view import Row, View
+
+__all__ = ["Painter"]
+
+_LEFT = frozenset({"ID", "DEVICE", "BUSY", "MEMORY"})
+_LEAST_PROCESSES = 4
+"""Rows of a table of processes that are worth its head."""
+
+KEYS = "q quit  p pause  s sort: {order}"
+
+
+class Painter:
+    """Paints frames for one terminal. `encodable` returns a text in the terminal's characters."""
+
+    def __init__(self, colour: bool, encodable: Callable[[str], str]) -> None:
+        self._encodable = encodable
+        is_ascii = encodable(LEVELS) != LEVELS
+        self._levels = ASCII_LEVELS if is_ascii else LEVELS
+        # The sixteen colours that every terminal has, in the user's own shades.
+        self._colours = ColorSystem.STANDARD if colour else None
+        self._console = Console(file=StringIO(), force_terminal=True, color_system="standard")
+
+    def lines(self, view: View, columns: int, rows: int, *, keys: bool = True) -> list[str]:
+        """Return at most `rows` lines of at most `columns`, the newest state of the view."""
+        shown = list(self._texts(view, columns, rows, keys))[:rows]
+        return [self._painted(text, columns) for text in shown]
+
+    def _painted(self, text: Text, columns: int) -> str:
+        if not text.plain.isascii():
+            plain = self._encodable(text.plain)
+            if plain != text.plain:
+                text = Text(plain, style=text.style)
+        text.truncate(columns, overflow="ellipsis")
+        parts = text.render(self._console, end="")
+        return "".join(
+            part.style.render(part.text, color_system=self._colours) if part.style else part.text
+            for part in parts
+        )
+
+    def _texts(self, view: View, columns: int, rows: int, keys: bool) -> Iterator[Text]:
+        devices = view.rows()
+        layout = _layout(devices, columns)
+        yield _title(view, devices)
+        yield _heads(layout)
+        footer = [*_network(view, devices), *_recent(view), _bottom(view, keys)]
+        room = rows - 2 - len(footer)
+        for row in devices[: room if len(devices) <= room else room - 1]:
+            yield self._device(row, layout, columns)
+        room -= len(devices)
+        if room < 0:
+            yield Text(f"… {1 - room} more devices: the screen has too few rows", style="dim")
+        elif room > _LEAST_PROCESSES:
+            yield from _processes(devices, room - 1)
+        yield from footer
+
+    def _device(self, row: Row, layout: Layout, columns: int) -> Text:
+        widths = layout.widths()
+        style = STYLES[row.state]
+        number = "" if row.number is None else str(row.number)
+        text = Text(number.rjust(widths["#"]), style="dim" if row.state == "asleep" else "")
+        name = row.name or row.short if "ID" not in widths else row.name
+        for column, value in (("ID", row.short), ("DEVICE", name)):
+            if column in widths:
+                text.append(" " * GAP)
+                text.append(_fitted(value, widths[column]), style=style)
+        if row.sample["status"] != "ok":
+            text.append(" " * GAP)
+            text.append(*sentence(row))
+            return text
+        parts = cells(row, layout, self._levels)
+        for column, width in widths.items():
+            if column in parts:
+                content, style = parts[column]
+                space = " " * (width - cell_len(content))
+                text.append(" " * GAP)
+                text.append(content + space if column in _LEFT else space + content, style=style)
+        return text
+
+
+def _layout(devices: Sequence[Row], columns: int) -> Layout:
+    """Return the layout: names are a column only where they tell accelerators apart."""
+    listed = [row for row in devices if row.number is not None]
+    models = [row.name for row in listed if row.kind != "cpu"]
+    names = [row.name for row in listed]
+    widest = max(map(cell_len, names), default=0)
+    shorts = max((cell_len(row.short) for row in devices), default=0)
+    is_one_model = len(models) > 1 and len(set(models)) == 1
+    distinct = all(names) and len(set(names)) == len(names) == len(listed)
+    return fit(columns, 0 if is_one_model else min(widest, 30), shorts, distinct=distinct)
+
+
+def _fitted(text: str, width: int) -> str:
+    shown = Text(text)
+    shown.truncate(width, overflow="ellipsis", pad=True)
+    return shown.plain
+
+
+def _title(view: View, devices: Sequence[Row]) -> Text:
+    # In the order of the report, whatever the lines below are sorted by.
+    listed = sorted((row for row in devices if row.number is not None), key=_number)
+    names = [row.name for row in listed if row.kind != "cpu"]
+    counts = {name: names.count(name) for name in dict.fromkeys(names) if name}
+    parts = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
+    text = Text(" + ".join(parts) or "no accelerator", style="bold")
+    state = "   paused" if view.paused else ""
+    text.append(f"   every {view.interval:g} s   {timestamp(view.time)[11:19]}Z", style="dim")
+    text.append(state, style="bold reverse" if state else "")
+    return text
+
+
+def _number(row: Row) -> int:
+    return row.number or 0
+
+
+def _heads(layout: Layout) -> Text:
+    heads = []
+    for name, width in layout.widths().items():
+        heads.append(name.ljust(width) if name in _LEFT else name.rjust(width))
+    return Text((" " * GAP).join(heads), style="bold")
+
+
+def _processes(devices: Sequence[Row], room: int) -> Iterator[Text]:
+    """Yield the processes with the most memory; nothing where none is known."""
+    pairs = [
+        (row, process)
+        for row in devices
+        for process in row.sample["processes"] or ()
+        if row.number is not None
+    ]
+    if not pairs:
+        return
+    pairs.sort(key=lambda pair: -(pair[1]["memory"] or 0))
+    yield Text(f"{'':2}  {'DEVICE':12}  {'PID':>8}  {'USER':12}  {'MEMORY':>10}", style="bold")
+    for row, process in pairs[: room - 1 if len(pairs) > room else room]:
+        pid, user = process["pid"], process["user"] or "–"
+        memory = size(process["memory"])
+        device, user = _fitted(row.short, 12), _fitted(user, 12)
+        yield Text(f"{'':2}  {device}  {pid or '–':>8}  {user}  {memory:>10}")
+    if len(pairs) > room:
+        yield Text(f"    … {len(pairs) - room + 1} more", style="dim")
+
+
+def _network(view: View, devices: Sequence[Row]) -> Iterator[Text]:
+    """Yield what the node's links carry and what its tasks wait for, where that is known."""
+    for row in devices:
+        if row.sample["device"] != NODE:
+            continue
+        parts = [view.latency] if view.latency else []
+        for link in row.sample["links"]:
+            if link["received"] is not None and link["sent"] is not None:
+                rates = f"in {_rate(link['received'])}, out {_rate(link['sent'])}"
+                parts.append(f"{link['name'] or link['kind']} {rates}")
+        pressure = row.sample["pressure"]
+        shares = (pressure["cpu"], pressure["memory"], pressure["io"]) if pressure else ()
+        names = ("cpu", "memory", "io")
+        waits = [f"{n} {s:.0%}" for n, s in zip(names, shares, strict=False) if s is not None]
+        if waits:
+            parts.append("waiting for " + ", ".join(waits))
+        if parts:
+            yield Text("    " + "   ".join(parts), style="dim")
+
+
+def _rate(count: float) -> str:
+    return f"{count / 1e6:.1f} MB/s" if count < 1e9 else f"{count / 1e9:.1f} GB/s"
+
+
+def _recent(view: View) -> Iterator[Text]:
+    for time, happened in reversed(view.recent[:2]):
+        clock = timestamp(time)[11:19] + "Z"
+        if isinstance(happened, Edge):
+            mark = "!" if happened.state == "on" else " "
+            style = STYLES[happened.severity] if happened.state == "on" else "dim"
+            about = f"{view.short(happened.device)}  {happened.rule.name}"
+            about += f"  {alert_sentence(happened)}"
+            yield Text(f"{mark} {clock}  {about}", style=style)
+        else:
+            event = f"{happened['event']}: {happened['change']}"
+            yield Text(f"  {clock}  {view.short(happened['device'])}  {event}", style="cyan")
+
+
+def _bottom(view: View, keys: bool) -> Text:
+    line = KEYS.format(order=view.order) if keys else "Ctrl-C ends"
+    note = view.note
+    return Text(f"{line}   {note}" if note else line, style="dim")

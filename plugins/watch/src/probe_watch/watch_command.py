@@ -1,0 +1,279 @@
+"""`probe watch`: what the devices do now, on a screen, as lines, with alerts and for Prometheus."""
+
+from __future__ import annotations
+
+from probe_core.commands import (
+    CommandError,
+    Option,
+    add_options,
+    add_probe_options,
+    command_settings,
+    probe_options,
+)
+from probe_watch.figures import NODE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
+
+    from probe_core.commands import Context
+    from probe_core.model.document import ReportDoc
+    from probe_core.sampling import AsyncRounds, Rounds
+    from probe_watch.alert_commands import AlertCommands
+    from probe_watch.alerts import Alerts
+    from probe_watch.intake import Intake
+    from probe_watch.peer import Peer
+
+HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
+
+On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. Its keys
+are q (quit), p (pause) and s (sort). A device that sleeps is not woken; what hangs is named."""
+
+EXAMPLES = (
+    ("probe watch", "the screen, a sample a second"),
+    ("probe watch --json -n 60 > samples.jsonl", "a minute of samples for a program"),
+    ("probe watch --interval 5 --on-alert 'logger -t gpu alert'", "run a command at each alert"),
+    ("probe watch --listen 127.0.0.1:9102", "serve the figures for Prometheus as well"),
+)
+
+LEAST_S, MOST_S = 0.1, 3600.0
+_MOST_COUNT = 1_000_000_000
+
+
+OWN_OPTIONS = (
+    Option("interval", "SECONDS", "seconds between samples (default: 1)", absent="1"),
+    Option("count", "COUNT", "end after as many samples", short="-n"),
+    Option("json", "", "a JSON object a line"),
+    Option("all", "", "with --json: all fields of a sample"),
+    Option("plain", "", "lines of text, also on a terminal"),
+    Option("on-alert", "COMMAND", "run COMMAND at the start and end of an alert"),
+    Option("peer", "HOST:PORT", "measure the latency of a TCP connection to it"),
+    Option("listen", "HOST:PORT", "serve the samples for Prometheus as well"),
+)
+
+OPTIONS = (*OWN_OPTIONS, *probe_options())
+"""A line of these is read without argparse; ``--device`` may be repeated, which only that reads."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe watch`."""
+    add_options(parser, OWN_OPTIONS)
+    parser.add_argument(
+        "--device", metavar="ID", action="append", help="this device alone; may be repeated"
+    )
+    add_probe_options(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Watch until a count, a key or a signal; returns the exit status."""
+    _refuse_recordings(args)
+    interval = _seconds(args.interval)
+    count = None if args.count is None else _whole(args.count)
+    if args.all and not args.json:
+        raise CommandError("--all adds fields to --json; give both")
+    if args.plain and args.json:
+        raise CommandError("--plain and --json are two forms of the same lines; give one")
+    command = _command(args.on_alert)
+    alerts = _alerts(context, _peer(args.peer, interval))
+    commands = _commands(command, context)
+    picture = _picture(args, context)
+    # Lines need no report: without it the first sample comes as soon as the samplers answer.
+    report = context.report() if picture or _needs_report(args) else None
+    devices = _devices(getattr(args, "device", None), report)
+    if devices and alerts.peer is not None:
+        devices.append(NODE)  # the latency is a figure of the node's
+    order = _Order(args, interval, count, devices, report)
+
+    from probe_watch.intake import Intake
+
+    if args.listen is None or report is None:
+        return _run(order, context, Intake(alerts, commands), alerts, picture)
+    from probe_watch.metrics import Published, serving
+
+    published = Published(report, alerts)
+    with serving(args.listen, published) as url:
+        context.err(f"probe watch: serving {url}")
+        intake = Intake(alerts, commands, published.publish)
+        return _run(order, context, intake, alerts, picture)
+
+
+def _run(order: _Order, context: Context, intake: Intake, alerts: Alerts, is_picture: bool) -> int:
+    if is_picture and order.report is not None:
+        from probe_watch.picture import picture
+        from probe_watch.screen_loop import ScreenLoop
+
+        drawn = picture(context, order.report, alerts, order.interval)
+        return ScreenLoop(order.samples_async, intake, drawn).run()
+    from probe_watch.line_loop import run_lines
+    from probe_watch.outputs import Lines
+
+    lines = Lines(context, alerts, json=order.args.json, full=order.args.all)
+    return run_lines(order.samples, intake, lines)
+
+
+def _refuse_recordings(args: argparse.Namespace) -> None:
+    """Refuse what stands for another machine: what it does now is nowhere."""
+    for option in ("machine", "static"):
+        if getattr(args, option, None) is not None:
+            sentence = "a recording has no live figures; `probe watch` samples this computer"
+            raise CommandError(f"--{option}: {sentence}, so leave the option out")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not LEAST_S <= seconds <= MOST_S:
+        raise CommandError(f"--interval {text}: expected seconds, {LEAST_S:g} to {MOST_S:g}")
+    return seconds
+
+
+def _whole(text: str) -> int:
+    count = int(text) if text.isdecimal() and len(text) < 12 else 0
+    if not 1 <= count <= _MOST_COUNT:
+        raise CommandError(f"--count {text}: expected a whole number from 1")
+    return count
+
+
+def _command(text: str | None) -> list[str] | None:
+    """Return the words of `--on-alert`, as a shell splits them; none of its other rules apply."""
+    if text is None:
+        return None
+    import shlex
+
+    try:
+        parts = shlex.split(text)
+    except ValueError as error:
+        raise CommandError(f"--on-alert {text}: {str(error).lower()}") from None
+    if not parts:
+        raise CommandError("--on-alert: expected a program and its arguments")
+    from shutil import which
+
+    if which(parts[0]) is None:
+        raise CommandError(f"--on-alert {parts[0]}: no such program; for a shell give sh -c '…'")
+    return parts
+
+
+def _peer(text: str | None, interval: float) -> Peer | None:
+    if text is None:
+        return None
+    from probe_watch.peer import Peer, place_of
+
+    place = place_of(text)
+    if place is None:
+        raise CommandError(f"--peer {text}: expected HOST:PORT, such as desk:22")
+    return Peer(place, interval)
+
+
+def _alerts(context: Context, peer: Peer | None) -> Alerts:
+    from probe_watch.alerts import Alerts
+    from probe_watch.rules import RuleError, rules_of
+
+    file = getattr(context.args, "config", None)
+    table = command_settings("watch", context.environ, file)
+    try:
+        for key in table:
+            if key != "alerts":
+                raise RuleError(f"command.watch.{key} is no setting; the only one is alerts")
+        return Alerts(rules_of(table.get("alerts", {})), peer)
+    except RuleError as error:
+        raise CommandError(f"the file of settings: {error}") from None
+
+
+def _needs_report(args: argparse.Namespace) -> bool:
+    """Return whether a probe is needed: to know devices by name, or to refuse a wrong option."""
+    of_probing = (getattr(args, option.dest) for option in probe_options())
+    typed = any(value not in (None, False) for value in of_probing)
+    return typed or args.listen is not None or getattr(args, "device", None) is not None
+
+
+def _devices(names: Sequence[str] | None, report: ReportDoc | None) -> list[str] | None:
+    """Return the ids of the devices that were named; raises `CommandError` for another name."""
+    if not names or report is None:
+        return None
+    from probe_core.model.short_ids import named_by, short_ids
+
+    listed = [device["ids"] for device in report["devices"]]
+    chosen = []
+    for name in names:
+        places = named_by(name, listed)
+        if name == NODE:
+            chosen.append(NODE)
+        elif not places:
+            known = ", ".join(short_ids(device["id"] for device in report["devices"]).values())
+            raise CommandError(f"--device {name}: no such device; there are {known}")
+        chosen += [report["devices"][place]["id"] for place in places]
+    return chosen
+
+
+class _Order:
+    """What is sampled: the options of the command line, and the report where there is one."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        interval: float,
+        count: int | None,
+        devices: list[str] | None,
+        report: ReportDoc | None,
+    ) -> None:
+        self.args = args
+        self.interval = interval
+        self.report = report
+        self._rhythm = (interval, count, devices, report)
+
+    def samples(self) -> Rounds:
+        """Begin the rounds, for the main thread."""
+        import probe_core
+
+        try:
+            return probe_core.samples(*self._rhythm, **self._settings())
+        except probe_core.ConfigError as error:
+            raise CommandError(str(error)) from None
+
+    def samples_async(self) -> AsyncRounds:
+        """Begin the rounds, for an event loop."""
+        import probe_core
+
+        try:
+            return probe_core.samples_async(*self._rhythm, **self._settings())
+        except probe_core.ConfigError as error:
+            raise CommandError(str(error)) from None
+
+    def _settings(self) -> dict[str, Any]:
+        args = self.args
+        return {
+            "only": _only(args, self.report),
+            "disable": args.disable,
+            "timeout": args.timeout,
+            "active": args.active,
+            "config": args.config,
+        }
+
+
+def _only(args: argparse.Namespace, report: ReportDoc | None) -> Sequence[str] | str | None:
+    """Return the probers that may sample: under `--allow` those that it let run."""
+    if args.allow is None or report is None:
+        only: str | None = args.only
+        return only
+    return [o["prober"] for o in report["outcomes"] if o["status"] != "skipped"]
+
+
+def _commands(command: list[str] | None, context: Context) -> AlertCommands | None:
+    if command is None:
+        return None
+    from probe_watch.alert_commands import AlertCommands
+
+    return AlertCommands(command, context.environ)
+
+
+def _picture(args: argparse.Namespace, context: Context) -> bool:
+    """Return whether a screen is drawn: on a terminal that can be, unless lines are asked for."""
+    if args.json or args.plain or not context.terminal:
+        return False
+    import os
+
+    return context.environ.get("TERM", "") not in ("", "dumb") and hasattr(os, "ttyname")

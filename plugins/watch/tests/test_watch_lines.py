@@ -1,0 +1,107 @@
+"""Lines: the keys of a sample, times, and what people read where there is no screen."""
+
+from __future__ import annotations
+
+from watch_samples import GIB, NIGHT, address, busy, sample, silent
+
+from probe_watch.alerts import Alerts
+from probe_watch.lines import (
+    alert_document,
+    alert_line,
+    event_document,
+    event_line,
+    sample_document,
+    sample_line,
+    timestamp,
+)
+from probe_watch.rules import rules_of
+
+GPU = address(1)
+KEYS = [
+    "time", "device", "status", "reason", "busy", "memory", "temperature_c", "power_w",
+    "power_cap_w", "clocks_mhz", "links", "processes", "alerts", "unknown",
+]  # fmt: skip
+
+
+def test_a_line_has_the_keys_of_the_reference_in_their_order() -> None:
+    unknown = {"power_w": "not root", "activity.sm": "no GPM", "clocks_mhz.memory": "not reported"}
+    document = sample_document(busy(GPU, unknown=unknown), NIGHT, {"memory": "warning"})
+    assert list(document) == KEYS
+    assert document["time"] == "2026-11-21T22:14:03.512Z"
+    assert document["memory"] == {"used": 50 * GIB, "total": 80 * GIB}
+    assert document["alerts"] == ["memory"]
+    # Reasons are those of the fields that are there.
+    assert document["unknown"] == {"power_w": "not root", "clocks_mhz.memory": "not reported"}
+    full = sample_document(busy(GPU, unknown=unknown), NIGHT, [], full=True)
+    assert set(full) - set(document) == {"activity", "throttled", "pressure", "prober"}
+    assert full["unknown"] == unknown
+
+
+def test_a_device_that_does_not_answer_has_no_figures() -> None:
+    document = sample_document(silent(GPU), NIGHT, [])
+    assert list(document) == KEYS
+    assert (document["status"], document["reason"]) == ("unresponsive", "it hangs")
+    assert {document[key] for key in KEYS[4:10]} == {None}
+
+
+def test_times_are_rounded_as_a_whole() -> None:
+    assert timestamp(0) == "1970-01-01T00:00:00.000Z"
+    assert timestamp(59.9996) == "1970-01-01T00:01:00.000Z"
+    assert timestamp(1.0004) == "1970-01-01T00:00:01.000Z"
+
+
+def test_plain_lines() -> None:
+    assert sample_line(busy(GPU), NIGHT, ["memory"]) == (
+        "2026-11-21T22:14:03.512Z pci:0000:01:00.0 busy=96% peak=61% mem=50.0GiB/80.0GiB temp=67C"
+        " power=612/700W clock=1755MHz processes=1 alerts=memory"
+    )
+    assert sample_line(sample(GPU), NIGHT, []) == "2026-11-21T22:14:03.512Z pci:0000:01:00.0"
+    assert sample_line(sample(GPU, power_w=7.0), NIGHT, []).endswith(" power=7W")
+    assert sample_line(silent(GPU, "asleep", "it sleeps"), NIGHT, []) == (
+        '2026-11-21T22:14:03.512Z pci:0000:01:00.0 asleep reason="it sleeps"'
+    )
+
+
+def test_an_edge_names_device_value_threshold_and_since() -> None:
+    alerts = Alerts(rules_of({"temperature": {"seconds": 1}}))
+    alerts.update(0, NIGHT, [sample(GPU, temperature_c=82.0)])
+    (on,) = alerts.update(1, NIGHT + 1, [sample(GPU, temperature_c=83.0)])
+    assert alert_line(on) == (
+        "2026-11-21T22:14:04.512Z pci:0000:01:00.0 alert temperature on:"
+        " 83 °C, above 80 °C since 22:14:03Z"
+    )
+    assert alert_document(on) == {
+        "time": "2026-11-21T22:14:04.512Z",
+        "event": "alert",
+        "device": GPU,
+        "alert": "temperature",
+        "state": "on",
+        "severity": "warning",
+        "value": 83.0,
+        "threshold": 80.0,
+        "unit": "°C",
+        "since": "2026-11-21T22:14:03.512Z",
+        "reason": None,
+    }
+    (error,) = alerts.update(
+        2, NIGHT + 2, [sample(GPU, temperature_c=91, throttled=["hw-thermal"])]
+    )
+    assert alert_line(error).endswith(
+        "temperature on: 91 °C, the device slows down (hw-thermal) since 22:14:03Z"
+    )
+    (off,) = alerts.update(3, NIGHT + 3, [sample(GPU, temperature_c=60.0)])
+    assert alert_line(off).endswith("temperature off: 60 °C; the alert of 22:14:03Z ends")
+    assert (off.threshold, off.value) == (77.0, 60.0)
+
+
+def test_events() -> None:
+    event = {"event": "removed", "device": GPU, "change": "it is not on the bus any more"}
+    assert event_document(event, NIGHT) == {  # type: ignore[arg-type]
+        "time": "2026-11-21T22:14:03.512Z",
+        "event": "removed",
+        "device": GPU,
+        "change": "it is not on the bus any more",
+    }
+    assert event_line(event, NIGHT) == (  # type: ignore[arg-type]
+        "2026-11-21T22:14:03.512Z pci:0000:01:00.0 removed: it is not on the bus any more"
+    )

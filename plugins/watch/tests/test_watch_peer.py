@@ -1,0 +1,78 @@
+"""Latency: a refusal is an answer, silence is a bound, and a name that is none has a reason."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from watch_samples import sample
+
+from probe_watch.alerts import Alerts
+from probe_watch.peer import Peer, place_of
+from probe_watch.rules import rules_of
+
+
+def measured(place: tuple[str, int]) -> Peer:
+    peer = Peer(place, 0.05)
+    before = peer.figure
+    peer.start()
+    end = time.monotonic() + 60
+    while peer.figure is before:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    peer.close()
+    return peer
+
+
+def free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+        return port
+
+
+def test_a_refusal_took_the_same_way() -> None:
+    figure = measured(("127.0.0.1", free_port())).figure
+    assert figure.reason is None
+    assert figure.value is not None
+    assert 0 < figure.value <= 1000
+
+
+def test_a_name_that_is_none_has_a_reason() -> None:
+    peer = measured(("no-such-host.invalid", 22))
+    assert peer.figure.value is None
+    assert (peer.figure.reason or "").startswith("no-such-host.invalid:22: ")
+
+
+def test_silence_is_a_bound() -> None:
+    """A full queue of connections drops what comes, as a host that is off does."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        waiting = []
+        for _ in range(4):
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(full.getsockname())
+            waiting.append(connection)
+        figure = measured(full.getsockname()).figure
+        for connection in waiting:
+            connection.close()
+    assert figure.value == 1000
+
+
+def test_latency_is_the_nodes_and_of_no_device() -> None:
+    peer = Peer(("desk", 22), 1.0)
+    alerts = Alerts(rules_of({"latency": {"seconds": 1}}), peer)
+    peer.figure.value = 120.0
+    samples = [sample("pci:0000:01:00.0"), sample("node:self")]
+    assert alerts.update(0, 0, samples) == []
+    (edge,) = alerts.update(1, 1, samples)
+    assert (edge.device, edge.rule.name, edge.value) == ("node:self", "latency", 120.0)
+
+
+def test_places() -> None:
+    assert place_of("desk:22") == ("desk", 22)
+    assert place_of("[::1]:65535") == ("::1", 65535)
+    for text in ("desk", "desk:", ":22", "desk:0", "desk:65536", "desk:2x", "desk:999999", ""):
+        assert place_of(text) is None
