@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.api import Request as Request
+    from probe_core.api import SampleRequest as SampleRequest
     from probe_core.api import Unavailable as Unavailable
     from probe_core.api import finding as finding
     from probe_core.api import hookimpl as hookimpl
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from probe_core.probing import probe_async as probe_async
     from probe_core.probing import register as register
     from probe_core.probing import unregister as unregister
+    from probe_core.sampling import Round as Round
+    from probe_core.sampling import samples as samples
+    from probe_core.sampling import samples_async as samples_async
     from probe_core.selection import SelectionError as SelectionError
     from probe_core.selection import select as select
 
@@ -38,6 +42,9 @@ _HOMES = {
     "child_entry": "probing",
     "lease": "leasing",
     "LeaseError": "leasing",
+    "samples": "sampling",
+    "samples_async": "sampling",
+    "Round": "sampling",
     "select": "selection",
     "SelectionError": "selection",
     "Machine": "machine",
@@ -50,6 +57,7 @@ _HOMES = {
     "Finding": "model",
     "Outcome": "model",
     "Request": "api",
+    "SampleRequest": "api",
     "Unavailable": "api",
     "finding": "api",
     "hookimpl": "api",

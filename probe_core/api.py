@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import Sighting as Sighting
     from probe_core.model.document import SightingMemory as SightingMemory
     from probe_core.model.document import StepDoc as StepDoc
+    from probe_core.model.sample_document import RawSample as RawSample
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,6 +41,7 @@ __all__ = [
     "Machine",
     "NotApplicable",
     "Request",
+    "SampleRequest",
     "Unavailable",
     "finding",
     "hookimpl",
@@ -168,3 +170,37 @@ class Request:
         """
         if self._announce is not None:
             self._announce("done", None)
+
+
+class SampleRequest(Request):
+    """What a sampler is asked, again and again in one process.
+
+    `round` counts from 1. `asleep` are ids of devices that sleep, `avoid` of those that hung or
+    that nobody wants: `skip` says whether a device is one of either. Ask none of them, and yield
+    nothing for them: the core says what state they are in. `bus` is what the bus showed when the
+    process was started. `deadline_s` is what this round may take.
+    """
+
+    __slots__ = ("asleep", "round")
+
+    def __init__(
+        self,
+        machine: Machine,
+        bus: Sequence[Mapping[str, Any]] = (),
+        *,
+        active: bool = False,
+        deadline_s: float = 2.0,
+        avoid: Iterable[str] = (),
+        asleep: Iterable[str] = (),
+        number: int = 1,
+        announce: Callable[[str, object], None] | None = None,
+    ) -> None:
+        super().__init__(
+            machine, bus, active=active, deadline_s=deadline_s, avoid=avoid, announce=announce
+        )
+        self.asleep = frozenset(asleep)
+        self.round = number
+
+    def skip(self, *ids: str) -> bool:
+        """Return whether the device that has any of these ids must not be asked in this round."""
+        return not (self.avoid.isdisjoint(ids) and self.asleep.isdisjoint(ids))

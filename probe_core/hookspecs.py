@@ -7,11 +7,18 @@ from typing import Any
 
 import pluggy
 
-from probe_core.api import NotApplicable, Request
+from probe_core.api import NotApplicable, Request, SampleRequest
 
 hookspec = pluggy.HookspecMarker("probe_core")
 
-__all__ = ["probe_devices", "probe_observe", "probe_resolve_chip", "probe_veto"]
+__all__ = [
+    "probe_devices",
+    "probe_observe",
+    "probe_resolve_chip",
+    "probe_veto",
+    "sample_close",
+    "sample_devices",
+]
 
 
 @hookspec
@@ -21,6 +28,27 @@ def probe_devices(request: Request) -> Iterable[Mapping[str, Any]] | NotApplicab
     Runs in a process of its own under a deadline. Yield each device as soon as it is known: what
     was yielded before a crash is kept. Return `not_applicable(reason)` when nothing of yours is
     here, raise `Unavailable(reason)` when it is here but cannot be asked.
+    """
+
+
+@hookspec
+def sample_devices(request: SampleRequest) -> Iterable[Mapping[str, Any]]:  # type: ignore[empty-body]
+    """Yield what each device does now. Implemented by probers that can say it; optional.
+
+    Called once a round in a process that stays, so a library is initialised once and what a module
+    remembers is there again. Yield a mapping for each device: `device` (one of its ids) and what is
+    known. Call `request.touching(id)` before you ask a device: when that hangs, the process is
+    killed, and the next one is told to avoid the device. Raise `Unavailable(reason)` when nothing
+    can be asked.
+    """
+
+
+@hookspec
+def sample_close() -> None:
+    """Close what `sample_devices` has opened. Implemented by probers; optional.
+
+    Called before the process ends: nobody samples any more, or the devices are idle and a library
+    that stays open would keep them from sleeping. It has a fifth of a second.
     """
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Target = str | ModuleType | Mapping[str, object]
 
 __all__ = [
+    "checked_machine",
+    "checked_path",
+    "checked_probers",
     "child_entry",
     "document",
     "probe",
@@ -166,9 +169,9 @@ class _Call:
     def __init__(
         self, file: object, machine: object, probers: object, hooks: object, refresh: object
     ) -> None:
-        self._file = _checked_path(file)
-        self._machine = _checked_machine(machine)
-        self._probers = _checked_probers(probers)
+        self._file = checked_path(file)
+        self._machine = checked_machine(machine)
+        self._probers = checked_probers(probers)
         self._hooks = _checked_hooks(hooks)
         if not isinstance(refresh, bool):
             raise ConfigError(_wrong("refresh", refresh, "True or False"))
@@ -226,8 +229,8 @@ def _wrong(argument: str, value: object, expected: str) -> str:
     return f"the argument {argument!r} is {shown}: expected {expected}"
 
 
-def _checked_path(path: object) -> str | None:
-    """Return the path of the configuration file."""
+def checked_path(path: object) -> str | None:
+    """Return the path of the configuration file; raises `ConfigError` for anything else."""
     if path is None:
         return None
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
@@ -236,14 +239,16 @@ def _checked_path(path: object) -> str | None:
     return text
 
 
-def _checked_machine(machine: object) -> Machine | None:
+def checked_machine(machine: object) -> Machine | None:
+    """Return the argument `machine`; raises `ConfigError` for anything else."""
     if machine is None or isinstance(machine, Machine):
         return machine
     hint = f"Machine({machine!r})" if isinstance(machine, str) else "Machine('FOLDER')"
     raise ConfigError(_wrong("machine", machine, f"a probe_core.Machine, such as {hint}"))
 
 
-def _checked_probers(probers: object) -> dict[str, Registered]:
+def checked_probers(probers: object) -> dict[str, Registered]:
+    """Return the argument `probers` as `register` keeps them; raises `ConfigError`."""
     if probers is None:
         return {}
     items = getattr(probers, "items", None)

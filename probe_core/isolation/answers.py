@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     End = tuple[str, str | None, dict[str, object]]
 
-__all__ = ["Answers", "failure"]
+__all__ = ["Answers", "failure", "plain"]
 
 _HINT = "return a list, yield devices, or return not_applicable(reason)"
 
@@ -59,7 +59,7 @@ class Answers:
 
     def _send_item(self, item: object) -> bool:
         """Send one item; False when there were too many."""
-        device = _plain(item)
+        device = plain(item)
         if type(device) is dict and "finding" in device:
             self._findings += 1
             if self._findings <= MAX_FINDINGS:
@@ -72,7 +72,7 @@ class Answers:
         return True
 
 
-def _plain(item: object) -> object:
+def plain(item: object) -> object:
     """Return a mapping as a dict; anything else as it is, for the encoder to mark.
 
     A mapping that raises while it is read costs itself, not the devices after it.

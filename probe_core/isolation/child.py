@@ -20,8 +20,13 @@ from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from probe_core.isolation.hook import Hook
     from probe_core.isolation.messages import RequestMessage
+
+    Loaded = TypeVar("Loaded")
 
 _write, _exit, _getpid, _fstat = os.write, os._exit, os.getpid, os.fstat
 _stdout = sys.stdout
@@ -81,7 +86,8 @@ def main(size: int, supervisor: int) -> None:
     if supervisor >= 0:
         confine.wait_for_supervisor(supervisor)
     else:
-        confine.die_with_parent(request_fd)
+        if request["round"] is None:  # a resident process reads that pipe itself
+            confine.die_with_parent(request_fd)
         from probe_core.isolation.limits import stay_small
 
         stay_small()
@@ -90,7 +96,7 @@ def main(size: int, supervisor: int) -> None:
     sys.path[:] = request["paths"]
     channel = Channel(result_fd, request["token"])
     try:
-        _run(request, channel)
+        _run(request, channel, request_fd)
     except BaseException as error:
         channel.send_failure(error)
     else:
@@ -99,23 +105,32 @@ def main(size: int, supervisor: int) -> None:
         _exit(CANNOT_ANSWER)
 
 
-def _run(request: RequestMessage, channel: Channel) -> None:
+def _run(request: RequestMessage, channel: Channel, request_fd: int) -> None:
     if request["needs_site"]:
         import site
 
         site.main()
     channel.send("hello", api=API_VERSION, python=sys.version.split()[0], pid=_getpid())
-    function = _load(request["target"], channel)
+    if request["round"] is not None:
+        from probe_core.isolation import rounds
+
+        rounds.serve(request, request["round"], channel, request_fd)
+        return
+    function = load(request["target"], channel, load_hook)
     gc.enable()
     if function is not None:
         channel.send("loaded")
         _call(function, _prober_request(request, channel), channel)
 
 
+def machine_of(request: RequestMessage) -> Machine:
+    """Return the machine that the parent probes."""
+    return Machine(request["root"], request["environ"], request["os"], request["arch"])
+
+
 def _prober_request(request: RequestMessage, channel: Channel) -> Request:
-    machine = Machine(request["root"], request["environ"], request["os"], request["arch"])
     return Request(
-        machine,
+        machine_of(request),
         request["bus"],
         active=request["active"],
         deadline_s=request["deadline_s"],
@@ -124,20 +139,21 @@ def _prober_request(request: RequestMessage, channel: Channel) -> Request:
     )
 
 
-def _end(channel: Channel, status: str, reason: str | None = None, **details: object) -> None:
+def end(channel: Channel, status: str, reason: str | None = None, **details: object) -> None:
+    """Send the last frame, after all that was printed."""
     _flush()
     channel.send("end", status=status, reason=reason, **details)
 
 
-def _load(target: str, channel: Channel) -> Hook | None:
-    """Import the prober's module and return its hook; None when an end frame says why not."""
+def load(target: str, channel: Channel, how: Callable[[str], Loaded]) -> Loaded | None:
+    """Import the prober's module; None when an end frame says why not."""
     try:
-        return load_hook(target)
+        return how(target)
     except HookError as error:
-        _end(channel, "load_error", str(error))
+        end(channel, "load_error", str(error))
     except BaseException as error:
-        _end(channel, "load_error", f"importing {target} failed: {error_text(error)}")
-        _print_traceback(error)
+        end(channel, "load_error", f"importing {target} failed: {error_text(error)}")
+        print_traceback(error)
     return None
 
 
@@ -149,8 +165,8 @@ def _call(function: Hook, request: Request, channel: Channel) -> None:
     except BaseException as error:
         status, reason, details = failure(error)
         if status == "call_error":
-            _print_traceback(error)
-    _end(channel, status, reason, **details)
+            print_traceback(error)
+    end(channel, status, reason, **details)
 
 
 def _flush() -> None:
@@ -161,7 +177,7 @@ def _flush() -> None:
         pass
 
 
-def _print_traceback(error: BaseException) -> None:
+def print_traceback(error: BaseException) -> None:
     """Print the traceback to standard error, whose tail the report keeps."""
     _flush()  # the traceback comes last, as on a terminal
     try:

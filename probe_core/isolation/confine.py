@@ -17,8 +17,10 @@ else:
 __all__ = [
     "die_with_parent",
     "limit",
+    "limit_round",
     "read_request",
     "take_pipes",
+    "unlimited",
     "wait_for_supervisor",
 ]
 
@@ -120,3 +122,18 @@ def limit(deadline_s: float, ends: float) -> None:
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
         _signal.setitimer(_signal.ITIMER_REAL, remaining + GRACE_S)
+
+
+def limit_round(seconds: float) -> None:
+    """Have the kernel end this process when a round lasts longer, and nobody has killed it."""
+    if hasattr(_signal, "setitimer"):
+        _signal.setitimer(_signal.ITIMER_REAL, seconds + GRACE_S)
+
+
+def unlimited() -> None:
+    """Take back what `limit` and `limit_round` set, while a resident process waits to be asked."""
+    import faulthandler
+
+    faulthandler.cancel_dump_traceback_later()
+    if hasattr(_signal, "setitimer"):
+        _signal.setitimer(_signal.ITIMER_REAL, 0)

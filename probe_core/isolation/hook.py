@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     Hook = Callable[[object], Any]
 
-__all__ = ["HOOK", "MARK", "HookError", "find_hook", "load_hook"]
+__all__ = ["CLOSE", "HOOK", "MARK", "SAMPLES", "HookError", "find_hook", "load_hook", "load_plugin"]
 
 HOOK = "probe_devices"
+SAMPLES, CLOSE = "sample_devices", "sample_close"
 MARK = "probe_core_impl"
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS and CO_VARKEYWORDS of inspect, which takes 14 ms to import
 
@@ -29,33 +30,38 @@ def load_hook(target: str) -> Hook:
 
     Raises `HookError`, and whatever the import raises.
     """
+    return find_hook(load_plugin(target), target)
+
+
+def load_plugin(target: str) -> Any:
+    """Import ``module`` or ``module:attribute``; a class is instantiated without arguments."""
     name, _, attribute = target.partition(":")
     plugin = __import__(name, fromlist=[HOOK])
     for part in filter(None, attribute.split(".")):
         plugin = getattr(plugin, part)
-    return find_hook(plugin, target)
+    return plugin() if isinstance(plugin, type) else plugin
 
 
-def find_hook(plugin: Any, target: str) -> Hook:
-    """Return the plugin's `probe_devices`, ready to be called with a request.
+def find_hook(plugin: Any, target: str, name: str = HOOK) -> Hook:
+    """Return the plugin's hook of that name, ready to be called with a request.
 
     A class is instantiated without arguments. Raises `HookError`.
     """
     if isinstance(plugin, type):
         plugin = plugin()
-    function = getattr(plugin, HOOK, None)
+    function = getattr(plugin, name, None)
     if function is None:
-        raise HookError(f"{target} has no {HOOK}{_misspelt(plugin)}")
+        raise HookError(f"{target} has no {name}{_misspelt(plugin)}")
     if not callable(function):
-        raise HookError(f"{HOOK} of {target} is a {type(function).__name__}, not a function")
+        raise HookError(f"{name} of {target} is a {type(function).__name__}, not a function")
     mark = getattr(function, MARK, None)
     if not isinstance(mark, dict):
-        raise HookError(f"{HOOK} of {target} lacks the @hookimpl mark of probe_core.api")
+        raise HookError(f"{name} of {target} lacks the @hookimpl mark of probe_core.api")
     if mark.get("wrapper") or mark.get("hookwrapper"):
-        raise HookError(f"{HOOK} of {target} is a wrapper; a prober wraps no other's call")
+        raise HookError(f"{name} of {target} is a wrapper; a prober wraps no other's call")
     names = _argument_names(function)
     if names is None or names not in ((), ("request",)):
-        names = _names_by_pluggy(plugin, target)
+        names = _names_by_pluggy(plugin, target, name)
     hook: Hook = function if names else lambda request: function()
     return hook
 
@@ -75,12 +81,14 @@ def _argument_names(function: Any) -> tuple[str, ...] | None:
 
 def _misspelt(plugin: Any) -> str:
     for name in dir(plugin):
+        if name in (SAMPLES, CLOSE):
+            continue
         if isinstance(getattr(getattr(plugin, name, None), MARK, None), dict):
             return f": {name!r} is marked as a hook, but the hook's name is {HOOK!r}"
     return ": it needs a function of that name, marked with @hookimpl of probe_core.api"
 
 
-def _names_by_pluggy(plugin: Any, target: str) -> tuple[str, ...]:
+def _names_by_pluggy(plugin: Any, target: str, name: str) -> tuple[str, ...]:
     """Return the arguments that pluggy finds; raises `HookError` with its sentence."""
     import pluggy
 
@@ -93,6 +101,6 @@ def _names_by_pluggy(plugin: Any, target: str) -> tuple[str, ...]:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         raise HookError(" ".join(str(error).split())) from None
-    for hook in manager.hook.probe_devices.get_hookimpls():
+    for hook in getattr(manager.hook, name).get_hookimpls():
         return tuple(hook.argnames)
-    raise HookError(f"{HOOK} of {target} is no plain function: write `def {HOOK}(request)`")
+    raise HookError(f"{name} of {target} is no plain function: write `def {name}(request)`")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from functools import partial
 
-    from probe_core.isolation.messages import RequestMessage
+    from probe_core.isolation.messages import RequestMessage, RoundMessage
     from probe_core.isolation.portable import Driver as PortableDriver
     from probe_core.isolation.posix import Driver as PosixDriver
     from probe_core.machine import Machine
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
     from _functools import partial  # without what functools imports
 
-__all__ = ["CHILD_ARGUMENT", "cannot_start", "run_probers"]
+__all__ = ["CHILD_ARGUMENT", "cannot_start", "new_driver", "run_probers", "start"]
 
 CHILD_ARGUMENT = "--probe-core-child"
 """First argument of a frozen application that is started as a child; see `child_entry`."""
@@ -69,7 +69,7 @@ def run_probers(
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
     """
-    launcher = _Launcher(_driver(portable, wake_fd), machine, bus, active, observe)
+    launcher = _Launcher(new_driver(portable, wake_fd), machine, bus, active, observe)
     launcher.waiting = waiting
 
     def work(worker: Worker) -> None:
@@ -146,14 +146,9 @@ class _Launcher:
             reason = f"more than {MAX_CHILDREN} probers are selected, and this one comes last"
             run.finish("resource", reason, monotonic())
             return
-        try:
-            # Copied once: of fifty probers it would be a hundredth of the time.
-            self._inherited = self._inherited or _environ()
-            environ = {**self._inherited, MARK_VARIABLE: run.mark}
-            request = _request(run, self._machine, self._bus, self._active)
-            self.driver.start(run, _command(), environ, request)
-        except Exception as error:  # no room, or an audit hook of the host forbids it
-            run.finish("resource", f"no process could be started: {error}", monotonic())
+        # Copied once: of fifty probers it would be a hundredth of the time.
+        self._inherited = self._inherited or _environ()
+        start(self.driver, run, self._machine, self._bus, self._active, inherited=self._inherited)
 
     def united(self) -> list[Run]:
         """Return one run per prober with what all its processes brought; tell the host of each."""
@@ -168,7 +163,28 @@ class _Launcher:
         return runs
 
 
-def _driver(portable: bool, wake_fd: int) -> Driver:
+def start(
+    driver: Driver,
+    run: Run,
+    machine: Machine,
+    bus: Bus,
+    active: bool,
+    first: RoundMessage | None = None,
+    inherited: Mapping[str, str] | None = None,
+) -> None:
+    """Start the process of a run, or end the run with the reason why that cannot be.
+
+    `first` is the round that a resident process begins with. `inherited` is a copy of this
+    process's environment, where the caller has one.
+    """
+    try:
+        environ = {**(inherited or _environ()), MARK_VARIABLE: run.mark}
+        driver.start(run, _command(), environ, _request(run, machine, bus, active, first))
+    except Exception as error:  # no room, or an audit hook of the host forbids it
+        run.finish("resource", f"no process could be started: {error}", monotonic())
+
+
+def new_driver(portable: bool = False, wake_fd: int = -1) -> Driver:
     """Return the way to start and watch children that suits this system."""
     import select
 
@@ -194,7 +210,9 @@ def _notify(observe: Observe, event: str, run: Run, attempt: int) -> None:
     observe(event, details)
 
 
-def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
+def _request(
+    run: Run, machine: Machine, bus: Bus, active: bool, first: RoundMessage | None
+) -> bytes:
     import marshal
 
     prober = run.prober
@@ -212,6 +230,7 @@ def _request(run: Run, machine: Machine, bus: Bus, active: bool) -> bytes:
         "arch": machine.arch,
         "bus": list(bus),
         "avoid": sorted(run.avoid),
+        "round": first,
     }
     return marshal.dumps(dict(request))
 

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-__all__ = ["RequestMessage"]
+__all__ = ["RequestMessage", "RoundMessage"]
+
+
+class RoundMessage(TypedDict):
+    """One round that a resident process is asked for; `close` asks it to end instead."""
+
+    number: int
+    seconds: float
+    avoid: list[str]
+    asleep: list[str]
+    close: bool
 
 
 class RequestMessage(TypedDict):
@@ -27,3 +37,4 @@ class RequestMessage(TypedDict):
     arch: str
     bus: list[Any]
     avoid: list[str]
+    round: RoundMessage | None

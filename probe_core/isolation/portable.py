@@ -79,6 +79,25 @@ class Driver:
         child.start_thread(_pump, "result", child.process.stdout, self._events)
         child.start_thread(_pump, "stderr", child.process.stderr, self._events)
 
+    def send(self, run: Run, data: bytes) -> None:
+        """Send more to a resident process, which reads: a message fits into its pipe."""
+        for child in self._children:
+            if child.run is run:
+                _write(child, data)
+
+    def end(self, runs: Sequence[Run], clock: Clock) -> None:
+        """End some children as `end_all` does all."""
+        ending = [child for child in self._children if child.run in runs]
+        self._children = [child for child in self._children if child not in ending]
+        _end_all(ending, clock)
+
+    def check(self, clock: Clock) -> None:
+        """Look at how much memory the children take that are asked something."""
+        Watch().check(self._children, clock)
+
+    def wake_on(self, fd: int) -> None:
+        """Do nothing: the caller looks at its descriptor at each tick."""
+
     def watch(
         self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
     ) -> None:
@@ -115,10 +134,14 @@ def _popen(argv: list[str], environ: dict[str, str]) -> subprocess.Popen[bytes]:
 
 
 def _send(child: Child, data: bytes) -> None:
+    # Left open when all is sent: its end tells the child that the parent died.
+    _write(child, data)
+
+
+def _write(child: Child, data: bytes) -> None:
     pipe = child.process.stdin
     assert pipe is not None
     try:
-        # Left open when all is sent: its end tells the child that the parent died.
         while data:
             data = data[pipe.write(data) :]
     except (OSError, ValueError):

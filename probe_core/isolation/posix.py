@@ -66,6 +66,28 @@ class Driver:
             child.close()
             raise
 
+    def send(self, run: Run, data: bytes) -> None:
+        """Send more to a resident process; what its pipe does not take now goes with the watch."""
+        for child in self._children:
+            if child.run is run:
+                child.unsent += data
+                send(child)
+
+    def end(self, runs: Sequence[Run], clock: Clock) -> None:
+        """End some children as `end_all` does all."""
+        ending = [child for child in self._children if child.run in runs]
+        self._children = [child for child in self._children if child not in ending]
+        end_all(ending, clock)
+
+    def check(self, clock: Clock) -> None:
+        """Look at how much memory the children take that are asked something."""
+        watched = [child for child in self._children if child.pid is not None]
+        _watch_of_trees().check(watched, clock)
+
+    def wake_on(self, fd: int) -> None:
+        """Have the next watches return early when `fd` becomes readable; -1: never."""
+        self._wake_fd = fd
+
     def watch(
         self, clock: Clock, cancelled: Callable[[], bool], attend: Callable[[float], None]
     ) -> None:

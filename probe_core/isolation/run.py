@@ -65,6 +65,9 @@ class Run:
     replayed run, what was rejected when it was live. Times are seconds on the monotonic clock.
     """
 
+    resident = False
+    """Whether its process stays and is asked again, so that its request pipe stays in use."""
+
     def __init__(
         self,
         prober: Prober,
@@ -95,9 +98,11 @@ class Run:
         self.ended = started
         self.abandoned = False
         self._buffer = b""
-        self._received = 0
-        self._frames = 0
-        self._strays = 0
+        self.forgive()
+
+    def forgive(self) -> None:
+        """Count anew what ends a process that floods its pipe."""
+        self._received = self._frames = self._strays = 0
 
     @property
     def over(self) -> bool:

@@ -101,14 +101,15 @@ def send(child: Child) -> None:
     """Send what the request pipe takes now. The pipe stays open: its end kills the child.
 
     Until all is sent the reading end is kept open here too. A child that died meanwhile would
-    otherwise mean SIGPIPE, which ends a host that has given that signal its default action.
+    otherwise mean SIGPIPE, which ends a host that has given that signal its default action. A
+    resident process is sent more, at any time.
     """
     try:
         sent = os.write(child.request_fd, child.unsent)
         child.unsent = child.unsent[sent:]
     except BlockingIOError:
         pass
-    if not child.unsent:
+    if not child.unsent and not child.run.resident:
         child.release("request_end")
 
 

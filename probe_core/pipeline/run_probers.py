@@ -59,6 +59,11 @@ class ProberRun:
         self.waiting: Waiting | None = None
         self._bus: list[Sighting] | None = None
 
+    @property
+    def bus(self) -> Sequence[Sighting]:
+        """What the bus prober saw."""
+        return self._bus or ()
+
     def run_builtin(self, lap: Lap) -> None:
         """Run the built-in probers, in process: they only read files."""
         for prober in builtin_probers():
@@ -79,6 +84,12 @@ class ProberRun:
 
         Raises `Cancelled` when `wake_fd` became readable.
         """
+        self.choose(registered, lap)
+        self._run_selected(wake_fd, while_running)
+        lap("run")
+
+    def choose(self, registered: Mapping[str, Registered], lap: Lap) -> None:
+        """Find all other probers, and decide for each whether it runs."""
         probers, self.findings = discover(registered, mentioned=self.mentioned, budget=self.budget)
         if self.machine.answers:
             from probe_core.pipeline.answers import recorded_probers
@@ -90,8 +101,6 @@ class ProberRun:
         self._select(probers)
         self.findings += over_budget(self.budget)
         lap("select")
-        self._run_selected(wake_fd, while_running)
-        lap("run")
 
     def _select(self, probers: Sequence[Prober]) -> None:
         vendors = None if self._bus is None else set(pci_vendors(self._bus))
@@ -145,7 +154,7 @@ class ProberRun:
         runs = run_probers(
             probers,
             self.machine,
-            self._bus or (),
+            self.bus,
             active=self.config.active,
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,

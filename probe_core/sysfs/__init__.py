@@ -34,6 +34,7 @@ __all__ = [
     "pci",
     "pcie",
     "power",
+    "rates",
     "sighting",
     "surroundings",
     "uevent",

@@ -57,12 +57,12 @@ def test_it_is_used_where_there_is_no_poll(monkeypatch: pytest.MonkeyPatch) -> N
     import select
 
     monkeypatch.delattr(select, "poll")  # as eventlet.monkey_patch() does
-    assert isinstance(launch._driver(False, -1), portable.Driver)
+    assert isinstance(launch.new_driver(False, -1), portable.Driver)
 
 
 def test_it_is_used_where_there_is_no_posix_spawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "posix_spawn")
-    assert isinstance(launch._driver(False, -1), portable.Driver)
+    assert isinstance(launch.new_driver(False, -1), portable.Driver)
 
 
 def test_on_windows_the_whole_tree_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,120 @@
+"""THE table of a sample's fields: what a live figure must be to be believed.
+
+A new figure is an entry here and a key in `sample_document`; validation, the order in a sample and
+the reference page follow from this, or are tested equal to it.
+"""
+
+from __future__ import annotations
+
+from probe_core.model.field import Field as F
+from probe_core.model.field import by_name
+from probe_core.model.values import FreeTable, Items, Number, Text, Word
+
+__all__ = ["SAMPLE_FIELDS", "STATUSES"]
+
+STATUSES: dict[str, str] = {
+    "ok": "the device was asked and answered",
+    "asleep": "the device sleeps and was not asked, because that would wake it",
+    "unresponsive": "asking the device hung or killed its prober's process",
+    "unavailable": "the device could not be asked, see `reason`",
+}
+"""A sample's `status`, and what it says."""
+
+_RATIO = Number(0, 1)
+_BYTES = Number(0, 64 << 40, whole=True)
+"""64 TiB, as of a device's memory in the report."""
+
+_MHZ = Number(0, 100_000)
+_WATTS = Number(0, 20_000)
+"""A rack's shelf of GPUs draws less; what is more was not converted from milliwatts."""
+
+_CELSIUS = Number(-55, 150)
+"""What silicon is specified for, and 25 degrees beyond. 0xFFFF in hundredths is 655."""
+
+_RATE = Number(0, 1e13)
+"""Bytes per second: ten times what all NVLinks of a B200 carry (1.8 TB/s)."""
+
+_PID = Number(1, (1 << 32) - 1, whole=True)
+
+_MEMORY = by_name(
+    (
+        F("used", _BYTES, "What cannot be allocated now", unit="bytes"),
+        F("total", _BYTES, "All there is", unit="bytes"),
+    )
+)
+_CLOCKS = by_name(
+    (
+        F("sm", _MHZ, "Clock of the compute units", unit="MHz"),
+        F("memory", _MHZ, "Clock of the memory", unit="MHz"),
+    )
+)
+_ACTIVITY = by_name(
+    (
+        F("sm", _RATIO, "Share of time, averaged over all compute units, in which one worked"),
+        F("tensor", _RATIO, "Share of the matrix units' peak that was reached"),
+        F("memory", _RATIO, "Share of the memory's cycles that moved data"),
+    )
+)
+_PRESSURE = by_name(
+    (
+        F("cpu", _RATIO, "Share of the last 10 s in which a task waited for a processor"),
+        F("memory", _RATIO, "The same for memory"),
+        F("io", _RATIO, "The same for storage"),
+    )
+)
+_LINK = by_name(
+    (
+        F("kind", Word(), "pcie, nvlink, ethernet, infiniband …"),
+        F("name", Text(), "The system's name of it: eth0"),
+        F("generation", Number(1, 10, whole=True), "PCIe generation of now; 1 is normal when idle"),
+        F("width", Number(1, 32, whole=True), "Lanes of now"),
+        F("received", _RATE, "What came in since the last round", unit="bytes/s"),
+        F("sent", _RATE, "What went out since the last round", unit="bytes/s"),
+    )
+)
+_PROCESS = by_name(
+    (
+        F("pid", _PID, "Process id, as this machine counts"),
+        F("user", Text(), "User's name, else the number"),
+        F("memory", _BYTES, "Memory of the device that it holds", unit="bytes"),
+    )
+)
+
+SAMPLE_FIELDS = by_name(
+    (
+        F("busy", _RATIO, "Share of the last second or less in which the device worked at all"),
+        F(
+            "activity",
+            FreeTable(),
+            "How much of the peak is reached; only where the hardware counts it",
+            fields=_ACTIVITY,
+        ),
+        F("memory", FreeTable(), "The device's memory", fields=_MEMORY),
+        F("temperature_c", _CELSIUS, "Temperature of the chip", unit="°C"),
+        F("power_w", _WATTS, "Power drawn", unit="W"),
+        F("power_cap_w", _WATTS, "Power that the driver keeps it below", unit="W"),
+        F("clocks_mhz", FreeTable(), "Clocks of now", fields=_CLOCKS),
+        F(
+            "throttled",
+            Items(Word()),
+            "Why the clock is lower than it could be: power, thermal, idle …; empty when it is not",
+        ),
+        F(
+            "links",
+            Items(FreeTable()),
+            "Links with their rates",
+            fields=_LINK,
+            empty=[],
+            nullable=False,
+        ),
+        F(
+            "processes",
+            Items(FreeTable(), limit=1024),
+            "Processes that use the device; empty when there is none",
+            fields=_PROCESS,
+        ),
+        F("pressure", FreeTable(), "What tasks wait for (Linux PSI)", fields=_PRESSURE),
+    )
+)
+"""Name to field, in the order of a sample. `device`, `prober`, `status`, `reason` and `unknown`
+frame them."""

@@ -1,0 +1,169 @@
+"""Live figures: what each device does now, round after round.
+
+    for round in probe_core.samples(interval=1.0):
+        for sample in round.samples:
+            print(sample["device"], sample["status"], sample["busy"])
+
+Each sampler is one process that stays, see `isolation.resident`; nothing runs between rounds.
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.config import SETTINGS, ConfigError
+from probe_core.machine import Machine
+from probe_core.sampling.iterate import AsyncRounds, Rounds
+from probe_core.sampling.rhythm import Rhythm
+from probe_core.sampling.round import Round
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from probe_core.model import Report
+    from probe_core.probing import Target
+    from probe_core.sampling.engine import Engine
+
+__all__ = ["AsyncRounds", "Round", "Rounds", "samples", "samples_async"]
+
+LEAST_S, MOST_S = 0.1, 3600.0
+"""Bounds of `interval`. Below a tenth of a second a driver's own figures do not change."""
+
+
+def samples(
+    interval: float = 1.0,
+    count: int | None = None,
+    devices: Iterable[str] | str | None = None,
+    report: Report | Mapping[str, Any] | None = None,
+    *,
+    only: Iterable[str] | str | None = None,
+    disable: Iterable[str] | str | None = None,
+    timeout: float | None = None,
+    active: bool | None = None,
+    config: str | os.PathLike[str] | None = None,
+    machine: Machine | None = None,
+    probers: Mapping[str, Target] | None = None,
+) -> Rounds:
+    """Return an iterator of rounds, one each `interval` seconds (0.1 to 3600), for ever or `count`.
+
+    `devices` are ids, whole or short, to which samples are restricted. `report` is what `probe`
+    returned, or its document: samples then have its ids and order. Without one the buses and the
+    samplers name the devices, which needs no probe. The rest are settings as of `probe`.
+
+    The first round comes at once and waits for libraries to start, as `probe` does; rates need a
+    second round. Close the iterator (``close()``, ``with``) to end its processes; they end with
+    the host in any case. Raises `ConfigError` for an argument that cannot be used, and nothing
+    that hardware, drivers or plugins could cause.
+    """
+    rhythm = Rhythm(_interval(interval))
+    settings = {"only": only, "disable": disable, "timeout": timeout, "active": active}
+    make = _maker(settings, rhythm, devices, report, config, machine, probers)
+    return Rounds(make, rhythm, _count(count))
+
+
+def samples_async(
+    interval: float = 1.0,
+    count: int | None = None,
+    devices: Iterable[str] | str | None = None,
+    report: Report | Mapping[str, Any] | None = None,
+    *,
+    only: Iterable[str] | str | None = None,
+    disable: Iterable[str] | str | None = None,
+    timeout: float | None = None,
+    active: bool | None = None,
+    config: str | os.PathLike[str] | None = None,
+    machine: Machine | None = None,
+    probers: Mapping[str, Target] | None = None,
+) -> AsyncRounds:
+    """Return what `samples` does for ``async for`` (asyncio, or trio), arguments as there.
+
+    Waits in a thread that lasts one round. Cancelling the task ends the processes first.
+    """
+    return AsyncRounds(
+        samples(
+            interval,
+            count,
+            devices,
+            report,
+            only=only,
+            disable=disable,
+            timeout=timeout,
+            active=active,
+            config=config,
+            machine=machine,
+            probers=probers,
+        )
+    )
+
+
+def _maker(
+    settings: Mapping[str, object],
+    rhythm: Rhythm,
+    devices: object,
+    report: object,
+    config: object,
+    machine: object,
+    probers: object,
+) -> Callable[[], Engine]:
+    """Check the arguments, and return what makes the engine in the first round."""
+    from probe_core.pipeline.settings import load_settings
+    from probe_core.probing import checked_machine, checked_path, checked_probers
+
+    here = checked_machine(machine) or Machine()
+    wanted, listed, extra = _wanted(devices), _listed(report), checked_probers(probers)
+    arguments = {name: settings.get(name) for name in SETTINGS}
+    loaded, _ = load_settings(arguments, here.environ, checked_path(config))
+    if loaded.static and loaded.sealed is None:
+        from probe_core.config import IgnoredSetting
+
+        loaded.sealed = IgnoredSetting(
+            "a static report stands for all probers", "static", seals=True
+        )
+
+    def make() -> Engine:
+        from probe_core.sampling.engine import Engine
+
+        return Engine(here, loaded, report=listed, wanted=wanted, extra=extra, clock=rhythm.clock)
+
+    return make
+
+
+def _interval(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(f"the argument 'interval' is {value!r}: expected seconds")
+    if not LEAST_S <= value <= MOST_S:
+        raise ConfigError(f"the argument 'interval' is {value}: expected {LEAST_S} to {MOST_S:g} s")
+    return float(value)
+
+
+def _count(value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"the argument 'count' is {value!r}: expected a whole number from 1")
+    return value
+
+
+def _wanted(devices: object) -> Sequence[str] | None:
+    if devices is None:
+        return None
+    names = [devices] if isinstance(devices, str) else devices
+    if not isinstance(names, (list, tuple, set, frozenset)) or not names:
+        raise ConfigError(f"the argument 'devices' is {devices!r}: expected ids of devices")
+    if not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"the argument 'devices' is {devices!r}: expected ids of devices")
+    return sorted(names)
+
+
+def _listed(report: object) -> Sequence[Mapping[str, object]] | None:
+    """Return the devices of a report or of its document."""
+    if report is None:
+        return None
+    to_json = getattr(report, "to_json", None)
+    document = to_json() if callable(to_json) else report
+    listed = document.get("devices") if isinstance(document, dict) else None
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(d, dict) for d in listed):
+        raise ConfigError("the argument 'report' is no report: give what `probe` returned")
+    return list(listed)

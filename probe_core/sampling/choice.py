@@ -1,0 +1,51 @@
+"""What is sampled, and by whom: the same probers as a probe selects, before any of them runs."""
+
+from __future__ import annotations
+
+from probe_core.pipeline.run_probers import ProberRun
+from probe_core.probing import registered_probers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from probe_core.config import Config
+    from probe_core.machine import Machine
+    from probe_core.model.document import FindingDoc
+    from probe_core.registry.discover import Registered
+    from probe_core.registry.prober import Prober
+
+__all__ = ["Choice", "choose"]
+
+
+class Choice:
+    """The probers that may sample, in the order of priority, and what the built-in ones saw.
+
+    `devices` are the sightings of the buses and of the processors.
+    """
+
+    __slots__ = ("bus", "devices", "findings", "probers")
+
+    def __init__(self, run: ProberRun, probers: Sequence[Prober]) -> None:
+        self.probers = probers
+        self.bus = run.bus
+        self.devices = [observation.sighting for observation in run.collected.observations]
+        self.findings: list[FindingDoc] = list(run.findings)
+
+
+def choose(
+    machine: Machine, config: Config, extra: Mapping[str, Registered] | None = None
+) -> Choice:
+    """Look at the buses, and decide which probers are asked for samples.
+
+    On a recorded machine only those are that read its files: no library knows it.
+    """
+    run = ProberRun(machine, config, None)
+    run.run_builtin(_no_lap)
+    run.choose({**registered_probers(), **(extra or {})}, _no_lap)
+    selected = [decision.prober for decision in run.decisions if decision.cause is None]
+    return Choice(run, [prober for prober in selected if prober.answer is None])
+
+
+def _no_lap(_: str) -> None:
+    """Time nothing: a round has no timings."""

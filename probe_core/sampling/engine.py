@@ -1,0 +1,216 @@
+"""Asks every sampler once a round, and goes around what hangs.
+
+One call of `look` is one round: it asks all processes, waits for their answers within bounds, and
+starts, ends and replaces processes. Between two calls nothing runs but processes that wait.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from probe_core.isolation.launch import cannot_start, new_driver
+from probe_core.isolation.worker import Worker
+from probe_core.sampling import fates
+from probe_core.sampling.choice import choose
+from probe_core.sampling.collect import Samples
+from probe_core.sampling.host import HOST_PROBER, Host
+from probe_core.sampling.hotplug import Hotplug
+from probe_core.sampling.idle import IDLE_S
+from probe_core.sampling.roster import Roster
+from probe_core.sampling.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from probe_core.config import Config
+    from probe_core.machine import Machine
+    from probe_core.model.document import FindingDoc
+    from probe_core.model.sample_document import EventDoc, SampleDoc
+    from probe_core.registry.discover import Registered
+    from probe_core.registry.prober import Prober
+    from probe_core.sampling.roster import Entry
+
+__all__ = ["Engine"]
+
+_CHECK_S = 30.0
+"""Seconds between two looks at how much memory the processes take: a leak grows slowly, and a look
+reads /proc of all younger processes."""
+
+
+class Engine:
+    """All samplers of a machine."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        config: Config,
+        *,
+        report: Sequence[Mapping[str, object]] | None = None,
+        wanted: Sequence[str] | None = None,
+        extra: Mapping[str, Registered] | None = None,
+        clock: Callable[[], float] = monotonic,
+        portable: bool = False,
+    ) -> None:
+        self.roster = Roster(machine, wanted)
+        self.samples = Samples(self.roster)
+        self.sources: list[Source] = []
+        self._machine, self._config, self._extra = machine, config, extra
+        self._clock = clock
+        self._driver = new_driver(portable)
+        self._checked = clock()
+        self._open(report)
+
+    def _open(self, report: Sequence[Mapping[str, object]] | None) -> None:
+        """Look at the buses, and choose the samplers; nothing is started yet."""
+        chosen = choose(self._machine, self._config, self._extra)
+        for device in chosen.devices if report is None else report:
+            self.roster.enlist(device)
+        self.roster.sort()
+        self._bus = chosen.bus
+        self._host = Host(self._machine, chosen.devices)
+        self._hotplug = Hotplug(self._machine, self.roster)
+        self._add(chosen.probers)
+
+    def _add(self, probers: Sequence[Prober]) -> None:
+        present = {source.prober.name for source in self.sources}
+        problem = cannot_start() if probers else None
+        for prober in probers:
+            if prober.name not in present:
+                source = Source(prober, self._machine, self._driver, self._config.active)
+                source.ended, source.problem = problem is not None, problem
+                self.sources.append(source)
+        self.sources.sort(key=lambda source: source.prober.rank())
+
+    def look(
+        self, number: int, is_cancelled: Callable[[], bool], wake_fd: int = -1
+    ) -> tuple[list[SampleDoc], list[EventDoc], list[FindingDoc]]:
+        """Ask everything once; return samples, events and findings."""
+        events, sightings = self._hotplug.look()
+        if sightings is not None:
+            chosen = choose(self._machine, self._config, self._extra)
+            self._bus = chosen.bus
+            self._add(chosen.probers)
+        asleep = self.roster.asleep()
+        self.samples.begin()
+        self._driver.wake_on(wake_fd)
+
+        def work(worker: Worker) -> None:
+            if sightings is not None:  # libraries count devices when they start
+                self._end(self.sources)
+            self._ask(number, asleep)
+            self._watch(lambda: worker.stopping or is_cancelled())
+            for source in self.sources:
+                self._harvest(source)
+
+        if self.sources:
+            Worker(work, self._driver.start_thread).run()
+        self._conclude(asleep)
+        return self.samples.ordered(), events, self.samples.findings
+
+    def close(self) -> None:
+        """End all processes; a second call does nothing."""
+
+        def work(worker: Worker) -> None:
+            runs = [run for source in self.sources for run in source.runs()]
+            fates.ask_to_close(self._driver, runs, self._clock)
+            self._driver.end_all(monotonic)
+
+        if any(source.runs() for source in self.sources):
+            Worker(work, self._driver.start_thread).run()
+        for source in self.sources:
+            source.run = None
+            source.avoided.clear()
+
+    def _end(self, sources: Sequence[Source]) -> None:
+        """End the processes of some samplers; the next round starts them anew."""
+        runs = [run for source in sources for run in source.runs()]
+        fates.ask_to_close(self._driver, runs, self._clock)
+        self._driver.end(runs, monotonic)
+        for source in sources:
+            source.forget_process(self._clock())
+
+    def _ask(self, number: int, asleep: Sequence[Entry]) -> None:
+        now = self._clock()
+        unwanted = self.roster.unwanted()
+        sleeping = frozenset().union(*(entry.ids for entry in asleep))
+        for source in self.sources:
+            if source.idle.may_ask(self._entries(source), now):
+                source.ask(number, unwanted, sleeping, self._bus, now)
+                source.start_trials(number, self.roster.entries, sleeping, self._bus, now)
+
+    def _watch(self, is_stopping: Callable[[], bool]) -> None:
+        """Wait for those processes that this round waits for, and read what the others bring."""
+        first = [True]  # in a list, so that the function below can change it
+
+        def is_over() -> bool:
+            again = not first.pop() if first else True
+            return is_stopping() or (again and not any(s.awaited for s in self.sources))
+
+        if not any(not run.over for source in self.sources for run in source.runs()):
+            return
+        if self._clock() - self._checked >= _CHECK_S:
+            self._checked = self._clock()
+            self._driver.check(monotonic)
+        self._driver.watch(self._clock, is_over, lambda now: None)
+
+    def _harvest(self, source: Source) -> None:
+        """Take what a sampler's processes brought, and end those that failed."""
+        now, name = self._clock(), source.prober.name
+        run = source.run
+        if run is not None and run.over:
+            added = self.samples.add(name, run.samples)
+            self.samples.add_findings(name, run.findings)
+            source.seen.update(entry.id for entry, _ in added)
+            if run.status is None:
+                source.note_answer(run, now)
+                if source.ended:
+                    self._driver.end([run], monotonic)
+                    source.run = None
+                elif added and source.idle.note(*_apart(added), now):
+                    source.idle.leave_alone(now)
+                    self._end([source])
+            else:
+                self._driver.end([run], monotonic)
+                for fact in source.note_end(run, now):
+                    self.samples.note(fact)
+        for avoided in [a for a in source.avoided.values() if a.trial and a.trial.over]:
+            source.harvest_trial(avoided, now)
+
+    def _conclude(self, asleep: Sequence[Entry]) -> None:
+        """Say of each device without figures why it has none."""
+        self.samples.add(HOST_PROBER, self._host.sample())
+        for entry in asleep:
+            if self.roster.wants(entry):
+                self.samples.put(entry, "asleep", "it sleeps, and asking would wake it", None)
+        for source in self.sources:
+            for avoided in source.avoided.values():
+                device = next(filter(None, map(self.roster.get, sorted(avoided.ids))), None)
+                if device is not None and self.roster.wants(device):
+                    name = source.prober.name
+                    self.samples.put(device, "unresponsive", avoided.reason, name)
+        for entry in self.samples.missing():
+            prober, reason = self._reason(entry)
+            self.samples.put(entry, "unavailable", reason, prober)
+
+    def _reason(self, entry: Entry) -> tuple[str | None, str]:
+        """Return (prober, reason) of a device that nobody answered for."""
+        for source in self.sources:
+            if not source.serves(entry):
+                continue
+            if source.idle.left_alone:
+                reason = f"it was idle for {IDLE_S:g} s and is left alone, so that it can sleep"
+                return source.prober.name, reason
+            if source.problem:
+                return source.prober.name, source.problem
+            if source.run is not None and not source.run.over:
+                return source.prober.name, "its prober's process is starting"
+            return source.prober.name, "its prober yields no sample of it"
+        return None, "no installed prober samples it"
+
+    def _entries(self, source: Source) -> list[Entry]:
+        return [entry for entry in self.roster.entries if source.serves(entry)]
+
+
+def _apart(added: Sequence[tuple[Entry, SampleDoc]]) -> tuple[list[Entry], list[SampleDoc]]:
+    return [entry for entry, _ in added], [sample for _, sample in added]
