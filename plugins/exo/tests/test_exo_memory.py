@@ -11,7 +11,8 @@ import pytest
 
 from probe_core.machine import Machine
 from probe_exo import node_memory
-from probe_exo.memory import MemoryReader, NodeMemory
+from probe_exo.memory import MemoryReader
+from probe_exo.memory_types import NodeMemory
 
 Make = Callable[[dict[str, str]], Machine]
 GIB = 1 << 30
