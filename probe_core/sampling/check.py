@@ -40,22 +40,24 @@ def without_figures(
     return sample  # type: ignore[return-value]
 
 
-def check_sample(raw: object, prober: str) -> tuple[SampleDoc | None, list[str]]:
-    """Return (sample with every key, sentences about refused values).
+def check_sample(raw: object, prober: str) -> tuple[SampleDoc | None, list[tuple[str, str]]]:
+    """Return (sample with every key, (field, reason) of each refused value).
 
     The sample is None when it names no device.
     """
     if not isinstance(raw, dict) or INVALID in raw:
         text = str(raw[INVALID]) if isinstance(raw, dict) else type(raw).__name__
-        return None, [f"a sample must be a mapping, found {clean_text(text)}"]
+        return None, [("sample", f"expected a mapping, found {clean_text(text)}")]
     try:
         device = normalise_id(str(raw.get("device")))
     except ValueError as error:
-        return None, [f"a sample names no device: {clean_text(str(error))}"]
+        return None, [("device", clean_text(str(error)))]
     status, reason = raw.get("status", "ok"), raw.get("reason")
     if status not in STATUSES:
-        problem = f"the status of {device} is {show(status)}: expected {', '.join(STATUSES)}"
-        return without_figures(device, "unavailable", problem, prober), [problem]
+        problem = f"expected one of {', '.join(STATUSES)}, found {show(status)}"
+        return without_figures(
+            device, "unavailable", f"its status is refused: {problem}", prober
+        ), [("status", problem)]
     if status != "ok":
         text = clean_text(reason, _REASON_LIMIT) if isinstance(reason, str) else ""
         return without_figures(device, status, text or NO_REASON, prober), []
@@ -70,14 +72,14 @@ class _Checker:
     def __init__(self, raw: dict[str, object]) -> None:
         self._raw = raw
         self.unknown: dict[str, str] = {}
-        self.problems: list[str] = []
+        self.problems: list[tuple[str, str]] = []
 
-    def sample(self, device: str, prober: str) -> tuple[SampleDoc, list[str]]:
+    def sample(self, device: str, prober: str) -> tuple[SampleDoc, list[tuple[str, str]]]:
         """Return the sample of a device that answered, and what was refused."""
         self.unknown = _reasons(self._raw.get("unknown"))
         for name in self._raw:
             if name not in SAMPLE_FIELDS and name not in _FRAME:
-                self.problems.append(f"{clean_text(name, 60)!r} is not a field of a sample")
+                self.problems.append((clean_text(name, 60), "it is not a field of a sample"))
         figures = {name: self._figure(name, field) for name, field in SAMPLE_FIELDS.items()}
         self._compare_memory(figures)
         sample: dict[str, object] = {
@@ -88,7 +90,7 @@ class _Checker:
             **figures,
             "unknown": self.unknown,
         }
-        return sample, [f"{device}: {problem}" for problem in self.problems]  # type: ignore[return-value]
+        return sample, self.problems  # type: ignore[return-value]
 
     def _figure(self, name: str, field: Field) -> object:
         value = self._raw.get(name)
@@ -110,7 +112,7 @@ class _Checker:
         if not isinstance(value, list):
             raise Rejected(f"expected a list, found {show(value)}")
         if len(value) > limit:
-            self.problems.append(f"{name}: only the first {limit} entries were kept")
+            self.problems.append((name, f"only the first {limit} entries were kept"))
         fields = field.fields or {}
         return [
             self._table(f"{name}.{number}", fields, item)
@@ -123,7 +125,8 @@ class _Checker:
             raise Rejected(f"expected a table, found {show(value)}")
         for key in list(value)[:MAX_ITEMS]:
             if key not in fields:
-                self.problems.append(f"{path}.{clean_text(key, 40)} is not a field of a sample")
+                field_path = f"{path}.{clean_text(key, 40)}"
+                self.problems.append((field_path, "it is not a field of a sample"))
         table: dict[str, Json] = {}
         for key, field in fields.items():
             table[key] = None
@@ -144,7 +147,7 @@ class _Checker:
 
     def _refuse(self, path: str, reason: str) -> None:
         self.unknown[path] = f"refused: {reason}"
-        self.problems.append(f"{path}: {reason}")
+        self.problems.append((path, reason))
 
 
 def _reasons(raw: object) -> dict[str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from probe_core.pipeline.run_probers import ProberRun
 from probe_core.probing import registered_probers
+from probe_core.registry.prober import Prober
+from probe_core.sampling import boards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +15,11 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc
     from probe_core.registry.discover import Registered
-    from probe_core.registry.prober import Prober
 
 __all__ = ["Choice", "choose"]
+
+_PRIORITY = 60
+"""That of the bus prober: any installed sampler goes first."""
 
 
 class Choice:
@@ -44,7 +48,15 @@ def choose(
     run.run_builtin(_no_lap)
     run.choose({**registered_probers(), **(extra or {})}, _no_lap)
     selected = [decision.prober for decision in run.decisions if decision.cause is None]
-    return Choice(run, [prober for prober in selected if prober.answer is None])
+    probers = [prober for prober in selected if prober.answer is None]
+    if boards.wanted(run.bus) and config.sealed is None and _is_allowed(config):
+        probers.append(Prober(boards.BOARDS, boards.__name__, "probe-core", priority=_PRIORITY))
+    return Choice(run, probers)
+
+
+def _is_allowed(config: Config) -> bool:
+    """Return whether the settings let the core's own sampler of boards run, as the bus prober."""
+    return "bus" not in config.disable and (config.only is None or "bus" in config.only)
 
 
 def _no_lap(_: str) -> None:

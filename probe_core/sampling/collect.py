@@ -45,8 +45,8 @@ class Samples:
         added = []
         for raw in samples:
             sample, problems = check_sample(raw, prober)
-            for problem in problems:
-                self._refuse(prober, problem)
+            for field, reason in problems:
+                self._refuse(prober, field, reason)
             entry = self._entry(sample)
             if sample is None or entry is None or entry.id in self._by_device:
                 continue
@@ -66,11 +66,11 @@ class Samples:
         self._by_device[entry.id] = without_figures(entry.id, status, reason, prober)
 
     def missing(self) -> list[Entry]:
-        """Return the devices that the report or the bus has, and no sampler answered for."""
+        """Return the devices that are known, and that no sampler answered for."""
         return [
             entry
             for entry in self._roster.entries
-            if entry.listed and entry.id not in self._by_device and self._roster.wants(entry)
+            if entry.id not in self._by_device and self._roster.wants(entry)
         ]
 
     def ordered(self) -> list[SampleDoc]:
@@ -91,15 +91,14 @@ class Samples:
             self._repeated.add(key)
             self.findings.append(fact)
 
-    def _refuse(self, prober: str, problem: str) -> None:
-        field = problem.rpartition(": ")[0]
+    def _refuse(self, prober: str, field: str, reason: str) -> None:
         self.note(
             finding(
                 "value-rejected",
                 f"the sampler of prober {prober!r} yields what cannot be true",
-                problem,
+                f"{field}: {reason}",
                 "report it to its author; the value is left out",
                 prober=prober,
-                evidence=field or problem,
+                evidence=field,
             )
         )

@@ -66,7 +66,6 @@ class Engine:
         chosen = choose(self._machine, self._config, self._extra)
         for device in chosen.devices if report is None else report:
             self.roster.enlist(device)
-        self.roster.sort()
         self._bus = chosen.bus
         self._host = Host(self._machine, chosen.devices)
         self._hotplug = Hotplug(self._machine, self.roster)
@@ -102,6 +101,8 @@ class Engine:
             self._watch(lambda: worker.stopping or is_cancelled())
             for source in self.sources:
                 self._harvest(source)
+            if not worker.stopping:
+                self._replace(number, asleep)
 
         if self.sources:
             Worker(work, self._driver.start_thread).run()
@@ -133,11 +134,18 @@ class Engine:
     def _ask(self, number: int, asleep: Sequence[Entry]) -> None:
         now = self._clock()
         unwanted = self.roster.unwanted()
-        sleeping = frozenset().union(*(entry.ids for entry in asleep))
+        sleeping = _ids(asleep)
         for source in self.sources:
             if source.idle.may_ask(self._entries(source), now):
                 source.ask(number, unwanted, sleeping, self._bus, now)
                 source.start_trials(number, self.roster.entries, sleeping, self._bus, now)
+
+    def _replace(self, number: int, asleep: Sequence[Entry]) -> None:
+        """Start anew what has just failed over a device: the next round has the others again."""
+        sleeping = _ids(asleep)
+        for source in self.sources:
+            if source.run is None and not source.idle.left_alone:
+                source.ask(number, self.roster.unwanted(), sleeping, self._bus, self._clock())
 
     def _watch(self, is_stopping: Callable[[], bool]) -> None:
         """Wait for those processes that this round waits for, and read what the others bring."""
@@ -190,8 +198,17 @@ class Engine:
                     name = source.prober.name
                     self.samples.put(device, "unresponsive", avoided.reason, name)
         for entry in self.samples.missing():
+            if not entry.listed and self._is_gone(entry):
+                self.roster.remove(entry.id)
+                continue
             prober, reason = self._reason(entry)
             self.samples.put(entry, "unavailable", reason, prober)
+
+    def _is_gone(self, entry: Entry) -> bool:
+        """Return whether a device that only its sampler knows, such as a MIG instance, is gone:
+        the sampler answers, and does not yield it any more."""
+        serving = [source for source in self.sources if source.serves(entry)]
+        return all(s.run is not None and s.run.over and not s.problem for s in serving)
 
     def _reason(self, entry: Entry) -> tuple[str | None, str]:
         """Return (prober, reason) of a device that nobody answered for."""
@@ -210,6 +227,10 @@ class Engine:
 
     def _entries(self, source: Source) -> list[Entry]:
         return [entry for entry in self.roster.entries if source.serves(entry)]
+
+
+def _ids(entries: Sequence[Entry]) -> frozenset[str]:
+    return frozenset().union(*(entry.ids for entry in entries))
 
 
 def _apart(added: Sequence[tuple[Entry, SampleDoc]]) -> tuple[list[Entry], list[SampleDoc]]:

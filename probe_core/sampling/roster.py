@@ -64,6 +64,7 @@ class Roster:
                 return None
             entry = Entry(names, kind, min(names, key=strength), listed)
             self.entries.append(entry)
+            self.entries.sort(key=_place)
         for name in names:
             self._by_id.setdefault(name, entry)
         entry.ids |= frozenset(names)
@@ -82,10 +83,6 @@ class Roster:
             pci = device.get("pci")
             entry.vendor = str(pci.get("id"))[:4] if isinstance(pci, dict) else ""
         return entry
-
-    def sort(self) -> None:
-        """Put accelerators first, as reports do."""
-        self.entries.sort(key=lambda entry: KIND_ORDER.get(entry.kind or "", 9))
 
     def remove(self, identity: str) -> None:
         """Forget a device that is gone."""
@@ -115,6 +112,13 @@ class Roster:
             for entry in self.entries
             if entry.folder and power.asleep(power.status(self._machine, entry.folder))
         ]
+
+
+def _place(entry: Entry) -> int:
+    """Return the place of a device's kind; one that no report lists is a part of a GPU."""
+    if entry.id == NODE:
+        return len(KIND_ORDER)
+    return KIND_ORDER.get(entry.kind or "gpu", len(KIND_ORDER) - 1)
 
 
 def _normal(identity: object) -> str | None:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
 
-__all__ = ["CLASS", "by_device", "minors"]
+__all__ = ["CLASS", "by_device", "minors", "node_names"]
 
 CLASS = "/sys/class/drm"
 """Where the kernel lists all such nodes, and the connectors of displays."""
@@ -19,6 +19,12 @@ STEMS = {"drm_card": "card", "drm_render": "renderD"}
 def minors(machine: Machine, folder: str) -> dict[str, int]:
     """Return ``drm_card`` and ``drm_render`` of the device at `folder`, those that it has."""
     return lowest(machine, f"{folder}/drm", STEMS)
+
+
+def node_names(machine: Machine, folder: str) -> frozenset[str]:
+    """Return the names of the DRM nodes of the device at `folder`: card0, renderD128."""
+    numbers = minors(machine, folder)
+    return frozenset(f"{STEMS[label]}{number}" for label, number in numbers.items())
 
 
 def by_device(machine: Machine) -> dict[str, dict[str, int]]:

@@ -35,6 +35,7 @@ _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # What is resident counts; of drivers that do not tell it apart what is bound, else all that exists.
 _MEMORY = ("drm-resident-", "drm-memory-", "drm-total-")
 _ENGINE, _CAPACITY = "drm-engine-", "drm-engine-capacity-"
+_CYCLES, _TOTAL = "drm-cycles-", "drm-total-cycles-"
 
 
 class Client:
@@ -45,9 +46,22 @@ class Client:
     writes them; None where the device sleeps and was not asked. `memory` maps regions ("vram0",
     "gtt", "system") to bytes, `engines` names ("gfx", "render") to nanoseconds busy (xe counts
     cycles instead and has none; panfrost and panthor count only where root turned profiling on).
+    `cycles` maps xe's to (cycles busy, cycles passed); `capacities` say how many engines share a
+    name, where more than one do. `key` is the same in each look.
     """
 
-    __slots__ = ("address", "driver", "engines", "memory", "node", "number", "pids")
+    __slots__ = (
+        "address",
+        "capacities",
+        "cycles",
+        "driver",
+        "engines",
+        "key",
+        "memory",
+        "node",
+        "number",
+        "pids",
+    )
 
     def __init__(self, node: str, lines: Mapping[str, str]) -> None:
         self.node = node
@@ -63,6 +77,19 @@ class Client:
             and not name.startswith(_CAPACITY)
             and (busy := decimal(value.removesuffix("ns").strip())) is not None
         }
+        self.cycles = {
+            name[len(_CYCLES) :]: (cycles, total)
+            for name, value in lines.items()
+            if name.startswith(_CYCLES)
+            and (cycles := decimal(value)) is not None
+            and (total := decimal(lines.get(f"{_TOTAL}{name[len(_CYCLES) :]}", ""))) is not None
+        }
+        self.capacities = {
+            name[len(_CAPACITY) :]: count
+            for name, value in lines.items()
+            if name.startswith(_CAPACITY) and (count := decimal(value))
+        }
+        self.key: tuple[object, ...] = ()
 
 
 class Usage:
@@ -100,7 +127,8 @@ def clients(machine: Machine, nodes: frozenset[str] | None = None) -> Usage:
         path = f"/proc/{pid}/fdinfo/{descriptor}"
         lines = {} if asleep[name] else parse(machine.read(path, LIMIT) or "")
         client = Client(name, lines)
-        client = merged.setdefault(_key(client, pid, descriptor), client)
+        client.key = _key(client, pid, descriptor)
+        client = merged.setdefault(client.key, client)
         if pid not in client.pids:
             client.pids.append(pid)
         if len(merged) >= MAX_CLIENTS:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
 
-__all__ = ["ITEMS", "UNITS", "Sensor", "sensors"]
+__all__ = ["ITEMS", "UNITS", "Sensor", "places", "sensors"]
 
 UNITS = {
     "temp": ("°C", 1e-3),
@@ -76,6 +76,25 @@ def sensors(machine: Machine, folder: str) -> list[Sensor]:
                 return readings
             readings.append(sensor)
     return readings
+
+
+def places(machine: Machine, folder: str) -> dict[str, str]:
+    """Return where a device's sensors are, for whoever reads them again and again.
+
+    Keys are a sensor's name ("temp1") and, where it has one, its kind and label ("temp edge");
+    values the path to which ``_input`` or another of `ITEMS` is appended.
+    """
+    stems: dict[str, str] = {}
+    for _, path in entries(machine, f"{folder}/hwmon", "hwmon"):
+        for name in machine.listdir(path)[:MAX_ENTRIES]:
+            channel, _, item = name.partition("_")
+            kind = channel.rstrip("0123456789")
+            if kind not in UNITS:
+                continue
+            stems.setdefault(channel, f"{path}/{channel}")
+            if item == "label" and (label := machine.read(f"{path}/{name}", 64)):
+                stems.setdefault(f"{kind} {label.lower()}", f"{path}/{channel}")
+    return stems
 
 
 def _chip(machine: Machine, path: str) -> Iterator[Sensor]:

@@ -12,12 +12,6 @@ struct memory_v2 {
     unsigned version;
     unsigned long long total, reserved, free, used;
 };
-struct process {
-    unsigned pid;
-    unsigned long long memory;
-    unsigned gi, ci;
-};
-
 API nvmlDeviceGetCount_v2(unsigned *out)
 {
     BEGIN(NULL);
@@ -142,18 +136,6 @@ API nvmlDeviceGetMemoryBusWidth(struct gpu *g, unsigned *out)
 {
     BEGIN(g);
     return number(out, g->bus_width);
-}
-
-API nvmlDeviceGetComputeRunningProcesses_v3(struct gpu *g, unsigned *count, struct process *out)
-{
-    unsigned room = *count;
-    BEGIN(g);
-    *count = g->processes;
-    if (g->processes > room)
-        return INSUFFICIENT_SIZE;
-    for (unsigned i = 0; i < g->processes; i++)
-        out[i] = (struct process){.pid = 1000 + i, .memory = 1u << 20, .gi = ~0u, .ci = ~0u};
-    return SUCCESS;
 }
 
 API nvmlDeviceGetComputeMode(struct gpu *g, unsigned *out)

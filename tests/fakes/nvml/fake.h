@@ -17,7 +17,7 @@ enum {
     NO_DATA = 21,
 };
 
-enum { MAX_GPUS = 64, MAX_MIG = 8, MAX_LINKS = 36, MAX_RULES = 48, TEXT = 128 };
+enum { MAX_RUNNING = 64, MAX_GPUS = 64, MAX_MIG = 8, MAX_LINKS = 36, MAX_RULES = 48, TEXT = 128 };
 
 /* What a named call does instead of its work: fail with `code`, or one of the kinds below. */
 enum { ACT_CODE, ACT_HANG, ACT_CRASH, ACT_SLEEP };
@@ -65,6 +65,20 @@ struct gpu {
     unsigned long long throttle;                                         /* why clocks are low */
     unsigned ecc_now, ecc_next, persistence;
     unsigned remapped[4]; /* correctable, uncorrectable, pending, failed */
+    int has_utilization, has_temperature, has_usage, has_traffic, has_nvlink_traffic, has_gpm;
+    unsigned utilization[2], temperature, usage; /* percent of GPU and memory; °C; milliwatts */
+    unsigned clock_now[4];
+    struct counter {
+        unsigned long long rate, grown; /* per second; so far */
+        long long since;                /* microseconds; 0 before the first reading */
+    } traffic[2], nvlink_traffic[2];    /* sent and received: bytes; KiB */
+    double gpm[3];                                    /* percent of SM, tensor, DRAM */
+    unsigned running;
+    struct running {
+        unsigned pid, gi, ci;
+        unsigned long long memory;
+        int graphics;
+    } list[MAX_RUNNING];
     struct rules rules;
 };
 
@@ -78,6 +92,18 @@ struct fake {
 };
 
 extern struct fake fake;
+
+/* Read the file named by FAKE_NVML_LIVE again, if it has changed since the last call. */
+void refresh_live(void);
+
+/* What a counter has grown to at a time in microseconds. */
+unsigned long long count_up(struct counter *counter, long long now);
+
+/* Take one line of what a device does now; 0 where the keyword is another. */
+int read_live(struct gpu *g, const char *key, const char *rest);
+
+/* Take one line that describes a device; 0 where it cannot be read. */
+int read_device(struct gpu *g, const char *key, const char *rest);
 
 /* Read the profile named by FAKE_NVML_PROFILE; 0, or an NVML error code with words on stderr. */
 int fake_load(void);

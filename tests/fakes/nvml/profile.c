@@ -167,7 +167,7 @@ static int read_health(struct gpu *g, const char *key, const char *rest)
     return read_shape(g, key, rest);
 }
 
-static int read_device(struct gpu *g, const char *key, const char *rest)
+int read_device(struct gpu *g, const char *key, const char *rest)
 {
     if (!strcmp(key, "name"))
         return copy_text(g->name, rest), 1;
@@ -195,7 +195,7 @@ static int read_device(struct gpu *g, const char *key, const char *rest)
         return sscanf(rest, "%d", &g->minor) == 1;
     if (!strcmp(key, "on"))
         return add_rule(&g->rules, rest);
-    return read_health(g, key, rest);
+    return read_live(g, key, rest) || read_health(g, key, rest);
 }
 
 static int read_line(const char *key, const char *rest)

@@ -60,6 +60,7 @@ int enter(const struct gpu *g, const char *call)
     log_call(call);
     if (!initialised)
         return UNINITIALIZED;
+    refresh_live();
     return obey(g ? &g->rules : &fake.rules, call);
 }
 

@@ -2,6 +2,7 @@
 #include "calls.h"
 
 #include <string.h>
+#include <time.h>
 
 struct attributes {
     unsigned sms, copy, decoder, encoder, jpeg, ofa, gi_slices, ci_slices;
@@ -22,7 +23,16 @@ struct field_value {
         unsigned long long ull;
     } value;
 };
-enum { FIELD_NVLINK_SPEED = 90, FIELD_NVLINK_COUNT = 91, TYPE_UNSIGNED = 1 };
+enum {
+    FIELD_NVLINK_SPEED = 90,
+    FIELD_NVLINK_COUNT = 91,
+    FIELD_NVLINK_SENT = 138,
+    FIELD_NVLINK_RECEIVED = 139,
+    FIELD_PCIE_SENT = 197,
+    FIELD_PCIE_RECEIVED = 198,
+    TYPE_UNSIGNED = 1,
+    TYPE_UNSIGNED_LONG_LONG = 3,
+};
 
 API nvmlDeviceGetCurrPcieLinkGeneration(struct gpu *g, unsigned *out)
 {
@@ -48,11 +58,30 @@ API nvmlDeviceGetMaxPcieLinkWidth(struct gpu *g, unsigned *out)
     return number(out, g->pcie_max_width);
 }
 
+static struct counter *counter_of(struct gpu *g, unsigned field)
+{
+    if (field == FIELD_PCIE_SENT || field == FIELD_PCIE_RECEIVED)
+        return g->has_traffic ? &g->traffic[field - FIELD_PCIE_SENT] : NULL;
+    if (field == FIELD_NVLINK_SENT || field == FIELD_NVLINK_RECEIVED)
+        return g->has_nvlink_traffic ? &g->nvlink_traffic[field - FIELD_NVLINK_SENT] : NULL;
+    return NULL;
+}
+
 API nvmlDeviceGetFieldValues(struct gpu *g, int count, struct field_value *values)
 {
+    struct timespec now;
     BEGIN(g);
+    clock_gettime(CLOCK_REALTIME, &now);
     for (int i = 0; i < count; i++) {
         struct field_value *v = &values[i];
+        struct counter *counter = counter_of(g, v->field);
+        v->timestamp = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+        if (counter) {
+            v->type = TYPE_UNSIGNED_LONG_LONG;
+            v->value.ull = count_up(counter, v->timestamp);
+            v->result = SUCCESS;
+            continue;
+        }
         int speed = v->field == FIELD_NVLINK_SPEED, links = v->field == FIELD_NVLINK_COUNT;
         v->type = TYPE_UNSIGNED;
         v->value.u = speed ? g->nvlink_mbps : g->nvlink_count;

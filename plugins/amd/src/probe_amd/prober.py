@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from probe_core.api import Machine, NotApplicable, Request
+    from probe_amd.sampler import Sampler
+    from probe_core.api import Machine, NotApplicable, RawSample, Request, SampleRequest
     from probe_core.sysfs.pci import Function
 
 AMD = "1002"
 # PCI base classes: displays, and processing accelerators. A card's sound function (04) is neither.
 _CLASSES = ("03", "12")
+
+_sampler: Sampler | None = None
+"""What a process that samples has looked up."""
 
 
 @hookimpl
@@ -56,3 +60,15 @@ def _driver(machine: Machine) -> Mapping[str, str]:
     if rocm := machine.read("/opt/rocm/.info/version", 256):
         driver["rocm"] = rocm
     return driver
+
+
+@hookimpl
+def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
+    """Yield what every card that amdgpu drives does now."""
+    global _sampler
+    if _sampler is None:
+        from probe_amd.sampler import Sampler
+
+        cards = pci.functions(request.machine, request.bus, vendors=(AMD,), classes=_CLASSES)
+        _sampler = Sampler(request, cards)
+    return _sampler.sample(request)

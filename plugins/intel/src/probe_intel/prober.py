@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import NotApplicable, Request
+    from probe_core.api import NotApplicable, RawSample, Request, SampleRequest
     from probe_core.sysfs.pci import Function
+    from probe_intel.sampler import Sampler
+
+_sampler: Sampler | None = None
+"""What a process that samples has looked up."""
 
 
 @hookimpl
@@ -32,3 +36,14 @@ def _all(request: Request, kinds: dict[str, list[Function]]) -> Iterator[dict[st
             else:
                 request.touching(function.id)
                 yield describers[kind](request.machine, function)
+
+
+@hookimpl
+def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
+    """Yield what every GPU and NPU with its driver does now."""
+    global _sampler
+    if _sampler is None:
+        from probe_intel.sampler import Sampler
+
+        _sampler = Sampler(request, functions.by_kind(request.machine, request.bus))
+    return _sampler.sample(request)

@@ -7,10 +7,14 @@ from probe_mali import describe, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from probe_core.api import NotApplicable, Request
+    from probe_core.api import NotApplicable, Request, SampleRequest
+    from probe_mali.sampler import Sampler
+
+_sampler: Sampler | None = None
+"""What a process that samples has looked up."""
 
 
 @hookimpl
@@ -41,3 +45,14 @@ def _all(request: Request, sources: dict[str, frozenset[str]]) -> Iterator[dict[
             request.touching(identity)
             describe.add_files(request.machine, draft, folder)
         yield draft.fields | {"unknown": draft.unknown}
+
+
+@hookimpl
+def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[Mapping[str, Any]]:
+    """Yield what every Mali GPU with a driver does now."""
+    global _sampler
+    if _sampler is None:
+        from probe_mali.sampler import Sampler
+
+        _sampler = Sampler(request)
+    return _sampler.sample(request)

@@ -9,6 +9,7 @@ from probe_nvidia.codes import LIBRARY_NOT_FOUND, code_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from probe_nvidia.scene import Scene
@@ -27,10 +28,13 @@ FOLDERS = (
 )
 
 
-def start(scene: Scene) -> Any:
-    """Return what calls NVML, initialised; raises `Unavailable`."""
+def start(scene: Scene, own: Callable[[], Any] | None = None) -> Any:
+    """Return what calls NVML, initialised; raises `Unavailable`.
+
+    `own` makes our client, where another than a probe's is needed.
+    """
     try:
-        nvml = _client(scene)
+        nvml = _client(scene, own)
     except Exception as error:
         from probe_nvidia import reasons
 
@@ -46,13 +50,15 @@ def start(scene: Scene) -> Any:
     return nvml
 
 
-def _client(scene: Scene) -> Any:
+def _client(scene: Scene, own: Callable[[], Any] | None) -> Any:
     """Return nvidia-ml-py where it is loaded already, or knows the system better; else ours.
 
     On Windows it finds nvml.dll in the folders of several drivers.
     """
     if "pynvml" in sys.modules or scene.machine.os != "linux":
         return _nvidia_ml_py()
+    if own is not None:
+        return own()
     from probe_nvidia.nvml import Client
 
     return Client()

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
 
     from probe_nvidia.ask import Asker
 
-__all__ = ["describe"]
+__all__ = ["REASONS", "describe"]
 
-_REASONS = (
+REASONS = (
     "idle",
     "app-clocks",
     "sw-power-cap",
@@ -57,7 +57,7 @@ def _power(asker: Asker) -> dict[str, Any]:
         ("nvmlDeviceGetCurrentClocksThrottleReasons",),  # its name before driver 535
     )
     if mask is not None:
-        power["reasons"] = [name for bit, name in enumerate(_REASONS) if mask & (1 << bit)]
+        power["reasons"] = [name for bit, name in enumerate(REASONS) if mask & (1 << bit)]
     return power
 
 

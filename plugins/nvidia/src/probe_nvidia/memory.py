@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_core.api import Machine, SightingMemory
     from probe_nvidia.ask import Asker
 
-__all__ = ["INTEGRATED", "memory_of"]
+__all__ = ["INTEGRATED", "live_memory", "memory_of"]
 
 INTEGRATED = frozenset({"3.2", "5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1"})
 """Compute capabilities that exist only in SoCs: Tegra K1, X1, X2, Xavier, Orin, Thor (10.1 until
@@ -21,6 +21,9 @@ CUDA 12.9, then 11.0) and GB10 (NVIDIA, "CUDA GPU compute capability")."""
 
 _VERSION_2 = 0x0200_0028
 """Version 2 of the memory structure: its size (40 bytes) and number, as NVML wants them."""
+
+_ABSENT = (1 << 64) - 1
+"""NVML_VALUE_NOT_AVAILABLE: a monitor showed 17,179,869,184 GiB of it (nvtop#432)."""
 
 
 def memory_of(asker: Asker, machine: Machine, capability: str | None) -> SightingMemory | None:
@@ -59,6 +62,30 @@ def _unified(asker: Asker, machine: Machine) -> SightingMemory:
     if info is not None and info.total:
         memory["parts"]["vram"] = int(info.total)
     return memory
+
+
+def live_memory(asker: Asker, machine: Machine, *, integrated: bool) -> dict[str, int] | None:
+    """Return bytes used and in all; None with the reason in the asker.
+
+    Of the sizes that NVML reports, `used` counts what the driver reserves in R525 and its manual
+    is silent since: what is neither free nor reserved is the same in all.
+    """
+    if integrated:
+        from probe_core.sysfs import meminfo
+
+        sizes = meminfo.sizes(machine)
+        if "MemTotal" not in sizes or "MemAvailable" not in sizes:
+            asker.unknown["memory"] = "it is the system's, which /proc/meminfo does not show"
+            return None
+        total = sizes["MemTotal"]
+        return {"total": total, "used": max(0, total - sizes["MemAvailable"])}
+    info = _info(asker, "memory")
+    if info is None or not info.total or _ABSENT in (info.total, info.free):
+        asker.unknown.setdefault("memory", "NVML reports no size")
+        return None
+    reserved = int(getattr(info, "reserved", 0))
+    total = int(info.total)
+    return {"total": total, "used": max(0, total - int(info.free) - reserved)}
 
 
 def _info(asker: Asker, field: str | None) -> Any:

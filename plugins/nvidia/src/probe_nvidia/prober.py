@@ -7,17 +7,29 @@ GPU for many seconds (btop#1831). Otherwise the kernel's files answer.
 
 from __future__ import annotations
 
-from probe_core.api import NotApplicable, Request, Unavailable, hookimpl, not_applicable
+from probe_core.api import (
+    NotApplicable,
+    Request,
+    SampleRequest,
+    Unavailable,
+    hookimpl,
+    not_applicable,
+)
 from probe_nvidia.scene import Scene
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
+
+    from probe_nvidia.sampler import Sampler
 
     Answer = Iterable[dict[str, Any]] | NotApplicable
 
-__all__ = ["probe_devices"]
+__all__ = ["probe_devices", "sample_close", "sample_devices"]
+
+_sampler: Sampler | None = None
+"""What this process has opened, when it is one that samples."""
 
 
 @hookimpl
@@ -50,3 +62,21 @@ def _ask_library(scene: Scene) -> Answer:
 
         return without_library.answer(scene, error)
     return report.devices(nvml, scene)
+
+
+@hookimpl
+def sample_devices(request: SampleRequest) -> Iterable[Mapping[str, Any]] | NotApplicable:
+    """Yield what every GPU and MIG instance does now; raises `Unavailable` with the reason."""
+    global _sampler
+    if _sampler is None:
+        from probe_nvidia.sampler import Sampler
+
+        _sampler = Sampler(request)
+    return _sampler.sample(request)
+
+
+@hookimpl
+def sample_close() -> None:
+    """Close the library, so that the GPUs may sleep."""
+    if _sampler is not None:
+        _sampler.close()

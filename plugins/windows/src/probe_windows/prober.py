@@ -9,9 +9,15 @@ from probe_windows.registry import Registry, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.api import NotApplicable, Request, Sighting, StepDoc
+    from collections.abc import Iterator
+
+    from probe_core.api import NotApplicable, RawSample, Request, SampleRequest, Sighting, StepDoc
     from probe_windows.adapters import Adapter
     from probe_windows.memory import Address
+    from probe_windows.sampler import Sampler
+
+_sampler: Sampler | None = None
+"""What a process that samples has opened."""
 
 _VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1414": "microsoft"}
 # Adapters that cannot compute: board management controllers and what virtual machines show.
@@ -106,3 +112,16 @@ def _driver(adapter: Adapter) -> dict[str, str]:
     if date := text(adapter.driver.get("driverdate")):
         driver["date"] = date
     return driver
+
+
+@hookimpl
+def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
+    """Yield what the GPUs do now; raises `Unavailable` where there are no counters."""
+    global _sampler
+    if not request.machine.live:
+        return not_applicable("a recorded machine has no performance counters")
+    if _sampler is None:
+        from probe_windows.sampler import Sampler
+
+        _sampler = Sampler()
+    return _sampler.sample(request)

@@ -14,19 +14,21 @@ if TYPE_CHECKING:
     """The values of one key by name, names in lower case; types as `winreg` gives them."""
 
 ROOT = r"SYSTEM\CurrentControlSet"
+DIRECTX = r"SOFTWARE\Microsoft\DirectX"
 LIMIT = 4096
 """Subkeys or values read of one key at most: far more than a key of a real machine has."""
 
 
 class Registry:
-    """HKEY_LOCAL_MACHINE below SYSTEM\\CurrentControlSet, for reading alone.
+    """HKEY_LOCAL_MACHINE below a key, for reading alone.
 
     Raises `ImportError` when made on a system without a registry.
     """
 
-    __slots__ = ("_winreg",)
+    __slots__ = ("_root", "_winreg")
 
-    def __init__(self) -> None:
+    def __init__(self, root: str = ROOT) -> None:
+        self._root = root
         self._winreg: Any = __import__("winreg")
 
     def keys(self, path: str) -> list[str]:
@@ -44,7 +46,8 @@ class Registry:
     def _all(self, path: str, function: str) -> list[Any]:
         items: list[Any] = []
         try:
-            with self._winreg.OpenKey(self._winreg.HKEY_LOCAL_MACHINE, f"{ROOT}\\{path}") as key:
+            place = f"{self._root}\\{path}".rstrip("\\")
+            with self._winreg.OpenKey(self._winreg.HKEY_LOCAL_MACHINE, place) as key:
                 while len(items) < LIMIT:
                     items.append(getattr(self._winreg, function)(key, len(items)))
         except OSError:  # no such key, no right to read it, or the end of the list
