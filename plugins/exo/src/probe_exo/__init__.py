@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from probe_exo.frozen import register_probers as register_probers
     from probe_exo.identity import NodeIdentity as NodeIdentity
     from probe_exo.identity import node_identity as node_identity
+    from probe_exo.interfaces import NetworkLink as NetworkLink
+    from probe_exo.interfaces import node_interfaces as node_interfaces
     from probe_exo.memory import node_memory as node_memory
     from probe_exo.memory_types import AcceleratorMemory as AcceleratorMemory
     from probe_exo.memory_types import NodeMemory as NodeMemory
@@ -24,6 +26,8 @@ __version__ = "0.9.0"
 
 _MODULES = {
     "register_probers": "frozen",
+    "NetworkLink": "interfaces",
+    "node_interfaces": "interfaces",
     "NodeIdentity": "identity",
     "node_identity": "identity",
     "AcceleratorMemory": "memory_types",
@@ -39,6 +43,7 @@ _MODULES = {
 
 __all__ = [
     "AcceleratorMemory",
+    "NetworkLink",
     "NodeBackends",
     "NodeCompute",
     "NodeIdentity",
@@ -48,6 +53,7 @@ __all__ = [
     "node_backends",
     "node_compute",
     "node_identity",
+    "node_interfaces",
     "node_links",
     "node_memory",
     "register_probers",

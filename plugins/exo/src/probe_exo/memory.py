@@ -22,7 +22,7 @@ from probe_exo.override import overridden
 from probe_exo.resident import FreeMemory, Reading
 from probe_exo.static_part import node_document
 
-__all__ = ["AcceleratorMemory", "MemoryReader", "NodeMemory", "node_memory"]
+__all__ = ["MemoryReader", "close_samplers", "node_memory"]
 
 
 class _Vram(NamedTuple):
@@ -99,7 +99,9 @@ class MemoryReader:
             return vram.total, vram.available
         total, available = ram
         reach = self._offer.memory_total  # a GPU may reach less than all of the system's memory
-        if reach is None or total is None or reach >= total:
+        if total is None:
+            return reach, self._offer.memory_available
+        if reach is None or reach >= total:
             return total, available
         reasons["usable_total"] = "the GPU reaches no more of the system's memory"
         return reach, None if available is None else min(available, reach)
@@ -158,12 +160,17 @@ def node_memory(max_age_s: float | None = None) -> NodeMemory:
     global _reader
     report, reader = node_document(), _reader
     if reader is None or reader.report is not report:
-        if reader is not None and reader.free is not None:
-            reader.free.close()
+        close_samplers()
         reader = _reader = MemoryReader(Machine(), report)
     if max_age_s is not None and reader.free is None and reader.needs_samplers():
         reader.free = _samplers(reader.report)
     return reader.read(os.environ, max_age_s)
+
+
+def close_samplers() -> None:
+    """End the processes that `max_age_s` keeps; a later call starts them again."""
+    if _reader is not None and _reader.free is not None:
+        _reader.free.close()
 
 
 def _samplers(report: Mapping[str, Any]) -> FreeMemory:
