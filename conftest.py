@@ -17,6 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What was measured on this computer (`probe bench`) is shown by each probe, and is no test's.
+os.environ["XDG_STATE_HOME"] = os.path.join(os.devnull, "state")
+
 # For as long as one likes: `FUZZ_EXAMPLES=100000 python -m pytest tests/fuzz`, with new inputs at
 # each run. Without it the inputs are few and always the same: a test fails for everybody or nobody.
 EXAMPLES = os.environ.get("FUZZ_EXAMPLES")

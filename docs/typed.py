@@ -16,6 +16,7 @@ from probe_core.model.chain import READINESS, STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.health import ECC, POWER
+from probe_core.model.measured import MEASURED
 from probe_core.model.parts import (
     CHIP,
     LINK,
@@ -35,6 +36,7 @@ Fields = dict[str, Field]
 DICTS = {
     "chip": "ChipDoc",
     "link": "LinkDoc",
+    "measurement": "MeasuredDoc",
     "memory": "MemoryDoc",
     "node": "NodeDoc",
     "node_memory": "NodeMemoryDoc",
@@ -199,6 +201,7 @@ _PARTS: dict[str, Fields] = {
     "PowerDoc": POWER,
     "EccDoc": ECC,
     "PeakDoc": PEAK,
+    "MeasuredDoc": MEASURED,
     "ChipDoc": CHIP,
     "LinkDoc": LINK,
     "VisibilityDoc": SIGHT,

@@ -35,6 +35,11 @@ def device_lines(device: DeviceDoc, context: Context, *, sparse: bool) -> Iterat
     for path, reason in sorted(device["unknown"].items()):
         yield from _folded(f"unknown {path}: {reason}", context, "yellow")
     yield from _peaks(device["peaks"], context, sparse=sparse)
+    if device.get("measured"):
+        from probe_core.cli.explain_measured import measured_rows
+
+        yield ""
+        yield from _table(measured_rows(device["measured"]), context, "BY", ("BEST", "MEDIAN"))
 
 
 def _folded(sentence: str, context: Context, style: str | None = None) -> Iterator[str]:

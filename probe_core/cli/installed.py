@@ -35,6 +35,7 @@ BROUGHT_BY = {
     "partition": "probe-cluster",
     "fit": "probe-cluster",
     "export": "probe-export",
+    "bench": "probe-bench",
     "env": "probe-wheels",
 }
 """Commands that a distribution of this project brings, to name it where it is missing."""

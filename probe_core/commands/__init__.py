@@ -9,6 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.commands.context import CommandError as CommandError
     from probe_core.commands.context import Context as Context
+    from probe_core.commands.measured import save_measured as save_measured
+    from probe_core.commands.measured_text import measured_amount as measured_amount
+    from probe_core.commands.measured_text import measured_name as measured_name
+    from probe_core.commands.measured_text import measured_part as measured_part
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
     from probe_core.machine.replace import replace_file as replace_file
+    from probe_core.measured.compare import above_peak as above_peak
+    from probe_core.measured.compare import driver_text as driver_text
+    from probe_core.measured.compare import with_fractions as with_fractions
     from probe_core.resolve.shorthands import shorthand as shorthand
     from probe_core.selection.document import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
@@ -35,15 +42,20 @@ if TYPE_CHECKING:
 _MODULES = {
     "CommandError": "commands.context",
     "Context": "commands.context",
+    "above_peak": "measured.compare",
     "add_probe_options": "commands.options",
     "bandwidth": "commands.text",
     "columns": "commands.text",
     "did_you_mean": "wording",
     "document_of": "selection.document",
+    "driver_text": "measured.compare",
     "folded": "commands.text",
     "grid": "commands.tables",
     "grid_rows": "commands.tables",
     "listed": "commands.text",
+    "measured_amount": "commands.measured_text",
+    "measured_name": "commands.measured_text",
+    "measured_part": "commands.measured_text",
     "paint": "commands.text",
     "parse_json": "commands.reports",
     "parse_report": "commands.reports",
@@ -52,9 +64,11 @@ _MODULES = {
     "replace_file": "machine.replace",
     "read_report": "commands.reports",
     "read_report_text": "commands.reports",
+    "save_measured": "commands.measured",
     "shorthand": "resolve.shorthands",
     "size": "commands.text",
     "system_memory": "commands.reports",
+    "with_fractions": "measured.compare",
     "wrapped": "commands.text",
     "write_json": "commands.reports",
 }

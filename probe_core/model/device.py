@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         EccDoc,
         Json,
         LinkDoc,
+        MeasuredDoc,
         OtherDoc,
         PciDoc,
         PowerDoc,
@@ -183,6 +184,8 @@ class Device:
     """Dense, the fastest path, in TOPS."""
     bandwidth: float | None = None
     """Memory bandwidth, in bytes per second."""
+    measured: tuple[MeasuredDoc, ...] = ()
+    """What `probe bench` achieved on it, and with what; never mixed with the derived peaks."""
     bus_width_bits: int | None = None
     """Width of the memory bus, in bits."""
     driver: Mapping[str, str] | None = None

@@ -15,6 +15,7 @@ __all__ = [
     "Kind",
     "LeaseDoc",
     "LinkDoc",
+    "MeasuredDoc",
     "MemoryDoc",
     "OtherDoc",
     "PciDoc",
@@ -89,6 +90,39 @@ class PeakDoc(TypedDict, total=False):
     published: float | None
     bound: str | None
     high: float | None
+
+    # end generated
+
+
+class MeasuredDoc(TypedDict, total=False):
+    """One figure that `probe bench` achieved."""
+
+    # begin generated: MeasuredDoc
+    figure: Required[str]
+    kind: Required[str]
+    dtype: Required[str | None]
+    accumulate: str | None
+    unit: Required[str | None]
+    best: Required[float | None]
+    median: Required[float | None]
+    cold: float | None
+    runs: Required[int | None]
+    warm_s: float | None
+    by: Required[str | None]
+    size: int | None
+    threads: int | None
+    clock_mhz: float | None
+    clock_reasons: list[str] | None
+    power_w: float | None
+    power_cap_w: float | None
+    temperature_c: float | None
+    driver: Required[str | None]
+    date: Required[str | None]
+    disturbed: Required[list[str]]
+    stale: Required[str | None]
+    fraction: float | None
+    fraction_at_clock: float | None
+    unknown: dict[str, str] | None
 
     # end generated
 
@@ -307,6 +341,7 @@ class DeviceDoc(TypedDict, total=False):
     fp16: Required[float | None]
     int8: Required[float | None]
     bandwidth: Required[float | None]
+    measured: list[MeasuredDoc]
     bus_width_bits: int | None
     driver: Required[dict[str, str] | None]
     backends: Required[list[str]]

@@ -17,6 +17,7 @@ from probe_core.model.device_document import Json as Json
 from probe_core.model.device_document import Kind as Kind
 from probe_core.model.device_document import LeaseDoc as LeaseDoc
 from probe_core.model.device_document import LinkDoc as LinkDoc
+from probe_core.model.device_document import MeasuredDoc as MeasuredDoc
 from probe_core.model.device_document import MemoryDoc as MemoryDoc
 from probe_core.model.device_document import OtherDoc as OtherDoc
 from probe_core.model.device_document import PciDoc as PciDoc
@@ -40,6 +41,7 @@ __all__ = [
     "Kind",
     "LeaseDoc",
     "LinkDoc",
+    "MeasuredDoc",
     "MemoryDoc",
     "NodeDoc",
     "NodeMemoryDoc",

@@ -13,6 +13,7 @@ from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
 from probe_core.model.field import Field as F
 from probe_core.model.health import ECC, POWER
 from probe_core.model.kinds import KINDS
+from probe_core.model.measured import MEASURED, Measurement
 from probe_core.model.parts import (
     ALLOWED,
     CHIP,
@@ -172,6 +173,17 @@ FIELDS = by_name(
             "Memory bandwidth",
             unit="bytes per second",
             always=True,
+        ),
+        F(
+            "measured",
+            Items(Measurement()),
+            "What `probe bench` achieved on it, and with what; never mixed with the derived peaks",
+            reported=False,
+            nullable=False,
+            empty=[],
+            fields=MEASURED,
+            shape="measurement",
+            added=True,
         ),
         F("bus_width_bits", COUNT, "Width of the memory bus", unit="bits"),
         F(

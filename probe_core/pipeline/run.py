@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from probe_core.config import Config, IgnoredSetting
     from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
-    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, ReportDoc
+    from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, NodeDoc, ReportDoc
     from probe_core.pipeline.collect import Collected
     from probe_core.pipeline.identity import Observation
     from probe_core.registry.discover import Registered
@@ -103,6 +103,7 @@ def _conclude(
     watch.lap("merge")
     database = chips.open()
     unresolved = resolve(devices, database, host.resolve_chip if host else None, chips.peaks)
+    measured = _measured(devices, node, machine)
     watch.lap("resolve")
     collected.findings += _unresponsive(collected, devices)  # by name, so after `resolve`
     readiness = Readiness(devices, machine, run.decisions, collected.outcomes)
@@ -126,6 +127,7 @@ def _conclude(
         *hidden,
         *_disagreements(asked),
         *conflicts,
+        *measured,
         *last_findings(document, run.decisions),
     ]
     document["findings"] = by_severity(findings)
@@ -134,6 +136,28 @@ def _conclude(
         document["findings"] += host.findings
     document["timings_ms"] = watch.total()
     return document
+
+
+def _measured(
+    devices: Sequence[DeviceDoc], node: NodeDoc, machine: Machine
+) -> Sequence[FindingDoc]:
+    """Add what `probe bench` keeps of this computer; a recorded one has no such file."""
+    if not machine.live:
+        return ()
+    from probe_core.measured import state_file
+    from probe_core.pipeline.settings import is_file, read_named
+
+    path = state_file(machine.environ)
+    if path is None:
+        return ()
+    try:
+        if not is_file(path):
+            return ()
+    except OSError:  # its server does not answer, which the reading says
+        pass
+    from probe_core.measured.attach import attach
+
+    return attach(devices, node["id"], path, read_named)
 
 
 def _rehearse(run: ProberRun, chips: Chips) -> None:

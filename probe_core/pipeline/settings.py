@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from probe_core.config import Config, IgnoredSetting
 
-__all__ = ["DEADLINE_S", "load_settings", "on_server", "read_named"]
+__all__ = ["DEADLINE_S", "is_file", "load_settings", "on_server", "read_named"]
 
 DEADLINE_S = 2.0
 """Seconds that a child has for a file: an automounter takes one for the first look at a server, and
@@ -31,7 +31,7 @@ def load_settings(
     arguments: Mapping[str, object], environ: Mapping[str, str], file: str | None = None
 ) -> tuple[Config, list[IgnoredSetting]]:
     """Return what `load_config` returns, and raise what it raises; never hangs over a file."""
-    return load_config(arguments, environ, file, read=read_named, is_file=_is_file)
+    return load_config(arguments, environ, file, read=read_named, is_file=is_file)
 
 
 def read_named(path: str, limit: int) -> bytes:
@@ -47,7 +47,7 @@ def on_server(path: str) -> bool:
         return False
 
 
-def _is_file(path: str) -> bool:
+def is_file(path: str) -> bool:
     """Return whether a file is there; raises `OSError` where its server does not answer."""
     if on_server(path):
         from probe_core.isolation.look import LOOK_S, answers

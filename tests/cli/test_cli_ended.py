@@ -45,6 +45,7 @@ LINES = {
     "doctor": ["doctor"],
     "env": ["env"],
     "export": ["export", "prometheus"],
+    "bench": ["bench", "--list"],
     "cluster": ["cluster", "report.json"],
     "topology": ["topology", "report.json"],
     "fit": ["fit", "llama-3.2-1b", "report.json"],

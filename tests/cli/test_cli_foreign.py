@@ -154,6 +154,7 @@ LINES: dict[str, tuple[int, str | None, int, str | None]] = {
     "doctor --static report.json --only no-driver": (0, None, 0, None),
     "doctor --list": (0, None, 0, None),
     "export nfd --static report.json": (0, None, 0, None),
+    "bench --list --only cpu": (0, None, 0, None),
     "env --for pip --static report.json": (0, None, 0, None),
     "cluster report.json": (0, None, 0, None),
     "topology report.json": (0, None, 0, None),

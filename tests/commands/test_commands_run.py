@@ -276,7 +276,7 @@ def test_ours_that_are_named_are_there() -> None:
         commands, problems = installed.installed_commands({}, name)
         assert problems == []
         assert commands[name].distribution == distribution
-        assert commands[name].group == ("Fix" if name == "env" else "Clusters")
+        assert commands[name].group == {"env": "Fix", "bench": "Look"}.get(name, "Clusters")
         assert commands[name].summary
 
 

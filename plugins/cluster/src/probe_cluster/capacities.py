@@ -19,7 +19,15 @@ from probe_cluster.counted import Device, counted_devices
 from probe_cluster.figures import amount, rate, text
 from probe_core.commands import document_of
 
-__all__ = ["Capacity", "capacity"]
+__all__ = ["Capacity", "Measured", "capacity"]
+
+
+class Measured(NamedTuple):
+    """The bandwidth at which `probe bench` read the memories, in bytes per second."""
+
+    bandwidth: float
+    by: str
+    """With what, and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class Capacity:
     """Field → why it is unknown or incomplete; ``devices`` → what was left out."""
     arch: str | None = None
     """Architecture of the first device."""
+    measured: Measured | None = None
+    """What its memories were read at; None where not all of them were measured, or not well."""
 
 
 def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
@@ -93,6 +103,7 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
         bandwidth=_bandwidth(chosen, reasons),
         reasons=reasons,
         arch=text(first.get("arch")),
+        measured=_measured(chosen),
         **rates,
     )
 
@@ -223,6 +234,35 @@ def _own_rate(device: Device, name: str) -> float | None:
         return whole
     part = allowed.get(name)
     return 0.0 if part == 0 else rate(part)
+
+
+def _measured(chosen: list[Device]) -> Measured | None:
+    """Return the measured bandwidth of all devices together: decoding reads, so by reading.
+
+    The middle run's: a plan is for long.
+    """
+    size = seconds = 0.0
+    sources: dict[str, None] = {}
+    for device in chosen:
+        figure = _read_figure(device)
+        value = rate(figure.get("median"))
+        if value is None:
+            return None
+        own = float(_memory(device, "total") or 1)
+        size, seconds = size + own, seconds + own / value
+        sources[f"{figure.get('by')} on {str(figure.get('date'))[:10]}"] = None
+    return Measured(size / seconds, " and ".join(sources)) if seconds else None
+
+
+def _read_figure(device: Device) -> Mapping[str, Any]:
+    """Return a device's figure of reading; an empty table where none can be planned with."""
+    figures = device.get("measured")
+    for figure in figures if isinstance(figures, list) else ():
+        if not isinstance(figure, Mapping) or figure.get("figure") != "read":
+            continue
+        if figure.get("stale") is None and figure.get("disturbed") == []:
+            return figure
+    return {}
 
 
 def _bandwidth(chosen: list[Device], reasons: dict[str, str]) -> float | None:

@@ -10,7 +10,15 @@ from typing import NamedTuple, TypedDict, cast
 
 from probe_cluster.errors import ClusterError
 
-__all__ = ["ENGINES", "Efficiency", "device_class", "efficiency_of", "hop_software", "table"]
+__all__ = [
+    "ENGINES",
+    "Efficiency",
+    "device_class",
+    "efficiency_of",
+    "hop_software",
+    "table",
+    "with_measured",
+]
 
 ENGINES = {
     "auto": "mlx on Apple, llama.cpp elsewhere",
@@ -54,6 +62,8 @@ class Efficiency(NamedTuple):
     """Seconds of a layer of a dense model beyond its bytes."""
     basis: str
     """What it rests on."""
+    measured: bool = False
+    """Whether the bandwidth is a measured one, which no fit on published speeds is about."""
 
     def layer_seconds(self, kind: str) -> float:
         """Return the seconds of a layer beyond its bytes, by kind of model."""
@@ -108,6 +118,16 @@ def efficiency_of(class_: str | None, engine: str = "auto") -> Efficiency | None
         return None
     basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:g} us a layer"
     return Efficiency(share, tau * 1e-6, f"{basis}, fitted on published speeds")
+
+
+def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
+    """Return the efficiency over a measured bandwidth (bytes per second), which needs no share.
+
+    An engine reads at most as fast as a loop that does nothing else: times are lower bounds.
+    """
+    speed = f"measured: {bandwidth / 1e9:.3g} GB/s read by {by}"
+    basis = f"{speed}, and {default.tau * 1e6:g} us a layer"
+    return Efficiency(1.0, default.tau, basis, measured=True)
 
 
 def hop_software(engine: str, classes: set[str | None]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from probe_cluster.capacities import Capacity, capacity
-from probe_cluster.efficiency import Efficiency, device_class, efficiency_of
+from probe_cluster.efficiency import Efficiency, device_class, efficiency_of, with_measured
 from probe_cluster.errors import ClusterError
 from probe_core.commands import document_of
 
@@ -98,7 +98,8 @@ def member(
 
     `devices` chooses as `capacity` says. `bandwidth` (bytes per second) stands in where the report
     does not tell, and is then named as given. `engine` is one of `ENGINES`. Raises `ClusterError`
-    with the node's id.
+    with the node's id. What `probe bench` measured on it counts before what is derived, where it
+    is fresh and undisturbed, and an engine's own costs are known.
     """
     try:
         offer = capacity(report, devices)
@@ -108,8 +109,15 @@ def member(
     model = node.get("model") if isinstance(node, Mapping) else None
     reasons = dict(offer.reasons)
     class_ = device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified)
-    if offer.bandwidth is None and bandwidth is not None:
+    efficiency = efficiency_of(class_, engine)
+    rate = offer.bandwidth
+    if rate is None and bandwidth is not None:
+        rate = bandwidth
         reasons["bandwidth"] = "as given, not from the report"
+    elif efficiency is not None and offer.measured is not None:
+        rate = offer.measured.bandwidth
+        efficiency = with_measured(efficiency, rate, offer.measured.by)
+        reasons.pop("bandwidth", None)
     return Member(
         id=id_,
         memory=offer.memory_total,
@@ -118,12 +126,12 @@ def member(
         fp32=offer.fp32,
         fp16=offer.fp16,
         int8=offer.int8,
-        bandwidth=offer.bandwidth if offer.bandwidth is not None else bandwidth,
+        bandwidth=rate,
         model=model if isinstance(model, str) else None,
         chip=offer.chip,
         reasons=reasons,
         class_=class_,
-        efficiency=efficiency_of(class_, engine),
+        efficiency=efficiency,
         width=_width(report, offer) if engine == "vllm" else 1,
     )
 

@@ -141,10 +141,15 @@ def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) 
 
 def _basis(plans: Sequence[Plan]) -> str:
     """Return what the times rest on, and how far off they can be."""
+    from probe_cluster.predict import PEAKS
+
     factor = next((plan.factor for plan in plans), None)
-    if factor is None:
+    sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.basis)
+    basis = "; ".join(sentences)
+    if factor is None and sentences.keys() <= {PEAKS}:
         return "times are lower bounds, from theoretical peaks"
-    basis = "; ".join(dict.fromkeys(sentence for plan in plans for sentence in plan.basis))
+    if factor is None:
+        return f"times are lower bounds · {basis}"
     return f"off by at most a factor of {factor:g} in nine cases of ten · {basis}"
 
 

@@ -14,7 +14,10 @@ from probe_cluster.order import pairs, ring_seconds
 from probe_cluster.stages import prompt_seconds, splits, token_seconds
 from probe_core.wording import counted, gib
 
-__all__ = ["Part", "Plan", "Stage", "predicted", "split"]
+__all__ = ["PEAKS", "Part", "Plan", "Stage", "predicted", "split"]
+
+PEAKS = "theoretical peaks: a lower bound of the time"
+"""What the time of a node rests on whose like was never measured."""
 
 
 class Part(NamedTuple):
@@ -83,7 +86,7 @@ class Plan:
     """What the time rests on: a sentence for each kind of node."""
     factor: float | None = None
     """In nine cases of ten the time is at most so many times larger or smaller; None where it is
-    a lower bound, from theoretical peaks."""
+    a lower bound, from theoretical peaks or a measured bandwidth."""
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -116,8 +119,14 @@ def predicted(
         notes=tuple(sentences),
         parallel=_parallel(parts, model),
         basis=_basis(parts),
-        factor=table()["range"] if all(part.member.efficiency for part in parts) else None,
+        factor=table()["range"] if all(map(_is_fitted, parts)) else None,
     )
+
+
+def _is_fitted(part: Part) -> bool:
+    """Return whether the node's speed is a fit on published ones, with an error that is known."""
+    efficiency = part.member.efficiency
+    return efficiency is not None and not efficiency.measured
 
 
 def split(pipeline: Plan, model: Model, layer_seconds: float) -> Plan:
@@ -159,8 +168,9 @@ def _parallel(parts: Sequence[Part], model: Model) -> str:
 
 
 def _basis(parts: Sequence[Part]) -> tuple[str, ...]:
-    peak = "theoretical peaks: a lower bound of the time"
-    sentences = [part.member.efficiency.basis if part.member.efficiency else peak for part in parts]
+    sentences = [
+        part.member.efficiency.basis if part.member.efficiency else PEAKS for part in parts
+    ]
     return tuple(dict.fromkeys(sentences))
 
 

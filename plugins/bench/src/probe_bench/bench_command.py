@@ -1,0 +1,262 @@
+"""`probe bench`: what the devices of this node achieve, each measured in a child under a lease."""
+
+from __future__ import annotations
+
+from probe_core.commands import CommandError, add_probe_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from probe_bench.measuring import Outcome
+    from probe_bench.messages import Task
+    from probe_core.commands import Context
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, FindingDoc, MeasuredDoc, ReportDoc
+
+HELP = (
+    "Measure what the devices of this node achieve: arithmetic per type, and memory bandwidth. Each"
+    " runs for some seconds in a process of its own, a GPU under a lease; the figures are kept."
+    " Exit status: 0 with a figure, 1 without, 2 usage."
+)
+
+EXAMPLES = (
+    ("probe bench", "every device that is ready, ten seconds each"),
+    ("probe bench --list", "what would be measured, and why not; nothing runs"),
+    ("probe bench --dtype fp32 --kind alu --seconds 2", "the arithmetic of the CPU alone"),
+    ("probe bench --device 01:00.0 --json", "one device, for a script"),
+)
+
+_LEAST_SECONDS, _MOST_SECONDS = 0.1, 25.0
+_DEFAULT_SECONDS = 10.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe bench`."""
+    parser.add_argument(
+        "--dtype", metavar="TYPES", help="fp64, fp32, fp16, bf16 or int8 (comma-separated)"
+    )
+    parser.add_argument("--kind", metavar="KINDS", help="alu, matmul or memory (comma-separated)")
+    parser.add_argument(
+        "--seconds", metavar="N", help="time of each device, 0.1 to 25 (default: 10)"
+    )
+    parser.add_argument("--device", metavar="ID", help="this device alone (an id, or part of it)")
+    parser.add_argument("--list", action="store_true", help="print what would run; run nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--no-save", action="store_true", help="do not keep the figures")
+    add_probe_options(parser)
+
+
+def run(args: argparse.Namespace, context: Context) -> int:
+    """Measure, print, and keep the figures."""
+    for option in ("machine", "static"):
+        if getattr(args, option) is not None:
+            raise CommandError(f"bench measures this computer; leave out --{option}")
+    plan = _Plan(args)
+    return context.examined(lambda machine, report: _bench(plan, args, context, machine, report))
+
+
+class _Plan:
+    """The options, read; raises `CommandError` for values that make no sense."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from probe_bench.tasks import DTYPES, KINDS
+
+        self.dtypes = _selected("dtype", args.dtype, DTYPES)
+        self.kinds = _selected("kind", args.kind, KINDS) or KINDS
+        self.seconds = _seconds(args.seconds)
+        self.device: str | None = args.device
+
+    def devices(self, report: ReportDoc) -> list[DeviceDoc]:
+        """Return the devices that are meant."""
+        if self.device is None:
+            return [d for d in report["devices"] if d["kind"] not in ("display", "coprocessor")]
+        from probe_core.model.short_ids import named_by
+
+        ids = [[device["id"], *device["ids"]] for device in report["devices"]]
+        places = named_by(self.device, ids) or [
+            place
+            for place, own in enumerate(ids)
+            if any(self.device.lower() in name.lower() for name in own)
+        ]
+        if len(places) == 1:
+            return [report["devices"][places[0]]]
+        listed = ", ".join(own[0] for own in ids)
+        problem = f"names {len(places)} devices" if places else "no such device"
+        raise CommandError(f"--device {self.device[:80]}: {problem}; there are: {listed}")
+
+
+def _selected(option: str, text: str | None, choices: Sequence[str]) -> tuple[str, ...]:
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    for name in names:
+        if name not in choices:
+            raise CommandError(f"--{option} {name[:40]}: expected {', '.join(choices)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _seconds(text: str | None) -> float:
+    if text is None:
+        return _DEFAULT_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+        raise CommandError(f"--seconds {text[:40]}: expected seconds, 0.1 to 25")
+    return seconds
+
+
+def _bench(
+    plan: _Plan, args: argparse.Namespace, context: Context, machine: Machine, report: ReportDoc
+) -> int:
+    from probe_bench.tasks import obstacle, tasks
+
+    devices = plan.devices(report)
+    named = plan.device is not None
+    refused = {d["id"]: reason for d in devices if (reason := obstacle(d, named)) is not None}
+    ordered = {d["id"]: tasks(d, plan.dtypes, plan.kinds) for d in devices}
+    if args.list:
+        _print_list(devices, ordered, refused, args, context)
+        return 0
+    outcomes: dict[str, Outcome] = {}
+    saved = _Saved()
+    for device in devices:
+        own = ordered[device["id"]]
+        outcome = _measured(device, own, refused, plan, machine, report, context)
+        outcomes[device["id"]] = outcome
+        # At once: who ends a run of sixteen devices keeps what the first ones achieved.
+        if not args.no_save:
+            saved.add(machine, report, device["id"], outcome.figures)
+        if not args.json:
+            for line in _lines(device, outcome, context):
+                context.out(line)
+    _conclude(devices, outcomes, saved, args, context)
+    return 0 if any(outcome.figures for outcome in outcomes.values()) else 1
+
+
+def _measured(
+    device: DeviceDoc,
+    tasks: Sequence[Task],
+    refused: Mapping[str, str],
+    plan: _Plan,
+    machine: Machine,
+    report: ReportDoc,
+    context: Context,
+) -> Outcome:
+    from probe_bench.measuring import Outcome, measured
+
+    if device["id"] in refused:
+        return Outcome([], [], refused[device["id"]])
+    if not tasks:
+        return Outcome([], [], "nothing of what is asked for concerns it")
+
+    def progress(title: str) -> None:
+        if context.terminal:
+            context.err(f"{device['id']}: {title}")
+
+    return measured(machine, report, device, tasks, plan.seconds, progress)
+
+
+class _Saved:
+    """Where the figures are kept, and why they could not be."""
+
+    def __init__(self) -> None:
+        self.path: str | None = None
+        self.problem: str | None = None
+
+    def add(
+        self, machine: Machine, report: ReportDoc, device: str, figures: Sequence[MeasuredDoc]
+    ) -> None:
+        """Keep the figures of a device; after a problem no more."""
+        if not figures or self.problem is not None:
+            return
+        from probe_core.commands import save_measured
+
+        try:
+            self.path = save_measured(machine.environ, report, {device: figures})
+        except OSError as error:
+            self.problem = f"{error.filename or 'the file'}: {error.strerror or error}"
+        except ValueError as error:
+            self.problem = str(error)
+
+
+def _conclude(
+    devices: Sequence[DeviceDoc],
+    outcomes: Mapping[str, Outcome],
+    saved: _Saved,
+    args: argparse.Namespace,
+    context: Context,
+) -> None:
+    path, problem = saved.path, saved.problem
+    if args.json:
+        entries = [_entry(device, outcomes[device["id"]]) for device in devices]
+        context.json({"schema": 1, "devices": entries, "kept": path, "not_kept": problem})
+    elif path is not None:
+        context.err(f"The figures were kept in {path}.")
+    if problem is not None:
+        context.err(f"probe bench: the figures were not kept: {problem}")
+
+
+def _entry(device: DeviceDoc, outcome: Outcome) -> dict[str, object]:
+    above = _above(device, outcome.figures)
+    return {
+        "id": device["id"],
+        "name": device["name"],
+        "not_measured": outcome.refusal,
+        "measured": outcome.figures,
+        "problems": [{"task": task, "reason": reason} for task, reason in outcome.problems],
+        "findings": [above] if above else [],
+    }
+
+
+def _above(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
+    from probe_core.commands import above_peak
+
+    return above_peak(device, figures)
+
+
+def _lines(device: DeviceDoc, outcome: Outcome, context: Context) -> list[str]:
+    from probe_bench.bench_table import lines, sentence
+    from probe_bench.figures import grouped, notes
+
+    sentences = [f"not measured: {outcome.refusal}"] if outcome.refusal else []
+    sentences += grouped(outcome.problems)
+    sentences += notes(device, outcome.figures)
+    above = _above(device, outcome.figures)
+    if above is not None:
+        sentences.append(f"{above['what']}: {above['why']}")
+    result = list(lines(device, outcome.figures, context))
+    for text in sentences:
+        result += sentence(text, context)
+    return result
+
+
+def _print_list(
+    devices: Sequence[DeviceDoc],
+    ordered: Mapping[str, Sequence[Task]],
+    refused: Mapping[str, str],
+    args: argparse.Namespace,
+    context: Context,
+) -> None:
+    from probe_bench.bench_table import sentence
+    from probe_bench.messages import title
+
+    names = {
+        d["id"]: [] if d["id"] in refused else list(map(title, ordered[d["id"]])) for d in devices
+    }
+    if args.json:
+        context.json(
+            [
+                {"id": d["id"], "tasks": names[d["id"]], "not_measured": refused.get(d["id"])}
+                for d in devices
+            ]
+        )
+        return
+    for device in devices:
+        context.out(f"{device['id']}  {device['name'] or ''}".rstrip())
+        for text in names[device["id"]] or [
+            f"not measured: {refused.get(device['id'], 'no task')}"
+        ]:
+            for line in sentence(text, context):
+                context.out(line)

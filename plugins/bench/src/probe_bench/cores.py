@@ -1,0 +1,95 @@
+"""Which CPUs measure a package: one hardware thread of each core that this process may use."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from probe_core.machine import Machine
+
+__all__ = ["allowed_cpus", "chosen", "last_cache", "online", "packages"]
+
+_CPUS = "/sys/devices/system/cpu"
+_SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MAX_CPUS = 65_536
+
+
+def online(machine: Machine) -> list[int]:
+    """Return the CPUs that run; none where no file tells them."""
+    return _numbers(machine.read(f"{_CPUS}/online") or "")
+
+
+def packages(machine: Machine, cpus: Sequence[int]) -> list[list[int]]:
+    """Return the CPUs of each package, in the order of their first CPUs, as `cpu:N` counts them.
+
+    Where the system says nothing of packages all CPUs are one.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for cpu in sorted(cpus):
+        members = _listed(machine, cpu, "package_cpus_list", "core_siblings_list")
+        groups.setdefault(tuple(members), []).append(cpu)
+    return list(groups.values())
+
+
+def chosen(
+    machine: Machine, cpus: Sequence[int], allowed: Collection[int], quota: float | None
+) -> list[int]:
+    """Return the CPUs of a package to measure on: allowed, one a core, as many as the quota pays.
+
+    `quota` is the CPU time that a control group grants, in CPUs.
+    """
+    seen: set[int] = set()
+    result = []
+    for cpu in (cpu for cpu in cpus if cpu in allowed):
+        if cpu not in seen:
+            result.append(cpu)
+            seen.update(_listed(machine, cpu, "core_cpus_list", "thread_siblings_list"), {cpu})
+    return result if quota is None else result[: max(1, int(quota))]
+
+
+def last_cache(machine: Machine, cpus: Sequence[int]) -> int | None:
+    """Return the bytes of the last caches of these CPUs together; None where none is told."""
+    sizes: dict[str, int] = {}
+    for cpu in cpus:
+        folder = f"{_CPUS}/cpu{cpu}/cache"
+        indexes = [name for name in machine.listdir(folder) if name.startswith("index")]
+        levels = [(machine.read_int(f"{folder}/{name}/level") or 0, name) for name in indexes]
+        if levels:
+            _, name = max(levels)
+            shared = machine.read(f"{folder}/{name}/shared_cpu_list") or str(cpu)
+            sizes[shared] = _size(machine.read(f"{folder}/{name}/size") or "")
+    return sum(sizes.values()) or None
+
+
+def _size(text: str) -> int:
+    """Return the bytes of ``32768K``; 0 of anything else."""
+    number, unit = text[:-1], _SUFFIXES.get(text[-1:])
+    return int(number) * unit if unit and number.isdecimal() and len(number) < 12 else 0
+
+
+def _listed(machine: Machine, cpu: int, *names: str) -> list[int]:
+    for name in names:
+        text = machine.read(f"{_CPUS}/cpu{cpu}/topology/{name}")
+        if text is not None:
+            return _numbers(text)
+    return []
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of a kernel list: ``0-3,8``."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.strip().partition("-")
+        if low.isdecimal() and (high or low).isdecimal():
+            numbers += range(int(low), min(int(high or low), _MAX_CPUS) + 1)
+    return numbers
+
+
+def allowed_cpus() -> list[int]:
+    """Return the CPUs of this process; all of the system where that is not told."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

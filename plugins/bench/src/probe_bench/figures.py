@@ -1,0 +1,119 @@
+"""From the lines of a child to figures as the report has them, and to sentences about them."""
+
+from __future__ import annotations
+
+from time import gmtime, strftime
+
+from probe_bench.statistics import disturbances, median
+from probe_core.commands import driver_text, measured_name, with_fractions
+from probe_core.model.measured import DISTURBANCES, Measurement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from probe_bench.live import Readings
+    from probe_bench.messages import Line, Task
+    from probe_core.model.document import DeviceDoc, MeasuredDoc
+
+__all__ = ["checked", "figure", "grouped", "notes"]
+
+_TERA = 1e12
+_LEAST_MATMUL = 0.5
+"""Of the derived peak: vendors' libraries multiply matrices at 0.5 to 0.97 of it on GPUs
+(stas00/ml-engineering, compute/accelerator/benchmarks)."""
+
+_LEAST_ALU = 0.9
+"""Of the peak at the measured clock: nothing but the loop's own instructions is in the way."""
+
+_NO_SENSOR = "no sensor file and no sampler shows it"
+
+
+def figure(
+    device: DeviceDoc, task: Task, line: Line, seen: Readings, processes: int | None
+) -> MeasuredDoc:
+    """Return what a result says of a device, with its fractions.
+
+    `seen` are the sensors' highest readings meanwhile, `processes` those of others on the device.
+    """
+    is_compute = task["figure"] == "compute"
+    scale = _TERA if is_compute else 1.0
+    rates = line["rates"]
+    clock = line.get("clock_mhz") or seen.clock_mhz
+    result: MeasuredDoc = {
+        "figure": task["figure"],
+        "kind": task["kind"],
+        "dtype": task["dtype"],
+        "accumulate": line.get("accumulate"),
+        "unit": ("TOPS" if task["dtype"] == "int8" else "TFLOPS") if is_compute else "B/s",
+        "best": _digits(max(rates) / scale),
+        "median": _digits(median(rates) / scale),
+        "cold": _digits(line["cold"] / scale),
+        "runs": len(rates),
+        "warm_s": round(line["warm_s"], 3),
+        "by": line["by"],
+        "size": line.get("size"),
+        "threads": line.get("threads"),
+        "clock_mhz": clock,
+        "clock_reasons": None if seen.reasons is None else list(seen.reasons),
+        "power_w": seen.power_w,
+        "power_cap_w": seen.power_cap_w or (device.get("power") or {}).get("limit_watts"),
+        "temperature_c": seen.temperature_c,
+        "driver": driver_text(device["driver"]),
+        "date": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()),
+        "disturbed": disturbances(
+            rates, line.get("cpu_share"), line.get("others_share"), processes
+        ),
+        "stale": None,
+    }
+    sensed = ("power_w", "power_cap_w", "temperature_c", "clock_mhz", "clock_reasons")
+    unknown = {name: _NO_SENSOR for name in sensed if result.get(name) is None}
+    if device["kind"] == "cpu" and clock is None:
+        unknown["clock_mhz"] = "no C compiler made the loop that measures it"
+    result["unknown"] = unknown
+    return with_fractions(device, result)
+
+
+def checked(entry: MeasuredDoc) -> MeasuredDoc:
+    """Return the figure, its texts safe for a terminal; raises `ValueError` for an absurd one."""
+    return Measurement().check(entry)  # type: ignore[return-value]  # its fields are the table's
+
+
+def _digits(value: float) -> float:
+    """Return six digits: runs differ in the third."""
+    return float(f"{value:.6g}")
+
+
+def notes(device: DeviceDoc, figures: Sequence[MeasuredDoc]) -> Iterator[str]:
+    """Yield a sentence for each disturbance, and for each figure below what is usual."""
+    for sign, meaning in DISTURBANCES.items():
+        names = [measured_name(entry) for entry in figures if sign in entry["disturbed"]]
+        if names:
+            yield f"* not for planning ({', '.join(names)}): {meaning}"
+    for entry in figures:
+        low = "" if entry["disturbed"] else _below(device, entry)
+        if low:
+            yield f"{measured_name(entry)} by {entry['by']}: {low}"
+
+
+def grouped(problems: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a sentence for each reason, with all tasks that it keeps from a figure."""
+    reasons: dict[str, list[str]] = {}
+    for task, reason in problems:
+        reasons.setdefault(reason, []).append(task)
+    for reason, tasks in reasons.items():
+        yield f"no {', '.join(tasks)}: {reason}"
+
+
+def _below(device: DeviceDoc, entry: MeasuredDoc) -> str:
+    part = entry.get("fraction_at_clock") or entry.get("fraction")
+    if part is None or entry["figure"] != "compute":
+        return ""
+    if entry["kind"] == "alu" and part < _LEAST_ALU:
+        return f"{part:.0%} of the derived peak; a register kernel achieves 90 % and more"
+    if entry["kind"] == "matmul" and device["kind"] == "gpu" and part < _LEAST_MATMUL:
+        return (
+            f"{part:.0%} of the derived peak; vendors' libraries achieve 50 % to 97 %,"
+            " tinygrad's kernels without a search less"
+        )
+    return ""

@@ -1,0 +1,189 @@
+"""One device from lease to figures: folder, child, sensors; each given back whatever happens."""
+
+from __future__ import annotations
+
+import platform
+from typing import NamedTuple
+
+from probe_bench import cores, folders
+from probe_bench.figures import checked, figure
+from probe_bench.live import Live, Readings, joined
+from probe_bench.messages import title
+from probe_bench.sensors import Sensors
+from probe_bench.session import child_environ, measure
+from probe_bench.tasks import backends, buffer_bytes
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from probe_bench.messages import Job, Line, Task
+    from probe_core.machine import Machine
+    from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
+
+__all__ = ["Outcome", "measured"]
+
+_MAX_REASON = 600
+"""Characters of a reason: several backends of a library, each with its own."""
+
+_TOO_LITTLE = "less memory is free than eight times the buffer that caches cannot hold"
+
+
+class Outcome(NamedTuple):
+    """What became of one device: its figures, and (task, reason) for what has none."""
+
+    figures: list[MeasuredDoc]
+    problems: list[tuple[str, str]]
+    refusal: str | None = None
+    """Why the device was not measured at all."""
+
+
+def measured(
+    machine: Machine,
+    report: ReportDoc,
+    device: DeviceDoc,
+    tasks: Sequence[Task],
+    seconds: float,
+    progress: Callable[[str], None],
+) -> Outcome:
+    """Measure a device: a GPU under a lease, of which the child's environment is the proof."""
+    if device["kind"] == "cpu":
+        return _run(machine, report, device, tasks, seconds, machine.environ, progress)
+    from probe_core import LeaseError, SelectionError, lease
+
+    try:
+        leased = lease(
+            wanted=device["id"],
+            report=report,
+            environ=machine.environ,
+            command=("probe", "bench"),
+            versions=_versions(),
+        )
+    except SelectionError as error:
+        return Outcome([], [], error.unmet)
+    except LeaseError as error:
+        return Outcome([], [], str(error))
+    with leased:
+        return _run(machine, report, device, tasks, seconds, leased.environ, progress)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return {"tinygrad": version("tinygrad")}
+    except PackageNotFoundError:
+        return {}
+
+
+def _run(
+    machine: Machine,
+    report: ReportDoc,
+    device: DeviceDoc,
+    tasks: Sequence[Task],
+    seconds: float,
+    environ: Mapping[str, str],
+    progress: Callable[[str], None],
+) -> Outcome:
+    cpus = _cpus(machine, device)
+    if device["kind"] == "cpu" and not cpus:
+        return Outcome([], [], "this process may run on none of its CPUs")
+    memory = device["memory"]
+    free = memory["free"] if memory["free"] is not None else memory["usable"]
+    buffer = buffer_bytes(device, cores.last_cache(machine, cpus), free)
+    fitting = [task for task in tasks if buffer or task["kind"] != "memory"]
+    problems = [(title(task), _TOO_LITTLE) for task in tasks if task not in fitting]
+    try:
+        folder = folders.scratch(machine.environ)
+    except OSError as error:
+        return Outcome([], [], f"no folder for its files can be made: {error.strerror}")
+    job: Job = {
+        "tasks": fitting,
+        "seconds": seconds,
+        "folder": folder,
+        "cpus": cpus,
+        "flags": _flags(device),
+        "arch": platform.machine(),
+        "backends": backends(device),
+        "buffer_bytes": buffer,
+    }
+    live = Live(device, report)
+    try:
+        watch = _Watch(Sensors(machine, device), live, fitting, progress)
+        own = child_environ(environ, folder, job["backends"], _versions().get("tinygrad"))
+        lines, early = measure(job, own, watch.tick)
+    finally:
+        live.close()
+        folders.remove(folder)
+    return _outcome(device, fitting, lines, early, watch, problems)
+
+
+def _outcome(
+    device: DeviceDoc,
+    tasks: Sequence[Task],
+    lines: Sequence[Line],
+    early: str | None,
+    watch: _Watch,
+    problems: list[tuple[str, str]],
+) -> Outcome:
+    figures: list[MeasuredDoc] = []
+    for place, task in enumerate(tasks):
+        own = [line for line in lines if line.get("task") == place]
+        answer = next((line for line in own if line["event"] in ("result", "problem")), None)
+        if answer is None:
+            problems.append((title(task), early or "it gave no answer"))
+        elif answer["event"] == "problem":
+            problems.append((title(task), clean_text(answer.get("reason") or "", _MAX_REASON)))
+        else:
+            clock = next((line for line in own if line["event"] == "clock"), None)
+            answer["clock_mhz"] = clock.get("clock_mhz") if clock else None
+            seen = watch.seen.get(place, Readings())
+            try:
+                figures.append(checked(figure(device, task, answer, seen, device.get("processes"))))
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                problems.append(
+                    (title(task), f"its answer makes no sense: {clean_text(str(error))}")
+                )
+    return Outcome(figures, problems)
+
+
+class _Watch:
+    """Looks at the sensors while a task runs, and tells which one runs."""
+
+    def __init__(
+        self, sensors: Sensors, live: Live, tasks: Sequence[Task], progress: Callable[[str], None]
+    ) -> None:
+        self._sensors = sensors
+        self._live = live
+        self._tasks = tasks
+        self._progress = progress
+        self._place = -1
+        self.seen: dict[int, Readings] = {}
+
+    def tick(self, place: int) -> None:
+        """Look once, for the task at `place`."""
+        if place != self._place and place < len(self._tasks):
+            self._place = place
+            self._progress(title(self._tasks[place]))
+        now = joined(self._sensors.read(), self._live.read())
+        self.seen[place] = joined(self.seen.get(place, Readings()), now)
+
+
+def _cpus(machine: Machine, device: DeviceDoc) -> list[int]:
+    """Return the CPUs to measure a package on; none of another device."""
+    if device["kind"] != "cpu":
+        return []
+    own = cores.allowed_cpus()
+    online = cores.online(machine) or own
+    groups = cores.packages(machine, online)
+    number = device["id"].partition(":")[2]
+    place = int(number) if number.isdecimal() else 0
+    group = groups[place] if place < len(groups) else own
+    quota = (device.get("allowed") or {}).get("quota")
+    return cores.chosen(machine, group, own, quota if isinstance(quota, float | int) else None)
+
+
+def _flags(device: DeviceDoc) -> list[str]:
+    flags = (device.get("cpu") or {}).get("flags")
+    return [flag for flag in flags if isinstance(flag, str)] if isinstance(flags, list) else []

@@ -1,0 +1,99 @@
+"""Arithmetic that stays in registers: what the cores do at most, whatever a library makes of it."""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter
+
+from probe_bench.compiler import find_compiler
+from probe_bench.isa import CLOCK, CLOCK_ADDS, kernel_for
+from probe_bench.statistics import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from probe_bench.compiler import Compiler, Loop
+    from probe_bench.crew import Crew, Span
+    from probe_bench.isa import Kernel
+    from probe_bench.messages import Job
+
+__all__ = ["Registers", "WrongResult", "span_run"]
+
+_FIRST_ROUNDS = 10_000
+_CLOCK_RUNS = 5
+
+
+class WrongResult(Exception):
+    """A kernel that did not compute what it should; its time means nothing."""
+
+
+class Registers:
+    """The kernels of one child, compiled when first asked for, on all members of a crew."""
+
+    def __init__(self, job: Job, crew: Crew) -> None:
+        self._job = job
+        self._crew = crew
+        self._compiler: Compiler | None = None
+        self._clock: Loop | None = None
+
+    def compiler(self) -> Compiler:
+        """Return the C compiler; raises `CompilerError`."""
+        self._compiler = self._compiler or find_compiler(os.environ)
+        return self._compiler
+
+    def prepared(self, dtype: str, target_s: float) -> tuple[Kernel, Callable[[], Run]]:
+        """Return the kernel of a type and what runs it for about `target_s`.
+
+        Raises `CompilerError`, `WrongResult`, and `LookupError` where the CPU has no instructions.
+        """
+        kernel = kernel_for(dtype, self._job["arch"], self._job["flags"])
+        if kernel is None:
+            raise LookupError(f"this CPU reports no instructions for {dtype} arithmetic")
+        loop = self.compiler().build(self._job["folder"], dtype, kernel.flags)
+        rounds = _rounds(loop, kernel.value, target_s)
+        result = loop(_FIRST_ROUNDS, kernel.value, kernel.value)
+        if result != kernel.total:
+            raise WrongResult(f"the kernel returned {result:g} for {kernel.total:g}")
+
+        def run() -> Run:
+            spans = self._crew.run(lambda _: _call(loop, rounds, kernel.value))
+            return span_run(spans, kernel.operations * rounds * self._crew.size)
+
+        return kernel, run
+
+    def clock_mhz(self, target_s: float) -> float | None:
+        """Return the clock of the slowest core, in MHz, by adds that wait for each other."""
+        if self._clock is None:
+            self._clock = self.compiler().build(self._job["folder"], "clock", CLOCK)
+        loop = self._clock
+        rounds = _rounds(loop, 0.0, target_s)
+        best = [0.0] * self._crew.size
+        for _ in range(_CLOCK_RUNS):
+            spans = self._crew.run(lambda _: _call(loop, rounds, 0.0))
+            speeds = [rounds * CLOCK_ADDS / (span.end - span.begin) for span in spans]
+            best = [max(pair) for pair in zip(best, speeds, strict=True)]
+        return round(min(best) / 1e6, 1)
+
+
+def span_run(spans: list[Span], amount: float) -> Run:
+    """Return the run of a crew: from its first begin to its last end."""
+    seconds = max(span.end for span in spans) - min(span.begin for span in spans)
+    wall = sum(span.end - span.begin for span in spans)
+    return Run(amount, max(seconds, 1e-9), sum(span.cpu for span in spans), wall)
+
+
+def _call(loop: Loop, rounds: int, value: float) -> None:
+    loop(rounds, value, value)
+
+
+def _rounds(loop: Loop, value: float, target_s: float) -> int:
+    """Return how many rounds take about `target_s` on one core."""
+    rounds = _FIRST_ROUNDS
+    while True:
+        begin = perf_counter()
+        loop(rounds, value, value)
+        seconds = max(perf_counter() - begin, 1e-7)
+        if seconds > target_s / 4 or rounds > 1 << 40:
+            return max(1, int(rounds * target_s / seconds))
+        rounds *= 4

@@ -1,0 +1,8 @@
+"""Devices as a report has them, and the command in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

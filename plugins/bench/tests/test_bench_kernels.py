@@ -1,0 +1,121 @@
+"""Which instructions are taken, how compilers are named, and that kernels compute their sums."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+
+from probe_bench.compiler import CompilerError, find_compiler, named
+from probe_bench.isa import CLOCK, CLOCK_ADDS, kernel_for
+from probe_bench.numpy_runs import blas_name
+
+AVX512 = ["avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arch", "flags", "name", "operations", "accumulate"),
+    [
+        ("fp32", "x86_64", AVX512, "AVX-512", 16 * 16 * 2, "fp32"),
+        ("fp64", "AMD64", AVX512, "AVX-512", 16 * 8 * 2, "fp64"),
+        ("fp16", "x86_64", AVX512, "AVX-512 FP16", 16 * 32 * 2, "fp16"),
+        ("bf16", "x86_64", AVX512, "AVX-512 BF16", 16 * 16 * 2 * 2, "fp32"),
+        ("int8", "x86_64", AVX512, "AVX-512 VNNI", 16 * 16 * 4 * 2, "int32"),
+        ("int8", "x86_64", ["avx_vnni"], "AVX-VNNI", 12 * 8 * 4 * 2, "int32"),
+        ("fp32", "x86_64", ["avx2", "fma", "avx"], "AVX2 and FMA", 12 * 8 * 2, "fp32"),
+        ("fp32", "x86_64", ["avx"], "AVX", 12 * 8 * 2, "fp32"),
+        ("fp64", "x86_64", [], "SSE2", 12 * 2 * 2, "fp64"),
+        ("fp32", "arm64", [], "NEON", 16 * 4 * 2, "fp32"),
+        ("fp16", "aarch64", ["asimdhp"], "NEON fp16", 16 * 8 * 2, "fp16"),
+        ("int8", "aarch64", ["asimddp"], "NEON dot", 16 * 4 * 4 * 2, "int32"),
+        ("bf16", "aarch64", ["bf16"], "NEON bf16", 16 * 4 * 2 * 2, "fp32"),
+    ],
+)
+def test_widest_instructions_are_taken(
+    dtype: str, arch: str, flags: list[str], name: str, operations: int, accumulate: str
+) -> None:
+    kernel = kernel_for(dtype, arch, flags)
+    assert kernel is not None
+    assert (kernel.name, kernel.operations, kernel.accumulate) == (name, operations, accumulate)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arch"),
+    [("int8", "x86_64"), ("bf16", "x86_64"), ("fp16", "x86_64"), ("int8", "aarch64"),
+     ("bf16", "aarch64"), ("fp16", "aarch64"), ("fp32", "riscv64"), ("fp8", "x86_64")],
+)  # fmt: skip
+def test_no_instructions_no_kernel(dtype: str, arch: str) -> None:
+    assert kernel_for(dtype, arch, ["avx2", "fma"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright (C) 2022 Free Software Foundation",
+         "gcc 12.2.0"),
+        ("cc (Ubuntu 13.2.0-23ubuntu4) 13.2.0\nFree Software Foundation, Inc.", "gcc 13.2.0"),
+        ("Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu", "clang 14.0.6"),
+        ("Ubuntu clang version 18.1.3 (1ubuntu1)\n", "clang 18.1.3"),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)\n", "clang 15.0.0"),
+        ("tcc version 0.9.27 (x86_64 Linux)\n", "tcc 0.9.27"),
+    ],
+)  # fmt: skip
+def test_name_of_a_compiler(text: str, name: str) -> None:
+    assert named(text, "/usr/bin/tcc") == name
+
+
+def test_no_compiler_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CompilerError, match="no C compiler is installed; install gcc or clang"):
+        find_compiler({"PATH": str(tmp_path)})
+
+
+def test_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
+    fake = tmp_path / "cc"
+    fake.write_text("#!/bin/sh\necho 'k.c:1:2: error: no such insn' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    compiler = find_compiler({"PATH": str(tmp_path)})
+    with pytest.raises(CompilerError, match="cc does not compile it: no such insn"):
+        compiler._replace(name="cc").build(str(tmp_path), "fp32", ())
+
+
+compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["fp32", "fp64", "fp16", "bf16", "int8"])
+def test_kernel_computes_all_of_its_sums(dtype: str, tmp_path: Path) -> None:
+    kernel = kernel_for(dtype, platform.machine(), flags_of_this_cpu())
+    if kernel is None:
+        assert dtype not in ("fp32", "fp64")
+        return
+    loop = find_compiler({"PATH": "/usr/bin:/bin"}).build(str(tmp_path), dtype, kernel.flags)
+    assert loop(1000, kernel.value, kernel.value) == kernel.total
+    if kernel.value:
+        # The sums follow the recurrence of a factor and a term: 1 * 0.5 + 0.25, 0.75 * 0.5 + 0.25.
+        assert loop(2, 0.5, 0.25) == 0.625 * kernel.total
+
+
+@compiled
+def test_clock_counts_its_adds(tmp_path: Path) -> None:
+    loop = find_compiler({"PATH": "/usr/bin:/bin"}).build(str(tmp_path), "clock", CLOCK)
+    assert loop(1000, 0.0, 0.0) == 1000 * CLOCK_ADDS
+
+
+def flags_of_this_cpu() -> list[str]:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    flags = [line for line in lines if line.startswith(("flags", "Features"))]
+    return flags[0].partition(":")[2].split() if flags else []
+
+
+@pytest.mark.parametrize(
+    ("blas", "name"),
+    [
+        ({"name": "scipy-openblas", "version": "0.3.31"}, "OpenBLAS 0.3.31"),
+        ({"name": "accelerate", "version": "unknown"}, "accelerate unknown"),
+        ({}, "BLAS of unknown kind"),
+    ],
+)
+def test_name_of_numpys_library(blas: dict[str, str], name: str) -> None:
+    assert blas_name({"Build Dependencies": {"blas": blas}}) == name

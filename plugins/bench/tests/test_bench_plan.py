@@ -1,0 +1,302 @@
+"""What is measured where: tasks, obstacles, cores, caches and sensors, from invented machines."""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+import pytest
+from bench_devices import cpu, gpu
+
+from probe_bench import cores
+from probe_bench.figures import checked, figure, grouped, notes
+from probe_bench.guard import refusal
+from probe_bench.interfaces import bound
+from probe_bench.live import Readings, joined, of_sample
+from probe_bench.messages import Line, Task, title
+from probe_bench.sensors import Sensors
+from probe_bench.session import child_environ
+from probe_bench.tasks import backends, buffer_bytes, obstacle, tasks
+from probe_core.model.document import DeviceDoc
+from probe_core.testing import Tree
+
+FP32: Task = {"figure": "compute", "kind": "alu", "dtype": "fp32", "library": "c"}
+READ: Task = {"figure": "read", "kind": "memory", "dtype": None, "library": "libc"}
+LINE: Line = {
+    "event": "result",
+    "rates": [2e12, 4e12, 3e12],
+    "cold": 1e12,
+    "warm_s": 0.25,
+    "by": "gcc 12, AVX2",
+    "threads": 2,
+    "clock_mhz": 3000.0,
+    "cpu_share": 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("device", "named", "reason"),
+    [
+        (cpu(), False, None),
+        (gpu(), False, None),
+        (gpu("limited"), True, None),
+        (gpu("unknown"), True, None),
+        (gpu("limited"), False, "it is limited, not ready; --device names it all the same"),
+        (gpu("blocked"), True, "it is blocked (no-access), not ready"),
+        (gpu(kind="npu"), True, "tinygrad has no backend for a npu"),
+        (gpu(vendor="matrox"), False, "tinygrad has no backend for GPUs of matrox"),
+    ],
+    ids=range(8),
+)
+def test_only_ready_devices_are_measured(
+    device: DeviceDoc, named: bool, reason: str | None
+) -> None:
+    assert obstacle(device, named) == reason
+
+
+def test_tasks_of_a_cpu_and_of_a_gpu() -> None:
+    everything = ("alu", "matmul", "memory")
+    assert list(map(title, tasks(cpu(), ("fp32", "int8"), everything))) == [
+        "fp32 alu by c",
+        "fp32 matmul by tinygrad",
+        "fp32 matmul by numpy",
+        "int8 alu by c",
+        "int8 matmul by tinygrad",
+        "memory read by libc",
+        "memory write by libc",
+        "memory copy by libc",
+    ]
+    assert list(map(title, tasks(gpu(), (), ("matmul",)))) == [
+        "fp32 matmul by tinygrad",
+        "fp16 matmul by tinygrad",
+        "bf16 matmul by tinygrad",
+    ]
+    assert tasks(gpu(), (), ("alu",)) == []
+    assert backends(gpu()) == ["CUDA", "NV"]
+    assert backends(cpu()) == ["CPU"]
+
+
+@pytest.mark.parametrize(
+    ("device", "cache", "free", "size"),
+    [
+        (cpu(), 32 << 20, 4 << 30, 128 << 20),
+        (cpu(), 1 << 20, 4 << 30, 64 << 20),
+        (cpu(), None, None, 256 << 20),
+        (cpu(), 32 << 20, 1000 << 20, 0),
+        (gpu(), None, 80 << 30, 1 << 30),
+        (gpu(memory={"kind": "unified"}), None, 8 << 30, 256 << 20),
+        (gpu(), None, 4 << 30, 0),
+    ],
+    ids=range(7),
+)
+def test_buffer_is_larger_than_caches_and_small_beside_what_is_free(
+    device: DeviceDoc, cache: int | None, free: int | None, size: int
+) -> None:
+    assert buffer_bytes(device, cache, free) == size
+
+
+def two_packages(tree: Tree) -> None:
+    """Eight CPUs: two packages of two cores with two threads, each with an L3 of 16 MiB."""
+    tree.file("/sys/devices/system/cpu/online", "0-7\n")
+    for number in range(8):
+        core, package = number % 4, number % 4 // 2
+        base = f"/sys/devices/system/cpu/cpu{number}"
+        tree.file(f"{base}/topology/core_cpus_list", f"{core},{core + 4}\n")
+        members = "0-1,4-5" if package == 0 else "2-3,6-7"
+        tree.file(f"{base}/topology/package_cpus_list", f"{members}\n")
+        for index, (level, size) in enumerate(((1, "32K"), (3, "16384K"))):
+            tree.file(f"{base}/cache/index{index}/level", level)
+            tree.file(f"{base}/cache/index{index}/size", f"{size}\n")
+            tree.file(f"{base}/cache/index{index}/shared_cpu_list", f"{members}\n")
+
+
+@pytest.fixture
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    return Tree(tmp_path_factory.mktemp("root"))
+
+
+def test_cores_of_a_package(tree: Tree) -> None:
+    two_packages(tree)
+    machine = tree.machine()
+    groups = cores.packages(machine, cores.online(machine))
+    assert groups == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert cores.chosen(machine, groups[1], range(8), None) == [2, 3]
+    assert cores.chosen(machine, groups[1], [6, 7], None) == [6, 7]
+    assert cores.chosen(machine, groups[1], [], None) == []
+    assert cores.chosen(machine, groups[0], range(8), 1.5) == [0]
+    assert cores.chosen(machine, groups[0], range(8), 0.2) == [0]
+    assert cores.last_cache(machine, [2, 3]) == 16 << 20
+    assert cores.last_cache(machine, [0, 2]) == 32 << 20
+
+
+def test_machine_that_tells_nothing_of_its_cores(tree: Tree) -> None:
+    machine = tree.machine()
+    assert cores.online(machine) == []
+    assert cores.packages(machine, [0, 1]) == [[0, 1]]
+    assert cores.chosen(machine, [0, 1], [0, 1], None) == [0, 1]
+    assert cores.last_cache(machine, [0, 1]) is None
+
+
+def test_sensors_of_a_card_are_read_while_it_runs(tree: Tree) -> None:
+    folder = tree.pci("0000:01:00.0", "1002:74a1")
+    base = f"{folder}/hwmon/hwmon3"
+    files = {"name": "amdgpu", "power1_average": 350_000_000, "power1_cap": 750_000_000,
+             "temp1_input": 50_000, "temp1_label": "edge", "temp2_input": 61_000,
+             "temp2_label": "junction", "temp3_input": 90_000, "temp3_label": "mem",
+             "freq1_input": 2_100_000_000, "freq1_label": "sclk",
+             "freq2_input": 2_600_000_000, "freq2_label": "mclk"}  # fmt: skip
+    for name, content in files.items():
+        tree.file(f"{base}/{name}", content)
+    sensors = Sensors(tree.machine(), gpu(vendor="amd"))
+    first = sensors.read()
+    assert first == Readings(350.0, 750.0, 61.0, 2100.0)
+    tree.file(f"{base}/power1_average", 700_000_000)
+    assert joined(first, sensors.read()) == Readings(700.0, 750.0, 61.0, 2100.0)
+
+
+def test_sleeping_card_is_left_alone(tree: Tree) -> None:
+    folder = tree.pci("0000:01:00.0", "1002:74a1", power="suspended")
+    tree.file(f"{folder}/hwmon/hwmon3/power1_average", 350_000_000)
+    assert Sensors(tree.machine(), gpu()).read() == Readings()
+
+
+def test_figures_of_a_sampler_are_joined_with_those_of_files() -> None:
+    clocks = {"sm": 1755.0, "memory": 2619.0}
+    figures = {"power_w": 690.0, "power_cap_w": 700.0, "temperature_c": 64.0}
+    sample = {**figures, "clocks_mhz": clocks, "throttled": ["sw-power-cap"]}
+    live = of_sample(sample)
+    assert live == Readings(690.0, 700.0, 64.0, 1755.0, ("sw-power-cap",))
+    asleep = of_sample({"power_w": None, "clocks_mhz": None, "throttled": None})
+    assert asleep == Readings()
+    later = Readings(temperature_c=66.0, reasons=("sw-thermal",))
+    assert joined(joined(asleep, live), later) == Readings(
+        690.0, 700.0, 66.0, 1755.0, ("sw-power-cap", "sw-thermal")
+    )
+
+
+def test_temperature_of_the_first_package(tree: Tree) -> None:
+    tree.file("/sys/class/hwmon/hwmon0/name", "k10temp\n")
+    tree.file("/sys/class/hwmon/hwmon0/device/hwmon/hwmon0/temp1_input", 71_500)
+    machine = tree.machine()
+    assert Sensors(machine, cpu()).read().temperature_c == 71.5
+    assert Sensors(machine, cpu(id="cpu:1")).read() == Readings()
+
+
+def test_figure_of_a_result() -> None:
+    own = cpu(peaks=[{"dtype": "fp32", "accumulate": "fp32", "sparsity": "dense", "path": "vector",
+                      "clock": "base", "mhz": 2000.0, "tflops": 4.0}])  # fmt: skip
+    entry = figure(own, FP32, LINE, Readings(temperature_c=70.0), None)
+    assert (entry["best"], entry["median"], entry.get("cold"), entry["runs"]) == (4.0, 3.0, 1.0, 3)
+    assert (entry.get("fraction"), entry.get("fraction_at_clock")) == (1.0, 0.6667)
+    assert entry["disturbed"] == ["median"]
+    assert entry["unknown"] == {
+        "power_w": "no sensor file and no sampler shows it",
+        "power_cap_w": "no sensor file and no sampler shows it",
+        "clock_reasons": "no sensor file and no sampler shows it",
+    }
+    assert list(notes(own, [entry])) == [
+        "* not for planning (fp32 alu): the median is below 0.9 of the best run"
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"rates": [float("inf")]}, {"rates": []}, {"rates": ["fast"]}, {"rates": [-1.0]},
+     {"rates": [1e40]}, {"threads": -3}, {"clock_mhz": 1e9}, {"by": ""}, {"cold": None}],
+    ids=range(9),
+)  # fmt: skip
+def test_absurd_answers_are_refused(changes: dict[str, object]) -> None:
+    line = cast(Line, {**LINE, **changes})
+    with pytest.raises((ValueError, TypeError)):
+        checked(figure(cpu(), FP32, line, Readings(), None))
+    fine = checked(figure(cpu(), FP32, {**LINE, "by": "gcc\x1b[31m 12"}, Readings(), None))
+    assert "\x1b" not in (fine["by"] or "")
+
+
+def test_figure_of_a_memory_is_in_bytes_and_of_int8_in_tops() -> None:
+    entry = figure(gpu(), READ, {**LINE, "rates": [4e9]}, Readings(), 2)
+    assert (entry["best"], entry["unit"], entry["dtype"]) == (4e9, "B/s", None)
+    assert (entry["driver"], entry["disturbed"]) == ("nvidia 580.1", ["processes"])
+    assert figure(cpu(), {**FP32, "dtype": "int8"}, LINE, Readings(), None)["unit"] == "TOPS"
+
+
+LOW_MATMUL = (
+    "bf16 matmul by x: 49% of the derived peak; vendors' libraries achieve 50 % to 97 %,"
+    " tinygrad's kernels without a search less"
+)
+LOW_ALU = "bf16 alu by x: 89% of the derived peak; a register kernel achieves 90 % and more"
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "sentences"),
+    [(0.49, "matmul", [LOW_MATMUL]), (0.5, "matmul", []), (0.89, "alu", [LOW_ALU])],
+    ids=range(3),
+)
+def test_figure_below_what_is_usual_is_told(part: float, kind: str, sentences: list[str]) -> None:
+    task: Task = {"figure": "compute", "kind": kind, "dtype": "bf16", "library": "tinygrad"}
+    entry = figure(gpu(), task, {**LINE, "rates": [1e12], "by": "x"}, Readings(), 0)
+    entry["fraction"] = part
+    assert list(notes(gpu(), [entry])) == sentences
+
+
+def test_problems_of_one_cause_are_one_sentence() -> None:
+    problems = [("fp32 matmul", "no clang"), ("fp32 alu", "no cc"), ("bf16 matmul", "no clang")]
+    assert list(grouped(problems)) == [
+        "no fp32 matmul, bf16 matmul: no clang",
+        "no fp32 alu: no cc",
+    ]
+
+
+def test_child_gets_the_leases_variables_and_no_others() -> None:
+    leased = {"CUDA_VISIBLE_DEVICES": "GPU-1", "PROBE_LEASED": "x", "DEV": "CUDA", "PATH": "/bin"}
+    environ = {**leased, "DEBUG": "true", "BEAM": "4", "HOME": "/home/a", "LD_PRELOAD": "x"}
+    own = child_environ(environ, "/f", ["CUDA", "NV"], "0.14.0")
+    assert own == {
+        **leased, "HOME": "/f", "TMPDIR": "/f", "TEMP": "/f", "TMP": "/f", "XDG_CACHE_HOME": "/f",
+        "CACHEDB": "/f/tinygrad.db", "CUDA_CACHE_PATH": "/f", "DEV": "CUDA;NVK+NV;KFD+AMD",
+    }  # fmt: skip
+    assert child_environ(environ, "/f", ["CPU"], "0.14.0")["DEV"] == "CPU;NVK+NV;KFD+AMD"
+    older = child_environ(environ, "/f", ["CPU"], "0.12.0")
+    assert (older["DEV"], older["NV_IFACE"], older["AMD_IFACE"]) == ("CPU", "NVK", "KFD")
+
+
+@pytest.mark.parametrize(
+    ("dev", "result"),
+    [
+        ("", "NVK+NV;KFD+AMD"),
+        (":0+NV", "NVK:0+NV;KFD+AMD"),
+        ("PCI:1+AMD;:0,2+NV:PTX", "NVK:0,2+NV:PTX;KFD:1+AMD"),
+        ("USB+AMD", "NVK+NV;KFD+AMD"),
+        (":3+", "NVK:3+NV;KFD:3+AMD"),
+        ("CUDA:PTX;:0+NV", "CUDA:PTX;NVK:0+NV;KFD+AMD"),
+    ],
+)
+def test_tinygrad_never_takes_a_device_from_its_driver(dev: str, result: str) -> None:
+    assert bound(dev) == result
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "reason"),
+    [
+        ("open", ("/sys/bus/pci/devices/0000:01:00.0/driver/unbind", None, os.O_WRONLY),
+         "write to /sys/bus/pci/devices/0000:01:00.0/driver/unbind"),
+        ("open", ("/dev/vfio/vfio", None, os.O_RDWR), "open /dev/vfio/vfio"),
+        ("open", ("/dev/mem", None, os.O_RDONLY), "open /dev/mem"),
+        ("open", ("/sys/class/kfd/kfd/topology", "r", os.O_RDONLY), None),
+        ("open", ("/dev/nvidiactl", None, os.O_RDWR), None),
+        ("open", (5, "w", None), None),
+        ("subprocess.Popen", ("/usr/bin/sudo", ["sudo", "sh"], None, None), "start sudo"),
+        ("subprocess.Popen", ("clang", ["clang"], None, None), None),
+        ("os.system", (b"id",), "run a shell"),
+        ("socket.connect", (None, ("192.0.2.1", 80)), "use the network"),
+        ("socket.connect", (None, "/run/nvidia-persistenced/socket"), None),
+        ("ctypes.dlopen", ("libusb-1.0.so.0",), "open USB devices"),
+        ("ctypes.dlopen", (None,), None),
+        ("import", ("os",), None),
+    ],
+    ids=range(14),
+)  # fmt: skip
+def test_guard_refuses_what_no_measurement_needs(
+    event: str, arguments: tuple[object, ...], reason: str | None
+) -> None:
+    assert refusal(event, arguments) == reason

@@ -1,0 +1,119 @@
+"""A measured figure beside the derived one: the fraction, and what a fraction above 1 means."""
+
+from __future__ import annotations
+
+from probe_core.model.findings import finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from probe_core.model.document import DeviceDoc, FindingDoc, MeasuredDoc, PeakDoc
+
+__all__ = ["above_peak", "counts", "driver_text", "peak_of", "stale_reason", "with_fractions"]
+
+ABOVE = 1.02
+"""A fraction that is above 1 beyond the error of a clock: two runs of one loop differ by 1 %."""
+
+
+def counts(figure: MeasuredDoc) -> bool:
+    """Return whether a figure may be planned with: fresh, and not disturbed."""
+    return figure["stale"] is None and not figure["disturbed"]
+
+
+def peak_of(device: DeviceDoc, figure: MeasuredDoc) -> PeakDoc | None:
+    """Return the derived peak that a figure compares with: the fastest dense one of its type.
+
+    A register loop of a type compares with the same sums where chipdb has them.
+    """
+    if figure["figure"] != "compute":
+        return None
+    peaks = [
+        peak
+        for peak in device["peaks"]
+        if peak["dtype"] == figure["dtype"] and peak["sparsity"] == "dense"
+    ]
+    same = [peak for peak in peaks if peak["accumulate"] == figure.get("accumulate")]
+    return max(same or peaks, key=lambda peak: peak["tflops"], default=None)
+
+
+def _part(device: DeviceDoc, figure: MeasuredDoc) -> float:
+    """Return the part of a CPU that took part: a peak counts all of its cores."""
+    cores, threads = device["units"], figure.get("threads")
+    if device["kind"] != "cpu" or not cores or not threads:
+        return 1.0
+    return min(1.0, threads / cores)
+
+
+def with_fractions(device: DeviceDoc, figure: MeasuredDoc) -> MeasuredDoc:
+    """Return the figure with its fraction of the derived peak, or of the memory bandwidth.
+
+    At the nominal clock, which the peak is made of, and at the measured one.
+    """
+    result = figure.copy()
+    result["fraction"] = result["fraction_at_clock"] = None
+    best = figure["best"]
+    if figure["figure"] != "compute":
+        whole = device["bandwidth"]
+        if best is not None and whole:
+            result["fraction"] = round(best / whole, 4)
+        return result
+    peak = peak_of(device, figure)
+    if peak is None or best is None or not peak["tflops"]:
+        return result
+    fraction = best / (peak["tflops"] * _part(device, figure))
+    result["fraction"] = round(fraction, 4)
+    nominal, clock = peak.get("mhz"), figure.get("clock_mhz")
+    if nominal and clock:
+        result["fraction_at_clock"] = round(fraction * nominal / clock, 4)
+    return result
+
+
+def stale_reason(device: DeviceDoc, figure: MeasuredDoc) -> str | None:
+    """Return why a figure no longer counts: the driver is another one."""
+    now = driver_text(device["driver"])
+    before = figure["driver"]
+    if now == before:
+        return None
+    return f"measured with driver {before or 'unknown'}; it is now {now or 'unknown'}"
+
+
+def driver_text(driver: Mapping[str, str] | None) -> str | None:
+    """Return a driver's name and version; None where none is known."""
+    parts = [(driver or {}).get(name) for name in ("name", "version")]
+    return " ".join(part for part in parts if part) or None
+
+
+def above_peak(device: DeviceDoc, figures: list[MeasuredDoc]) -> FindingDoc | None:
+    """Return the finding about a peak that a fresh figure exceeds; None where none does.
+
+    Nothing computes faster than it can: the derivation's clock, or its rate, is too low.
+    """
+    above = [f for f in figures if f["stale"] is None and (f.get("fraction") or 0) > ABOVE]
+    if not above:
+        return None
+    figure = max(above, key=lambda f: f.get("fraction") or 0)
+    peak = peak_of(device, figure)
+    return finding(
+        "peak-exceeded",
+        f"{device['id']} computes faster than its derived peak: {figure['fraction']:.0%} of it",
+        _explanation(figure, peak),
+        "compare with the fraction at the measured clock; the derived peak is a lower bound",
+        severity="info",
+        device=device["id"],
+        evidence=f"{figure['dtype'] or figure['figure']} by {figure['by']}, {figure['date']}",
+    )
+
+
+def _explanation(figure: MeasuredDoc, peak: PeakDoc | None) -> str:
+    if peak is None:
+        return "the memory bandwidth that the report derives is too low"
+    nominal, clock = peak.get("mhz"), figure.get("clock_mhz")
+    at_clock = figure.get("fraction_at_clock")
+    if nominal is None or clock is None or at_clock is None:
+        return f"the derivation rests on its {peak['clock']} clock, and the run's is not known"
+    if at_clock > ABOVE:
+        return f"also at the run's {clock:.0f} MHz: the rate in chipdb is too low"
+    return (
+        f"the derivation rests on {nominal:.0f} MHz ({peak['clock']}), the run had {clock:.0f} MHz"
+    )

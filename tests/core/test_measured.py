@@ -1,0 +1,353 @@
+"""Measured figures: kept by node and device, compared with what is derived, never mixed with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from probe_core.cli.explain_measured import measured_rows
+from probe_core.commands import save_measured
+from probe_core.measured import state_file
+from probe_core.measured.attach import attach
+from probe_core.measured.compare import above_peak, counts, stale_reason, with_fractions
+from probe_core.measured.store import (
+    MAX_FIGURES,
+    MAX_NODES,
+    Unusable,
+    empty,
+    figures_of,
+    parsed,
+    text,
+    with_figures,
+)
+from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
+
+
+def figure(**changes: object) -> MeasuredDoc:
+    entry: dict[str, object] = {
+        "figure": "compute",
+        "kind": "alu",
+        "dtype": "fp32",
+        "accumulate": "fp32",
+        "unit": "TFLOPS",
+        "best": 0.464,
+        "median": 0.46,
+        "runs": 20,
+        "by": "gcc 12.2.0, AVX-512",
+        "threads": 2,
+        "clock_mhz": 3625.0,
+        "driver": None,
+        "date": "2026-11-22T10:00:00Z",
+        "disturbed": [],
+        "stale": None,
+    }
+    return cast(MeasuredDoc, entry | changes)
+
+
+def device(**changes: object) -> DeviceDoc:
+    peak = {
+        "dtype": "fp32",
+        "path": "vector",
+        "accumulate": "fp32",
+        "sparsity": "dense",
+        "clock": "current",
+        "mhz": 2500.0,
+        "tflops": 0.32,
+        "source": "test",
+        "confidence": "derived",
+    }
+    entry: dict[str, object] = {
+        "id": "cpu:0",
+        "ids": ["cpu:0"],
+        "kind": "cpu",
+        "name": "AMD EPYC",
+        "units": 2,
+        "peaks": [peak],
+        "bandwidth": None,
+        "driver": None,
+        "sources": {},
+    }
+    return cast(DeviceDoc, entry | changes)
+
+
+def card(version: str = "580.1") -> DeviceDoc:
+    return device(
+        id="pci:0000:01:00.0",
+        ids=["pci:0000:01:00.0", "uuid:GPU-1"],
+        kind="gpu",
+        name="NVIDIA H100",
+        units=132,
+        bandwidth=4e12,
+        driver={"name": "nvidia", "version": version},
+        peaks=[
+            {"dtype": "bf16", "path": "matrix", "accumulate": "fp32", "sparsity": "sparse",
+             "clock": "boost", "mhz": 1980.0, "tflops": 1979.0, "source": "", "confidence": ""},
+            {"dtype": "bf16", "path": "matrix", "accumulate": "fp32", "sparsity": "dense",
+             "clock": "boost", "mhz": 1980.0, "tflops": 989.5, "source": "", "confidence": ""},
+        ],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "fraction", "at_clock"),
+    [
+        ({}, 1.45, 1.0),
+        # One of two cores is compared with its half of the peak.
+        ({"threads": 1, "best": 0.232}, 1.45, 1.0),
+        # More threads than cores are all of them.
+        ({"threads": 4}, 1.45, 1.0),
+        ({"threads": None}, 1.45, 1.0),
+        ({"clock_mhz": None}, 1.45, None),
+        ({"clock_mhz": 5000.0}, 1.45, 0.725),
+        ({"dtype": "bf16"}, None, None),
+    ],
+)
+def test_fraction_is_told_at_both_clocks(
+    changes: dict[str, object], fraction: float | None, at_clock: float | None
+) -> None:
+    result = with_fractions(device(), figure(**changes))
+    assert (result.get("fraction"), result.get("fraction_at_clock")) == (fraction, at_clock)
+
+
+def test_sparse_peak_is_no_yardstick() -> None:
+    entry = figure(kind="matmul", dtype="bf16", best=791.6, threads=None, clock_mhz=1782.0)
+    result = with_fractions(card(), entry)
+    assert (result.get("fraction"), result.get("fraction_at_clock")) == (0.8, 0.8889)
+
+
+def test_rows_of_explain() -> None:
+    rows = measured_rows(
+        [
+            with_fractions(device(), figure()),
+            figure(best=0.0191, median=0.008, unit="TOPS", dtype="int8", kind="matmul",
+                   by="tinygrad 0.14.0 (CPU)", disturbed=["median", "cpu-time"]),
+            figure(figure="read", kind="memory", dtype=None, unit="B/s", best=34e9, median=None,
+                   stale="measured with driver a; it is now b"),
+        ]
+    )  # fmt: skip
+    assert rows == [
+        ("MEASURED", "BEST", "MEDIAN", "OF PEAK", "COUNTS", "BY"),
+        ("fp32 alu", "0.46 TFLOPS", "0.46 TFLOPS", "145%, 100% at 3625 MHz", "yes",
+         "gcc 12.2.0, AVX-512, 2026-11-22"),
+        ("int8 matmul", "19.1 GOPS", "8 GOPS", "–", "no: disturbed (median, cpu-time)",
+         "tinygrad 0.14.0 (CPU), 2026-11-22"),
+        ("memory read", "34 GB/s", "–", "–", "no: measured with driver a; it is now b",
+         "gcc 12.2.0, AVX-512, 2026-11-22"),
+    ]  # fmt: skip
+
+
+def test_memory_is_compared_with_the_bandwidth() -> None:
+    entry = figure(figure="read", kind="memory", dtype=None, unit="B/s", best=3e12)
+    assert with_fractions(card(), entry).get("fraction") == 0.75
+    assert with_fractions(device(), entry).get("fraction") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, "the derivation rests on 2500 MHz (current), the run had 3625 MHz"),
+        ({"clock_mhz": 3000.0}, "also at the run's 3000 MHz: the rate in chipdb is too low"),
+        ({"clock_mhz": None},
+         "the derivation rests on its current clock, and the run's is not known"),
+    ],
+)  # fmt: skip
+def test_more_than_the_peak_is_a_finding_about_the_peak(
+    changes: dict[str, object], why: str
+) -> None:
+    own = device()
+    above = above_peak(own, [with_fractions(own, figure(**changes))])
+    assert above is not None
+    assert (above["code"], above["severity"], above["device"]) == ("peak-exceeded", "info", "cpu:0")
+    assert above["what"] == "cpu:0 computes faster than its derived peak: 145% of it"
+    assert above["why"] == why
+
+
+def test_less_than_the_peak_or_a_stale_figure_is_no_finding() -> None:
+    own = device()
+    assert above_peak(own, [with_fractions(own, figure(best=0.32))]) is None
+    assert above_peak(own, [with_fractions(own, figure(stale="another driver"))]) is None
+
+
+def test_only_fresh_and_undisturbed_figures_count() -> None:
+    assert counts(figure())
+    assert not counts(figure(disturbed=["median"]))
+    assert not counts(figure(stale="another driver"))
+
+
+def test_another_driver_makes_a_figure_stale() -> None:
+    entry = figure(driver="nvidia 570.2")
+    assert stale_reason(card(), figure(driver="nvidia 580.1")) is None
+    assert (
+        stale_reason(card(), entry) == "measured with driver nvidia 570.2; it is now nvidia 580.1"
+    )
+    assert stale_reason(device(), figure()) is None
+
+
+def test_new_figure_replaces_the_older_of_its_kind() -> None:
+    content = with_figures(empty(), "n1", device(), [figure(), figure(dtype="bf16")])
+    newer = figure(by="gcc 13.1.0, AVX-512", best=0.5)
+    content = with_figures(content, "n1", device(), [newer, figure(by="clang 14.0.6, AVX-512")])
+    kept = [(f["dtype"], f["by"], f["best"]) for f in figures_of(content, "n1", device())]
+    assert kept == [
+        ("fp32", "gcc 13.1.0, AVX-512", 0.5),
+        ("bf16", "gcc 12.2.0, AVX-512", 0.464),
+        ("fp32", "clang 14.0.6, AVX-512", 0.464),
+    ]
+
+
+def test_nodes_that_share_a_home_and_other_cards_stay_apart() -> None:
+    content = with_figures(empty(), "n1", device(), [figure()])
+    content = with_figures(content, "n2", device(), [figure(best=0.1)])
+    content = with_figures(content, "n1", card(), [figure(best=60.0)])
+    assert [f["best"] for f in figures_of(content, "n1", device())] == [0.464]
+    assert [f["best"] for f in figures_of(content, "n2", device())] == [0.1]
+    assert figures_of(content, None, device()) == []
+    assert figures_of(content, "n1", device(name="another CPU")) == []
+    moved = card() | {"id": "pci:0000:41:00.0", "ids": ["pci:0000:41:00.0", "uuid:GPU-1"]}
+    assert [f["best"] for f in figures_of(content, "n1", cast(DeviceDoc, moved))] == [60.0]
+
+
+def test_file_is_bounded_by_nodes_and_figures() -> None:
+    content = empty()
+    for number in range(MAX_NODES + 1):
+        content = with_figures(content, f"n{number}", device(), [figure()])
+    assert len(content["nodes"]) == MAX_NODES
+    assert "n0" not in content["nodes"]
+    many = [figure(by=f"library{number} 1") for number in range(MAX_FIGURES + 1)]
+    content = with_figures(empty(), "n", device(), many)
+    assert len(figures_of(content, "n", device())) == MAX_FIGURES
+
+
+def test_text_is_read_back_as_it_was() -> None:
+    content = with_figures(empty(), None, card(), [figure()])
+    assert parsed(text(content)) == content
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "it is no JSON document"),
+        (b"[]", "it is not of schema 1"),
+        (b'{"schema": 2, "nodes": {}}', "it is not of schema 1"),
+        (b"\xff\xfe", "it is no JSON document"),
+        (b" " * ((1 << 20) + 1), "it is longer than 1048576 bytes"),
+    ],
+)
+def test_file_of_another_version_is_refused(raw: bytes, reason: str) -> None:
+    with pytest.raises(Unusable) as caught:
+        parsed(raw)
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        {"figure": "compute"},
+        figure(best=-1),
+        figure(best="fast"),
+        figure(best=None),
+        figure(kind="guess"),
+        figure(disturbed=["moon"]),
+    ],
+    ids=range(7),
+)
+def test_figure_that_cannot_be_true_is_left_out(entry: object) -> None:
+    stored: Any = {"ids": ["cpu:0"], "name": "AMD EPYC", "measured": [entry, figure()]}
+    raw = json.dumps({"schema": 1, "nodes": {"": [stored, 5, {"ids": 3}]}}).encode()
+    assert [f["best"] for f in figures_of(parsed(raw), None, device())] == [0.464]
+
+
+@pytest.mark.parametrize(
+    ("environ", "path"),
+    [
+        ({"XDG_STATE_HOME": "/s", "HOME": "/h"}, "/s/probe-core/measured.json"),
+        ({"XDG_STATE_HOME": "s", "HOME": "/h"}, "/h/.local/state/probe-core/measured.json"),
+        ({"HOME": ""}, None),
+        ({}, None),
+    ],
+)
+def test_place_of_the_file(environ: dict[str, str], path: str | None) -> None:
+    assert state_file(environ) == path
+
+
+def test_unreadable_file_is_a_finding_and_no_figure() -> None:
+    def refuse(path: str, limit: int) -> bytes:
+        raise PermissionError(13, "Permission denied", path)
+
+    own, path = device(), "/s/measured.json"
+    (problem,) = attach([own], None, path, refuse)
+    assert problem["code"] == "measured-unusable"
+    assert problem["why"] == "/s/measured.json: Permission denied"
+    (problem,) = attach([own], None, path, lambda path, limit: b"{}")
+    assert problem["why"] == "/s/measured.json: it is not of schema 1"
+    assert "measured" not in own
+
+
+def test_figure_of_another_driver_is_shown_as_stale_and_is_no_finding() -> None:
+    older = figure(driver="nvidia 570.2", dtype="bf16", kind="matmul", best=2000.0)
+    raw = text(with_figures(empty(), "n1", card("570.2"), [older]))
+    own, other = card(), device()
+    assert attach([own, other], "n1", "/s", lambda path, limit: raw) == []
+    (entry,) = own["measured"]
+    assert entry["stale"] == "measured with driver nvidia 570.2; it is now nvidia 580.1"
+    assert entry.get("fraction") == 2.0212
+    assert own["sources"] == {"measured": "probe bench"}
+    assert "measured" not in other
+    (above,) = attach([card("570.2")], "n1", "/s", lambda path, limit: raw)
+    assert above["code"] == "peak-exceeded"
+
+
+def report(environ: dict[str, str]) -> ReportDoc:
+    command = [sys.executable, "-m", "probe_core", "--json", "--only", "cpu"]
+    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, check=True)
+    document: ReportDoc = json.loads(done.stdout)
+    return document
+
+
+def test_probe_shows_what_was_kept_beside_what_it_derives(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    before = report(environ)
+    cpu = next(d for d in before["devices"] if d["id"] == "cpu:0")
+    assert "measured" not in cpu
+    path = save_measured(environ, before, {"cpu:0": [figure(best=1e6, fraction=9.0)]})
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert "fraction" not in Path(path).read_text()
+    after = report(environ)
+    entry = next(d for d in after["devices"] if d["id"] == "cpu:0")
+    assert [f["best"] for f in entry["measured"]] == [1e6]
+    assert (entry["fp32"], entry["peaks"]) == (cpu["fp32"], cpu["peaks"])
+    assert entry["sources"]["measured"] == "probe bench"
+    done = subprocess.run(
+        [sys.executable, "-m", "probe_core", "explain", "cpu:0", "--only", "cpu"],
+        env={**os.environ, **environ}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "gcc 12.2.0, AVX-512, 2026-11-22" in done.stdout
+
+
+def test_other_versions_file_is_not_overwritten(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    path = tmp_path / "probe-core" / "measured.json"
+    path.parent.mkdir()
+    path.write_text('{"schema": 2}')
+    document = cast(ReportDoc, {"node": {"id": None}, "devices": [device()]})
+    with pytest.raises(ValueError, match=r"measured\.json: it is not of schema 1; remove it"):
+        save_measured(environ, document, {"cpu:0": [figure()]})
+    assert path.read_text() == '{"schema": 2}'
+    with pytest.raises(ValueError, match="neither XDG_STATE_HOME nor HOME names a folder"):
+        save_measured({}, document, {"cpu:0": [figure()]})
+
+
+def test_recorded_machine_has_no_figures_of_this_computer(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    save_measured(environ, report(environ), {"cpu:0": [figure()]})
+    (tmp_path / "machine" / "proc").mkdir(parents=True)
+    command = [sys.executable, "-m", "probe_core", "--json", "--machine", str(tmp_path / "machine")]
+    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, check=True)
+    assert b"measured" not in done.stdout
