@@ -99,14 +99,18 @@ def memory(machine: Machine) -> NodeMemoryDoc:
     return memory
 
 
+_WANTED = ("MemTotal:", "MemAvailable:")
+
+
 def _meminfo(machine: Machine) -> dict[str, int]:
     sizes = {}
     for line in (machine.read("/proc/meminfo", 16 << 10) or "").splitlines():
-        name, _, value = line.partition(":")
-        number, *_ = [*value.split(), ""]
-        size = decimal(number)
-        if name in ("MemTotal", "MemAvailable") and size is not None:
-            sizes[name] = size * 1024  # the kernel writes "kB" and means KiB
+        if line.startswith(_WANTED):  # of sixty: reading all of them doubles the time
+            name, _, value = line.partition(":")
+            number, *_ = [*value.split(), ""]
+            size = decimal(number)
+            if size is not None:
+                sizes[name] = size * 1024  # the kernel writes "kB" and means KiB
     return sizes
 
 

@@ -25,6 +25,13 @@ if __name__ == "__main__":
     from probe_core.config import load_config
     from probe_core.probing import document
 
+    if "--bundled" in sys.argv:
+        from importlib.util import find_spec
+
+        found = probe_core.probe(disable=["good"]).to_json()
+        names = [o["prober"] for o in found["outcomes"]]
+        print(json.dumps([names, find_spec("pynvml") is not None]))
+        sys.exit()
     for name in ("good", "hang", "dies"):
         probe_core.register(name, {"target": f"x_{name}", "deadline_s": 3.0})
     config, _ = load_config({"only": ["good", "hang", "dies"]}, {})
@@ -48,7 +55,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"x_{name}.py").write_text(HOOK + body)
     hidden = [word for name in PLUGINS for word in ("--hidden-import", f"x_{name}")]
     command = [sys.executable, "-m", "PyInstaller", "--log-level", "ERROR", "-y", *hidden]
-    command += ["--collect-submodules", "probe_core.isolation", "--collect-all", "probe_chipdb"]
+    for heavy in ("numpy", "tinygrad"):  # of a prober that stays silent without them: half a build
+        command += ["--exclude-module", heavy]
     paths = [str(folder), str(ROOT), str(ROOT / "chipdb/src")]
     command += [word for path in paths for word in ("--paths", path)]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -82,3 +90,9 @@ def test_an_application_that_did_not_prepare_starts_nothing(app: Path) -> None:
     assert found["good"][0] == "skipped"
     assert "must call probe_core.child_entry() first" in found["good"][1]
     assert found["cpu"] == ["ok", None]
+
+
+def test_installed_probers_and_the_library_of_nvidias_are_bundled(app: Path) -> None:
+    names, has_library = outcomes(app, "--bundled")
+    assert {"bus", "cpu", "nvidia", "amd", "mali"} <= set(names)
+    assert has_library

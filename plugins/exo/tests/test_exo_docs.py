@@ -64,13 +64,13 @@ def test_the_patchs_hunks_count_right() -> None:
 
 
 def test_the_patch_uses_names_that_are_there() -> None:
+    import probe_core
     import probe_exo
-    from probe_exo import frozen
 
     added = "\n".join(line[1:] for line in PATCH.splitlines() if line.startswith("+"))
-    names = re.findall(r"from (probe_exo\S*) import (.+)", added)
+    names = re.findall(r"from (probe_exo|probe_core) import (.+)", added)
     assert len(names) == 4
     for module, listed in names:
-        home = frozen if module == "probe_exo.frozen" else probe_exo
+        home = probe_core if module == "probe_core" else probe_exo
         for name in listed.split(", "):
             assert hasattr(home, name)

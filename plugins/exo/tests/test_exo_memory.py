@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from probe_core.machine import Machine
 from probe_exo import node_memory
-from probe_exo.memory import MemoryReader, NodeMemory
+from probe_exo.memory import MemoryReader
+from probe_exo.memory_types import NodeMemory
+from probe_exo.resident import FreeMemory
 
 Make = Callable[[dict[str, str]], Machine]
 GIB = 1 << 30
@@ -128,3 +131,80 @@ def test_many_threads_get_the_same(given: Callable[..., None]) -> None:
 def test_a_senseless_report_is_no_gpu(machine: Make, devices: Any) -> None:
     found = MemoryReader(machine(MEMINFO), {"schema": 1, "devices": devices}).read({})
     assert found.vram_total is None
+
+
+def test_what_placement_reads_is_the_gpus_memory_or_the_systems(machine: Make) -> None:
+    here = machine(MEMINFO)
+    own = read(here, amd(3, 24 * GIB))
+    assert (own.usable_total, own.usable_available, own.accelerated) == (24 * GIB, 12 * GIB, True)
+    assert [(gpu.id, gpu.available) for gpu in own.accelerators] == [("pci:0000:03:00.0", 12 * GIB)]
+    none = read(here)
+    assert (none.usable_total, none.usable_available) == (none.ram_total, none.ram_available)
+    assert (none.accelerators, none.accelerated) == ((), False)
+    told = read(here, amd(3, 24 * GIB), OVERRIDE_MEMORY_MB="1024")
+    assert (told.usable_total, told.usable_available) == (24 * GIB, GIB)
+
+
+class Rounds:
+    """Samplers that tell what a test puts into `used`."""
+
+    def __init__(self, used: dict[str, int | None]) -> None:
+        self.used = used
+        self.intervals: list[float] = []
+        self.closed = threading.Event()
+
+    def __call__(self, interval: float) -> Rounds:
+        self.intervals.append(interval)
+        self.closed.clear()
+        return self
+
+    def __enter__(self) -> Rounds:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed.set()
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            yield SimpleNamespace(samples=[self.sample(id_) for id_ in self.used])
+            time.sleep(0.01)
+
+    def sample(self, id_: str) -> dict[str, Any]:
+        used = self.used[id_]
+        status = "asleep" if used is None else "ok"
+        return {"device": id_, "status": status, "memory": {"total": 10, "used": used}}
+
+
+def test_readings_are_kept_while_a_gpu_sleeps_and_tell_their_age() -> None:
+    rounds = Rounds({"a": 4, "b": None})
+    free = FreeMemory(["a", "b"], rounds)
+    try:
+        assert {id_: reading.available for id_, reading in free.read(1.0).items()} == {"a": 6}
+        assert rounds.intervals == [0.5]
+        rounds.used["a"] = None
+        time.sleep(0.05)
+        before = free.read(1.0)["a"]
+        assert before.available == 6
+        assert before.at < time.monotonic()
+    finally:
+        free.close()
+    assert rounds.closed.is_set()
+
+
+def test_a_shorter_age_looks_more_often_and_a_longer_one_does_not() -> None:
+    rounds = Rounds({"a": 1})
+    free = FreeMemory(["a"], rounds)
+    try:
+        for age in (2.0, 0.5, 2.0, 0.01):
+            free.read(age)
+        assert rounds.intervals[0] == 1.0
+        assert 0.1 <= min(rounds.intervals) <= 0.25
+    finally:
+        free.close()
+
+
+def test_samplers_that_cannot_start_cost_no_answer() -> None:
+    def refused(interval: float) -> Any:
+        raise OSError("no process")
+
+    assert FreeMemory(["a"], refused).read(1.0) == {}

@@ -146,8 +146,8 @@ def test_the_file_changes_thresholds() -> None:
 BAD: list[tuple[object, str]] = [
     (5, "command.watch.alerts: expected a table, such as memory = { above = 0.9 }"),
     ({"heat": {}},
-     "command.watch.alerts.heat is no alert;"
-     " the alerts are utilisation, memory, latency, temperature"),
+     ("command.watch.alerts.heat is no alert;"
+      " the alerts are utilisation, memory, latency, temperature")),
     ({"memory": 85}, "command.watch.alerts.memory: expected true, false, or { above = 0.85 }"),
     ({"memory": {"above": 85}},
      "command.watch.alerts.memory.above = 85: expected a fraction from 0 to 1"),

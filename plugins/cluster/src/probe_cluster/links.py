@@ -94,6 +94,10 @@ class Links:
         for (first, second), link in measured.items():
             self._named.setdefault((min(first, second), max(first, second)), link)
 
+    def replace(self, first: str, second: str, link: Link) -> None:
+        """Set the link of two nodes, whatever it was."""
+        self._named[min(first, second), max(first, second)] = link
+
     def between(self, first: str, second: str) -> Link:
         """Return the link of two nodes."""
         return self._named.get((min(first, second), max(first, second)), self.default)

@@ -12,6 +12,7 @@ from probe_cluster.members import Member
 from probe_cluster.model import Model
 from probe_cluster.order import ring_order
 from probe_cluster.predict import Part, Plan, predicted
+from probe_cluster.routes import routed
 from probe_cluster.stages import layer_cap
 
 __all__ = ["Counts", "Setting"]
@@ -23,7 +24,7 @@ Counts = Sequence[tuple[int, int]]
 class Setting:
     """One question to the strategies; raises `ClusterError` when it makes no sense."""
 
-    __slots__ = ("caps", "links", "members", "model", "pinned", "reserve", "rooms", "use")
+    __slots__ = ("cables", "caps", "links", "members", "model", "pinned", "reserve", "rooms", "use")
 
     def __init__(
         self,
@@ -42,7 +43,9 @@ class Setting:
         links.check(member.id for member in members)
         self.members = members
         self.model = model
-        self.links = links
+        self.cables = links
+        """As they were named: what splits layers needs a link of its own, and no route."""
+        self.links = routed(links, model.hop_bytes)
         self.use = use
         self.reserve = reserve
         self.caps = [layer_cap(member, model, use, reserve) for member in members]

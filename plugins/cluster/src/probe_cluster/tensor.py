@@ -51,7 +51,7 @@ def _holds(setting: Setting, at: int, width: int) -> bool:
 
 def _groups(setting: Setting) -> Iterator[tuple[tuple[int, ...], float]]:
     """Give groups of nodes with the seconds of their slowest all-reduce."""
-    costs = _reduces(setting.links)
+    costs = _reduces(setting.cables)
     names = [member.id for member in setting.members]
     joined = [at for at, name in enumerate(names) if any(name in pair for pair in costs)]
     # A group has at most eight nodes; more candidates than that are not compared one by one.

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from probe_exo.frozen import register_probers as register_probers
     from probe_exo.identity import NodeIdentity as NodeIdentity
     from probe_exo.identity import node_identity as node_identity
-    from probe_exo.memory import NodeMemory as NodeMemory
+    from probe_exo.interfaces import NetworkLink as NetworkLink
+    from probe_exo.interfaces import node_interfaces as node_interfaces
     from probe_exo.memory import node_memory as node_memory
+    from probe_exo.memory_types import AcceleratorMemory as AcceleratorMemory
+    from probe_exo.memory_types import NodeMemory as NodeMemory
     from probe_exo.node import NodeBackends as NodeBackends
     from probe_exo.node import NodeCompute as NodeCompute
     from probe_exo.node import node_backends as node_backends
@@ -23,9 +26,12 @@ __version__ = "0.9.0"
 
 _MODULES = {
     "register_probers": "frozen",
+    "NetworkLink": "interfaces",
+    "node_interfaces": "interfaces",
     "NodeIdentity": "identity",
     "node_identity": "identity",
-    "NodeMemory": "memory",
+    "AcceleratorMemory": "memory_types",
+    "NodeMemory": "memory_types",
     "node_memory": "memory",
     "NodeBackends": "node",
     "NodeCompute": "node",
@@ -36,6 +42,8 @@ _MODULES = {
 }
 
 __all__ = [
+    "AcceleratorMemory",
+    "NetworkLink",
     "NodeBackends",
     "NodeCompute",
     "NodeIdentity",
@@ -45,6 +53,7 @@ __all__ = [
     "node_backends",
     "node_compute",
     "node_identity",
+    "node_interfaces",
     "node_links",
     "node_memory",
     "register_probers",

@@ -21,6 +21,9 @@ class ChipFlops(Mapping[str, DeviceFlops]):
     __slots__ = ()
 
     def __getitem__(self, name: str) -> DeviceFlops:
+        hash(name)  # what cannot be a key is a TypeError, as of a dict
+        if not isinstance(name, str):
+            raise KeyError(name)
         figures = figures_by_name(name)
         if not figures.known:
             near = ", ".join(dict.fromkeys(chip.name for chip in database().near(name, 3)))
@@ -37,6 +40,7 @@ class ChipFlops(Mapping[str, DeviceFlops]):
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
+        hash(name)
         return isinstance(name, str) and figures_by_name(name).known
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from functools import cache
 
 from probe_chipdb import Chip, Database, load
 from probe_core.commands import shorthand
+from probe_exo.old_keys import GENERIC, MEANT
 from probe_exo.plain import no_reasons
 from probe_exo.rule import NAMES
 
@@ -38,7 +39,12 @@ def figures_by_name(name: str, units: int | None = None) -> Figures:
     Exact matches only. A name of several chips that `units` does not tell apart gives the largest
     of them, as old exo's one entry per name did, and the reason says which it may be.
     """
-    match = database().match(name=name, units=units)
+    key = name.upper()
+    if key in GENERIC:
+        return Figures(reasons=dict.fromkeys(NAMES, GENERIC[key]))
+    if key in MEANT and (chip := database().chip(MEANT[key])) is not None:
+        return figures_of(chip, units)
+    match = database().match(name=MEANT.get(key, name), units=units)
     if match.chip is not None:
         return figures_of(match.chip, units)
     candidates = [chip for chip in match.candidates if chip.kind != "npu"]

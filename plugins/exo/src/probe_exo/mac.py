@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 from probe_exo.chip_lookup import figures_by_name
 from probe_exo.rule import NAMES, UNKNOWN_CHIP, UNKNOWN_MODEL, Facts
@@ -27,18 +28,49 @@ real Mac tells it.
 
 
 def mac_facts() -> Facts:
-    """Ask system_profiler, now. Never raises; where it does not answer, `reasons` say so."""
+    """Ask system_profiler, now, and sysctl for what it leaves open.
+
+    Never raises; what neither answers is in `reasons`. system_profiler hangs or fails in sandboxes,
+    over ssh before a login, and on betas, where a node with 0 MiB would get no layer.
+    """
     text, reason = _output(_HARDWARE)
-    if reason is not None:
-        return Facts(reasons=dict.fromkeys(("model", "chip", "memory", *NAMES), reason))
     model, chip, memory = parse_hardware(text)
     reasons: dict[str, str] = {}
+    if model == UNKNOWN_MODEL:
+        reasons["model"] = reason or "system_profiler prints no Model Name line"
+    memory = memory or _memory_mib()
     if not memory:
-        reasons["memory"] = "system_profiler prints no Memory line"
+        reasons["memory"] = reason or "system_profiler prints no Memory line"
     if chip == UNKNOWN_CHIP:
-        reasons["chip"] = "system_profiler prints no Chip line"
+        chip = _sysctl("machdep.cpu.brand_string") or UNKNOWN_CHIP
+    if chip == UNKNOWN_CHIP:
+        reasons["chip"] = reason or "system_profiler prints no Chip line"
+        return Facts(model, chip, memory, reasons=reasons | dict.fromkeys(NAMES, reasons["chip"]))
     flops, why_not = _flops(chip)
     return Facts(model, chip, memory, *flops, reasons=reasons | why_not)
+
+
+def _memory_mib() -> int:
+    """Return the memory that the kernel tells, else psutil; 0 where neither does, or on no Mac."""
+    if sys.platform != "darwin":  # text of a Mac read elsewhere: the memory here is another's
+        return 0
+    size = _sysctl("hw.memsize")
+    if size.isdecimal() and len(size) <= 20:
+        return int(size) >> 20
+    try:
+        import psutil
+
+        return int(psutil.virtual_memory().total) >> 20
+    except Exception:  # psutil raised on betas of macOS 26 and 27 (exo PR 2161)
+        return 0
+
+
+def _sysctl(name: str) -> str:
+    """Return one value of sysctl(8); "" where it is not told, and on no Mac."""
+    if sys.platform != "darwin":
+        return ""
+    text, reason = _output(["sysctl", "-n", name])
+    return "" if reason else text.strip()
 
 
 def _output(command: list[str]) -> tuple[str, str | None]:

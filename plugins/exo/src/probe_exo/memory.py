@@ -1,81 +1,72 @@
 """How much memory the node has and how much is free: cheap enough to ask every second.
 
 The system's memory is read anew at each call (two or three small files). Dedicated memory's total
-never changes; how much of it is free is read anew for AMD, whose driver tells it in /sys, and is
-otherwise what the last probe saw: asking NVML wakes the library, and belongs in a prober.
+never changes; how much of it is free is read anew for AMD, whose driver tells it in /sys. For the
+others it is what the last probe saw, or with `max_age_s` what the GPUs' samplers saw last: NVML
+belongs in a process of its own, see `resident`.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from probe_cluster.capacities import Capacity, capacity
+from probe_cluster.counted import counted_devices
 from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
+from probe_exo.memory_types import AcceleratorMemory, NodeMemory
 from probe_exo.override import overridden
-from probe_exo.plain import no_reasons
+from probe_exo.resident import FreeMemory, Reading
 from probe_exo.static_part import node_document
 
-__all__ = ["MemoryReader", "NodeMemory", "node_memory"]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeMemory:
-    """Bytes; None is unknown, see `reasons`."""
-
-    ram_total: int | None
-    """The system's, within the control group's limit."""
-    ram_available: int | None
-    """What of it can be taken now, or what OVERRIDE_MEMORY_MB says, as exo reads it."""
-    swap_total: int | None
-    """All swap space."""
-    swap_available: int | None
-    """What of it is free."""
-    vram_total: int | None
-    """Dedicated memory of all visible GPUs; None where there is none."""
-    vram_available: int | None
-    """What of it is free."""
-    vram_age_s: float | None
-    """How old `vram_available` is, in seconds; 0.0 when read now."""
-    unified: bool
-    """Whether a model lies in the system's memory."""
-    reasons: Mapping[str, str] = field(default_factory=no_reasons)
-    """Field → why it is unknown or not the system's own figure."""
+__all__ = ["MemoryReader", "close_samplers", "node_memory"]
 
 
 class _Vram(NamedTuple):
     total: int | None
     available: int | None
     age_s: float | None
+    accelerators: tuple[AcceleratorMemory, ...] = ()
 
 
 class MemoryReader:
-    """Reads one machine's memory again and again; what the report tells is worked out once."""
+    """Reads one machine's memory again and again; what the report tells is worked out once.
 
-    __slots__ = ("_at", "_files", "_machine", "_offer", "report")
+    `free` has the GPUs' samplers, where somebody wants them.
+    """
 
-    def __init__(self, machine: Machine, report: Mapping[str, Any]) -> None:
+    __slots__ = ("_at", "_devices", "_files", "_machine", "_offer", "free", "report")
+
+    def __init__(
+        self, machine: Machine, report: Mapping[str, Any], free: FreeMemory | None = None
+    ) -> None:
         self.report = report
+        self.free = free
         self._machine = machine
         self._offer = capacity(report)
-        self._files = _used_files(report, self._offer)
+        self._devices = _dedicated(report, self._offer)
+        self._files = dict(_used_files(self._devices))
         self._at = time.monotonic()
 
-    def read(self, environ: Mapping[str, str]) -> NodeMemory:
+    def needs_samplers(self) -> bool:
+        """Return whether some GPU's free memory is in no file."""
+        return len(self._files) < len(self._devices)
+
+    def read(self, environ: Mapping[str, str], max_age_s: float | None = None) -> NodeMemory:
         """Return the memory now. Reads a few small files; never probes, never raises."""
         reasons: dict[str, str] = {}
         total, available = self._system(reasons)
         size, reason = overridden(environ)
         if reason is not None:
-            reasons["ram_available"] = reason
-        vram = self._vram()
+            reasons["ram_available"] = reasons["usable_available"] = reason
+        vram = self._vram(max_age_s)
         if vram.total is None:
             why_not = self._offer.reasons.get("vram_total", "no GPU with memory of its own")
             reasons["vram_total"] = why_not
+        usable_total, usable = self._usable((total, available), vram, reasons)
         swap_total, swap_available = _swap(self._machine)
         return NodeMemory(
             ram_total=total,
@@ -86,6 +77,10 @@ class MemoryReader:
             vram_available=vram.available,
             vram_age_s=vram.age_s,
             unified=self._offer.unified,
+            usable_total=usable_total,
+            usable_available=usable if size is None else size,
+            accelerators=vram.accelerators,
+            accelerated=self._offer.kind in ("gpu", "accelerator"),
             reasons=reasons,
         )
 
@@ -96,40 +91,112 @@ class MemoryReader:
         reasons["ram_total"] = "a control group limits it; the machine has more"
         return system["limit"], system["available"]
 
-    def _vram(self) -> _Vram:
-        total, free = self._offer.vram_total, self._offer.vram_available
-        if total is not None and self._files:
-            used = [self._machine.read_int(path) for path in self._files]
-            readable = [amount for amount in used if amount is not None]
-            if len(readable) == len(used):
-                return _Vram(total, max(0, total - sum(readable)), 0.0)
-        return _Vram(total, free, None if free is None else time.monotonic() - self._at)
+    def _usable(
+        self, ram: tuple[int | None, int | None], vram: _Vram, reasons: dict[str, str]
+    ) -> tuple[int | None, int | None]:
+        """Return what a model can lie in: all of it, and what is free."""
+        if not self._offer.unified:
+            return vram.total, vram.available
+        total, available = ram
+        reach = self._offer.memory_total  # a GPU may reach less than all of the system's memory
+        if total is None:
+            return reach, self._offer.memory_available
+        if reach is None or reach >= total:
+            return total, available
+        reasons["usable_total"] = "the GPU reaches no more of the system's memory"
+        return reach, None if available is None else min(available, reach)
+
+    def _vram(self, max_age_s: float | None) -> _Vram:
+        if self._offer.vram_total is None:
+            return _Vram(None, None, None)
+        readings: Mapping[str, Reading] = {}
+        if self.free is not None and max_age_s is not None:
+            readings = self.free.read(max_age_s)
+        parts = tuple(self._part(device, readings) for device in self._devices)
+        ages = [part.age_s for part in parts if part.age_s is not None]
+        known = [part.available for part in parts if part.available is not None]
+        available = sum(known) if len(known) == len(parts) else self._offer.vram_available
+        age = max(ages) if len(ages) == len(parts) and ages else None
+        return _Vram(self._offer.vram_total, available, age, parts)
+
+    def _part(
+        self, device: Mapping[str, Any], readings: Mapping[str, Reading]
+    ) -> AcceleratorMemory:
+        """Return one GPU's memory: from its file, its sampler, or as the probe saw it."""
+        id_, memory = str(device["id"]), device["memory"]
+        total, now = memory.get("total"), time.monotonic()
+        if id_ in self._files and total is not None:
+            used = self._machine.read_int(self._files[id_])
+            if used is not None:
+                return _accelerator(device, max(0, total - used), 0.0)
+        if id_ in readings:
+            reading = readings[id_]
+            return _accelerator(device, reading.available, max(0.0, now - reading.at))
+        free = next((memory[n] for n in ("free", "usable", "total") if memory.get(n)), None)
+        return _accelerator(device, free, None if free is None else now - self._at)
+
+
+def _accelerator(
+    device: Mapping[str, Any], available: int | None, age_s: float | None
+) -> AcceleratorMemory:
+    return AcceleratorMemory(
+        str(device["id"]), device.get("name"), device["memory"].get("total"), available, age_s
+    )
 
 
 _reader: MemoryReader | None = None
 
 
-def node_memory() -> NodeMemory:
+def node_memory(max_age_s: float | None = None) -> NodeMemory:
     """Return this node's memory now; the first call probes, later ones take 200 µs at most.
+
+    `max_age_s` (seconds, 0.2 to 120) wants the free memory of GPUs no older than that where a
+    driver tells it: a process that stays asks twice in that time, never a GPU that sleeps, and ends
+    30 s after the last call. How old a figure really is stands beside it. Without it the figure of
+    a GPU that needs a library (NVIDIA) is that of the last probe.
 
     Safe from any thread. Await the first call in a thread: a probe takes as long as it takes.
     """
     global _reader
     report, reader = node_document(), _reader
     if reader is None or reader.report is not report:
+        close_samplers()
         reader = _reader = MemoryReader(Machine(), report)
-    return reader.read(os.environ)
+    if max_age_s is not None and reader.free is None and reader.needs_samplers():
+        reader.free = _samplers(reader.report)
+    return reader.read(os.environ, max_age_s)
 
 
-def _used_files(report: Mapping[str, Any], offer: Capacity) -> tuple[str, ...]:
-    """Return the files that tell how much is used, when every GPU that counts has one."""
-    if offer.vram_total is None:
-        return ()
-    vendors = {device["id"]: device.get("vendor") for device in report["devices"]}
-    if any(vendors[id_] != "amd" or not id_.startswith("pci:") for id_ in offer.devices):
-        return ()
-    folder = "/sys/bus/pci/devices"
-    return tuple(f"{folder}/{id_.removeprefix('pci:')}/mem_info_vram_used" for id_ in offer.devices)
+def close_samplers() -> None:
+    """End the processes that `max_age_s` keeps; a later call starts them again."""
+    if _reader is not None and _reader.free is not None:
+        _reader.free.close()
+
+
+def _samplers(report: Mapping[str, Any]) -> FreeMemory:
+    """Return the samplers of the GPUs that count and have memory of their own."""
+    ids = [str(device["id"]) for device in _dedicated(report, capacity(report))]
+
+    def sample(interval: float) -> Any:
+        import probe_core
+
+        return probe_core.samples(interval=interval, devices=ids, report=dict(report))
+
+    return FreeMemory(ids, sample)
+
+
+def _dedicated(report: Mapping[str, Any], offer: Capacity) -> tuple[Mapping[str, Any], ...]:
+    """Return the GPUs, or parts of them, that count and have memory of their own."""
+    return () if offer.vram_total is None else tuple(counted_devices(report, "all")[0])
+
+
+def _used_files(devices: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield (id, file that tells how much is used) of the GPUs whose driver has one."""
+    for device in devices:
+        id_ = str(device["id"])
+        if device.get("vendor") == "amd" and id_.startswith("pci:"):
+            address = id_.removeprefix("pci:")
+            yield id_, f"/sys/bus/pci/devices/{address}/mem_info_vram_used"
 
 
 def _swap(machine: Machine) -> tuple[int | None, int | None]:
