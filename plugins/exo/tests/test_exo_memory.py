@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,11 +150,13 @@ class Rounds:
 
     def __init__(self, used: dict[str, int | None]) -> None:
         self.used = used
-        self.intervals: list[float] = []
+        self.looks = 0
+        self.opened = 0
         self.closed = threading.Event()
 
     def __call__(self, interval: float) -> Rounds:
-        self.intervals.append(interval)
+        assert interval == 0.1
+        self.opened += 1
         self.closed.clear()
         return self
 
@@ -164,10 +166,9 @@ class Rounds:
     def __exit__(self, *_: object) -> None:
         self.closed.set()
 
-    def __iter__(self) -> Iterator[Any]:
-        while True:
-            yield SimpleNamespace(samples=[self.sample(id_) for id_ in self.used])
-            time.sleep(0.01)
+    def __next__(self) -> Any:
+        self.looks += 1
+        return SimpleNamespace(samples=[self.sample(id_) for id_ in self.used])
 
     def sample(self, id_: str) -> dict[str, Any]:
         used = self.used[id_]
@@ -175,32 +176,68 @@ class Rounds:
         return {"device": id_, "status": status, "memory": {"total": 10, "used": used}}
 
 
-def test_readings_are_kept_while_a_gpu_sleeps_and_tell_their_age() -> None:
+def free_of(readings: Any) -> dict[str, int]:
+    return {id_: reading.available for id_, reading in readings.items()}
+
+
+def test_a_read_looks_anew_where_the_last_look_is_older() -> None:
     rounds = Rounds({"a": 4, "b": None})
     free = FreeMemory(["a", "b"], rounds)
     try:
-        assert {id_: reading.available for id_, reading in free.read(1.0).items()} == {"a": 6}
-        assert rounds.intervals == [0.5]
-        rounds.used["a"] = None
-        time.sleep(0.05)
-        before = free.read(1.0)["a"]
-        assert before.available == 6
-        assert before.at < time.monotonic()
+        assert free_of(free.read(60.0)) == {"a": 6}
+        rounds.used["a"] = 9
+        assert free_of(free.read(60.0)) == {"a": 6}
+        assert free_of(free.read(0.0)) == {"a": 1}
+        assert free_of(free.read(60.0)) == {"a": 1}
+        assert rounds.opened == 1
     finally:
         free.close()
     assert rounds.closed.is_set()
 
 
-def test_a_shorter_age_looks_more_often_and_a_longer_one_does_not() -> None:
-    rounds = Rounds({"a": 1})
+def test_readings_are_kept_while_a_gpu_sleeps_and_tell_their_age() -> None:
+    rounds = Rounds({"a": 4})
     free = FreeMemory(["a"], rounds)
     try:
-        for age in (2.0, 0.5, 2.0, 0.01):
-            free.read(age)
-        assert rounds.intervals[0] == 1.0
-        assert 0.1 <= min(rounds.intervals) <= 0.25
+        awake = free.read(0.0)["a"]
+        rounds.used["a"] = None
+        assert free.read(0.0)["a"] == awake
+        assert rounds.looks >= 2
     finally:
         free.close()
+
+
+def test_after_its_end_a_read_starts_the_samplers_again() -> None:
+    rounds = Rounds({"a": 4})
+    free = FreeMemory(["a"], rounds)
+    free.read(0.0)
+    free.close()
+    rounds.used["a"] = 5
+    try:
+        assert free_of(free.read(0.0)) == {"a": 5}
+        assert rounds.opened == 2
+    finally:
+        free.close()
+
+
+def test_many_threads_share_one_look_and_none_sees_an_older_one() -> None:
+    rounds = Rounds({"a": 0})
+    free = FreeMemory(["a"], rounds)
+    seen: list[int] = []
+    try:
+        free.read(0.0)
+        rounds.used["a"] = 7
+        threads = [
+            threading.Thread(target=lambda: seen.append(free.read(0.0)["a"].available))
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        free.close()
+    assert seen == [3] * 8
 
 
 def test_samplers_that_cannot_start_cost_no_answer() -> None:

@@ -150,10 +150,11 @@ _reader: MemoryReader | None = None
 def node_memory(max_age_s: float | None = None) -> NodeMemory:
     """Return this node's memory now; the first call probes, later ones take 200 µs at most.
 
-    `max_age_s` (seconds, 0.2 to 120) wants the free memory of GPUs no older than that where a
-    driver tells it: a process that stays asks twice in that time, never a GPU that sleeps, and ends
-    30 s after the last call. How old a figure really is stands beside it. Without it the figure of
-    a GPU that needs a library (NVIDIA) is that of the last probe.
+    With `max_age_s` (seconds) the free memory of GPUs is no older than that, where a driver tells
+    it: a process that stays is asked where its last answer is older, and asks by itself twice in
+    that time, so that whoever polls waits for nothing. It never asks a GPU that sleeps, and ends
+    30 s after the last call. How old a figure really is stands beside it. Without `max_age_s` the
+    figure of a GPU that needs a library (NVIDIA) is that of the last probe.
 
     Safe from any thread. Await the first call in a thread: a probe takes as long as it takes.
     """

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from time import monotonic
 from typing import Any, NamedTuple
 
 __all__ = ["FreeMemory", "Reading"]
 
-LEAST_S, MOST_S = 0.1, 60.0
-"""Bounds of the time between two looks: those of `probe_core.samples`, and a minute."""
+LEAST_S = 0.1
+"""Seconds between two looks at least: those of `probe_core.samples`."""
 
 FIRST_S = 5.0
-"""Seconds that the first read waits for the samplers to start; libraries take up to two."""
+"""Seconds that a read waits for the samplers to start; libraries take up to two."""
+
+LOOK_S = 1.0
+"""Seconds that a read waits for one look; a driver that takes longer costs the fresh figure."""
 
 IDLE_S = 30.0
 """Seconds without a read after which the samplers are ended. exo asks every second."""
@@ -36,80 +40,96 @@ class Reading(NamedTuple):
 class FreeMemory:
     """The free memory of some GPUs; safe from any thread.
 
-    `sample` is called with the seconds between two looks and returns what `probe_core.samples`
-    does. `devices` are ids in the report.
+    `sample` is called with the least seconds between two looks and returns what
+    `probe_core.samples` does. `devices` are ids in the report.
     """
 
     def __init__(self, devices: Sequence[str], sample: Callable[[float], Any]) -> None:
         self._devices = tuple(devices)
         self._sample = sample
-        self._lock = threading.Lock()
-        self._first = threading.Event()
-        self._readings: Mapping[str, Reading] = {}
-        self._asked = 0.0
-        self._interval = MOST_S
-        self._thread: threading.Thread | None = None
         self._process = os.getpid()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._change = threading.Condition()
+        self._readings: Mapping[str, Reading] = {}
+        self._looked = -inf
+        self._asked = -inf
+        self._age = inf
+        self._wanted = False
+        self._running = False
 
     def read(self, max_age_s: float) -> Mapping[str, Reading]:
-        """Return the last reading of each GPU that has one; the first call waits for a round.
+        """Return the last reading of each GPU that has one, looking anew where it is older.
 
-        `max_age_s` sets how often the samplers look: twice in that time.
+        Microseconds where the last look is young enough, which it is for whoever asks in a rhythm:
+        the samplers look twice in `max_age_s`.
         """
-        interval = min(MOST_S, max(LEAST_S, max_age_s / 2))
-        self._asked = time.monotonic()
-        if self._process != os.getpid() or not self._is_running() or interval < self._interval:
-            self._start(interval)
-        self._first.wait(FIRST_S)
+        now = self._asked = monotonic()
+        if self._process != os.getpid():  # a forked copy has no thread and no samplers
+            self._process = os.getpid()
+            self._reset()
+            self._asked = now
+        if not now - self._looked <= max_age_s:  # also where that is no number
+            self._look(now, max_age_s)
         return self._readings
+
+    def _look(self, now: float, max_age_s: float) -> None:
+        """Have the thread look, and wait for that."""
+        with self._change:
+            self._age = max_age_s
+            first = not self._running
+            if first:
+                self._running = True
+                threading.Thread(target=self._run, name="probe-exo-memory", daemon=True).start()
+            self._wanted = True
+            self._change.notify_all()
+            self._change.wait_for(
+                lambda: self._looked >= now or not self._running, FIRST_S if first else LOOK_S
+            )
 
     def close(self) -> None:
         """Have the thread end its samplers; a later read starts them again."""
-        self._asked = -IDLE_S
-        thread = self._thread
-        if thread is not None and thread.is_alive():
-            thread.join(FIRST_S)
+        with self._change:
+            self._asked = -inf
+            self._change.notify_all()
+            self._change.wait_for(lambda: not self._running, FIRST_S)
 
-    def _is_running(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _start(self, interval: float) -> None:
-        with self._lock:
-            if self._process != os.getpid():  # a forked copy has no thread and no samplers
-                self._process, self._thread = os.getpid(), None
-                self._first = threading.Event()
-            if self._is_running() and interval >= self._interval:
-                return
-            self._interval = interval
-            # A thread that looks too seldom sees by the interval that it is not the latest.
-            thread = threading.Thread(
-                target=self._run, args=(interval,), name="probe-exo-memory", daemon=True
-            )
-            self._thread = thread
-        thread.start()
-
-    def _run(self, interval: float) -> None:
+    def _run(self) -> None:
         try:
-            with self._sample(interval) as rounds:
-                for following in rounds:
-                    self._take(following.samples)
-                    idle = time.monotonic() - self._asked > IDLE_S
-                    if idle or self._thread is not threading.current_thread():
+            with self._sample(LEAST_S) as rounds:
+                while self._is_asked():
+                    began = monotonic()
+                    following = next(rounds, None)
+                    if following is None:
                         return
+                    self._take(following.samples, began)
         except Exception:  # a refused process or argument: the report's own figure stays
             pass
         finally:
-            self._first.set()
+            with self._change:
+                self._running = False
+                self._age = inf
+                self._change.notify_all()
 
-    def _take(self, samples: Sequence[Mapping[str, Any]]) -> None:
-        now = time.monotonic()
+    def _is_asked(self) -> bool:
+        """Wait for the next look; False when nobody has asked for a while."""
+        with self._change:
+            # Whoever wants it fresher than that asks, and waits.
+            pause = self._age / 2 if self._age / 2 >= LEAST_S else IDLE_S
+            self._change.wait_for(lambda: self._wanted or self._asked == -inf, min(pause, IDLE_S))
+            self._wanted = False
+            return monotonic() - self._asked <= IDLE_S
+
+    def _take(self, samples: Sequence[Mapping[str, Any]], began: float) -> None:
         readings = dict(self._readings)
         for sample in samples:
             available = _available(sample)
             if sample["device"] in self._devices and available is not None:
-                readings[sample["device"]] = Reading(available, now)
-        self._readings = readings
-        self._first.set()
+                readings[sample["device"]] = Reading(available, began)
+        with self._change:
+            self._readings, self._looked = readings, began
+            self._change.notify_all()
 
 
 def _available(sample: Mapping[str, Any]) -> int | None:
