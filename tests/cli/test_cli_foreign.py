@@ -250,7 +250,7 @@ import probe_core, probe_chipdb, probe_cluster, probe_exo
 failed = []
 for package in (probe_core, probe_chipdb, probe_cluster, probe_exo):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if module.name.endswith("__main__"):
+        if module.name.endswith("__main__") or "__pyinstaller" in module.name:
             continue
         try:
             importlib.import_module(module.name)

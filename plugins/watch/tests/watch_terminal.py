@@ -21,7 +21,8 @@ from typing import Any
 START = """
 import fcntl, os, signal, sys, termios
 fcntl.ioctl(2, termios.TIOCSCTTY, 0)
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would forget it at execv
+for number in (signal.SIGINT, signal.SIGQUIT):  # a suite in the background has them ignored
+    signal.signal(number, signal.SIG_DFL)
 ready, go = os.pipe()
 job = os.fork()
 if not job:

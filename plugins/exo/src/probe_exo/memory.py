@@ -114,8 +114,8 @@ class MemoryReader:
             readings = self.free.read(max_age_s)
         parts = tuple(self._part(device, readings) for device in self._devices)
         ages = [part.age_s for part in parts if part.age_s is not None]
-        known = [part.available for part in parts if part.available is not None]
-        available = sum(known) if len(known) == len(parts) else self._offer.vram_available
+        free = [part.available for part in parts if part.available is not None]
+        available = sum(free) if len(free) == len(parts) else self._offer.vram_available
         age = max(ages) if len(ages) == len(parts) and ages else None
         return _Vram(self._offer.vram_total, available, age, parts)
 

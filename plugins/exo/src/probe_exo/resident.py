@@ -53,10 +53,10 @@ class FreeMemory:
     def _reset(self) -> None:
         self._change = threading.Condition()
         self._readings: Mapping[str, Reading] = {}
-        self._looked = -inf
-        self._asked = -inf
+        self._refreshed = -inf
+        self._used_at = -inf
         self._age = inf
-        self._wanted = False
+        self._requested = False
         self._running = False
 
     def read(self, max_age_s: float) -> Mapping[str, Reading]:
@@ -65,16 +65,16 @@ class FreeMemory:
         Microseconds where the last look is young enough, which it is for whoever asks in a rhythm:
         the samplers look twice in `max_age_s`.
         """
-        now = self._asked = monotonic()
+        now = self._used_at = monotonic()
         if self._process != os.getpid():  # a forked copy has no thread and no samplers
             self._process = os.getpid()
             self._reset()
-            self._asked = now
-        if not now - self._looked <= max_age_s:  # also where that is no number
-            self._look(now, max_age_s)
+            self._used_at = now
+        if not now - self._refreshed <= max_age_s:  # also where that is no number
+            self._refresh(now, max_age_s)
         return self._readings
 
-    def _look(self, now: float, max_age_s: float) -> None:
+    def _refresh(self, now: float, max_age_s: float) -> None:
         """Have the thread look, and wait for that."""
         with self._change:
             self._age = max_age_s
@@ -82,23 +82,23 @@ class FreeMemory:
             if first:
                 self._running = True
                 threading.Thread(target=self._run, name="probe-exo-memory", daemon=True).start()
-            self._wanted = True
+            self._requested = True
             self._change.notify_all()
             self._change.wait_for(
-                lambda: self._looked >= now or not self._running, FIRST_S if first else LOOK_S
+                lambda: self._refreshed >= now or not self._running, FIRST_S if first else LOOK_S
             )
 
     def close(self) -> None:
         """Have the thread end its samplers; a later read starts them again."""
         with self._change:
-            self._asked = -inf
+            self._used_at = -inf
             self._change.notify_all()
             self._change.wait_for(lambda: not self._running, FIRST_S)
 
     def _run(self) -> None:
         try:
             with self._sample(LEAST_S) as rounds:
-                while self._is_asked():
+                while self._is_in_use():
                     began = monotonic()
                     following = next(rounds, None)
                     if following is None:
@@ -112,14 +112,16 @@ class FreeMemory:
                 self._age = inf
                 self._change.notify_all()
 
-    def _is_asked(self) -> bool:
+    def _is_in_use(self) -> bool:
         """Wait for the next look; False when nobody has asked for a while."""
         with self._change:
             # Whoever wants it fresher than that asks, and waits.
             pause = self._age / 2 if self._age / 2 >= LEAST_S else IDLE_S
-            self._change.wait_for(lambda: self._wanted or self._asked == -inf, min(pause, IDLE_S))
-            self._wanted = False
-            return monotonic() - self._asked <= IDLE_S
+            self._change.wait_for(
+                lambda: self._requested or self._used_at == -inf, min(pause, IDLE_S)
+            )
+            self._requested = False
+            return monotonic() - self._used_at <= IDLE_S
 
     def _take(self, samples: Sequence[Mapping[str, Any]], began: float) -> None:
         readings = dict(self._readings)
@@ -128,7 +130,7 @@ class FreeMemory:
             if sample["device"] in self._devices and available is not None:
                 readings[sample["device"]] = Reading(available, began)
         with self._change:
-            self._readings, self._looked = readings, began
+            self._readings, self._refreshed = readings, began
             self._change.notify_all()
 
 
