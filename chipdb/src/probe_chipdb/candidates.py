@@ -29,6 +29,8 @@ class Candidates:
 
 def by_hardware_id(db: "Database", query: "Query") -> Candidates | None:
     """The chips under the strongest hardware id that any chip has."""
+    if not (query.pci or query.gpu_id or query.dt):
+        return None  # a name alone: most questions
     return _by_pci(db, query) or _by_gpu_id(db, query) or _by_device_tree(db, query)
 
 

@@ -40,6 +40,8 @@ def drop_final_parenthesis(text: str) -> str:
 
 def _opening(text: str) -> int:
     """Where the parenthesis opens that the last letter closes, or -1."""
+    if text.find(")") == len(text) - 1:
+        return text.rfind("(")  # one pair: most names
     depth = 0
     for at in range(len(text) - 1, -1, -1):
         depth += (text[at] == ")") - (text[at] == "(")

@@ -136,7 +136,7 @@ def _uncounted(text: str) -> str:
     head, comma, tail = text.partition(", ")
     if comma and len(head) < 3 and head.isdecimal():
         return tail  # nvidia-smi --format=csv
-    for kind in _COUNTED:
+    for kind in _COUNTED if text.startswith(_COUNTED) else ():
         if not text.startswith(kind):
             continue
         numbered = text[len(kind) :].lstrip(" -[:#")

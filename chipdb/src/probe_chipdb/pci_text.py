@@ -3,7 +3,6 @@
 Ids = tuple[str, str, str]  # "vvvv:dddd", "ssss:ssss" or "", "rr" or ""
 NONE: Ids = ("", "", "")
 _HEX = frozenset("0123456789abcdef")
-_MARKS = (":", "[", "0x", '"', "ven_", " device ")  # without any of them a text holds no id
 
 
 def ids_in(text: str | None, only_ids: bool = False) -> Ids:
@@ -23,7 +22,7 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
     (('8086:56a0', '', ''), ('10de:2684', '', ''))
     """
     lower = text.lower().strip() if text else ""
-    if not lower or not (only_ids or any(mark in lower for mark in _MARKS)):
+    if not lower or not (only_ids or _is_marked(lower)):
         return NONE
     if "ven_" in lower and "dev_" in lower:
         return _windows(lower[lower.index("ven_") :])
@@ -36,9 +35,23 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
     return _unmarked(lower, only_ids)
 
 
+def _is_marked(lower: str) -> bool:
+    """Whether a text holds any of the marks without which it holds no id."""
+    return (
+        ":" in lower
+        or "[" in lower
+        or "0x" in lower
+        or '"' in lower
+        or "ven_" in lower
+        or " device " in lower
+    )
+
+
 def revision_in(text: str | None) -> str:
     """The revision of an lspci line, which has one with or without ids: `... (rev c8)`."""
-    lower = text.lower() if text else ""
+    if not text or "(" not in text:
+        return ""
+    lower = text.lower()
     if "(rev " not in lower:
         return ""
     return _revision(lower.rpartition("(rev ")[2].partition(")")[0])

@@ -62,13 +62,15 @@ class Query:
             pci, subsystem, revision, gpu_id, dt, self.arch, self.compute_capability, gfx, vendor,
             units, self.memory, self.name, self.name_kind,
         ) = arguments  # fmt: skip
-        self.arch, self.compute_capability = _short(self.arch), _short(self.compute_capability)
+        self.arch = self.arch[:_MOST_TEXT] if self.arch else None
+        capability = self.compute_capability
+        self.compute_capability = capability[:_MOST_TEXT] if capability else None
         self.name = self.name[:_MOST_TEXT] if self.name else None
-        self.pci = _digits(pci)
-        self.subsystem = _digits(subsystem)
+        self.pci = _digits(pci) if pci else ""
+        self.subsystem = _digits(subsystem) if subsystem else ""
         self.revision = _digits(revision).rjust(2, "0") if revision else ""
         self.gpu_id = gpu_id[:_MOST_TEXT].lower() if gpu_id else ""
-        self.dt = tuple(text[:_MOST_TEXT] for text in dt[:_MOST_TEXT])
+        self.dt = tuple(text[:_MOST_TEXT] for text in dt[:_MOST_TEXT]) if dt else ()
         # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
         self.gfx = gfx[:_MOST_TEXT].partition(":")[0] if gfx else ""
         self.vendor = vendor[:_MOST_TEXT].lower() if vendor else ""
@@ -83,9 +85,5 @@ class Query:
             add_name_facts(self, self.name, self.name_kind, may_hold_ids=may_hold_ids)
 
 
-def _digits(text: str | None) -> str:
-    return text[:_MOST_TEXT].strip().lower().replace("0x", "") if text else ""
-
-
-def _short(text: str | None) -> str | None:
-    return text[:_MOST_TEXT] if text else None
+def _digits(text: str) -> str:
+    return text[:_MOST_TEXT].strip().lower().replace("0x", "")

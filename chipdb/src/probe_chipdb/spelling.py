@@ -53,6 +53,7 @@ _VENDORS = (
     "shanghai enflame technology co. ltd", "sophgo", "tenstorrent inc", "vastai technologies",
     "xilinx corporation", "glenfly tech co., ltd.", "jingjia microelectronics co ltd",
 )  # fmt: skip
+_VENDORS_BEFORE = tuple(vendor + " " for vendor in _VENDORS)
 # Words that name no product. A vendor stays where they are all that follows it: "Intel Graphics"
 # keeps it, "Intel UHD Graphics 620" does not.
 _EMPTY_WORDS = frozenset((
@@ -102,19 +103,19 @@ def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
     # run until nothing changes. That makes a key its own key, too.
     while True:
         before = key
-        if rules is _PROCESSOR or not _is_undecorated(key):
+        plain = rules is not _PROCESSOR and _is_undecorated(key)
+        if not plain:
             key = name_in(key)
             for rule in rules[: -len(_COMMON)]:
                 key = rule(key)
-        for rule in _COMMON:
-            key = rule(key)
-        key = _spaces(key)
-        if key == before:
+        key = _spaces(_join_sizes(_drop_vendor(key)))
+        if key == before or (plain and _is_settled(key, before)):
             return key
 
 
 # How a text of letters, digits, blanks and hyphens alone begins that a tool has decorated.
 _DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ")
+_UNSETTLED = (*_DECORATED, *_VENDORS_BEFORE)
 
 
 def _is_undecorated(key: str) -> bool:
@@ -127,6 +128,16 @@ def _is_undecorated(key: str) -> bool:
     last = key.rpartition(" ")[2]
     revised = last[:1] == "r" and last[1:2].isdecimal()  # Mali's "r0p0"
     return not (revised or last == "engine" or key.startswith(_DECORATED))
+
+
+def _is_settled(key: str, undecorated: str) -> bool:
+    """Whether another round would leave what the common rules made of an undecorated text.
+
+    They take a vendor off its front, and leave no hyphen and no size to join: what a second round
+    could find is at the front, or in a last word that is another one.
+    """
+    last = key.rpartition(" ")[2]
+    return key != "" and last == undecorated.rpartition(" ")[2] and not key.startswith(_UNSETTLED)
 
 
 def is_generic(key: str) -> bool:
@@ -156,19 +167,19 @@ def claimed_vendor(text: str) -> str:
         return ""  # most names of people and clouds
     key = decoration.drop_mesa(_letters(text[:MAX_LENGTH]))
     for spelling, vendor in _CLAIMS:
-        if key.startswith(f"{spelling} "):
+        if key.startswith(spelling):
             return vendor
     return ""
 
 
 _CLAIMS = (
-    ("nvidia", "nvidia"),
-    ("amd", "amd"),
-    ("ati", "amd"),
-    ("advanced micro devices,", "amd"),
-    ("intel", "intel"),
-    ("qualcomm", "qualcomm"),
-    ("apple", "apple"),
+    ("nvidia ", "nvidia"),
+    ("amd ", "amd"),
+    ("ati ", "amd"),
+    ("advanced micro devices, ", "amd"),
+    ("intel ", "intel"),
+    ("qualcomm ", "qualcomm"),
+    ("apple ", "apple"),
 )
 _CLAIM_STARTS = (
     "nvidia", "amd", "ati", "adv", "intel", "qual", "apple", "mesa", "turnip", "anv",
@@ -213,9 +224,9 @@ def _join_sizes(text: str) -> str:
 
 
 def _drop_vendor(text: str) -> str:
-    for vendor in _VENDORS if text.startswith(_VENDORS) else ():
-        if text.startswith(vendor + " "):
-            name = text[len(vendor) + 1 :].strip()
+    for vendor in _VENDORS_BEFORE if text.startswith(_VENDORS_BEFORE) else ():
+        if text.startswith(vendor):
+            name = text[len(vendor) :].strip()
             if name and not all(token in _EMPTY_WORDS for token in name.split()):
                 return name
     return text
