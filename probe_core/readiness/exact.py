@@ -108,6 +108,14 @@ _BLACKLIST = (
     "=, then reboot",
 )
 
+# NVIDIA's README, "Device files": the nodes are 0666 unless a parameter of the module closes them.
+_OPEN_NODES = (
+    "=where `grep -r NVreg_DeviceFile /etc/modprobe.d` shows {nvidia_mode}, ",
+    "=set NVreg_DeviceFileMode=0666, ",
+    "initramfs",
+    "=, then reboot",
+)
+
 # systemd.resource-control(5), DeviceAllow=; in place of what holds for containers.
 _IN_SERVICE = "=`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
 
@@ -174,8 +182,13 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
 
 
 def _was_granted(scene: Scene) -> bool:
-    """Return whether NVIDIA's device plugin gave the pod a GPU: it sets the variable to UUIDs."""
-    return scene.environ.get("NVIDIA_VISIBLE_DEVICES", "").startswith(("GPU-", "MIG-"))
+    """Return whether a pod lacks the GPU that NVIDIA's device plugin gave it.
+
+    The plugin sets the variable to UUIDs. With the control node there, the granted GPUs are there,
+    too, and what is missing is another pod's.
+    """
+    granted = scene.environ.get("NVIDIA_VISIBLE_DEVICES", "").startswith(("GPU-", "MIG-"))
+    return granted and scene.access("/dev/nvidiactl") == "missing"
 
 
 def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
@@ -188,6 +201,8 @@ def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
         return ("=`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver",)
     if code == "no-permission" and names["nvidia_group"]:
         return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
+    if code == "no-permission" and names["nvidia_mode"]:
+        return _OPEN_NODES
     if code == "nouveau-bound" and scene.modules.on_disk("nvidia"):
         return _BLACKLIST
     if code in ("kernel-too-old", "npu-no-module") and names["first_kernel"]:

@@ -535,12 +535,38 @@ def nixos_without_graphics(root: Path) -> Node:
 # --- sound
 
 
+@broken("no-permission", "set NVreg_DeviceFileMode=0666")
+def nodes_for_root_alone(root: Path) -> Node:
+    node = people(nvidia(root))
+    node.nodes(*nodes.NVIDIA_NODES, answer="EACCES")
+    text = "DeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 384\n"
+    node.file("/proc/driver/nvidia/params", text)
+    return node
+
+
+@sound
+def ssh_login_beside_an_unused_integrated_gpu(root: Path) -> Node:
+    node = people(nvidia(root))
+    node.tree.pci("0000:0a:00.0", "1002:164e", driver="amdgpu", drm=(1, 129))
+    node.nodes("/dev/kfd", "/dev/dri/renderD129", answer="EACCES")
+    return node
+
+
 @sound
 def slurm_job_with_two_of_four(root: Path) -> Node:
     node = nvidia(root)
     for number, answer in ((1, "ok"), (2, "EPERM"), (3, "EPERM")):
         further(node, number, answer)
     node.environ["SLURM_JOB_ID"] = "3"
+    return node
+
+
+@sound
+def pod_with_one_of_two(root: Path) -> Node:
+    node = nvidia(root)
+    further(node, 1, "missing")
+    node.environ["KUBERNETES_SERVICE_HOST"] = "10.0.0.1"
+    node.environ["NVIDIA_VISIBLE_DEVICES"] = "GPU-01234567-89ab-cdef-0123-456789abcdef"
     return node
 
 
