@@ -70,6 +70,10 @@ _PARAMETERS = {
 # What a container of an engine lacks is the host's to give: nothing inside repairs it.
 _IN_CONTAINER: dict[str, tuple[str, ...]] = {
     "version-mismatch": ("=take the driver's libraries out of the image: the host's are mounted",),
+    "driver-older-than-cuda": (
+        "=install a newer driver on the host, or take an image of an older CUDA;",
+        "= on data centre GPUs: the package cuda-compat",
+    ),
     "uvm-missing": ("=on the host `sudo nvidia-modprobe -u -c 0`, then restart the container",),
 }
 
@@ -79,6 +83,14 @@ _RUNTIME_CLASS = ("=set `runtimeClassName: nvidia` in the pod's spec, or make it
 # /etc/group of an image is not the host's: the node's number counts.
 _GROUP_ADD = ("=start the container with `--group-add $(stat -c %g {node})`",)
 
+_WITH_TOOLKIT = (
+    "=start the container with {option}; nvidia-container-toolkit on the host adds the libraries",
+)
+
+# Nobody but NVIDIA's toolkit changes a running container's rules behind the engine's back.
+_PASS_ON = ("=start the container anew, with {option}",)
+_REQUEST = ("=request it: `resources.limits: {{{resource}: 1}}`, then start the pod anew",)
+
 # What depends on the engine: Apptainer mounts the host's /dev, and the libraries with an option.
 _OF_ENGINE = {
     ("not-in-group", "docker"): _GROUP_ADD,
@@ -86,6 +98,14 @@ _OF_ENGINE = {
     ("not-in-group", "podman"): ("=`podman run --group-add keep-groups` (with crun)",),
     ("not-in-group", "kubernetes"): (
         "=set `securityContext.supplementalGroups` of the pod to what `stat -c %g {node}` prints",
+    ),
+    # The nodes alone were passed on (`--device=/dev/nvidia0`): the toolkit mounts the libraries.
+    ("library-missing", "docker"): _WITH_TOOLKIT,
+    ("library-missing", "podman"): _WITH_TOOLKIT,
+    # lxc.container.conf(5); the number of a node's driver is its major one.
+    ("cgroup-denied", "lxc"): (
+        "=add `lxc.cgroup2.devices.allow: c MAJOR:* rwm` to the container's configuration,",
+        "= with the MAJOR that `ls -l {node}` prints; then restart the container",
     ),
     ("library-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
     # Flatpak has the libraries of each driver's version as an extension of its runtime.
@@ -174,6 +194,8 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
             pieces = _ON_PROXMOX
         if code == "pod-without-gpu" and _was_granted(scene):
             pieces = _RUNTIME_CLASS
+        if code == "cgroup-denied" and names["vendor"] != "nvidia" and not pieces:
+            pieces = _REQUEST if scene.container == "kubernetes" else _PASS_ON
     if code in _PARAMETERS:
         names["parameter"] = _PARAMETERS[code].format_map(names)
     texts = [_text(piece, scene, names) for piece in pieces]

@@ -325,6 +325,36 @@ def pod_that_was_granted_a_gpu(root: Path) -> Node:
     return node
 
 
+@broken("cgroup-denied", "`docker run --device=/dev/kfd --device=/dev/dri")
+def docker_with_nodes_that_the_cgroup_refuses(root: Path) -> Node:
+    node = amd(root)
+    node.container()
+    node.nodes("/dev/kfd", answer="EPERM")
+    return node
+
+
+@broken("cgroup-denied", "lxc.cgroup2.devices.allow: c MAJOR:* rwm")
+def lxc_without_a_rule(root: Path) -> Node:
+    node = nvidia(root)
+    node.environ["container"] = "lxc"
+    node.nodes(*nodes.NVIDIA_NODES, answer="EPERM")
+    return node
+
+
+@broken("library-missing", "`docker run --gpus all`")
+def docker_with_the_nodes_alone(root: Path) -> Node:
+    node = causes.container_without_libraries(root)
+    node.container()
+    return node
+
+
+@broken("driver-older-than-cuda", "take an image of an older CUDA")
+def docker_with_an_image_of_a_newer_cuda(root: Path) -> Node:
+    node = causes.image_of_a_newer_cuda(root)
+    node.container()
+    return node
+
+
 # --- services
 
 
