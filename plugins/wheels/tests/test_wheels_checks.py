@@ -156,3 +156,16 @@ def test_nothing_runs_in_an_environment_of_another_architecture(tmp_path: Path) 
     build.install(site, "triton", "3.0", {})
     python(tmp_path / "env" / "bin", machine=183)
     assert verdicts(tmp_path / "env") == [[]]
+
+
+def test_a_wheel_that_cannot_be_judged_is_no_passed_check(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    code = [(".text", b"code"), (".nv_fatbin", build.fatbin({"sm_90": 4}))]
+    library = build.elf(code, machine=183)
+    build.install(site, "torch", "2.9.1", {"torch/lib/libtorch_cuda.so": library})
+    question = request(str(tmp_path / "env"), [])
+    answer: Any = CHECKS[0].run(question)
+    wheels = [(wheel["wheel"], wheel["verdict"]) for wheel in answer["wheels"]]
+    assert wheels == [("torch 2.9.1", "unknown")]
+    assert answer["status"] == "unknown"
+    assert answer["reason"].startswith("torch 2.9.1 cannot be judged: ")

@@ -122,6 +122,11 @@ class WheelCheck:
         if self.code in _WHEELS and not result.verdicts:
             reason = "no wheel of the environment has to do with a device of this node"
             return {"status": "not_applicable", "findings": [], "reason": reason}
+        unknown = [entry for entry in result.verdicts if entry["verdict"] == "unknown"]
+        if self.code == _FIRST and unknown:
+            first = unknown[0]
+            reason = f"{first['wheel']} cannot be judged: {first['why']}"
+            return {"status": "unknown", "findings": [], "reason": reason}
         return {"status": "passed", "findings": [], "reason": None}
 
 
