@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         DeviceStateDoc,
         DoctorDoc,
         ShownFindingDoc,
+        WheelDoc,
     )
 
 __all__ = ["lines"]
@@ -27,7 +28,18 @@ _MARKS = {"error": ("✕", "red"), "warning": ("!", "yellow"), "info": ("i", "di
 _UNKNOWN = "?"
 _INDENT, _LABEL = "   ", 7
 _MAX_WIDTH = 80
+_VERDICTS = {
+    "native": "runs natively",
+    "jit-only": "runs through JIT only",
+    "compiles": "compiles when it runs",
+    "needs-newer-driver": "needs a newer driver",
+    "lacks-device": "has no code for it",
+    "other-vendor": "is for another vendor",
+    "cpu-build": "is a CPU build",
+    "unknown": "cannot be judged",
+}
 _MAX_DEVICES = 4
+_MAX_FOLLOWS = 3
 
 
 def lines(
@@ -53,6 +65,9 @@ def lines(
         if check["status"] == "unknown" and "fix" in check:
             yield ""
             yield from _unseen(check, width)
+    if "wheels" in document:
+        yield ""
+        yield from _wheels(document["wheels"], devices, context)
     if "baseline" in document:
         yield from _changed(document["baseline"], devices, width)
     yield from _end(document, width, bool(serious))
@@ -122,8 +137,11 @@ def _block(
         yield from _field(name, str(finding.get(name) or ""), width)
     if finding["fix"] != NO_FIX:
         yield from _field("fix", finding["fix"], width)
-    for entry in finding.get("follows", ()):
+    follows = finding.get("follows", [])
+    for entry in follows[:_MAX_FOLLOWS]:
         yield from _field("so", f"{entry['what']} ({entry['code']})", width)
+    if hidden := len(follows) - _MAX_FOLLOWS:
+        yield from _field("", f"and {hidden} more of that kind" if hidden > 0 else "", width)
 
 
 def _subject(finding: ShownFindingDoc, devices: dict[str, DeviceStateDoc]) -> str:
@@ -156,6 +174,20 @@ def _unseen(check: CheckDoc, width: int) -> Iterator[str]:
         yield head
         yield from text.wrapped(reason, width, _INDENT)
     yield from _field("fix", check.get("fix", ""), width)
+
+
+def _wheels(
+    wheels: Sequence[WheelDoc], devices: dict[str, DeviceStateDoc], context: Context
+) -> Iterator[str]:
+    """Yield a row for each verdict: what each distribution with GPU code does on which device."""
+    rows = [("WHEEL", "VERDICT", "ON")]
+    for entry in wheels:
+        ids = entry["devices"]
+        names = dict.fromkeys(devices[i]["name"] or i if i in devices else i for i in ids)
+        times = f"{len(ids)} × " if len(ids) > 1 and len(names) == 1 else ""
+        verdict = _VERDICTS[entry["verdict"]]
+        rows.append((entry["wheel"], verdict, context.encodable(times + ", ".join(names))))
+    yield from grid(rows, min(context.width, _MAX_WIDTH), wrap="ON", indent=_INDENT)
 
 
 def _changed(

@@ -9,8 +9,9 @@ from probe_core.wording import clean_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import CheckFindingDoc, ResultDoc, Status
+    from probe_core.doctor.document import WheelDoc
 
-__all__ = ["RemoteCheck", "checked_answer", "checked_result"]
+__all__ = ["VERDICTS", "RemoteCheck", "checked_answer", "checked_result"]
 
 _STATUSES: dict[object, Status] = {
     "passed": "passed",
@@ -23,6 +24,19 @@ _TEXT = 1024
 
 MAX_FINDINGS = 256
 """Findings of one check: sixteen wheels for each of sixteen GPUs."""
+
+
+VERDICTS = (
+    "native",
+    "jit-only",
+    "compiles",
+    "needs-newer-driver",
+    "lacks-device",
+    "other-vendor",
+    "cpu-build",
+    "unknown",
+)
+"""What a distribution with GPU code can be for a device (docs/reference/wheels.md)."""
 
 
 class RemoteCheck:
@@ -96,7 +110,28 @@ def checked_result(value: object) -> ResultDoc | str:
     if isinstance(facts, dict):
         pairs = list(facts.items())[:MAX_FINDINGS]
         result["facts"] = {_text(name): _text(text) for name, text in pairs if _text(name)}
+    wheels = value.get("wheels")
+    if isinstance(wheels, list):
+        listed = map(_wheel, wheels[:MAX_FINDINGS])
+        result["wheels"] = [wheel for wheel in listed if wheel is not None]
     return result
+
+
+def _wheel(entry: object) -> WheelDoc | None:
+    """Return a verdict with its texts clean; None where it names no wheel, device or verdict."""
+    if not isinstance(entry, dict) or entry.get("verdict") not in VERDICTS:
+        return None
+    devices = entry.get("devices")
+    ids = [_text(name) for name in devices[:MAX_FINDINGS]] if isinstance(devices, list) else []
+    wheel: WheelDoc = {
+        "wheel": _text(entry.get("wheel")),
+        "devices": [name for name in ids if name],
+        "verdict": entry["verdict"],
+        "has": _text(entry.get("has")),
+        "needs": _text(entry.get("needs")),
+        "reason": _text(entry.get("reason")),
+    }
+    return wheel if wheel["wheel"] and wheel["devices"] else None
 
 
 def _finding(entry: object) -> CheckFindingDoc | str:

@@ -17,6 +17,7 @@ __all__ = [
     "ResultDoc",
     "ShownFindingDoc",
     "Status",
+    "WheelDoc",
 ]
 
 Status: TypeAlias = Literal["passed", "failed", "unknown", "not_applicable"]
@@ -34,12 +35,28 @@ class CheckFindingDoc(FindingDoc):
     needs: NotRequired[str]
 
 
+class WheelDoc(TypedDict):
+    """Whether an installed distribution with GPU code runs on devices of this node.
+
+    `verdict` is one of `doctor.answers.VERDICTS`, `devices` are the ids that it holds for, and
+    `reason` is a sentence. `has` and `needs` are as in a finding.
+    """
+
+    wheel: str
+    devices: list[str]
+    verdict: str
+    has: str
+    needs: str
+    reason: str
+
+
 class ResultDoc(TypedDict):
     """One check's answer: plain data, because it may come from another process.
 
     `reason` is None for `passed` and `failed`, and a sentence for the other two. `fix` is how
     an `unknown` check could look: a command. `facts` are for the baseline (`--save`): what is
     compared later where a device that was ready is not any more, such as a wheel's version.
+    `wheels` are the verdicts of a check that reads an environment, the good ones, too.
     """
 
     status: Status
@@ -47,6 +64,7 @@ class ResultDoc(TypedDict):
     reason: str | None
     fix: NotRequired[str]
     facts: NotRequired[dict[str, str]]
+    wheels: NotRequired[list[WheelDoc]]
 
 
 class FollowsDoc(TypedDict):
@@ -101,7 +119,8 @@ class ChangeDoc(TypedDict):
 class DoctorDoc(TypedDict):
     """The whole answer. `healthy` is whether no finding is an error.
 
-    `changed` is absent without a baseline; `lost` in it are devices that were ready then.
+    `baseline` is absent without one; `lost` in it are devices that were ready then. `wheels` is
+    there with `--env`: what each distribution with GPU code does on each device.
     """
 
     schema: int
@@ -111,6 +130,7 @@ class DoctorDoc(TypedDict):
     findings: list[ShownFindingDoc]
     devices: list[DeviceStateDoc]
     checks: list[CheckDoc]
+    wheels: NotRequired[list[WheelDoc]]
     baseline: NotRequired[BaselineDoc]
 
 

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from probe_core.doctor.answers import RemoteCheck
     from probe_core.doctor.broken import Broken
     from probe_core.doctor.check import Check, CheckFindingDoc, Request, ResultDoc
-    from probe_core.doctor.document import CheckDoc, DeviceStateDoc, DoctorDoc, ShownFindingDoc
+    from probe_core.doctor.document import (
+        CheckDoc,
+        DeviceStateDoc,
+        DoctorDoc,
+        ShownFindingDoc,
+        WheelDoc,
+    )
     from probe_core.model.document import DeviceDoc
 
 __all__ = ["SCHEMA", "all_checks", "examine", "is_healthy"]
@@ -51,6 +57,7 @@ def examine(
         findings = [finding for finding in findings if finding["code"] in only]
     codes = {finding["code"] for finding in findings}
     checks: list[CheckDoc] = []
+    wheels: list[WheelDoc] = []
     for check in all_checks():
         if (only and check.code not in only) or _needs_more(check, request):
             continue
@@ -62,9 +69,13 @@ def examine(
         if answer.result is not None and (not only or answer.code in only):
             findings += map(_of_check, answer.result["findings"])
             request.facts.update(answer.result.get("facts", {}))
+            wheels += answer.result.get("wheels", ())
             entry = _entry(answer.code, answer.result, answer.ms)
             checks.append({**entry, "distribution": answer.distribution})
-    return _document(request, findings, checks)
+    document = _document(request, findings, checks)
+    if wheels:
+        document["wheels"] = wheels
+    return document
 
 
 def _needs_more(check: Check, request: Request) -> bool:

@@ -27,6 +27,9 @@ _OF_PLUGINS = (
     "driver-disagrees",
 )
 
+# Code to the code of what it follows from: an environment's wheels are built for its Python.
+_FOLLOWS = {"wheel-other-architecture": "environment-other-architecture"}
+
 
 def ordered(findings: Sequence[ShownFindingDoc], report: ReportDoc) -> list[ShownFindingDoc]:
     """Return the findings by severity and step; alike ones together, consequences folded."""
@@ -86,6 +89,8 @@ def _folded(findings: Sequence[ShownFindingDoc], report: ReportDoc) -> list[Show
 def _explains(
     cause: ShownFindingDoc, finding: ShownFindingDoc, devices: dict[str, DeviceDoc]
 ) -> bool:
+    if cause["code"] == _FOLLOWS.get(finding["code"]):
+        return True
     if cause is finding or finding["code"] not in _OF_PLUGINS or cause["step"] not in STEPS:
         return False
     if cause["code"] in _OF_PLUGINS and cause["code"] != finding["evidence"]:

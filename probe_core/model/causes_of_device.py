@@ -152,7 +152,7 @@ DRIVER = (
         "amdgpu-refused",
         "amdgpu is loaded and did not take the device",
         "the kernel log has `amdgpu` with `Fatal error during GPU init`",
-        "read the kernel log; check firmware files, kernel version and the firmware setup",
+        "`sudo dmesg | grep amdgpu` has the reason; check firmware files, kernel and BIOS setup",
     ),
     blocks(
         "firmware-missing",

@@ -264,7 +264,7 @@ RUNTIME = (
         "kfd-no-gpu",
         "the compute interface of AMD does not list the GPU; Vulkan can use it",
         "`grep -l location_id /sys/class/kfd/kfd/topology/nodes/*/properties`",
-        "read the kernel log (`kfd`): old GPUs and slots without PCIe atomics are left out",
+        "`sudo dmesg | grep -i kfd` has the reason; without PCIe atomics use a slot of the CPU",
     ),
     limits(
         "gfx-not-supported",

@@ -70,6 +70,10 @@ _PARAMETERS = {
 # What a container of an engine lacks is the host's to give: nothing inside repairs it.
 _IN_CONTAINER: dict[str, tuple[str, ...]] = {
     "version-mismatch": ("=take the driver's libraries out of the image: the host's are mounted",),
+    "driver-older-than-cuda": (
+        "=install a newer driver on the host, or take an image of an older CUDA;",
+        "= on data centre GPUs: the package cuda-compat",
+    ),
     "uvm-missing": ("=on the host `sudo nvidia-modprobe -u -c 0`, then restart the container",),
 }
 
@@ -79,6 +83,14 @@ _RUNTIME_CLASS = ("=set `runtimeClassName: nvidia` in the pod's spec, or make it
 # /etc/group of an image is not the host's: the node's number counts.
 _GROUP_ADD = ("=start the container with `--group-add $(stat -c %g {node})`",)
 
+_WITH_TOOLKIT = (
+    "=start the container with {option}; nvidia-container-toolkit on the host adds the libraries",
+)
+
+# Nobody but NVIDIA's toolkit changes a running container's rules behind the engine's back.
+_PASS_ON = ("=start the container anew, with {option}",)
+_REQUEST = ("=request it: `resources.limits: {{{resource}: 1}}`, then start the pod anew",)
+
 # What depends on the engine: Apptainer mounts the host's /dev, and the libraries with an option.
 _OF_ENGINE = {
     ("not-in-group", "docker"): _GROUP_ADD,
@@ -86,6 +98,14 @@ _OF_ENGINE = {
     ("not-in-group", "podman"): ("=`podman run --group-add keep-groups` (with crun)",),
     ("not-in-group", "kubernetes"): (
         "=set `securityContext.supplementalGroups` of the pod to what `stat -c %g {node}` prints",
+    ),
+    # The nodes alone were passed on (`--device=/dev/nvidia0`): the toolkit mounts the libraries.
+    ("library-missing", "docker"): _WITH_TOOLKIT,
+    ("library-missing", "podman"): _WITH_TOOLKIT,
+    # lxc.container.conf(5); the number of a node's driver is its major one.
+    ("cgroup-denied", "lxc"): (
+        "=add `lxc.cgroup2.devices.allow: c MAJOR:* rwm` to the container's configuration,",
+        "= with the MAJOR that `ls -l {node}` prints; then restart the container",
     ),
     ("library-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
     # Flatpak has the libraries of each driver's version as an extension of its runtime.
@@ -104,6 +124,14 @@ _ON_PROXMOX = ("=on the host `pct set ID {missing_nodes}`, then restart the cont
 # The driver is installed for this kernel, and nouveau was faster.
 _BLACKLIST = (
     "=`echo blacklist nouveau | sudo tee /etc/modprobe.d/blacklist-nouveau.conf`, then ",
+    "initramfs",
+    "=, then reboot",
+)
+
+# NVIDIA's README, "Device files": the nodes are 0666 unless a parameter of the module closes them.
+_OPEN_NODES = (
+    "=where `grep -r NVreg_DeviceFile /etc/modprobe.d` shows {nvidia_mode}, ",
+    "=set NVreg_DeviceFileMode=0666, ",
     "initramfs",
     "=, then reboot",
 )
@@ -166,6 +194,8 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
             pieces = _ON_PROXMOX
         if code == "pod-without-gpu" and _was_granted(scene):
             pieces = _RUNTIME_CLASS
+        if code == "cgroup-denied" and names["vendor"] != "nvidia" and not pieces:
+            pieces = _REQUEST if scene.container == "kubernetes" else _PASS_ON
     if code in _PARAMETERS:
         names["parameter"] = _PARAMETERS[code].format_map(names)
     texts = [_text(piece, scene, names) for piece in pieces]
@@ -174,8 +204,13 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
 
 
 def _was_granted(scene: Scene) -> bool:
-    """Return whether NVIDIA's device plugin gave the pod a GPU: it sets the variable to UUIDs."""
-    return scene.environ.get("NVIDIA_VISIBLE_DEVICES", "").startswith(("GPU-", "MIG-"))
+    """Return whether a pod lacks the GPU that NVIDIA's device plugin gave it.
+
+    The plugin sets the variable to UUIDs. With the control node there, the granted GPUs are there,
+    too, and what is missing is another pod's.
+    """
+    granted = scene.environ.get("NVIDIA_VISIBLE_DEVICES", "").startswith(("GPU-", "MIG-"))
+    return granted and scene.access("/dev/nvidiactl") == "missing"
 
 
 def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
@@ -188,6 +223,8 @@ def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
         return ("=`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver",)
     if code == "no-permission" and names["nvidia_group"]:
         return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
+    if code == "no-permission" and names["nvidia_mode"]:
+        return _OPEN_NODES
     if code == "nouveau-bound" and scene.modules.on_disk("nvidia"):
         return _BLACKLIST
     if code in ("kernel-too-old", "npu-no-module") and names["first_kernel"]:

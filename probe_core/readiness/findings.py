@@ -110,8 +110,22 @@ def _severity(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) 
     # One override is meant for one of several GPUs, as a rule leaves out one of them.
     is_slice = step["step"] in ("node", "granted") or step["code"] == "hsa-override-foreign"
     is_slice = is_slice and device["vendor"] in usable
-    quiet = is_slice or (cause is not None and (cause.intended or cause.limits))
+    quiet = (
+        is_slice
+        or _is_spare(device, step, usable)
+        or (cause is not None and (cause.intended or cause.limits))
+    )
     return "info" if quiet else "warning"
+
+
+def _is_spare(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> bool:
+    """Return whether a device is the processor's own graphics beside another vendor's card.
+
+    Over ssh hardly any user is in its group, and nobody misses it where the card is used.
+    """
+    integrated = device["kind"] == "gpu" and device["memory"]["kind"] in ("shared", "unified")
+    cards = {"amd", "intel", "nvidia"}.intersection(filter(None, usable)) - {device["vendor"]}
+    return integrated and step["step"] == "permission" and bool(cards)
 
 
 def _code(step: StepDoc) -> str:

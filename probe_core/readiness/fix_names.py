@@ -178,6 +178,13 @@ def _nvidia_group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return next(names, str(group))
 
 
+def _nvidia_mode(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
+    """Return the mode that closes NVIDIA's nodes to all but root, as "0600"; "" of another."""
+    mode = decimal(scene.nvidia_params.get("DeviceFileMode", ""))
+    is_open = mode is None or mode & 6 == 6 or _nvidia_group(device, step, scene)
+    return "" if is_open or device["vendor"] != "nvidia" else f"{mode:04o}"
+
+
 def _missing_nodes(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the options of `pct set` for all nodes that a container of Proxmox VE lacks."""
     from probe_core.readiness.needs import required
@@ -258,6 +265,7 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "module": _module,
     "node": _node,
     "nvidia_group": _nvidia_group,
+    "nvidia_mode": _nvidia_mode,
     "option": _option,
     "package": _package,
     "release": lambda device, step, scene: scene.release or "$(uname -r)",

@@ -325,6 +325,36 @@ def pod_that_was_granted_a_gpu(root: Path) -> Node:
     return node
 
 
+@broken("cgroup-denied", "`docker run --device=/dev/kfd --device=/dev/dri")
+def docker_with_nodes_that_the_cgroup_refuses(root: Path) -> Node:
+    node = amd(root)
+    node.container()
+    node.nodes("/dev/kfd", answer="EPERM")
+    return node
+
+
+@broken("cgroup-denied", "lxc.cgroup2.devices.allow: c MAJOR:* rwm")
+def lxc_without_a_rule(root: Path) -> Node:
+    node = nvidia(root)
+    node.environ["container"] = "lxc"
+    node.nodes(*nodes.NVIDIA_NODES, answer="EPERM")
+    return node
+
+
+@broken("library-missing", "`docker run --gpus all`")
+def docker_with_the_nodes_alone(root: Path) -> Node:
+    node = causes.container_without_libraries(root)
+    node.container()
+    return node
+
+
+@broken("driver-older-than-cuda", "take an image of an older CUDA")
+def docker_with_an_image_of_a_newer_cuda(root: Path) -> Node:
+    node = causes.image_of_a_newer_cuda(root)
+    node.container()
+    return node
+
+
 # --- services
 
 
@@ -535,12 +565,38 @@ def nixos_without_graphics(root: Path) -> Node:
 # --- sound
 
 
+@broken("no-permission", "set NVreg_DeviceFileMode=0666")
+def nodes_for_root_alone(root: Path) -> Node:
+    node = people(nvidia(root))
+    node.nodes(*nodes.NVIDIA_NODES, answer="EACCES")
+    text = "DeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 384\n"
+    node.file("/proc/driver/nvidia/params", text)
+    return node
+
+
+@sound
+def ssh_login_beside_an_unused_integrated_gpu(root: Path) -> Node:
+    node = people(nvidia(root))
+    node.tree.pci("0000:0a:00.0", "1002:164e", driver="amdgpu", drm=(1, 129))
+    node.nodes("/dev/kfd", "/dev/dri/renderD129", answer="EACCES")
+    return node
+
+
 @sound
 def slurm_job_with_two_of_four(root: Path) -> Node:
     node = nvidia(root)
     for number, answer in ((1, "ok"), (2, "EPERM"), (3, "EPERM")):
         further(node, number, answer)
     node.environ["SLURM_JOB_ID"] = "3"
+    return node
+
+
+@sound
+def pod_with_one_of_two(root: Path) -> Node:
+    node = nvidia(root)
+    further(node, 1, "missing")
+    node.environ["KUBERNETES_SERVICE_HOST"] = "10.0.0.1"
+    node.environ["NVIDIA_VISIBLE_DEVICES"] = "GPU-01234567-89ab-cdef-0123-456789abcdef"
     return node
 
 

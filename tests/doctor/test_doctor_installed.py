@@ -224,3 +224,24 @@ def test_foreign_texts_are_made_harmless() -> None:
     finding = result["findings"][0]
     assert "\x1b" not in finding["what"]
     assert len(finding["why"]) == 1024
+
+
+def test_verdicts_about_wheels_are_checked_and_join_the_document(request_: Request) -> None:
+    wheel = {"wheel": "torch 2.9.1+cu128", "devices": ["pci:0000:01:00.0"], "verdict": "native"}
+    texts = {"has": "sm_90\x1b[2J", "needs": "sm_90", "reason": "it has machine code"}
+    bad: list[Any] = [
+        5,
+        {**wheel, "verdict": "fine"},
+        {**wheel, "devices": [5]},
+        {**wheel, "wheel": 1},
+    ]
+    bad += [{**wheel, "verdict": ["native"]}]
+    answer = checked_result({"status": "passed", "wheels": [*bad, {**wheel, **texts}]})
+    assert not isinstance(answer, str)
+    check = RemoteCheck("wheel-lacks-device", "acme 1.0")
+    check.result = answer
+    listed = examine(request_, remote=[check])["wheels"]
+    assert listed == answer["wheels"]
+    assert [entry["verdict"] for entry in listed] == ["native"]
+    assert "\x1b" not in listed[0]["has"]
+    assert "wheels" not in examine(request_)

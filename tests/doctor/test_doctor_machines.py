@@ -19,7 +19,13 @@ from probe_core.doctor.examine import examine
 from probe_core.model.causes import CAUSES
 
 # What only the plugin for AMD reads, of KFD's files.
-OF_PLUGIN = frozenset({"phoenix_with_code_for_navi_31", "navi_23_with_code_for_navi_21"})
+OF_PLUGIN = frozenset(
+    {
+        "phoenix_with_code_for_navi_31",
+        "navi_23_with_code_for_navi_21",
+        "ssh_login_beside_an_unused_integrated_gpu",
+    }
+)
 
 
 def examined(node: Node, **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -56,7 +62,7 @@ def test_a_broken_machine(name: str, tmp_path: Path) -> None:
 def test_a_sound_machine(name: str, tmp_path: Path) -> None:
     node = SOUND[name](tmp_path / "root")
     complete(node)
-    _, document = examined(node)
+    _, document = examined(node, **(plugin("amd") if name in OF_PLUGIN else {}))
     assert [f["code"] for f in document["findings"] if f["severity"] != "info"] == []
 
 
@@ -68,3 +74,11 @@ def test_its_bundle_says_the_same(name: str, tmp_path: Path) -> None:
     assert [(f["code"], f["fix"]) for f in bundle.document["findings"]] == [
         (f["code"], f["fix"]) for f in document["findings"]
     ]
+
+
+def test_what_a_pod_was_not_granted_needs_no_other_runtime(tmp_path: Path) -> None:
+    node = SOUND["pod_with_one_of_two"](tmp_path / "root")
+    complete(node)
+    _, document = examined(node)
+    fix = next(f["fix"] for f in document["findings"] if f["code"] == "pod-without-gpu")
+    assert fix == "request it: `resources.limits: {nvidia.com/gpu: 1}`"

@@ -10,7 +10,8 @@ from fake_probers import Probers, gpu
 from readiness_nodes import DEVICE, LIBRARIES, Node, intel, nvidia
 from reports import report_of
 
-from probe_core.doctor.check import Request
+from probe_core.doctor.answers import RemoteCheck
+from probe_core.doctor.check import Request, failed, finding
 from probe_core.doctor.examine import examine
 
 
@@ -101,3 +102,26 @@ def test_a_break_comes_before_what_is_said_of_plugins(tmp_path: Path) -> None:
     node.file(f"{LIBRARIES}/libc.so.6", b"\x7fELF\x02")
     codes = [finding["code"] for finding in document(node)["findings"]]
     assert codes == ["level-zero-missing", "prober-missing"]
+
+
+def test_wheels_of_another_architecture_follow_from_their_python(tmp_path: Path) -> None:
+    node = nvidia(tmp_path)
+    complete(node)
+    report: Any = report_of(node.machine())
+
+    def about(code: str, subject: str) -> RemoteCheck:
+        check = RemoteCheck(code, "acme 1.0")
+        what = f"{subject} is built for aarch64"
+        check.result = failed(finding(code, what=what, why="it is", fix="it", severity="error"))
+        return check
+
+    wheels = [about("wheel-other-architecture", f"wheel {number}") for number in range(5)]
+    alone = examine(Request(node.machine(), report), remote=wheels)
+    assert [f["severity"] for f in alone["findings"]].count("error") == 5
+    python = about("environment-other-architecture", "the Python")
+    document = examine(Request(node.machine(), report), remote=[*wheels, python])
+    errors = [f for f in document["findings"] if f["severity"] == "error"]
+    assert [f["code"] for f in errors] == ["environment-other-architecture"]
+    assert [entry["what"] for entry in errors[0]["follows"]] == [
+        f"wheel {number} is built for aarch64" for number in range(5)
+    ]

@@ -18,9 +18,15 @@ import probe_core
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
 from probe_core.machine.mapped import LINKS, encoded, table
+from probe_core.model.causes import CAUSES
 from probe_core.recording.opening import open_machine
 
 NAMES = [name for name in BROKEN if name not in OF_PLUGIN]
+
+
+def first_cause(document: Any) -> Any:
+    """Return the first finding that is a cause: this look has no probers, which a finding says."""
+    return next(entry for entry in document["findings"] if entry["code"] in CAUSES)
 
 
 def written(folder: str) -> list[str]:
@@ -40,12 +46,12 @@ def test_a_bundle_gives_the_same_first_cause(
             windows.setattr(os, "symlink", pytest.fail)
             machine = stack.enter_context(open_machine(str(path)))
         report: Any = probe_core.probe(machine=machine, only="none").to_json()
-        first = examine(Request(machine, report))["findings"][0]
+        first = first_cause(examine(Request(machine, report)))
         assert [n for n in written(machine.root) if set(n) & set('<>:"|?*\\')] == []
     assert (first["code"], first["fix"], first["evidence"]) == (
-        document["findings"][0]["code"],
-        document["findings"][0]["fix"],
-        bundle.document["findings"][0]["evidence"],
+        first_cause(document)["code"],
+        first_cause(document)["fix"],
+        first_cause(bundle.document)["evidence"],
     )
 
 

@@ -168,8 +168,8 @@ def test_nothing_is_installed_inside_a_container(tmp_path: Path) -> None:
     node = causes.container_without_libraries(tmp_path)
     node.container()
     assert fix(node, "ID=ubuntu\n") == (
-        "install the libraries of the driver's version"
-        " (nvidia-container-toolkit on the host, which adds them)"
+        "start the container with `docker run --gpus all`, or CDI: `--device nvidia.com/gpu=all`;"
+        " nvidia-container-toolkit on the host adds the libraries"
     )
 
 

@@ -75,7 +75,7 @@ def test_a_variant_for_one_major_version_fits_by_both_bounds() -> None:
     """xgboost builds one with ``cuda_version_lower_bound :: 12.0`` and ``…upper_bound :: 13``."""
     features = values(supported(report("dgx-h100"), ("nvidia",)))  # driver 580: CUDA 13.0
     lower, upper = features["cuda_version_lower_bound"], features["cuda_version_upper_bound"]
-    assert {"12.0", "12", "13.0", "13"} <= set(lower)
+    assert {"12.0", "12", "12.6", "13.0", "13"} <= set(lower)
     assert {"13.1", "13.3", "14", "14.0", "15.20"} <= set(upper)
     assert not {"13", "13.0", "12.9"} & set(upper)
     assert not {"13.1", "14"} & set(lower)

@@ -131,3 +131,41 @@ def test_versions_of_frameworks_are_facts_for_a_baseline(tmp_path: Path) -> None
     results = [check.run(question) for check in CHECKS]
     facts = [result["facts"] for result in results if "facts" in result]
     assert facts == [{"wheel torch": "2.9.1+cu128", "wheel acme": "1.0"}]
+
+
+def verdicts(environment: Path) -> list[list[dict[str, Any]]]:
+    question = request(str(environment), [])
+    results: list[Any] = [check.run(question) for check in CHECKS]
+    return [result["wheels"] for result in results if "wheels" in result]
+
+
+def test_good_verdicts_are_handed_over_as_well(tmp_path: Path) -> None:
+    """Without them nobody could tell "runs natively" from "was not judged"."""
+    site = build.environment(tmp_path / "env")
+    build.install(site, "triton", "3.0", {})
+    build.install(site, "acme", "1.0", {"acme/x.so": build.cuda({"sm_90": 4})})
+    (listed,) = verdicts(tmp_path / "env")
+    assert [(w["wheel"], w["devices"], w["verdict"]) for w in listed] == [
+        ("acme 1.0", ["pci:0000:01:00.0"], "native"),
+        ("triton 3.0", ["pci:0000:01:00.0"], "compiles"),
+    ]
+
+
+def test_nothing_runs_in_an_environment_of_another_architecture(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    build.install(site, "triton", "3.0", {})
+    python(tmp_path / "env" / "bin", machine=183)
+    assert verdicts(tmp_path / "env") == [[]]
+
+
+def test_a_wheel_that_cannot_be_judged_is_no_passed_check(tmp_path: Path) -> None:
+    site = build.environment(tmp_path / "env")
+    code = [(".text", b"code"), (".nv_fatbin", build.fatbin({"sm_90": 4}))]
+    library = build.elf(code, machine=183)
+    build.install(site, "torch", "2.9.1", {"torch/lib/libtorch_cuda.so": library})
+    question = request(str(tmp_path / "env"), [])
+    answer: Any = CHECKS[0].run(question)
+    wheels = [(wheel["wheel"], wheel["verdict"]) for wheel in answer["wheels"]]
+    assert wheels == [("torch 2.9.1", "unknown")]
+    assert answer["status"] == "unknown"
+    assert answer["reason"].startswith("torch 2.9.1 cannot be judged: ")

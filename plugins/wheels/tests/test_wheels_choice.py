@@ -17,15 +17,15 @@ from probe_core.machine import Machine
 from probe_core.testing import Tree
 from probe_wheels.choice import choose, pin_of
 from probe_wheels.devices import Gpu
+from probe_wheels.drivers import cuda_of_driver
 from probe_wheels.installers import (
     alone,
     conda_variables,
-    driver_cuda,
-    properties,
     uv_variables,
     variant_variables,
 )
 from probe_wheels.tables import TORCH
+from probe_wheels.variants import features_of, properties
 
 MACHINES = Path(__file__).parents[3] / "tests" / "machines"
 OLD, NEW = "550.54.14", "580.95.05"
@@ -126,13 +126,21 @@ def test_variables_and_properties_of_variants_fit_all_devices() -> None:
         "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "13.0",
         "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "8.0",
     }
-    assert properties(choice) == [
-        "nvidia :: cuda_version_lower_bound :: 13.0",
-        "nvidia :: sm_arch :: 80_real",
-        "nvidia :: sm_arch :: 80_virtual",
-    ]
-    assert properties(choose([amd("gfx1100")])) == ["amd :: gfx_arch :: gfx1100"]
-    assert properties(choose([])) == []
+    # A variant is taken where all its properties are listed: older versions and targets, too.
+    features = features_of("nvidia", choice.served)
+    assert features["cuda_version_lower_bound"][:3] == ["13.0", "12.9", "12.8"]
+    assert {"12.6", "12"} <= set(features["cuda_version_lower_bound"])
+    assert features["cuda_version_upper_bound"][-1] == "13.1"
+    # No machine code runs on both: that of 8.0 does not on 9.0.
+    assert features["sm_arch"][:3] == ["80_virtual", "75_virtual", "72_virtual"]
+    ada = features_of("nvidia", [nvidia("8.9")])["sm_arch"]
+    assert ada[:3] == ["89_real", "86_real", "80_real"]
+    listed = properties(choice.served)
+    assert listed[0] == "nvidia :: cuda_version_lower_bound :: 13.0"
+    assert len(listed) == len(set(listed)) == sum(map(len, features.values()))
+    assert properties(choose([amd("gfx1100")]).served) == ["amd :: gfx_arch :: gfx1100"]
+    assert properties(choose([amd("gfx1100"), amd("gfx1201")]).served) == []
+    assert properties(choose([]).served) == []
 
 
 @pytest.mark.parametrize(
@@ -141,12 +149,14 @@ def test_variables_and_properties_of_variants_fit_all_devices() -> None:
         ((580, 95, 5), (13, 0)),
         ((579, 1), (12, 9)),
         ((570, 26), (12, 8)),
+        ((560, 28, 3), (12, 6)),
+        ((555, 42, 2), (12, 5)),
         ((525, 60, 13), (12, 0)),
         ((340, 108), ()),
     ],
 )
 def test_the_cuda_of_a_driver(driver: tuple[int, ...], cuda: tuple[int, ...]) -> None:
-    assert driver_cuda(driver, "linux") == cuda
+    assert cuda_of_driver(driver, "linux") == cuda
 
 
 def run(capsys: pytest.CaptureFixture[str], machine: str, *arguments: str) -> tuple[int, list[str]]:

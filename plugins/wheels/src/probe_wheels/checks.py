@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
-    from probe_wheels.documents import ResultDoc
+    from probe_wheels.documents import ResultDoc, WheelDoc
     from probe_wheels.surveying import Survey
 
     class Request(Protocol):
@@ -112,6 +112,7 @@ class WheelCheck:
         answer = self._answer(result)
         if self.code == _FIRST:
             answer["facts"] = _facts(result)
+            answer["wheels"] = _wheels(result)
         return answer
 
     def _answer(self, result: Survey) -> ResultDoc:
@@ -121,7 +122,38 @@ class WheelCheck:
         if self.code in _WHEELS and not result.verdicts:
             reason = "no wheel of the environment has to do with a device of this node"
             return {"status": "not_applicable", "findings": [], "reason": reason}
+        unknown = [entry for entry in result.verdicts if entry["verdict"] == "unknown"]
+        if self.code == _FIRST and unknown:
+            first = unknown[0]
+            reason = f"{first['wheel']} cannot be judged: {first['why']}"
+            return {"status": "unknown", "findings": [], "reason": reason}
         return {"status": "passed", "findings": [], "reason": None}
+
+
+def _wheels(result: Survey) -> list[WheelDoc]:
+    """Return all verdicts, equal devices of one wheel together, in the order of the names.
+
+    An environment of another architecture runs nothing here, whatever its wheels have code for.
+    """
+    if any(entry["code"] == "environment-other-architecture" for entry in result.findings):
+        return []
+    groups: dict[tuple[str, ...], WheelDoc] = {}
+    for verdict in sorted(result.verdicts, key=lambda entry: entry["wheel"].lower()):
+        name, has, needs = verdict["wheel"], verdict["has"], verdict["needs"]
+        key = (name, verdict["verdict"], has, needs, verdict["why"])
+        group = groups.setdefault(
+            key,
+            {
+                "wheel": name,
+                "devices": [],
+                "verdict": verdict["verdict"],
+                "has": has,
+                "needs": needs,
+                "reason": verdict["why"],
+            },
+        )
+        group["devices"].append(verdict["device"])
+    return list(groups.values())
 
 
 def _facts(result: Survey) -> dict[str, str]:

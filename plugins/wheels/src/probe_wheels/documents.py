@@ -16,6 +16,7 @@ __all__ = [
     "TorchDoc",
     "Verdict",
     "VerdictDoc",
+    "WheelDoc",
     "WheelFindingDoc",
 ]
 
@@ -112,16 +113,28 @@ class WheelFindingDoc(FindingDoc, total=False):
     needs: str
 
 
+class WheelDoc(TypedDict):
+    """A verdict as the doctor takes it: all devices that it holds for."""
+
+    wheel: str
+    devices: list[str]
+    verdict: Verdict
+    has: str
+    needs: str
+    reason: str
+
+
 class ResultDoc(TypedDict):
     """What a check of the doctor answers; `reason` says why nothing could be looked at.
 
-    `facts` are what a baseline keeps and compares, by a name for people.
+    `facts` are what a baseline keeps and compares, by a name for people; `wheels` all verdicts.
     """
 
     status: Literal["passed", "failed", "unknown", "not_applicable"]
     findings: list[WheelFindingDoc]
     reason: str | None
     facts: NotRequired[dict[str, str]]
+    wheels: NotRequired[list[WheelDoc]]
 
 
 class FrameworkDoc(TypedDict, total=False):

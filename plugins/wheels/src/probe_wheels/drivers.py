@@ -5,7 +5,14 @@ from __future__ import annotations
 from probe_wheels.tables import DRIVERS
 from probe_wheels.targets import version_of
 
-__all__ = ["NEWEST_PTX", "dotted", "driver_of_ptx", "driver_of_toolkit", "toolkit_of_ptx"]
+__all__ = [
+    "NEWEST_PTX",
+    "cuda_of_driver",
+    "dotted",
+    "driver_of_ptx",
+    "driver_of_toolkit",
+    "toolkit_of_ptx",
+]
 
 NEWEST_PTX = version_of(DRIVERS["ptx"]["rows"][0][0])
 """The newest PTX ISA whose driver is known here."""
@@ -26,9 +33,21 @@ def driver_of_ptx(isa: tuple[int, ...], os: str) -> tuple[int, ...]:
     """
     for row, _, driver in reversed(DRIVERS["ptx"]["rows"]):
         if isa <= version_of(row):
-            version = version_of(driver)
-            return version[:1] if os == "windows" else version
+            return _first_driver(driver, os)
     return ()
+
+
+def cuda_of_driver(driver: tuple[int, ...], os: str) -> tuple[int, ...]:
+    """Return the newest CUDA that a driver has: (13, 0) of 580.95.05; () below 10.2."""
+    for _, toolkit, first in DRIVERS["ptx"]["rows"]:
+        if driver >= _first_driver(first, os):
+            return version_of(toolkit)
+    return ()
+
+
+def _first_driver(text: str, os: str) -> tuple[int, ...]:
+    version = version_of(text)
+    return version[:1] if os == "windows" else version
 
 
 def toolkit_of_ptx(isa: tuple[int, ...]) -> tuple[int, ...]:

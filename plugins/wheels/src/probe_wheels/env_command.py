@@ -14,7 +14,6 @@ from probe_wheels.installers import (
     alone,
     conda_variables,
     pip_requirements,
-    properties,
     uv_variables,
     variant_variables,
 )
@@ -126,11 +125,21 @@ def _lines(
     if args.installer == "pip":
         lines += _for_pip(choice)
     elif args.installer == "variants":
-        lines += (
-            ["# the static list of the variant protocol's draft:"] if properties(choice) else []
-        )
-        lines += [f"# {entry}" for entry in properties(choice)]
+        lines += _static_list(choice)
     return lines
+
+
+def _static_list(choice: Choice) -> list[str]:
+    """Return a comment for each feature with its values; `--json` has a property an entry."""
+    from probe_wheels.variants import features_of
+
+    vendor = choice.served[0].vendor if choice.served else ""
+    features = features_of(vendor, choice.served)
+    head = [_comment("the static list of the variant protocol's draft, the best value first:")]
+    lines = [
+        _comment(f"{vendor} :: {name} :: {', '.join(values)}") for name, values in features.items()
+    ]
+    return head + lines if lines else []
 
 
 def _assignment(name: str, value: str, windows: bool) -> str:
@@ -187,6 +196,8 @@ def _document(
     installer: str, choice: Choice, variables: Mapping[str, str], own: tuple[str, str]
 ) -> dict[str, object]:
     """Return the answer as data: what is chosen, why, and whom it leaves out."""
+    from probe_wheels.variants import properties
+
     excluded: Sequence[tuple[Gpu, str]] = choice.excluded
     return {
         "schema": 1,
@@ -194,7 +205,7 @@ def _document(
         "backend": choice.backend,
         "requirement": pin_of(choice.series),
         "variables": dict(variables),
-        "properties": properties(choice),
+        "properties": properties(choice.served),
         "why": choice.reason,
         "devices": [gpu.id for gpu in choice.served],
         "excluded": [{"device": gpu.id, "why": reason} for gpu, reason in excluded],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from probe_wheels.choice import CPU
-from probe_wheels.drivers import dotted, driver_of_ptx
-from probe_wheels.tables import DRIVERS, TORCH
+from probe_wheels.drivers import cuda_of_driver, dotted
+from probe_wheels.tables import TORCH
 from probe_wheels.targets import version_of
 
 TYPE_CHECKING = False
@@ -20,9 +20,7 @@ __all__ = [
     "KINDS",
     "alone",
     "conda_variables",
-    "driver_cuda",
     "pip_requirements",
-    "properties",
     "uv_variables",
     "variant_variables",
 ]
@@ -33,14 +31,6 @@ _INTEL_DISPLAY = "03"
 """Class of PCI devices that uv takes for a GPU with XPU when their vendor is Intel."""
 
 _ROCM_FOLDERS = ("/opt/rocm/bin", "/usr/bin")
-
-
-def driver_cuda(driver: tuple[int, ...], os: str) -> tuple[int, ...]:
-    """Return the newest CUDA that an NVIDIA driver has: (13, 0) of 580.95.05; () below 10.2."""
-    for isa, toolkit, _ in DRIVERS["ptx"]["rows"]:
-        if driver >= driver_of_ptx(version_of(isa), os):
-            return version_of(toolkit)
-    return ()
 
 
 def alone(
@@ -138,7 +128,7 @@ def conda_variables(choice: Choice) -> dict[str, str]:
 
 def _cuda_of(choice: Choice, served: Sequence[Gpu]) -> tuple[int, ...]:
     """Return the newest CUDA for the devices; its builds must have code for all of them."""
-    drivers = [driver_cuda(gpu.driver, gpu.os) for gpu in served if gpu.driver]
+    drivers = [cuda_of_driver(gpu.driver, gpu.os) for gpu in served if gpu.driver]
     cuda = min(drivers, default=version_of(choice.toolkit))
     dropped = any(pair < (7, 5) for gpu in served for pair in gpu.capabilities)
     return min(cuda, (12, 9)) if dropped else cuda
@@ -161,23 +151,6 @@ def variant_variables(choice: Choice) -> dict[str, str]:
     if first.vendor == "amd" and first.processor:
         return {"AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH": first.processor.partition(":")[0]}
     return {}
-
-
-def properties(choice: Choice) -> list[str]:
-    """Return the static list of variant properties that fit all served devices, best first."""
-    listed = []
-    if choice.served and choice.served[0].vendor == "nvidia":
-        cuda = _cuda_of(choice, choice.served)
-        if cuda:
-            listed.append(f"nvidia :: cuda_version_lower_bound :: {'.'.join(map(str, cuda))}")
-        pair = min(pair for gpu in choice.served for pair in gpu.capabilities)
-        name = f"{pair[0]}{pair[1]}"
-        listed += [f"nvidia :: sm_arch :: {name}_{kind}" for kind in ("real", "virtual")]
-    elif choice.served and choice.served[0].vendor == "amd":
-        names = dict.fromkeys(gpu.processor for gpu in choice.served if gpu.processor)
-        if len(names) == 1:
-            listed += [f"amd :: gfx_arch :: {name.partition(':')[0]}" for name in names]
-    return listed
 
 
 def pip_requirements(choice: Choice) -> list[str]:

@@ -33,7 +33,7 @@ def repair_of(
     entry = framework_of(name, extra)
     key, framework = entry or ("", None)
     kind = verdict["verdict"]
-    if kind == "jit-only" or (kind == "other-vendor" and served):
+    if kind == "jit-only" or (served and (kind == "other-vendor" or not gpu.discrete)):
         return "nothing to do"
     install = _install(name, framework, gpu)
     if kind == "lacks-device" and not (framework and framework.get("published")):
@@ -46,7 +46,8 @@ def repair_of(
     if kind == "other-vendor" and framework and gpu.vendor not in framework["builds"]:
         vendor = VENDOR_NAMES.get(gpu.vendor, gpu.vendor)
         return f"use another GPU for {name}: its makers publish no build for {vendor}"
-    if kind == "lacks-device" and (offer := _override(verdict, gpu)):
+    # The variable counts for all GPUs: it would take the code away from the one that runs it.
+    if kind == "lacks-device" and not served and (offer := _override(verdict, gpu)):
         return offer
     return _by_hand(name, key, gpu, kind)
 

@@ -156,7 +156,10 @@ def _cuda(
     if max(native, native + compiled) >= least and gpu.driver and gpu.driver < floor:
         return _needs_driver(has, gpu, floor, f"it is built with CUDA {_text(toolkit)}")
     if native >= least:
-        return Judgement("native", has, name, f"it has machine code that runs on {name}")
+        reason = f"it has machine code that runs on {name}"
+        if not gpu.driver:
+            reason += "; the driver's version is unknown"
+        return Judgement("native", has, name, reason)
     if native + compiled >= least:
         reason = f"it has no machine code for {name}: the driver compiles its PTX at the first use"
         return Judgement("jit-only", has, f"machine code for {name}", reason)
