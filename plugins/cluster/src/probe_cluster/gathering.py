@@ -18,7 +18,7 @@ from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from probe_cluster.gather_model import Collector, EngineDoc
     from probe_cluster.link_findings import LinkFindingDoc
@@ -171,6 +171,10 @@ class _Gather:
     def problem(self, sentence: str) -> None:
         self._gathered.problem = self._gathered.problem or clean_text(sentence, 600)
 
+    def _add_links(self, links: Sequence[LinkDoc], findings: Sequence[LinkFindingDoc]) -> None:
+        self._gathered.links += links
+        self._gathered.findings += findings
+
     def _open(self) -> list[Target]:
         waiting = {node.id for node in self._gathered.waiting}
         return [target for id_, target in self._targets.items() if id_ in waiting]
@@ -182,7 +186,7 @@ class _Gather:
 
     async def run(self, collector: Collector, targets: object, limits: Limits) -> None:
         """Run the collector until it ends or the overall time is over."""
-        sink = Sink(self.answer, self.add, self.problem, self._open)
+        sink = Sink(self.answer, self.add, self.problem, self._open, self._add_links)
         listed = list(self._targets.values())
         work = asyncio.ensure_future(collector.collect(listed, limits, sink))
         total = limits.total(len(listed))
