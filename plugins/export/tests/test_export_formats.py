@@ -380,3 +380,11 @@ def test_names_that_are_no_label_are_cut_or_left_out(name: str, tmp_path: Path) 
         assert LABEL.fullmatch(value)
     for format_ in formats():
         assert export(format_, report).encode().endswith(b"\n")
+
+
+@pytest.mark.parametrize("host", ["knoten-ü", "日本", "x" * 65, "a b", "-" * 300, ""])
+def test_a_host_name_that_slurm_cannot_have_is_a_placeholder(host: str, tmp_path: Path) -> None:
+    report: Any = node(MIXED, tmp_path / "node")
+    report["node"]["host"] = host
+    line = next(line for line in export("slurm", report).splitlines() if "NodeName=" in line)
+    assert line.split()[1] == "NodeName=NODENAME"

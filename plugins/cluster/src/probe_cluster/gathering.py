@@ -242,7 +242,7 @@ def _checked(answer: Answer, node: Node) -> Answer:
     if answer.status != "ok":
         return _readable(answer)
     try:
-        document = parse_json(answer.text or b"")
+        document = _json(answer.text or b"")
         if not isinstance(document, dict):
             raise ValueError("its answer is no table of JSON")
         node.summary = summary_of(document)
@@ -252,6 +252,13 @@ def _checked(answer: Answer, node: Node) -> Answer:
         fix = "install the same version of probe-core there: pip install -U probe-core"
         return Answer(answer.id, "invalid", reason, fix)
     return answer
+
+
+def _json(text: bytes) -> Json:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"its answer is no JSON: {error}") from None
 
 
 def _one_line(text: bytes, document: Json) -> bytes:
