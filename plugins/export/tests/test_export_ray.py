@@ -15,6 +15,7 @@ import pytest
 from export_nodes import LOST_NODE, MIXED, node
 
 from probe_export import export
+from probe_export.ray_types import nvidia_type
 
 PYTHON = os.environ.get("PROBE_RAY_PYTHON", "")
 pytestmark = pytest.mark.skipif(not PYTHON, reason="no Ray: name a Python in PROBE_RAY_PYTHON")
@@ -81,3 +82,34 @@ def test_ray_itself_takes_the_options(
     assert kinds == {f"accelerator_type:{name}": 1.0 for name in types}
     assert resources["GPU"] == len(types)
     assert {key: counted[key] for key in counted if key.startswith("probe/")} == labels
+
+
+TYPES = """
+import json, sys
+from ray._private.accelerators.nvidia_gpu import NvidiaGPUAcceleratorManager as manager
+print(json.dumps([manager._gpu_name_to_accelerator_type(name) for name in json.load(sys.stdin)]))
+"""
+
+
+def test_types_are_spelled_as_ray_itself_spells_them() -> None:
+    names = [
+        *"ABC",
+        "NVIDIA",
+        "NVIDIA A100-SXM4-80GB",
+        "NVIDIA B300 SXM6 AC",
+        "NVIDIA CMP 170HX",
+        "NVIDIA GB10",
+        "NVIDIA GeForce RTX 4090",
+        "NVIDIA RTX 6000 Ada Generation",
+        "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+        "NVIDIA T4G",
+        "NVIDIA TITAN V",
+        "Orin (nvgpu)",
+        "Quadro RTX 8000",
+        "x y",
+    ]
+    done = subprocess.run(
+        [PYTHON, "-c", TYPES], input=json.dumps(names), capture_output=True, text=True, check=True,
+        cwd="/",
+    )  # fmt: skip
+    assert [nvidia_type(name) for name in names] == json.loads(done.stdout)
