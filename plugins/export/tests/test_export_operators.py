@@ -246,11 +246,6 @@ def kubernetes_takes(path: Path) -> None:
     assert "passed" in done.stdout
 
 
-def test_hadolint_finds_nothing_to_remark() -> None:
-    done = run(tool("hadolint"), str(FOLDER.parents[1] / "Containerfile"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 def test_the_daemon_sets_command_writes_labels(tmp_path: Path) -> None:
     """Its own words, with the host's files below another folder, until SIGTERM."""
     host = Tree(tmp_path / "host")
