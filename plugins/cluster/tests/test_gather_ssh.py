@@ -58,7 +58,7 @@ REASONS = {
     "bare": ("no-probe", "probe-core is not installed there", "pip install probe-core"),
     "broken": ("failed", "ended with 70 there: probe: internal error: KeyError", "run `probe"),
     "closed": ("missing", "the command ended with 1", ""),
-    "text": ("invalid", "Expecting value", "same version"),
+    "text": ("invalid", "its answer is no JSON: Expecting value", "same version"),
     "list": ("invalid", "its answer is no table of JSON", "same version"),
     "newer": ("invalid", "its report has schema 2", "same version"),
     "empty": ("invalid", "its report has no devices", "same version"),

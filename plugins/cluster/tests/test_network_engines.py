@@ -226,56 +226,6 @@ def test_thresholds_are_findings_with_facts(
     assert any(line.startswith("1 of 1 pair measured: ") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["--pair-seconds", "2", "--hosts", "a"], 2, "--pair-seconds belongs to --network"),
-        (["--network", "--hosts", "a", "--pair-seconds", "0"], 2, "write seconds, 0.2 to 60"),
-        (["--network", "--hosts", "a", "--pair-bytes", "x"], 2, "write a size, 1MiB to 1TiB"),
-        (["--network", "--hosts", "a", "--least-bandwidth", "9"], 2, "a rate, such as 1Gbit/s"),
-        (["--network", "--hosts", "a", "--most-round-trip", "nan"], 2, "a time, such as 100ms"),
-        (["a.json", "--network"], 2, "--network: files cannot start programs on the nodes"),
-        (["--network", "--hosts", "desk"], 1, "fewer than two nodes gave a report"),
-        (["--network", "x:y", "--hosts", "desk,nas"], 1, "there are desk, nas"),
-    ],
-)
-def test_what_makes_no_sense_is_one_sentence(
-    engines: Engines,
-    home: Home,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    status: int,
-    sentence: str,
-) -> None:
-    engines.command("ssh", SSH)
-    reports(engines, home, "desk", "nas")
-    assert main(["cluster", *arguments]) == status
-    printed = capsys.readouterr()
-    assert sentence in printed.err
-    assert len(printed.err.splitlines()) == 1
-    # What was gathered is printed all the same.
-    assert bool(printed.out) == (status == 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("[command.cluster]\nlest = 1\n", "[command.cluster] has 'lest'; its keys are least_"),
-        ('[command.cluster]\npair_seconds = "x"\n', "[command.cluster] pair_seconds x: write sec"),
-        ("[command]\ncluster = 1\n", "sets command.cluster, which is no table"),
-    ],
-)
-def test_a_wrong_file_of_settings_is_one_sentence(
-    engines: Engines, capsys: pytest.CaptureFixture[str], text: str, sentence: str
-) -> None:
-    (engines.folder / "probe-core").mkdir()
-    (engines.folder / "probe-core" / "config.toml").write_text(text)
-    assert main(["cluster", "--network", "--hosts", "a,b"]) == 2
-    printed = capsys.readouterr()
-    assert sentence in printed.err
-    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_behind_a_command_that_is_ended(
     engines: Engines, home: Home, number: signal.Signals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from export_nodes import LOST_NODE, MIXED, node
+from export_nodes import LOST_NODE, MIG_NODE, MIXED, node
 
 from probe_core.testing.tree import Tree
 from probe_export import export
@@ -217,11 +216,34 @@ def test_the_daemon_set_has_least_rights() -> None:
 
 
 def test_kubernetes_accepts_the_daemon_set() -> None:
-    if not importlib.util.find_spec("kubernetes_validate"):
-        pytest.skip("pip install kubernetes-validate checks the schema")
-    import kubernetes_validate
+    kubernetes_takes(FOLDER / "probe-nfd.yaml")
 
-    kubernetes_validate.validate(daemon_set(), "1.37", strict=True)
+
+@pytest.mark.parametrize("sightings", [LOST_NODE, MIXED, MIG_NODE])
+def test_kubernetes_accepts_the_devices_of_a_slice(sightings: Any, tmp_path: Path) -> None:
+    devices = json.loads(export("dra", node(sightings, tmp_path / "node")))["devices"]  # type: ignore[arg-type]
+    assert devices
+    resource = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "n1-probe"},
+        "spec": {
+            "driver": "probe.example",
+            "nodeName": "n1",
+            "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+            "devices": devices,
+        },
+    }
+    path = tmp_path / "slice.yaml"
+    path.write_text(yaml.safe_dump(resource))
+    kubernetes_takes(path)
+
+
+def kubernetes_takes(path: Path) -> None:
+    """Check a file with the schema of Kubernetes itself, in which no unknown key may stand."""
+    done = run(tool("kubernetes-validate"), "-k", "1.37", "--strict", str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "passed" in done.stdout
 
 
 def test_the_daemon_sets_command_writes_labels(tmp_path: Path) -> None:

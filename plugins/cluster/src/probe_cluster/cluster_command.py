@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="FILE",
-        help="what `probe --json` wrote on a node; desk=FILE gives the node an id",
+        help="what `probe --json` wrote on a node; desk=FILE gives the node an id;"
+        " or what `probe cluster --json` wrote",
     )
     group = parser.add_argument_group("engines")
     group.add_argument(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Saved = tuple[dict[str, ReportDoc], dict[tuple[str, str], Link]]
     """Node → report, and two nodes → the link between them."""
 
-__all__ = ["is_cluster_file", "read_cluster_file"]
+__all__ = ["is_cluster_file", "read_cluster_file", "read_document"]
 
 _MOST_BYTES = 512 << 20
 """Of a document: some 6,000 nodes of eight GPUs, 80 kB each."""
@@ -48,7 +48,7 @@ def read_cluster_file(path: str) -> Saved:
     A node is called by its name, by its id where two have one name. A node without a report is
     left out, and so is a link that was not measured.
     """
-    document = _document(path)
+    document = read_document(path)
     entries = _table(document.get("nodes"))
     names = _names(entries)
     reports: dict[str, ReportDoc] = {}
@@ -66,7 +66,8 @@ def read_cluster_file(path: str) -> Saved:
     return reports, _links(document.get("links"), names, reports)
 
 
-def _document(path: str) -> Mapping[str, Json]:
+def read_document(path: str) -> Mapping[str, Json]:
+    """Return a saved document, its parts unchecked. Raises `ClusterError` for what is none."""
     try:
         with open(path, "rb") as file:
             text = file.read(_MOST_BYTES + 1)

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol, TypedDict
 
+    from probe_cluster.link_findings import LinkFindingDoc
+    from probe_cluster.network_model import LinkDoc
+
     class EngineDoc(TypedDict):
         """What the engine itself counts on a node; memory in bytes, None where it gives none."""
 
@@ -121,3 +124,7 @@ class Sink:
     """Take a sentence about the engine as a whole; nodes may be missing that nobody listed."""
     open_targets: Callable[[], Sequence[Target]] = field(default=tuple)
     """Return the nodes that have not answered yet."""
+    links: Callable[[Sequence[LinkDoc], Sequence[LinkFindingDoc]], None] = field(
+        default=lambda links, findings: None
+    )
+    """Take links that were measured before, and the findings about them."""

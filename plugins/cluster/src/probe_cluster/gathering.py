@@ -18,7 +18,7 @@ from probe_core.wording import clean_text, error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from probe_cluster.gather_model import Collector, EngineDoc
     from probe_cluster.link_findings import LinkFindingDoc
@@ -171,6 +171,10 @@ class _Gather:
     def problem(self, sentence: str) -> None:
         self._gathered.problem = self._gathered.problem or clean_text(sentence, 600)
 
+    def _add_links(self, links: Sequence[LinkDoc], findings: Sequence[LinkFindingDoc]) -> None:
+        self._gathered.links += links
+        self._gathered.findings += findings
+
     def _open(self) -> list[Target]:
         waiting = {node.id for node in self._gathered.waiting}
         return [target for id_, target in self._targets.items() if id_ in waiting]
@@ -182,7 +186,7 @@ class _Gather:
 
     async def run(self, collector: Collector, targets: object, limits: Limits) -> None:
         """Run the collector until it ends or the overall time is over."""
-        sink = Sink(self.answer, self.add, self.problem, self._open)
+        sink = Sink(self.answer, self.add, self.problem, self._open, self._add_links)
         listed = list(self._targets.values())
         work = asyncio.ensure_future(collector.collect(listed, limits, sink))
         total = limits.total(len(listed))
@@ -238,7 +242,7 @@ def _checked(answer: Answer, node: Node) -> Answer:
     if answer.status != "ok":
         return _readable(answer)
     try:
-        document = parse_json(answer.text or b"")
+        document = _json(answer.text or b"")
         if not isinstance(document, dict):
             raise ValueError("its answer is no table of JSON")
         node.summary = summary_of(document)
@@ -248,6 +252,13 @@ def _checked(answer: Answer, node: Node) -> Answer:
         fix = "install the same version of probe-core there: pip install -U probe-core"
         return Answer(answer.id, "invalid", reason, fix)
     return answer
+
+
+def _json(text: bytes) -> Json:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"its answer is no JSON: {error}") from None
 
 
 def _one_line(text: bytes, document: Json) -> bytes:

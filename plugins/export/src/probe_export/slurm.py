@@ -24,6 +24,9 @@ _NODES = {"nvidia": "/dev/nvidia", "amd": "/dev/dri/renderD", "intel": "/dev/dri
 _FLAGS = {"amd": "amd_gpu_env", "intel": "intel_gpu_env"}
 """Without a flag slurmd sets the variables of all vendors together."""
 
+_MAX_HOST = 64
+"""Characters of a host name: HOST_NAME_MAX of Linux."""
+
 _CAPS = "/dev/nvidia-caps/nvidia-cap"
 
 
@@ -55,7 +58,8 @@ def export(report: ReportDoc) -> str:
 def _node_name(host: str) -> str:
     """Return the short name, which slurmd compares; a placeholder where it is not known."""
     short = host.partition(".")[0]
-    return short if short.replace("-", "a").replace("_", "a").isalnum() else "NODENAME"
+    is_plain = short.isascii() and short.replace("-", "a").replace("_", "a").isalnum()
+    return short if is_plain and len(short) <= _MAX_HOST else "NODENAME"
 
 
 def _line(device: DeviceDoc, usable: Sequence[DeviceDoc], cores: str) -> str:
