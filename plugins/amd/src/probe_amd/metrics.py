@@ -61,7 +61,7 @@ def throttled(raw: bytes) -> list[str] | None:
     mask = _number(raw, _REASONS.get(layout(raw) or (0, 0), 0), 8)
     if mask is None or mask == _ABSENT_64:
         return None
-    return [word for low, high, word in _GROUPS if (mask >> low) & ((1 << (high - low)) - 1)]
+    return [kind for low, high, kind in _GROUPS if (mask >> low) & ((1 << (high - low)) - 1)]
 
 
 def _number(raw: bytes, place: int, size: int) -> int | None:
