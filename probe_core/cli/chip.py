@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print what is known of each query."""
-    from probe_core.commands.context import CommandError, refuse_missing
+    from probe_core.commands.context import CommandError
+    from probe_core.commands.typed import refuse_missing
     from probe_core.resolve import open_chipdb
 
     memory = parse_size(args.memory) if args.memory else None

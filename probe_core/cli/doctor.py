@@ -70,7 +70,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, or name what is not there, before all else."""
-    from probe_core.commands.context import CommandError, refuse_missing
+    from probe_core.commands.context import CommandError
+    from probe_core.commands.typed import refuse_missing
     from probe_core.wording import clean_text
 
     if args.config is not None:
@@ -198,8 +199,9 @@ def _remote(
 
 def _sets(args: argparse.Namespace, context: Context) -> list[CheckSet]:
     """Return the sets of checks that the allowlist admits, be it an option's or a variable's."""
-    from probe_core.commands.context import CommandError, unusable_option
+    from probe_core.commands.context import CommandError
     from probe_core.commands.options import settings_of
+    from probe_core.commands.typed import unusable_option
     from probe_core.config import ConfigError
     from probe_core.doctor.installed import installed_checks
     from probe_core.pipeline.settings import load_settings

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["device_lines"]
 
+_OWN_TABLES = ("peaks", "measured")
+"""Fields that have a table of their own below that of the values."""
+
 
 def device_lines(device: DeviceDoc, context: Context, *, sparse: bool) -> Iterator[str]:
     """Yield all that is known of a device, and where from; its sparse peaks where asked for."""
@@ -79,7 +82,7 @@ def _state(device: DeviceDoc, context: Context) -> Iterator[str]:
 def _fields(device: DeviceDoc, context: Context) -> Iterator[str]:
     rows = [("FIELD", "VALUE", "SOURCE")]
     for path, source in sorted(device["sources"].items()):
-        if path != "peaks":
+        if path not in _OWN_TABLES:
             rows.append((path, readable(path, value_at(device, path)), source))
     yield from _table(rows, context, "VALUE")
 

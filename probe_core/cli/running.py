@@ -133,7 +133,7 @@ def _attempt(
     except (CommandError, SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if context is not None and (error is context.output_error or _reader_gone(error)):
+        if _reader_gone(error) or (context is not None and error is context.output_error):
             raise  # no mistake of the plugin: `main` knows what to do
         sys.stdout, sys.stderr = streams
         raise _broken(command, f"cannot {step}: {error_text(error)}{_place(error)}") from None

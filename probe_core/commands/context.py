@@ -8,19 +8,19 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TextIO, TypeVar
 
     from probe_core.commands.waiting import WaitingLine
-    from probe_core.config import Config, ConfigError, IgnoredSetting
+    from probe_core.config import Config, IgnoredSetting
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
-    from probe_core.model.document import FindingDoc, ReportDoc
+    from probe_core.model.document import ReportDoc
 
     Answer = TypeVar("Answer")
 
-__all__ = ["CommandError", "Context", "refuse_missing", "terminal_width", "write_error"]
+__all__ = ["CommandError", "Context", "terminal_width", "write_error"]
 
 # Wider than the 80 columns of a terminal by default: what goes into a file or a pipe has all
 # columns. The report's whole table with the longest name of a desktop GPU takes 107.
@@ -28,12 +28,6 @@ DEFAULT_WIDTH = 120
 
 # Below this a table is a column of ellipses; a terminal may wrap it instead. A judgement.
 MIN_WIDTH = 40
-
-_FILES = ("chipdb", "config", "static")
-"""Options that name a file."""
-
-MAX_VALUE = 80
-"""Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
 
 MAX_LINE = 8192
 """Characters of one line of an error: it may quote a path, of PATH_MAX (4,096) bytes."""
@@ -161,9 +155,13 @@ class Context:
             try:
                 report = document(config, ignored, machine=machine, waiting=self.waiting())
             except ConfigError as error:
+                from probe_core.commands.typed import unusable_option
+
                 raise CommandError(unusable_option(error, settings)) from None
-            _refuse_unknown_probers(report, settings)
-            _refuse_unusable_files(report["findings"], settings)
+            if settings and report["findings"]:
+                from probe_core.commands.typed import refuse_unusable
+
+                refuse_unusable(report, settings)
             return use(machine, report)
 
         return self._probed(probe)
@@ -176,14 +174,17 @@ class Context:
 
         settings = settings_of(self.args) if self.args else {}
         file = getattr(self.args, "config", None)
-        for option, path in {**settings, "config": file}.items():
-            if option in _FILES and path is not None:
-                refuse_missing(f"--{option}", path)
+        if settings or file:
+            from probe_core.commands.typed import refuse_missing_files
+
+            refuse_missing_files({**settings, "config": file})
         try:
             config, ignored = load_settings(settings, self.environ, file)
             if file and config.sealed is not None and config.sealed.variable is None:
                 raise CommandError(config.sealed.reason)
         except ConfigError as error:
+            from probe_core.commands.typed import unusable_option
+
             raise CommandError(unusable_option(error, settings)) from None
         return config, ignored, settings
 
@@ -225,60 +226,6 @@ class Context:
 
         with opened(path) as machine:
             return probe(machine)
-
-
-def unusable_option(error: ConfigError, settings: Mapping[str, object]) -> str:
-    """Return the sentence about a value of an option that is none, by what the user typed."""
-    if error.setting not in settings:
-        return str(error)
-    from probe_core.wording import clean_text
-
-    typed = clean_text(str(settings[error.setting]), MAX_VALUE)
-    return f"--{error.setting} {typed}: {error.reason}"
-
-
-def _refuse_unknown_probers(report: ReportDoc, options: Collection[str]) -> None:
-    """Raise `CommandError` for an unknown prober in an option: a usage error, not a finding.
-
-    An option replaces the variable and the file of the same setting, so a finding about a setting
-    that is among `options` is about the option.
-    """
-    for finding in report["findings"]:
-        if finding["code"] == "unknown-prober" and finding["setting"] in options:
-            from probe_core.wording import clean_text, suggestion
-
-            prober = clean_text(finding["prober"] or "")
-            names = [outcome["prober"] for outcome in report["outcomes"]]
-            hint = suggestion(prober, names) or " `probe plugins` lists those that are installed."
-            raise CommandError(f"--{finding['setting']} {prober}: no such prober.{hint}")
-
-
-def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
-    """Raise `CommandError` for a file that was typed as an option and cannot be used."""
-    for finding in findings:
-        if finding["code"] in ("static-unusable", "chip-file-unusable"):
-            option, reason = finding["setting"], finding["why"]
-            if option is not None and option in options:
-                raise CommandError(f"--{option} {finding['evidence']}: {reason}{_FORMS[option]}")
-
-
-_FORMS = {
-    "static": "; reports are written by `probe --json > report.json`",
-    "chipdb": "; `python -m probe_chipdb check FILE` lists all that is wrong",
-}
-"""What would have worked, for the files that an option names."""
-
-
-def refuse_missing(option: str, path: str) -> None:
-    """Raise `CommandError` for a typed file that is not there.
-
-    What was typed now is refused now; a variable that is set for a whole fleet is a finding.
-    """
-    from probe_core.pipeline.settings import on_server
-
-    # Where a dead server could hold the look for ever, the child that reads the file says it.
-    if not on_server(path) and not os.path.exists(path):
-        raise CommandError(f"{option} {path}: no such file")
 
 
 def write_error(text: str) -> None:

@@ -162,7 +162,7 @@ def _ids_of(devices: object) -> Sequence[str] | None:
 
 
 def _check_listed(names: Sequence[str], listed: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `ConfigError` for a name that no device of the report has."""
+    """Raise `ConfigError` for a name that no device of the report has, nor the node itself."""
     from probe_core.model.short_ids import answers_to
     from probe_core.sampling.node import NODE
     from probe_core.wording import did_you_mean
@@ -172,8 +172,8 @@ def _check_listed(names: Sequence[str], listed: Sequence[Mapping[str, Any]]) -> 
         *([str(device.get("id")), *map(str, device.get("ids") or ())] for device in listed),
     ]
     for name in names:
-        if not any(answers_to(ids, name) for ids in known):
-            hint = did_you_mean(name, [ids[0] for ids in known])
+        if name != NODE and not any(answers_to(ids, name) for ids in known):
+            hint = did_you_mean(name, [NODE, *(ids[0] for ids in known)])
             raise ConfigError(f"no device of the report is {name!r}: {hint}")
 
 

@@ -171,6 +171,18 @@ def test_a_reader_that_goes_away(name: str, place: Path) -> None:
     assert done.returncode == 141, done.stderr
 
 
+def test_help_of_a_plugins_command_without_a_reader(place: Path) -> None:
+    """Containers set PYTHONUNBUFFERED: the first line is then written while options are read."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        argv("watch", "--help"), env=environment(PYTHONUNBUFFERED="1"), cwd=place, stdout=write,
+        stderr=subprocess.PIPE, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_head_takes_one_line(place: Path) -> None:
     """A pipe that is closed in the middle of an answer."""
     program = " ".join(f"'{part}'" for part in argv("chip", *["10de:2684"] * 2000))  # type: ignore[str-bytes-safe]

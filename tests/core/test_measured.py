@@ -121,6 +121,26 @@ def test_sparse_peak_is_no_yardstick() -> None:
     assert (result.get("fraction"), result.get("fraction_at_clock")) == (0.8, 0.8889)
 
 
+def test_register_loop_compares_with_the_vector_units() -> None:
+    vector = {
+        "dtype": "bf16",
+        "path": "vector",
+        "accumulate": "fp32",
+        "sparsity": "dense",
+        "clock": "base",
+        "mhz": 2000.0,
+        "tflops": 4.0,
+        "source": "",
+        "confidence": "",
+    }
+    xeon = device(peaks=[vector, {**vector, "path": "matrix", "tflops": 32.0}])  # fmt: skip
+    loop = figure(dtype="bf16", kind="alu", best=2.0, threads=None)
+    assert with_fractions(xeon, loop).get("fraction") == 0.5
+    assert with_fractions(xeon, {**loop, "kind": "matmul"}).get("fraction") == 0.0625
+    matrix_alone = device(peaks=[{**vector, "path": "matrix"}])
+    assert with_fractions(matrix_alone, loop).get("fraction") is None
+
+
 def test_rows_of_explain() -> None:
     rows = measured_rows(
         [

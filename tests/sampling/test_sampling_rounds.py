@@ -207,6 +207,9 @@ def test_a_device_that_the_report_lacks_is_named() -> None:
     with pytest.raises(ConfigError, match=r"'02:00.0': .*pci:0000:01:00.0"):
         probe_core.samples(devices="02:00.0", report=report)
     probe_core.samples(devices="01:00.0", report=report).close()
+    # The node is in no report, and has samples.
+    with probe_core.samples(devices=["01:00.0", "node:self"], report=report, only=[]) as rounds:
+        assert "node:self" in [sample["device"] for sample in next(rounds).samples]
 
 
 def test_the_rhythm_skips_beats_that_are_late() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from probe_amd import metrics
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
 from probe_core.testing.samples import sample_case
@@ -78,6 +79,55 @@ def test_a_file_that_refuses_is_a_reason_and_no_zero(tree: Any) -> None:
     sample = look(tree)
     assert "busy" not in sample
     assert "/gpu_busy_percent: " in sample["unknown"]["busy"]
+
+
+def table(form: int, content: int, size: int, **parts: tuple[int, int, int]) -> bytes:
+    """Return a `gpu_metrics`: each part is (place, bytes, value)."""
+    raw = bytearray(size)
+    raw[:4] = size.to_bytes(2, "little") + bytes((form, content))
+    for place, length, value in parts.values():
+        raw[place : place + length] = value.to_bytes(length, "little")
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "busy", "reasons"),
+    [
+        (table(1, 3, 120, busy=(16, 2, 87), why=(112, 8, 1 << 36 | 1 << 4)), 0.87,
+         ["power", "thermal"]),
+        (table(1, 3, 120, busy=(16, 2, 0)), 0.0, []),
+        (table(1, 6, 600, busy=(12, 2, 99)), 0.99, None),
+        (table(2, 4, 168, busy=(28, 2, 4321), why=(120, 8, 1 << 22)), 0.4321, ["current"]),
+        (table(3, 0, 264, busy=(42, 2, 50)), 0.5, None),
+        # All ones is absent, more than all is absurd.
+        (table(1, 3, 120, busy=(16, 2, 0xFFFF), why=(112, 8, (1 << 64) - 1)), None, None),
+        (table(1, 3, 120, busy=(16, 2, 101)), None, []),
+        # Unknown, of another length, cut, empty.
+        (table(9, 9, 120, busy=(16, 2, 50)), None, None),
+        (table(1, 3, 120, busy=(16, 2, 50))[:64], None, None),
+        (table(1, 3, 64, busy=(16, 2, 50)), 0.5, None),
+        (b"", None, None),
+        (b"\x03\x00\x01", None, None),
+    ],
+    ids=range(12),
+)  # fmt: skip
+def test_firmwares_table(raw: bytes, busy: float | None, reasons: list[str] | None) -> None:
+    assert (metrics.busy(raw), metrics.throttled(raw)) == (busy, reasons)
+
+
+def test_firmware_answers_where_the_file_refuses(tree: Any) -> None:
+    place = tree.root / tree.folder.lstrip("/")
+    (place / "gpu_metrics").write_bytes(table(2, 2, 128, busy=(28, 2, 2500)))
+    sample = look(tree)
+    assert (sample["busy"], sample["throttled"]) == (pytest.approx(0.37), [])
+    (place / "gpu_busy_percent").unlink()
+    sample = look(tree)
+    assert sample["busy"] == pytest.approx(0.25)
+    assert "busy" not in sample["unknown"]
+    (place / "gpu_metrics").unlink()
+    sample = look(tree)
+    assert "throttled" not in sample
+    assert sample["unknown"]["throttled"].endswith("/gpu_metrics: No such file or directory")
 
 
 def test_a_card_that_falls_asleep_in_between_is_not_read(tree: Any) -> None:

@@ -163,7 +163,7 @@ def test_sleeping_card_is_left_alone(tree: Tree) -> None:
 def test_figures_of_a_sampler_are_joined_with_those_of_files() -> None:
     clocks = {"sm": 1755.0, "memory": 2619.0}
     figures = {"power_w": 690.0, "power_cap_w": 700.0, "temperature_c": 64.0}
-    sample = {**figures, "clocks_mhz": clocks, "throttled": ["sw-power-cap"]}
+    sample = {**figures, "clocks_mhz": clocks, "throttled": ["idle", "sw-power-cap"]}
     live = of_sample(sample)
     assert live == Readings(690.0, 700.0, 64.0, 1755.0, ("sw-power-cap",))
     asleep = of_sample({"power_w": None, "clocks_mhz": None, "throttled": None})
@@ -214,10 +214,30 @@ def test_absurd_answers_are_refused(changes: dict[str, object]) -> None:
 
 
 def test_figure_of_a_memory_is_in_bytes_and_of_int8_in_tops() -> None:
-    entry = figure(gpu(), READ, {**LINE, "rates": [4e9]}, Readings(), 2)
+    entry = figure(gpu(), READ, {**LINE, "rates": [4e9], "cold": 3.9e9}, Readings(), 2)
     assert (entry["best"], entry["unit"], entry["dtype"]) == (4e9, "B/s", None)
     assert (entry["driver"], entry["disturbed"]) == ("nvidia 580.1", ["processes"])
     assert figure(cpu(), {**FP32, "dtype": "int8"}, LINE, Readings(), None)["unit"] == "TOPS"
+
+
+def test_first_run_above_the_others_is_the_best_and_a_sign_of_disturbance() -> None:
+    entry = figure(cpu(), FP32, {**LINE, "rates": [3e12, 3e12], "cold": 4e12}, Readings(), None)
+    assert (entry["best"], entry["median"], entry["disturbed"]) == (4.0, 3.0, ["median"])
+
+
+LOW_COPY = (
+    "memory copy by x: 50% of the derived bandwidth; vendors' copies achieve about 90 %,"
+    " tinygrad's kernels without a search less"
+)
+
+
+@pytest.mark.parametrize(("part", "sentences"), [(0.5, [LOW_COPY]), (0.7, []), (None, [])])
+def test_bandwidth_below_what_is_usual(part: float | None, sentences: list[str]) -> None:
+    entry = figure(gpu(), {**READ, "figure": "copy"}, {**LINE, "by": "x"}, Readings(), 0)
+    entry["disturbed"] = []
+    entry["fraction"] = part
+    assert list(notes(gpu(), [entry])) == sentences
+    assert list(notes(cpu(), [entry])) == []
 
 
 LOW_MATMUL = (
@@ -234,7 +254,7 @@ LOW_ALU = "bf16 alu by x: 89% of the derived peak; a register kernel achieves 90
 )
 def test_figure_below_what_is_usual_is_told(part: float, kind: str, sentences: list[str]) -> None:
     task: Task = {"figure": "compute", "kind": kind, "dtype": "bf16", "library": "tinygrad"}
-    entry = figure(gpu(), task, {**LINE, "rates": [1e12], "by": "x"}, Readings(), 0)
+    entry = figure(gpu(), task, {**LINE, "rates": [1e12], "cold": 1e12, "by": "x"}, Readings(), 0)
     entry["fraction"] = part
     assert list(notes(gpu(), [entry])) == sentences
 

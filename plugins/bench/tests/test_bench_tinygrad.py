@@ -59,6 +59,16 @@ def test_backend_that_does_not_open_is_told(tmp_path: Path) -> None:
     assert "opens no backend: NOSUCH: " in line["reason"]
 
 
+def test_c_compiler_of_the_environment_is_not_tinygrads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "/usr/bin/gcc")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (line,) = lines_of(tmp_path, ["CPU"], FP32)
+    assert line["event"] == "problem"
+    assert "CPU: it compiles with clang, which is not installed" in line["reason"]
+
+
 @pytest.mark.skipif(shutil.which("clang") is None, reason="tinygrad compiles with clang")
 def test_cpu_through_its_own_compiler(tmp_path: Path) -> None:
     words = ("--kind", "matmul", "--dtype", "fp32,int8", "--no-save", "--seconds", "0.2")

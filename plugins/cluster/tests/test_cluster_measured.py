@@ -10,7 +10,7 @@ import pytest
 
 from probe_cluster import member, plan
 from probe_cluster.capacities import Measured, capacity
-from probe_cluster.efficiency import efficiency_of
+from probe_cluster.efficiency import Efficiency, efficiency_of, with_measured
 from probe_cluster.model_spec import parse_model
 from probe_cluster.stages import token_seconds
 from probe_core.cli import main
@@ -122,3 +122,9 @@ def test_partition_prints_the_basis(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["partition", str(path), "--model", "7b", "--layers", "32"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"times are lower bounds · {BASIS}" in printed
+
+
+def test_bandwidth_of_a_gpu_is_written_in_full() -> None:
+    default = Efficiency(0.7, 75e-6, "", measured=False)
+    basis = with_measured(default, 1.7009e12, "tinygrad 0.14.0 (CUDA)").basis
+    assert basis == "measured: 1701 GB/s read by tinygrad 0.14.0 (CUDA), and 75 us a layer"

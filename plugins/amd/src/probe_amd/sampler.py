@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from probe_amd import gfx, kfd, memory
+from probe_amd import gfx, kfd, memory, metrics
 from probe_core.api import not_applicable
 from probe_core.sysfs import drm, hwmon, pcie, power
 from probe_core.sysfs.drm_use import DrmUse
@@ -126,13 +126,26 @@ class Card:
                 clocks[name] = hertz
         live.put("clocks_mhz", clocks or None, "amdgpu shows no clock of this card")
 
+    def _metrics(self, live: Live) -> bytes:
+        """Return the firmware's table; nothing, with the reason, where amdgpu refuses it."""
+        path = f"{self._folder}/gpu_metrics"
+        try:
+            return self._machine.read_bytes(path, metrics.LIMIT)
+        except OSError as error:
+            live.unknown["throttled"] = f"{path}: {error.strerror or error}"
+            return b""
+
     def _add_use(self, live: Live, use: DrmUse) -> None:
         """Add busy and processes.
 
-        Where the file refuses (EOPNOTSUPP on some APUs) busy is unknown: amdgpu's fdinfo files
-        count the rings of DRM, and not the queues of KFD, on which ROCm computes.
+        Where the file refuses (EOPNOTSUPP on some APUs) the firmware's own table may have it.
+        amdgpu's fdinfo files cannot: they count the rings of DRM, and not the queues of KFD, on
+        which ROCm computes.
         """
-        live.put("busy", live.number("busy", f"{self._folder}/gpu_busy_percent", 1e-2))
+        raw = self._metrics(live)
+        share = live.number("busy", f"{self._folder}/gpu_busy_percent", 1e-2)
+        live.put("busy", metrics.busy(raw) if share is None else share)
+        live.put("throttled", metrics.throttled(raw), "this gpu_metrics has no reasons")
         here = use.of(self._nodes)
         live.put("processes", here.processes)
         if here.others:

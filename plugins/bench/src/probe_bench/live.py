@@ -1,4 +1,4 @@
-"""Live figures of a GPU by its vendor's sampler, where this core has samplers.
+"""Live figures of a GPU by its vendor's sampler.
 
 NVIDIA's driver shows nothing in /sys; its library, in the sampler's own process, knows.
 """
@@ -12,9 +12,9 @@ import probe_core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.model.sample_document import SampleDoc
+    from probe_core.sampling import Rounds
 
 __all__ = ["Live", "Readings", "joined", "of_sample"]
 
@@ -37,11 +37,10 @@ class Live:
     """The rounds of one device's sampler; `close` ends its process."""
 
     def __init__(self, device: DeviceDoc, report: ReportDoc) -> None:
-        # A core of an earlier release has none; the files of /sys are then all there is.
-        make: Any = getattr(probe_core, "samples", None)
-        is_asked = make is not None and device["kind"] != "cpu"
         self._device = device["id"]
-        self._rounds = make(_PERIOD_S, devices=[device["id"]], report=report) if is_asked else None
+        self._rounds: Rounds | None = None
+        if device["kind"] != "cpu":
+            self._rounds = probe_core.samples(_PERIOD_S, devices=[device["id"]], report=report)
         self._last = 0.0
 
     def read(self) -> Readings:
@@ -60,15 +59,18 @@ class Live:
             self._rounds.close()
 
 
-def of_sample(sample: Any) -> Readings:
-    """Return the figures of a sample."""
-    throttled = sample.get("throttled")
+def of_sample(sample: SampleDoc) -> Readings:
+    """Return the figures of a sample.
+
+    That it was idle is no reason: the first look may come before the first kernel.
+    """
+    throttled, clocks = sample.get("throttled"), sample.get("clocks_mhz")
     return Readings(
         power_w=sample.get("power_w"),
         power_cap_w=sample.get("power_cap_w"),
         temperature_c=sample.get("temperature_c"),
-        clock_mhz=(sample.get("clocks_mhz") or {}).get("sm"),
-        reasons=None if throttled is None else tuple(throttled),
+        clock_mhz=clocks.get("sm") if clocks else None,
+        reasons=None if throttled is None else tuple(r for r in throttled if r != "idle"),
     )
 
 

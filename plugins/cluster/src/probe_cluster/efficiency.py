@@ -9,6 +9,7 @@ from functools import cache
 from typing import NamedTuple, TypedDict, cast
 
 from probe_cluster.errors import ClusterError
+from probe_core.commands import bandwidth as rate_text
 
 __all__ = [
     "ENGINES",
@@ -125,7 +126,7 @@ def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
 
     An engine reads at most as fast as a loop that does nothing else: times are lower bounds.
     """
-    speed = f"measured: {bandwidth / 1e9:.3g} GB/s read by {by}"
+    speed = f"measured: {rate_text(bandwidth)} read by {by}"
     basis = f"{speed}, and {default.tau * 1e6:g} us a layer"
     return Efficiency(1.0, default.tau, basis, measured=True)
 

@@ -8,7 +8,7 @@ from probe_core.commands import bandwidth, size
 from probe_core.model.kinds import ACCELERATORS
 from probe_report.figures import CELL, UNKNOWN, cut, dense, short, spaced
 from probe_report.groups import Names, alike, model_of, style_of, word_of
-from probe_report.measured import best_of, measured_of
+from probe_report.measured import Measured, best_of, measured_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,16 +141,18 @@ def _figure(device: DeviceDoc, field: str, derived: float | None, shown: str) ->
         label=field,
         derived=f"≥ {shown}" if bound else shown,
         reason="" if derived is not None else cut(_reason(device, field)),
-        measured="" if entry is None else _beneath(entry.shown, entry.value, derived),
+        measured="" if entry is None else _beneath(entry, derived),
         share=part,
         doubt="" if entry is None else entry.doubt,
     )
 
 
-def _beneath(shown: str, value: float, derived: float | None) -> str:
+def _beneath(entry: Measured, derived: float | None) -> str:
     """Return ``794 measured · 80 %``; above the derived figure the true part, not a full bar."""
-    part = f" · {100 * value / derived:.0f}\N{NO-BREAK SPACE}%" if derived else ""
-    return f"{shown.partition(' ')[0]} measured{part}"
+    part = ""
+    if derived and entry.compares(derived):
+        part = f" · {100 * entry.value / derived:.0f}\N{NO-BREAK SPACE}%"
+    return f"{entry.shown.partition(' ')[0]} measured{part}"
 
 
 def _is_bound(device: DeviceDoc) -> bool:

@@ -20,6 +20,9 @@ __all__ = ["Measured", "best_of", "measured_of"]
 _MOST = 24
 """Measurements of one device that the page shows: eight types and three directions, twice."""
 
+_SAME = 0.02
+"""Two fractions that differ by less are of the same figure: reports round them."""
+
 
 class Measured:
     """One measurement: what was measured, the figure, who achieved it, and what speaks against it.
@@ -27,7 +30,7 @@ class Measured:
     `share` is its part of the derived figure in percent, None where that is not known.
     """
 
-    __slots__ = ("by", "date", "doubt", "figure", "label", "shown", "value")
+    __slots__ = ("_fraction", "by", "date", "doubt", "figure", "label", "shown", "value")
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.label = _label(entry)
@@ -39,10 +42,21 @@ class Measured:
         self.by = cut(str(entry.get("by") or ""), CELL)
         self.date = cut(str(entry.get("date") or "")[:10])
         self.doubt = _doubt(entry)
+        self._fraction = entry.get("fraction")
 
     def share(self, derived: float | None) -> float | None:
-        """Return its part of a derived figure, in percent and at most 100; None where unknown."""
-        return percent(self.value, derived)
+        """Return its part of a derived figure, in percent and at most 100.
+
+        None where unknown, and where it was measured of something else: a loop on the vector
+        units, where the derived figure is that of the matrix units.
+        """
+        return percent(self.value, derived) if self.compares(derived) else None
+
+    def compares(self, derived: float | None) -> bool:
+        """Return whether its own fraction is that of this derived figure, as far as it has one."""
+        if not derived or not isinstance(self._fraction, int | float):
+            return bool(derived)
+        return abs(self.value / derived - self._fraction) <= _SAME * self._fraction
 
 
 def _label(entry: Mapping[str, Any]) -> str:

@@ -127,7 +127,8 @@ def _title(view: View, devices: Sequence[Row]) -> Text:
     parts = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
     text = Text(" + ".join(parts) or "no accelerator", style="bold")
     state = "   paused" if view.paused else ""
-    text.append(f"   every {view.interval:g} s   {timestamp(view.time)[11:19]}Z", style="dim")
+    clock = f"   {timestamp(view.time)[11:19]}Z" if view.rounds else ""
+    text.append(f"   every {view.interval:g} s{clock}", style="dim")
     text.append(state, style="bold reverse" if state else "")
     return text
 

@@ -1,0 +1,89 @@
+"""What was typed as an option and cannot be used, in the words of who typed it.
+
+Apart from the context, so that a run without options and findings does not load it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from probe_core.commands.context import CommandError
+from probe_core.wording import clean_text, suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from probe_core.config import ConfigError
+    from probe_core.model.document import FindingDoc, ReportDoc
+
+__all__ = ["refuse_missing", "refuse_missing_files", "refuse_unusable", "unusable_option"]
+
+_FILES = ("chipdb", "config", "static")
+"""Options that name a file."""
+
+MAX_VALUE = 80
+"""Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
+
+
+def unusable_option(error: ConfigError, settings: Mapping[str, object]) -> str:
+    """Return the sentence about a value of an option that is none, by what the user typed."""
+    if error.setting not in settings:
+        return str(error)
+    typed = clean_text(str(settings[error.setting]), MAX_VALUE)
+    return f"--{error.setting} {typed}: {error.reason}"
+
+
+def refuse_unusable(report: ReportDoc, options: Collection[str]) -> None:
+    """Raise `CommandError` for a prober or a file of `options` that a finding calls unusable."""
+    _refuse_unknown_probers(report, options)
+    _refuse_unusable_files(report["findings"], options)
+
+
+def _refuse_unknown_probers(report: ReportDoc, options: Collection[str]) -> None:
+    """Raise `CommandError` for an unknown prober in an option: a usage error, not a finding.
+
+    An option replaces the variable and the file of the same setting, so a finding about a setting
+    that is among `options` is about the option.
+    """
+    for finding in report["findings"]:
+        if finding["code"] == "unknown-prober" and finding["setting"] in options:
+            prober = clean_text(finding["prober"] or "")
+            names = [outcome["prober"] for outcome in report["outcomes"]]
+            hint = suggestion(prober, names) or " `probe plugins` lists those that are installed."
+            raise CommandError(f"--{finding['setting']} {prober}: no such prober.{hint}")
+
+
+def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[str]) -> None:
+    """Raise `CommandError` for a file that was typed as an option and cannot be used."""
+    for finding in findings:
+        if finding["code"] in ("static-unusable", "chip-file-unusable"):
+            option, reason = finding["setting"], finding["why"]
+            if option is not None and option in options:
+                raise CommandError(f"--{option} {finding['evidence']}: {reason}{_FORMS[option]}")
+
+
+_FORMS = {
+    "static": "; reports are written by `probe --json > report.json`",
+    "chipdb": "; `python -m probe_chipdb check FILE` lists all that is wrong",
+}
+"""What would have worked, for the files that an option names."""
+
+
+def refuse_missing_files(options: Mapping[str, str | None]) -> None:
+    """Raise `CommandError` for a typed option whose file is not there."""
+    for option, path in options.items():
+        if option in _FILES and path is not None:
+            refuse_missing(f"--{option}", path)
+
+
+def refuse_missing(option: str, path: str) -> None:
+    """Raise `CommandError` for a typed file that is not there.
+
+    What was typed now is refused now; a variable that is set for a whole fleet is a finding.
+    """
+    from probe_core.pipeline.settings import on_server
+
+    # Where a dead server could hold the look for ever, the child that reads the file says it.
+    if not on_server(path) and not os.path.exists(path):
+        raise CommandError(f"{option} {path}: no such file")
