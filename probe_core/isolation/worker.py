@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TICK_S", "Worker"]
+__all__ = ["TICK_S", "Worker", "await_exit"]
 
 TICK_S = 0.1
 """Seconds after which each of the two threads looks at what the other has set.
@@ -163,20 +163,21 @@ class Worker:
             self._give_up = self._give_up or monotonic() + PATIENCE_S
             while not self._ended and not self._forked() and monotonic() < self._give_up:
                 self._for_caller.wait()
-        self._await_exit()
+        await_exit(self._thread_id)
         self._exited = True
 
-    def _await_exit(self) -> None:
-        """Wait until the kernel, too, is done with the thread; Linux only.
 
-        That is usually 20 µs after the interpreter is, and 60 ms were seen on a busy machine. A
-        host may count its threads, or fork.
-        """
-        if self._thread_id == get_native_id():  # gevent and eventlet make no thread
-            return
-        exit_by = monotonic() + _EXIT_S
-        while os.path.exists(f"/proc/self/task/{self._thread_id}") and monotonic() < exit_by:
-            sleep(_EXIT_PAUSE_S)
+def await_exit(thread_id: int) -> None:
+    """Wait until the kernel, too, is done with a thread that has ended; Linux only.
+
+    That is usually 20 µs after the interpreter is, and 60 ms were seen on a busy machine. A host
+    may count its threads, or fork.
+    """
+    if thread_id == get_native_id():  # gevent and eventlet make no thread
+        return
+    exit_by = monotonic() + _EXIT_S
+    while os.path.exists(f"/proc/self/task/{thread_id}") and monotonic() < exit_by:
+        sleep(_EXIT_PAUSE_S)
 
 
 class _Bell:

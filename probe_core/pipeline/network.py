@@ -202,12 +202,16 @@ def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None
     import _thread
     from time import monotonic
 
+    from probe_core.isolation.worker import await_exit
+
     end = monotonic() + LIMIT_S
     done = _thread.allocate_lock()
     done.acquire()
     answers: dict[int, tuple[Rate, str | None]] = {}
+    threads: list[int] = []
 
     def ask() -> None:
+        threads.append(_thread.get_native_id())
         try:
             for number, question in enumerate(questions):
                 answers[number] = question()
@@ -218,7 +222,8 @@ def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None
         _thread.start_new_thread(ask, ())
     except RuntimeError:  # no room for a thread
         done.release()
-    done.acquire(timeout=max(0.0, end - monotonic()))
+    if done.acquire(timeout=max(0.0, end - monotonic())) and threads:
+        await_exit(threads[0])
     late = (None, f"the kernel did not answer within {LIMIT_S:g} s"), None
     for number, link in enumerate(links):
         _answer(link, answers.get(number, late))
