@@ -74,6 +74,7 @@ RECORDS: dict[str, Records] = {
             "/proc/driver/nvidia/version",
             "/sys/fs/selinux/enforce",
         ],
+        "masks": {"/proc/modules": "addresses"},
         "pci": [
             # The regions and the counts of errors are kept by the kernel: no device is read.
             {

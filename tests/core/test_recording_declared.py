@@ -304,6 +304,7 @@ MASKED = [
     ("decimal64:id", "  id:\t 11068034305583089049\n", "11068034305583089049"),
     ("decimal64:id", "id 110680343 05583089049\n", "05583089049"),
     ("serial:Serial Number", "Serial Number \t: 0321-AbZ\nName: x\n", "0321-AbZ"),
+    ("addresses", "nvidia 14299136 0 - Live 0xffffffffc0400000 (O)\n", "ffffffffc0400000"),
     ("cpuinfo", "processor\t: 0\nSerial\t\t: 10000000abcdef\n", "10000000abcdef"),
 ]
 

@@ -19,6 +19,7 @@ from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
 from probe_exo.memory_types import AcceleratorMemory, NodeMemory
 from probe_exo.override import overridden
+from probe_exo.plain import table
 from probe_exo.resident import FreeMemory, Reading
 from probe_exo.static_part import node_document
 
@@ -130,8 +131,10 @@ class MemoryReader:
             if used is not None:
                 return _accelerator(device, max(0, total - used), 0.0)
         if id_ in readings:
-            reading = readings[id_]
-            return _accelerator(device, reading.available, max(0.0, now - reading.at))
+            # The driver keeps some for itself, which is neither used nor free: an H100 480 MiB.
+            reserved = table(memory.get("parts")).get("reserved") or 0
+            available = max(0, readings[id_].available - reserved)
+            return _accelerator(device, available, max(0.0, now - readings[id_].at))
         free = next((memory[n] for n in ("free", "usable", "total") if memory.get(n)), None)
         return _accelerator(device, free, None if free is None else now - self._at)
 

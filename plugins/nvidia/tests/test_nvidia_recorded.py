@@ -1,0 +1,44 @@
+"""A real H100, as `probe record` kept it: what its driver answered, and what the report says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import probe_core
+from probe_core.recording import open_machine
+
+NAME = "vm-with-h100-80gb-hbm3-driver-580.159.04.json"
+RECORDING = Path(__file__).parent / "recordings" / NAME
+
+
+@pytest.fixture(scope="module")
+def report() -> probe_core.Report:
+    with open_machine(str(RECORDING)) as machine:
+        return probe_core.probe(machine=machine)
+
+
+def test_the_report_has_what_nvidia_smi_said(report: probe_core.Report) -> None:
+    device = report.primary_device
+    assert device is not None
+    assert (device.id, device.name) == ("pci:0000:00:06.0", "NVIDIA H100 80GB HBM3")
+    memory = device.memory
+    assert memory is not None
+    # nvidia-smi: 81559 MiB, 0 MiB used, 480 MiB reserved.
+    assert (memory.total, memory.used) == (81559 << 20, 0)
+    assert memory.free == (81559 - 480) << 20
+    document = report.to_json()["devices"][0]
+    assert document["driver"] == {"name": "nvidia", "version": "580.159.04", "cuda": "13.0"}
+    assert (document["units"], document["clocks"]["max_mhz"]) == (132, 1980)
+    assert document["readiness"]["state"] == "ready"
+
+
+def test_its_figures_are_those_of_the_data_sheet(report: probe_core.Report) -> None:
+    device = report.primary_device
+    assert device is not None
+    assert device.chip is not None
+    assert device.chip.id == "nvidia/h100-sxm5-80gb"
+    assert (round(device.fp32 or 0, 1), round(device.fp16 or 0)) == (66.9, 989)
+    assert round((device.bandwidth or 0) / 1e9) == 3350
+    assert [f.code for f in report.findings if f.severity != "info"] == []
