@@ -93,8 +93,17 @@ def test_all_devices_must_be_measured() -> None:
     half = member("n", report(gpu(1, first), gpu(2)))
     assert half.bandwidth == 1008e9
     assert half.efficiency == efficiency_of("gddr-new")
-    alone = member("n", report(gpu(1, first)))
-    assert (alone.bandwidth, alone.efficiency and alone.efficiency.share) == (800e9, 1.0)
+    fast = member("n", report(gpu(1, figure(median=900e9))))
+    assert (fast.bandwidth, fast.efficiency and fast.efficiency.share) == (900e9, 1.0)
+    # Published engines read such cards at 867 GB/s, so a slower library says little of them.
+    slow = member("n", report(gpu(1, first)))
+    usual = efficiency_of("gddr-new")
+    assert usual is not None
+    assert slow.efficiency is not None
+    assert (slow.bandwidth, slow.efficiency.share) == (1008e9, usual.share)
+    assert slow.efficiency.basis == (
+        f"{usual.basis}; 800 GB/s read by memchr of glibc 2.36 on 2026-11-22 are less"
+    )
 
 
 def test_what_a_person_gives_counts_before_a_measurement() -> None:
