@@ -240,6 +240,14 @@ def test_many_threads_share_one_look_and_none_sees_an_older_one() -> None:
     assert seen == [3] * 8
 
 
+def test_no_room_for_a_thread_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    assert FreeMemory(["a"], Rounds({"a": 1})).read(1.0) == {}
+
+
 def test_samplers_that_cannot_start_cost_no_answer() -> None:
     def refused(interval: float) -> Any:
         raise OSError("no process")

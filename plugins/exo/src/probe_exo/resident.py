@@ -79,14 +79,23 @@ class FreeMemory:
         with self._change:
             self._age = max_age_s
             first = not self._running
-            if first:
-                self._running = True
-                threading.Thread(target=self._run, name="probe-exo-memory", daemon=True).start()
+            if first and not self._start():
+                return
             self._requested = True
             self._change.notify_all()
             self._change.wait_for(
                 lambda: self._refreshed >= now or not self._running, FIRST_S if first else LOOK_S
             )
+
+    def _start(self) -> bool:
+        """Start the thread; return False where there is no room for one."""
+        thread = threading.Thread(target=self._run, name="probe-exo-memory", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._running = True
+        return True
 
     def close(self) -> None:
         """Have the thread end its samplers; a later read starts them again."""
