@@ -10,10 +10,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
 from probe_core.model.kinds import KINDS
+from probe_core.model.report_fields import REPORT
+from probe_core.model.schema import schema
 from probe_core.model.statuses import STATUSES
+from probe_core.model.values import FreeTable, Items
 
 SCHEMA: dict[str, Any] = json.loads(
     files("probe_core").joinpath("report.schema.json").read_text("utf-8")
@@ -24,6 +28,27 @@ DEFS = SCHEMA["$defs"]
 def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["properties"]["schema"]["const"] == 1
+
+
+def references(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from ([schema["$ref"]] if isinstance(schema.get("$ref"), str) else [])
+    parts = schema.values() if isinstance(schema, dict) else schema
+    for part in parts if isinstance(parts, (list, type({}.values()))) else ():
+        yield from references(part)
+
+
+@pytest.mark.parametrize("name", ["report.schema.json", "doctor/doctor.schema.json"])
+def test_every_reference_has_its_definition(name: str) -> None:
+    published = json.loads(files("probe_core").joinpath(name).read_text("utf-8"))
+    definitions = {f"#/$defs/{shape}" for shape in published.get("$defs", {})}
+    assert set(references(published)) == definitions
+
+
+def test_a_shape_without_a_title_is_refused_when_the_schema_is_made() -> None:
+    field = Field("new", Items(FreeTable()), "What is new", fields={}, shape="novelty")
+    with pytest.raises(LookupError, match="no title for the shapes novelty"):
+        schema({**REPORT, "new": field})
 
 
 def described(schema: dict[str, Any], way: str) -> Iterator[tuple[str, dict[str, Any]]]:

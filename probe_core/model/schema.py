@@ -25,6 +25,7 @@ _TITLES = {
     "chip": "Which chip of chipdb a device is, and how sure that is.",
     "memory": "A device's memory, in bytes.",
     "peak": "One theoretical peak; without all of its keys a number has no meaning.",
+    "measurement": "One figure that `probe bench` measured, and with what.",
     "link": "One link to another device or to the host.",
     "sight": "What one runtime shows of the device.",
     "readiness": "Whether this process can use the device, and the step that is broken.",
@@ -41,6 +42,10 @@ def schema(report: Mapping[str, Field] = REPORT) -> Schema:
     """Return the JSON Schema (draft 2020-12) of a report with these fields."""
     parts: dict[str, Mapping[str, Field]] = {}
     _collect(report, parts)
+    untitled = sorted(parts.keys() - _TITLES.keys())
+    if untitled:
+        # A reference to a definition that is left out makes each such report invalid.
+        raise LookupError(f"no title for the shapes {', '.join(untitled)}")
     top = _table(report)
     # Only here is a number a constant: it is what a reader looks at first.
     top["properties"]["schema"] = {"const": 1, "description": report["schema"].doc}  # type: ignore[index, call-overload]

@@ -33,6 +33,19 @@ def document(place: Path, *words: str, **changes: str) -> dict[str, Any]:
     return result
 
 
+def probe_report(place: Path) -> dict[str, Any]:
+    """Return what `probe --json` reports beside the figures that are kept in `place`."""
+    done = subprocess.run(
+        [*PROBE[:-1], "--json"],
+        env=environment(place),
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
 def compiler(place: Path, script: str) -> dict[str, str]:
     """Return the variables that make a shell script the only C compiler."""
     path = place / "compiler"

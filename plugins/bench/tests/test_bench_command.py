@@ -8,8 +8,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
-from bench_runs import PROBE, document, environment, run
+from bench_runs import PROBE, document, environment, probe_report, run
+
+from probe_core.model.schema import schema
 
 SHORT = ("--seconds", "0.1")
 compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
@@ -31,6 +34,10 @@ def test_arithmetic_of_the_cpu_is_measured_and_kept(tmp_path: Path) -> None:
     kept = json.loads(Path(answer["kept"]).read_text())
     (device,) = next(iter(kept["nodes"].values()))
     assert device["measured"][0]["best"] == figure["best"]
+    report = probe_report(tmp_path)
+    jsonschema.validate(report, schema())
+    measured = report["devices"][0]["measured"]
+    assert [(entry["by"], entry["best"]) for entry in measured] == [(figure["by"], figure["best"])]
     assert os.listdir(tmp_path / "cache" / "probe-core") == []
 
 
