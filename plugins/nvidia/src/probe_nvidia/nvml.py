@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["SONAME", "Client", "FieldValue", "Memory", "MemoryV2", "NvmlError", "PciInfo"]
+__all__ = [
+    "SONAME",
+    "Client",
+    "FieldValue",
+    "Memory",
+    "MemoryV2",
+    "NvmlError",
+    "PciInfo",
+    "writing_one",
+]
 
 SONAME = "libnvidia-ml.so.1"
 
@@ -144,6 +153,39 @@ class FieldValue(ctypes.Structure):
     )
 
 
+def _absent(*_arguments: Any) -> int:
+    """Answer as NVML does for what its driver does not have."""
+    return FUNCTION_NOT_FOUND
+
+
+def writing_one(function: Callable[..., int], kind: Any) -> Callable[..., Any]:
+    """Return a call of `function` that returns the number it writes: nearly all calls of a probe.
+
+    Each call has a variable of its own: a driver that answers without writing must not repeat
+    another GPU's figure.
+    """
+
+    def call(*arguments: Any) -> Any:
+        result = kind()
+        if code := function(*arguments, byref(result)):
+            raise NvmlError(code)
+        return result.value
+
+    return call
+
+
+def _writing(function: Callable[..., int], kind: Any, count: int) -> Callable[..., Any]:
+    """Return a call of `function` that returns the `count` numbers it writes."""
+
+    def call(*arguments: Any) -> Any:
+        results = [kind() for _ in range(count)]
+        if code := function(*arguments, *map(byref, results)):
+            raise NvmlError(code)
+        return [result.value for result in results]
+
+    return call
+
+
 class Client:
     """Calls the library's functions by their names; raises `NvmlError`."""
 
@@ -155,14 +197,10 @@ class Client:
         if name not in _PLAIN:
             raise AttributeError(name)
         symbol, kind, count = _PLAIN[name]
-
-        def call(*arguments: Any) -> Any:
-            results = [kind() for _ in range(count)]
-            self._call(symbol, *arguments, *map(byref, results))
-            values = [result.value for result in results]
-            return values[0] if count == 1 else values
-
-        setattr(self, name, call)
+        function = self._function(symbol)
+        call = writing_one(function, kind) if count == 1 else _writing(function, kind, count)
+        if self._library is not None:
+            setattr(self, name, call)
         return call
 
     def _call(self, symbol: str, *arguments: Any) -> None:
@@ -171,12 +209,12 @@ class Client:
             raise NvmlError(code)
 
     def _code(self, symbol: str, *arguments: Any) -> int:
-        try:
-            function = getattr(self._library, symbol)
-        except AttributeError:
-            raise NvmlError(FUNCTION_NOT_FOUND) from None
-        code: int = function(*arguments)
-        return code
+        return self._function(symbol)(*arguments)
+
+    def _function(self, symbol: str) -> Callable[..., int]:
+        """Return the library's function; where it lacks it, one that answers so."""
+        function: Callable[..., int] = getattr(self._library, symbol, _absent)
+        return function
 
     def nvmlInit(self) -> None:
         """Load and initialise the library."""
