@@ -153,7 +153,7 @@ def test_few_nvidia_products_since_turing_lack_figures(real: Database) -> None:
 
 
 def test_a_throttled_card_has_what_was_measured_and_nothing_derived(real: Database) -> None:
-    """The firmware of CMP cards holds fp32 to one in 32: a rate times a clock is 32 times too much."""
+    """The firmware of CMP cards holds fp32 to one in 32, so a rate times a clock is wrong."""
     chip = real.chip("nvidia/cmp-50hx")
     assert chip is not None
     peaks = {peak.rate: peak.tflops for peak in chip.peaks(units=56, max_mhz=1545)}
