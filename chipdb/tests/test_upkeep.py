@@ -138,6 +138,30 @@ def test_each_chip_without_figures_has_a_reason(real: Database) -> None:
         assert sentence.rpartition(": ")[2] in REASONS.values(), chip.id
 
 
+OLDER = ("fermi", "kepler", "maxwell", "pascal", "volta")
+
+
+def test_few_nvidia_products_since_turing_lack_figures(real: Database) -> None:
+    lacking = [
+        chip.id
+        for chip in missing.figureless(real)
+        if chip.vendor == "nvidia"
+        and missing.is_product(chip)
+        and (chip.arch or "").partition("-")[0] not in OLDER
+    ]
+    assert len(lacking) <= 37
+
+
+def test_a_throttled_card_has_what_was_measured_and_nothing_derived(real: Database) -> None:
+    """The firmware of CMP cards holds fp32 to one in 32, so a rate times a clock is wrong."""
+    chip = real.chip("nvidia/cmp-50hx")
+    assert chip is not None
+    peaks = {peak.rate: peak.tflops for peak in chip.peaks(units=56, max_mhz=1545)}
+    assert peaks == {
+        "fp32.vector.fp32": 0.427, "fp16.vector.fp16": 26.9, "fp64.vector.fp64": 0.423,
+    }  # fmt: skip
+
+
 def test_the_page_of_what_is_missing(real: Database) -> None:
     page = list(missing.page(real))
     assert sum(line.startswith("| ") and "<br>`" in line for line in page) == len(
