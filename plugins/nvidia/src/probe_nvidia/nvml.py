@@ -7,9 +7,16 @@ faked driver through both. The functions here have its names, arguments and resu
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import byref, c_char, c_int, c_uint, c_ulonglong
-
+from probe_nvidia.c_types import (
+    Library,
+    Structure,
+    Union,
+    byref,
+    c_char,
+    c_uint,
+    c_ulonglong,
+    c_void_p,
+)
 from probe_nvidia.codes import FUNCTION_NOT_FOUND, INSUFFICIENT_SIZE, LIBRARY_NOT_FOUND, name_of
 
 TYPE_CHECKING = False
@@ -61,7 +68,7 @@ _PLAIN: dict[str, tuple[str, Any, int]] = {
         )
     },
     "nvmlDeviceGetCount": ("nvmlDeviceGetCount_v2", c_uint, 1),
-    "nvmlDeviceGetCudaComputeCapability": ("nvmlDeviceGetCudaComputeCapability", c_int, 2),
+    "nvmlDeviceGetCudaComputeCapability": ("nvmlDeviceGetCudaComputeCapability", c_uint, 2),
     "nvmlDeviceGetCurrentClocksEventReasons": (
         "nvmlDeviceGetCurrentClocksEventReasons",
         c_ulonglong,
@@ -81,8 +88,8 @@ _PLAIN: dict[str, tuple[str, Any, int]] = {
     ),
     "nvmlDeviceGetRemappedRows": ("nvmlDeviceGetRemappedRows", c_uint, 4),
     "nvmlDeviceGetVirtualizationMode": ("nvmlDeviceGetVirtualizationMode", c_ulonglong, 1),
-    "nvmlSystemGetCudaDriverVersion": ("nvmlSystemGetCudaDriverVersion", c_int, 1),
-    "nvmlSystemGetCudaDriverVersion_v2": ("nvmlSystemGetCudaDriverVersion_v2", c_int, 1),
+    "nvmlSystemGetCudaDriverVersion": ("nvmlSystemGetCudaDriverVersion", c_uint, 1),
+    "nvmlSystemGetCudaDriverVersion_v2": ("nvmlSystemGetCudaDriverVersion_v2", c_uint, 1),
 }
 
 _PROCESSES = "nvmlDeviceGetComputeRunningProcesses"
@@ -96,7 +103,7 @@ class NvmlError(Exception):
         self.value = value
 
 
-class PciInfo(ctypes.Structure):
+class PciInfo(Structure):
     """nvmlPciInfo_t, version 3."""
 
     _fields_ = (
@@ -115,13 +122,13 @@ class PciInfo(ctypes.Structure):
         return str(self.address, "ascii", "replace")
 
 
-class Memory(ctypes.Structure):
+class Memory(Structure):
     """nvmlMemory_t."""
 
     _fields_ = (("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong))
 
 
-class MemoryV2(ctypes.Structure):
+class MemoryV2(Structure):
     """nvmlMemory_v2_t."""
 
     _fields_ = (
@@ -133,20 +140,20 @@ class MemoryV2(ctypes.Structure):
     )
 
 
-class _Value(ctypes.Union):
+class _Value(Union):
     """nvmlValue_t; the fields that a probe asks are unsigned."""
 
     _fields_ = (("uiVal", c_uint), ("ullVal", c_ulonglong))
 
 
-class FieldValue(ctypes.Structure):
+class FieldValue(Structure):
     """nvmlFieldValue_t."""
 
     _fields_ = (
         ("fieldId", c_uint),
         ("scopeId", c_uint),
-        ("timestamp", ctypes.c_longlong),
-        ("latencyUsec", ctypes.c_longlong),
+        ("timestamp", c_ulonglong),
+        ("latencyUsec", c_ulonglong),
         ("valueType", c_uint),
         ("nvmlReturn", c_uint),
         ("value", _Value),
@@ -220,7 +227,7 @@ class Client:
         """Load and initialise the library."""
         if self._library is None:
             try:
-                self._library = ctypes.CDLL(SONAME)
+                self._library = Library(SONAME)
             except OSError:
                 raise NvmlError(LIBRARY_NOT_FOUND) from None
         self._call("nvmlInitWithFlags", 0)
@@ -238,7 +245,7 @@ class Client:
         return self._text("nvmlDeviceGetName", handle)
 
     def _text(self, symbol: str, *arguments: Any) -> bytes:
-        buffer = ctypes.create_string_buffer(_TEXT)
+        buffer = (c_char * _TEXT)()
         self._call(symbol, *arguments, buffer, c_uint(_TEXT))
         return buffer.value
 
@@ -255,7 +262,7 @@ class Client:
         return self._handle("nvmlDeviceGetMigDeviceHandleByIndex", handle, c_uint(index))
 
     def _handle(self, symbol: str, *arguments: Any) -> Any:
-        handle = ctypes.c_void_p()
+        handle = c_void_p()
         self._call(symbol, *arguments, byref(handle))
         return handle
 
