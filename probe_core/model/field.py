@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.model.values import TableOf
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,6 +55,7 @@ class Field:
         "fields",
         "internal",
         "is_part",
+        "is_table",
         "merge",
         "name",
         "nullable",
@@ -100,6 +103,7 @@ class Field:
         self.fields = fields
         self.single = fields is not None and value.single
         self.is_part = self.single and not nullable
+        self.is_table = isinstance(value, TableOf) or bool(fields and merge == TABLE)
         self.shape = shape
         self.required = required
         self.added = added
