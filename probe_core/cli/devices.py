@@ -28,6 +28,10 @@ _OWN = (
 )
 OPTIONS = (*_OWN, *SHARED_OPTIONS)
 """All options but those that end the process: with these alone argparse is not imported."""
+
+_FEW = 2
+"""Devices with little in common: a CPU and one GPU. Of more, most are equal."""
+
 EXAMPLES = (
     ("probe", "this computer at a glance"),
     ("probe doctor", "why is my GPU missing, and what fixes it"),
@@ -53,7 +57,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the report."""
     report = context.report()
     if args.json:
-        context.json(report)
+        context.json(report, repetitive=len(report["devices"]) > _FEW)
     else:
         # A script that wants JSON does not pay for the table.
         from probe_core.cli.table import lines

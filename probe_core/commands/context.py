@@ -119,11 +119,12 @@ class Context:
         """Write a line of words to standard error."""
         write_error(text)
 
-    def json(self, data: object) -> None:
+    def json(self, data: object, *, repetitive: bool = False) -> None:
         """Write exactly one JSON document to standard output, in ASCII.
 
         Indented for a person at a terminal. For a script on one line: only then does Python use
-        its C encoder, which is five times faster on a node with eight GPUs.
+        its C encoder, which is five times faster on a node with eight GPUs. `repetitive` data has
+        most of its texts several times, see `jsontext.write`.
         """
         if self.terminal:
             import json
@@ -132,7 +133,7 @@ class Context:
             return
         from probe_core.jsontext import write
 
-        self.out(write(data))
+        self.out(write(data, repetitive=repetitive))
 
     def report(self) -> ReportDoc:
         """Probe with the options of this run and return the report's document.
