@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import gpus_of, ids_of, in_order
-from probe_core.visibility.rocr import agents
 from probe_core.visibility.tinygrad_dev import DEV_SINCE, dev_of
 from probe_core.visibility.view import Mask, View, quoted
 
@@ -70,6 +69,10 @@ def _ranked(
 ) -> list[DeviceDoc]:
     if backend == "NV":
         return in_order(gpus_of(devices, "nvidia"), "nvml")
+    if not any(device["vendor"] == "amd" for device in devices):
+        return []
+    from probe_core.visibility.rocr import agents
+
     return agents(devices, installed)
 
 
