@@ -24,16 +24,24 @@ class _Decoder:
     parse_float = float
     parse_int = int
     parse_constant = float
+    scan: Callable[[str, int], tuple[Any, int]] | None = None
+    """The scanner, once it is made: each device that a prober reports is read by it."""
+
+
+def _made_scanner() -> Callable[[str, int], tuple[Any, int]]:
+    from _json import make_scanner
+
+    decoder: Any = _Decoder
+    _Decoder.scan = make_scanner(decoder)
+    return _Decoder.scan
 
 
 def parse(text: str | bytes) -> Any:
     """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does."""
     try:
-        from _json import make_scanner
-
+        scan = _Decoder.scan or _made_scanner()
         stripped = (text if isinstance(text, str) else text.decode()).strip(" \t\r\n")
-        decoder: Any = _Decoder
-        value, end = make_scanner(decoder)(stripped, 0)
+        value, end = scan(stripped, 0)
         if end == len(stripped):
             return value
     # Up to 3.12 the scanner sets no exception while json.decoder is not imported: a SystemError.
