@@ -81,7 +81,7 @@ def instances_of(
 
 def is_instance(device: DeviceDoc) -> bool:
     """Return whether the device is a MIG instance, by its UUID."""
-    return any([name.startswith("uuid:MIG-") for name in device["ids"]])
+    return any(name.startswith("uuid:MIG-") for name in device["ids"])
 
 
 def without_gpu(
