@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from probe_core.model.values import TableOf
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,7 +101,7 @@ class Field:
         self.fields = fields
         self.single = fields is not None and value.single
         self.is_part = self.single and not nullable
-        self.is_table = isinstance(value, TableOf) or bool(fields and merge == TABLE)
+        self.is_table = value.keyed or (merge == TABLE and fields is not None)
         self.shape = shape
         self.required = required
         self.added = added

@@ -70,6 +70,8 @@ class Value:
     noun = "anything"
     single = False
     """Whether a field of this kind is one table, whose names may be declared."""
+    keyed = False
+    """Whether it is a table whose names anybody may choose, each value of one kind."""
 
     def check(self, value: object) -> Json:
         """Return the value as it is kept; raises `Rejected` with the reason."""
@@ -212,6 +214,7 @@ class TableOf(Value):
     """A table whose names anybody may choose, each with a value of one kind."""
 
     __slots__ = ("limit", "value")
+    keyed = True
 
     def __init__(self, value: Value, *, limit: int = MAX_ITEMS) -> None:
         self.value = value

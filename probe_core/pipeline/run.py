@@ -170,9 +170,11 @@ def _rehearse(run: ProberRun, chips: Chips) -> None:
     """
     devices, _ = _merge(_one_of_each(run.collected.observations))
     share_memory(devices, {"total": None, "available": None, "limit": None})
-    for _ in range(2):  # the second time by the names of the first, as probers bring them
-        resolve(devices, chips.open(), memo=chips.peaks)
-    if any(device["kind"] in ACCELERATORS for device in devices):
+    resolve(devices, chips.open(), memo=chips.peaks)
+    accelerators = [device for device in devices if device["kind"] in ACCELERATORS]
+    if accelerators:
+        # Again, by the names that they have now, as probers bring them.
+        resolve(accelerators, chips.open(), memo=chips.peaks)
         # Not judged yet: no library has answered, and the causes of that would be loaded in vain.
         import probe_core.readiness.libraries  # noqa: F401
     _see(devices, run.machine)
