@@ -52,38 +52,22 @@ def parse(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def write(data: object, *, repetitive: bool = False) -> str:
+def write(data: object, escape: Callable[[str], str] | None = None) -> str:
     """Return what `json.dumps` returns; raises `TypeError` or `ValueError` as it does.
 
-    `repetitive` data has most of its texts several times, as equal devices have: each is escaped
-    once. Where few are repeated, that costs more than it saves.
+    `escape` returns a text as JSON has it, where something faster than JSON's own is at hand.
     """
     try:
-        from _json import encode_basestring_ascii as escape
-        from _json import make_encoder
+        from _json import encode_basestring_ascii, make_encoder
 
-        escaped = _Escaped(escape).__getitem__ if repetitive else escape
         # Without a memory of lists and tables: one that holds itself ends as too deep.
-        encode = make_encoder(None, _refuse, escaped, None, ": ", ", ", False, False, True)
-        return "".join(encode(data, 0))
+        arguments = (escape or encode_basestring_ascii, None, ": ", ", ", False, False, True)
+        return "".join(make_encoder(None, _refuse, *arguments)(data, 0))
     except (ImportError, RecursionError, TypeError, ValueError):
         pass
     import json
 
     return json.dumps(data)
-
-
-class _Escaped(dict[str, str]):
-    """Texts as JSON writes them, each escaped when it is first asked for."""
-
-    __slots__ = ("_escape",)
-
-    def __init__(self, escape: Callable[[str], str]) -> None:
-        self._escape = escape
-
-    def __missing__(self, text: str) -> str:
-        self[text] = escaped = self._escape(text)
-        return escaped
 
 
 def write_lines(table: Mapping[str, object]) -> str:

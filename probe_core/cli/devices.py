@@ -14,6 +14,7 @@ from probe_core.commands.options import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the report."""
     report = context.report()
     if args.json:
-        context.json(report, repetitive=len(report["devices"]) > _FEW)
+        context.json(report, _encoder(report))
     else:
         # A script that wants JSON does not pay for the table.
         from probe_core.cli.table import lines
@@ -70,6 +71,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
             for line in printed_lines(report["outcomes"]):
                 context.out(line)
     return 1 if args.strict and is_degraded(report) else 0
+
+
+def _encoder(report: ReportDoc) -> Callable[[object], str] | None:
+    if len(report["devices"]) <= _FEW:
+        return None
+    from probe_core.cli.json_report import write_report
+
+    return write_report
 
 
 def is_degraded(report: ReportDoc) -> bool:
