@@ -9,6 +9,7 @@ from probe_core.model.field import PARTS, by_name
 from probe_core.model.field import Field as F
 from probe_core.model.readiness import STEPS
 from probe_core.model.values import (
+    MAX_ITEMS,
     Choice,
     DeviceId,
     Flag,
@@ -20,7 +21,9 @@ from probe_core.model.values import (
     TableOf,
     Text,
     Word,
+    free_data,
 )
+from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -364,7 +367,7 @@ class Link(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
-        link = typed(super().check(value), LINK, "link")
+        link = typed(value, LINK, "link")
         if link.get("kind") is None:
             raise Rejected("a link needs a kind")
         return link
@@ -378,22 +381,39 @@ class Peak(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = typed(super().check(value), PEAK, "peak")
+        peak = typed(value, PEAK, "peak")
         missing = [name for name, field in PEAK.items() if field.always and peak.get(name) is None]
         if missing not in ([], ["confidence"]):
             raise Rejected(f"a peak needs {', '.join(missing)}")
         return {**peak, "confidence": peak.get("confidence") or "reported"}
 
 
-def typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
-    """Check the fields that are declared, keep what a prober adds."""
-    checked = dict(table)
-    # In the order of the fields, whose first wrong one is named; most links have few of them.
+def typed(value: object, fields: dict[str, Field], noun: str) -> dict[str, Json]:
+    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
+    try:
+        return _in_one_pass(value, fields)
+    except Rejected:
+        pass
+    # The sentence names what is not plain data at all, then the first wrong field of the table.
+    table = FreeTable().check(value)
     for name in filter(table.__contains__, fields):
         if table[name] is None:
             continue
         try:
-            checked[name] = fields[name].value.check(table[name])
+            table[name] = fields[name].value.check(table[name])
         except Rejected as error:
             raise Rejected(f"a {noun}'s {name}: {error}") from None
-    return checked
+    return table
+
+
+def _in_one_pass(value: object, fields: dict[str, Field]) -> dict[str, Json]:
+    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
+        raise Rejected
+    table: dict[str, Json] = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None:
+            table[clean_text(name, 80)] = free_data(item, 1)
+        else:
+            table[name] = None if item is None else field.value.check(item)
+    return table

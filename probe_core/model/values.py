@@ -33,6 +33,7 @@ __all__ = [
     "Value",
     "Word",
     "figure",
+    "free_data",
     "show",
 ]
 
@@ -69,6 +70,8 @@ class Value:
     noun = "anything"
     single = False
     """Whether a field of this kind is one table, whose names may be declared."""
+    keyed = False
+    """Whether it is a table whose names anybody may choose, each value of one kind."""
 
     def check(self, value: object) -> Json:
         """Return the value as it is kept; raises `Rejected` with the reason."""
@@ -114,7 +117,7 @@ class Word(Text):
 
     def check(self, value: object) -> str:
         """Return the text in lower case."""
-        return super().check(value).lower()
+        return Text.check(self, value).lower()
 
 
 class Choice(Text):
@@ -168,9 +171,11 @@ class Number(Value):
             # An integer of thousands of digits cannot be formatted as a float.
             text = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
             raise Rejected(f"{text} is not between {figure(self.low)} and {figure(self.high)}")
-        if self.whole and value != int(value):
+        if not self.whole or type(value) is int:
+            return value
+        if value != int(value):
             raise Rejected(f"expected a whole number, found {value}")
-        return int(value) if self.whole else value
+        return int(value)
 
     def holds(self, value: object) -> bool:
         """Return whether it is a number."""
@@ -209,6 +214,7 @@ class TableOf(Value):
     """A table whose names anybody may choose, each with a value of one kind."""
 
     __slots__ = ("limit", "value")
+    keyed = True
 
     def __init__(self, value: Value, *, limit: int = MAX_ITEMS) -> None:
         self.value = value
@@ -237,7 +243,7 @@ class Free(Value):
 
     def check(self, value: object) -> Json:
         """Return the data with safe text."""
-        return _free(value, 0)
+        return free_data(value, 0)
 
     def holds(self, value: object) -> bool:
         """Return True: all that a JSON reader returns is JSON."""
@@ -290,15 +296,19 @@ class Ids(Items):
         """Return the ids without repetitions."""
         if not isinstance(value, list) or not value:
             raise Rejected(f"expected a list of ids, found {show(value)}")
-        ids = list(dict.fromkeys(self.item.check(item) for item in value[: self.limit]))
+        check = self.item.check
+        ids = list(dict.fromkeys([check(item) for item in value[: self.limit]]))
         addresses = [str(identity) for identity in ids if str(identity).startswith("pci:")]
         if len(addresses) > 1:  # it would make two devices of others into one
             raise Rejected(f"one device has one PCI address, found {', '.join(addresses)}")
         return ids
 
 
-def _free(value: object, depth: int) -> Json:
-    """Return small free JSON with safe text; raises `Rejected`."""
+def free_data(value: object, depth: int) -> Json:
+    """Return small free JSON with safe text; raises `Rejected`.
+
+    `depth` counts the lists and tables around it.
+    """
     if isinstance(value, str):
         return clean_text(value)
     if value is None or isinstance(value, bool):
@@ -317,10 +327,10 @@ def _free(value: object, depth: int) -> Json:
         raise Rejected(f"not plain data: {show(value)}")
     if depth >= MAX_DEPTH or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
-    return [_free(item, depth + 1) for item in value]
+    return [free_data(item, depth + 1) for item in value]
 
 
 def _free_table(value: Mapping[str, object], depth: int) -> dict[str, Json]:
     if depth >= MAX_DEPTH or INVALID in value or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
-    return {clean_text(name, 80): _free(item, depth + 1) for name, item in value.items()}
+    return {clean_text(name, 80): free_data(item, depth + 1) for name, item in value.items()}

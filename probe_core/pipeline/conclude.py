@@ -59,9 +59,11 @@ class Conclusion:
         chips = self._chips
         devices, _ = _merge(_one_of_each(self._run.collected.observations))
         share_memory(devices, {"total": None, "available": None, "limit": None})
-        for _ in range(2):  # the second time by the names of the first, as probers bring them
-            resolve(devices, chips.open(), memo=chips.peaks)
-        if any(device["kind"] in ACCELERATORS for device in devices):
+        resolve(devices, chips.open(), memo=chips.peaks)
+        accelerators = [device for device in devices if device["kind"] in ACCELERATORS]
+        if accelerators:
+            # Again, by the names that they have now, as probers bring them.
+            resolve(accelerators, chips.open(), memo=chips.peaks)
             # Not judged yet: no library has answered, and the causes of that would be loaded in
             # vain.
             import probe_core.readiness.libraries  # noqa: F401
