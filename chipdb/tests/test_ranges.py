@@ -100,6 +100,14 @@ def test_the_drivers_count_and_clock_narrow_such_an_entry(soc: Database) -> None
     assert (both.low, both.tflops, both.condition) == (None, pytest.approx(0.8192), None)
 
 
+def test_a_count_outside_the_range_is_a_conflict(soc: Database) -> None:
+    for units in (4, 9, 16):
+        assert soc.match(name="Acme Fast SoC", units=units).conflicts == ()
+    match = soc.match(name="Acme Fast SoC", units=17)
+    fault = "the driver counts 17 SM, the product has 4 to 16"
+    assert (match.confidence, match.conflicts) == ("low", (f"acme/fast-soc: {fault}",))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
