@@ -140,6 +140,12 @@ class Chip:
         return whole(self._fields[_AT["units"]])
 
     @property
+    def units_range(self) -> tuple[int, int] | None:
+        """The least and the most units, where parts of several counts share the entry."""
+        low, _, high = self.raw(_AT["units_range"]).partition(";")
+        return (int(low), int(high)) if low else None
+
+    @property
     def unit(self) -> str | None:
         """What `units` counts."""
         arch = self._arch()

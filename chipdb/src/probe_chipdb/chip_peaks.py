@@ -47,7 +47,7 @@ def all_peaks(chip: "Chip", arch: "Arch | None", live: Live) -> tuple[Peak, ...]
     by_key = {(peak.rate, peak.sparsity): peak for peak in _derived(chip, arch, live)}
     _published(chip, by_key, live)
     _override(chip, by_key, live)
-    if chip.clock.set_by:
+    if chip.clock.set_by or chip.units_range:
         from probe_chipdb.ranges import narrow
 
         narrow(chip, by_key.values(), live)
@@ -64,7 +64,9 @@ def why_none(chip: "Chip", arch: "Arch | None", live: Live) -> str | None:
 def reason(chip: "Chip", arch: "Arch | None") -> str:
     """Why the table itself has no figures of a chip, in one clause."""
     clock = chip.clock.boost or chip.clock.game or chip.clock.base
-    return why(chip.unknown, bool(arch and arch.rates), bool(chip.units), bool(clock))
+    return why(
+        chip.unknown, bool(arch and arch.rates), bool(chip.units or chip.units_range), bool(clock)
+    )
 
 
 def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:
@@ -72,13 +74,14 @@ def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:
         return f"chipdb has no architecture for {chip.id}"
     if not arch.rates:
         return f"chipdb has no rates for the architecture {arch.id}"
-    if not live.units and not chip.units:
+    if not (live.units or chip.units or chip.units_range):
         return f"chipdb has no {arch.unit} count for {chip.id}, and none was given"
     return f"chipdb has no clock for {chip.id}"
 
 
 def _derived(chip: "Chip", arch: "Arch | None", live: Live) -> list[Peak]:
-    units = live.units or chip.units
+    span = chip.units_range
+    units = live.units or chip.units or (span[1] if span else None)
     clocks = _clocks(chip, live)
     if arch is None or units is None or clocks is None:
         return []
@@ -106,7 +109,9 @@ def _origin(chip: "Chip", arch: "Arch", live: Live) -> str:
     text = f"rates [{', '.join(arch.sources)}], counts and clock [{', '.join(chip.sources)}]"
     if not live.units:
         return text
-    nominal = f"{chip.units} nominal" if chip.units else "no nominal count"
+    span = chip.units_range
+    count = chip.units or (f"{span[0]} to {span[1]}" if span else None)
+    nominal = f"{count} nominal" if count else "no nominal count"
     return f"live count of {live.units} {arch.unit} ({nominal}), {text}"
 
 

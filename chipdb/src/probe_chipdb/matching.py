@@ -245,10 +245,18 @@ def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> M
     return Match(None, candidates.by, None, tuple(chips), tuple(candidates.conflicts), reason)
 
 
+def _other_count(chip: "Chip", live: int) -> str | None:
+    """The product's unit count, or its range, where the driver's count is another."""
+    if chip.units:
+        return str(chip.units) if live != chip.units else None
+    span = chip.units_range
+    return f"{span[0]} to {span[1]}" if span and not span[0] <= live <= span[1] else None
+
+
 def misfit(chip: "Chip", query: Query) -> str | None:
     """What the driver counts that this product does not have, or None."""
-    if query.units and (units := chip.units) and query.units != units:
-        return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {units}"
+    if query.units and (nominal := _other_count(chip, query.units)):
+        return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {nominal}"
     size = chip.memory.bytes if query.memory else None
     if query.memory and size and not MEMORY_LOW * size <= query.memory <= MEMORY_HIGH * size:
         live = f"{query.memory / 2**30:.1f}"

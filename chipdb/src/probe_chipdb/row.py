@@ -31,6 +31,7 @@ CHIP = (
     "note",
     "power_low",
     "unknown",
+    "units_range",
 )
 
 ARCH = (
@@ -69,6 +70,7 @@ SOURCE = ("key", "title", "publisher", "ref", "status")
 
 CLOCK = ("base", "boost", "matrix", "boost_low", "game", "set_by")  # MHz; set_by: who sets it
 MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
+UNITS_RANGE = ("low", "high")
 PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low")
 OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence")
 CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")

@@ -52,6 +52,14 @@ CHIP: dict[str, Spec] = {
     "codename": Text("the die", most=64),
     "year": Number("year of release", 1999, 2035, whole=True),
     "units": Number("SMs, CUs, EUs or cores per device as the OS shows it", 1, 30000, whole=True),
+    "units_range": Table(
+        {
+            "low": Number("of the smallest part", 1, 30000, whole=True),
+            "high": Number("of the largest part", 1, 30000, whole=True),
+        },
+        need=("low", "high"),
+        about="in place of units, where parts of several unit counts share the entry",
+    ),
     "clock": Table(
         {
             "base": Number("base clock", 50, 7000, "MHz"),

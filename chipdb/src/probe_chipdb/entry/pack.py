@@ -14,6 +14,7 @@ from probe_chipdb.row import (
     OVERRIDE,
     PUBLISHED,
     SOURCE,
+    UNITS_RANGE,
     escape,
     scalar,
 )
@@ -66,6 +67,7 @@ def _chip_row(chip: "ChipEntry") -> list[str]:
     packed = {
         "clock": _parts(chip.get("clock"), CLOCK).rstrip(";"),
         "memory": _parts(chip.get("memory"), MEMORY).rstrip(";"),
+        "units_range": _parts(chip.get("units_range"), UNITS_RANGE),
         "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
     }
     return _row(CHIP, packed, chip)

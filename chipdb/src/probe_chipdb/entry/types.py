@@ -20,6 +20,7 @@ __all__ = [
     "PublishedEntry",
     "SourceEntry",
     "SparseEntry",
+    "UnitsRangeEntry",
 ]
 
 
@@ -32,6 +33,13 @@ class ClockEntry(TypedDict, total=False):
     boost_low: float
     game: float
     set_by: str
+
+
+class UnitsRangeEntry(TypedDict):
+    """The unit counts of the smallest and of the largest part that share an entry."""
+
+    low: int
+    high: int
 
 
 class MemoryEntry(TypedDict, total=False):
@@ -80,6 +88,7 @@ class ChipEntry(TypedDict, total=False):
     codename: str
     year: int
     units: int
+    units_range: UnitsRangeEntry
     clock: ClockEntry
     memory: MemoryEntry
     power: float

@@ -70,6 +70,7 @@ def _range(entry: "ChipEntry") -> "Iterator[Fault]":
     clock = entry.get("clock", {})
     if clock.get("boost_low") and not clock.get("set_by"):
         yield "clock", "boost_low without set_by", f"name what decides: {', '.join(RANGES)}"
+    yield from _units(entry)
     if entry.get("power_low", 0) > entry.get("power", math.inf):
         yield "power", "power_low is above power", "swap them"
     ranged = clock.get("set_by") or clock.get("game")
@@ -81,6 +82,14 @@ def _range(entry: "ChipEntry") -> "Iterator[Fault]":
     elif _DIFFERS.search(entry.get("note", "")):
         fix = "write boost_low and set_by, or the confidence of the one clock"
         yield "clock", "one vendor clock, but the note says that it differs", fix
+
+
+def _units(entry: "ChipEntry") -> "Iterator[Fault]":
+    span = entry.get("units_range")
+    if span and "units" in entry:
+        yield "units_range", "beside units", "give one of them"
+    if span and span["low"] >= span["high"]:
+        yield "units_range", f"low {span['low']} is not below high {span['high']}", "swap them"
 
 
 def _memory(memory: "MemoryEntry") -> "Iterator[Fault]":

@@ -135,9 +135,10 @@ const sourceOf = (id, key) => details[id.split("/")[0]].sources[key];
 function facts(chip) {
   const memory = chip.memory || {};
   const clock = Object.entries(chip.clock_mhz || {}).map(([name, mhz]) => `${name} ${mhz} MHz`).join(", ");
+  const units = chip.units_range ? chip.units_range.join("-") : chip.units;
   return {
     Vendor: chip.vendor, Kind: chip.kind, Architecture: chip.arch, Die: chip.codename, Year: chip.year,
-    Units: chip.units && `${chip.units} ${chip.unit || "units"}`, Cores: chip.cores, Clock: clock,
+    Units: units && `${units} ${chip.unit || "units"}`, Cores: chip.cores, Clock: clock,
     Memory: [memory.gib && `${memory.gib} GiB`, memory.type, memory.bus && `${memory.bus} bits`].filter(Boolean).join(", "),
     Bandwidth: memory.gbs && `${memory.gbs} GB/s`, Power: chip.power_w && `${chip.power_w} W`,
     "Devices per board": chip.devices_per_board > 1 ? chip.devices_per_board : null,
