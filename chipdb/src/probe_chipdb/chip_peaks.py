@@ -2,7 +2,7 @@
 
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import CHIP, parts
-from probe_chipdb.unknown import why
+from probe_chipdb.unknown import condition, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,9 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Replace the figures that the data corrects, and what sparsity makes of them."""
     rows = parts(chip.raw(_OVERRIDE))
     stated = {(row[0], row[1]) for row in rows}
-    for rate, sparsity, value, reason, source, confidence in rows:
+    if chip.unknown == "design" and (live.units or live.mhz):
+        return  # the range of known SoCs says nothing of another count or clock
+    for rate, sparsity, value, reason, source, confidence, *more in rows:
         old = by_key.pop((rate, sparsity), None)
         sparse_key = (rate, "sparse")
         sparse = None if sparse_key in stated else by_key.pop(sparse_key, None)
@@ -155,6 +157,8 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
             confidence=confidence or "vendor",
             published=old.published if old else None,
             basis="override",
+            low=float(more[0]) if more and more[0] else None,
+            condition=condition(chip.unknown or ""),
         )
         origin = peak.source
         by_key[rate, sparsity] = _scaled(chip, peak, live)

@@ -113,3 +113,5 @@ def _overrides(chip: "ChipEntry") -> "Iterator[Fault]":
         if ("tflops" in item) == bool(item.get("absent")):
             fault = f"{item['rate']} needs either tflops or absent = true"
             yield "override", fault, "give one of them"
+        if item.get("low", 0) > item.get("tflops", math.inf):
+            yield "override", f"low of {item['rate']} is above tflops", "swap them"

@@ -1,0 +1,97 @@
+"""A licensed design has the range of its SoCs; an entry may stand for several counts of units."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from probe_chipdb.database import Database
+from probe_chipdb.tools.check import check
+
+Make = Callable[..., Database]
+
+OF_SOCS = "the maker of the SoC sets core count and clock; the range is that of the known SoCs"
+FAMILY = '[family]\ntitle = "Acme cores"\nvendor = "acme"\nkind = "gpu"\nsource = ["book"]\n\n'
+DESIGN = '[[chip]]\nid = "acme/core"\nname = "Acme Core"\narch = "one"\nunknown = "design"\n'
+SOC = """
+[[chip]]
+id = "acme/soc-{0}"
+name = "Soc {0} Acme Core"
+arch = "one"
+units = {1}
+clock = {{ boost = {2} }}
+"""
+
+
+def test_a_design_has_the_range_of_its_socs(real: Database) -> None:
+    design = real.chip("arm/mali-g78")
+    assert design is not None
+    peak = design.peak("fp32", path="vector")
+    assert peak is not None
+    low, high = real.chip("arm/exynos-1080-mali-g78mp10"), real.chip("arm/kirin-9000-mali-g78mp24")
+    assert low is not None
+    assert high is not None
+    ends = [chip.peak("fp32", path="vector") for chip in (low, high)]
+    assert [round(end.tflops, 6) for end in ends if end] == [peak.low, peak.tflops]
+    assert (peak.condition, peak.confidence, peak.basis) == (OF_SOCS, "community", "override")
+    assert low.name in peak.source
+    assert high.name in peak.source
+
+
+def test_a_live_count_or_clock_drops_the_range(real: Database) -> None:
+    design = real.chip("arm/mali-g78")
+    assert design is not None
+    assert design.peaks(units=7) == ()
+    assert (design.why_no_peaks(units=7) or "").startswith("chipdb has no clock for arm/mali-g78")
+    (peak,) = (p for p in design.peaks(7, 500, "devfreq") if p.rate == "fp32.vector.fp32")
+    assert (peak.tflops, peak.low, peak.condition) == (pytest.approx(0.224), None, None)
+
+
+def test_one_soc_is_no_range(real: Database) -> None:
+    design = real.chip("arm/mali-t604")
+    assert design is not None
+    assert design.peaks() == ()
+    assert real.chip("arm/exynos-5250-mali-t604mp4") is not None
+
+
+@pytest.mark.parametrize(
+    ("register", "units", "id_"),
+    [
+        ("arm:0xb802", 1, "arm/mali-g615-mcn"),
+        ("arm:0xb802", 2, "arm/mali-g615-mc2"),
+        ("arm:0xb802", 9, "arm/mali-g715-mcn"),
+        ("arm:0xb802", 10, "arm/immortalis-g715-mcn"),
+        ("arm:0xc870", 5, "arm/mali-g620-mcn"),
+        ("arm:0xc870", 8, "arm/mali-g720-mc8"),
+        ("arm:0xd800", 14, "arm/immortalis-g925-mcn"),
+        ("arm:0xd800", 16, "arm/immortalis-g925-mc16"),
+        ("arm:0xd800", 6, "arm/mali-g725-mcn"),
+    ],
+)
+def test_the_live_count_names_the_gpu(real: Database, register: str, units: int, id_: str) -> None:
+    match = real.match(gpu_id=register, units=units)
+    assert match.chip is not None
+    assert match.chip.id == id_
+
+
+def test_a_count_that_no_entry_has_leaves_the_chip_open(real: Database) -> None:
+    match = real.match(gpu_id="arm:0xd800", units=25)
+    assert match.chip is None
+    assert real.match(name="Immortalis-G925 MC14").units == 14
+
+
+def test_a_package_gives_its_design_a_range(data: Path, make: Make) -> None:
+    cores = data / "chips" / "acme" / "cores.toml"
+    cores.write_text(FAMILY + DESIGN + SOC.format(1, 4, 1000) + SOC.format(2, 8, 1500))
+    assert not [problem for problem in check(str(data)).problems if "cores" in problem.file]
+    (chip,) = (chip for chip in make(data).chips() if chip.id == "acme/core")
+    (peak,) = (peak for peak in chip.peaks() if peak.rate == "fp16.matrix.fp32")
+    assert (peak.low, peak.tflops, peak.confidence) == (2.048, 6.144, "derived")
+    assert "Soc 1 Acme Core to Soc 2 Acme Core [book]" in peak.source
+
+
+def test_counts_that_cannot_be_read_are_named(data: Path) -> None:
+    cores = data / "chips" / "acme" / "cores.toml"
+    cores.write_text(FAMILY + DESIGN + 'counts = ["4-x"]\n')
+    (problem,) = (p for p in check(str(data)).problems if "cores" in p.file)
+    assert (problem.field, problem.fix) == ("counts[0]", "write 4 or 6-9")
