@@ -93,5 +93,5 @@ def test_a_package_gives_its_design_a_range(data: Path, make: Make) -> None:
 def test_counts_that_cannot_be_read_are_named(data: Path) -> None:
     cores = data / "chips" / "acme" / "cores.toml"
     cores.write_text(FAMILY + DESIGN + 'counts = ["4-x"]\n')
-    (problem,) = (p for p in check(str(data)).problems if "cores" in p.file)
-    assert (problem.field, problem.fix) == ("counts[0]", "write 4 or 6-9")
+    faults = [(p.field, p.fix) for p in check(str(data)).problems if "cores" in p.file]
+    assert ("counts[0]", "write 4 or 6-9") in faults
