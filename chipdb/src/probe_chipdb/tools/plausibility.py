@@ -27,10 +27,11 @@ _PIN_RATE = {"GDDR": (1.5, 40.0), "HBM": (0.9, 12.0), "LPDDR": (0.3, 11.0), "DDR
 # Words of a note that deny the one clock beside it, and names of parts that a laptop's maker tunes.
 _DIFFERS = re.compile(
     r"clock (?:depends|differs|varies)|game clock|Super mode|power mode|other .* models run at"
-    r"|rates the models differently|(?:runs|launched).* at .*MHz|MHz as launched",
+    r"|rates the models differently|(?:runs|launched).* at .*MHz|MHz as launched"
+    r"|clock of (?:the )?(?:Ryzen|Core|Snapdragon)|may be rated|another SoC may set",
     re.IGNORECASE,
 )
-_LAPTOP = re.compile(r"Laptop GPU|Max-Q Design|\bMobile\b")
+_LAPTOP = re.compile(r"Laptop GPU|Max-Q Design|\bMobile\b|\bRX \d{4}[MS]\b|\bArc A\d{3}M\b")
 
 
 def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
