@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from probe_chipdb.database import Database
+from probe_chipdb.one_call import peak
 from probe_chipdb.tools.check import check
 
 Make = Callable[..., Database]
 
 OF_SOCS = "the maker of the SoC sets core count and clock; the range is that of the known SoCs"
+OF_CLOCKS = "the maker of the SoC sets the clock; the range is that of the known SoCs"
 FAMILY = '[family]\ntitle = "Acme cores"\nvendor = "acme"\nkind = "gpu"\nsource = ["book"]\n\n'
 DESIGN = '[[chip]]\nid = "acme/core"\nname = "Acme Core"\narch = "one"\nunknown = "design"\n'
 SOC = """
@@ -38,19 +40,41 @@ def test_a_design_has_the_range_of_its_socs(real: Database) -> None:
     assert high.name in peak.source
 
 
-def test_a_live_count_or_clock_drops_the_range(real: Database) -> None:
+def test_a_count_takes_the_clocks_of_the_socs(real: Database) -> None:
     design = real.chip("arm/mali-g78")
     assert design is not None
-    assert design.peaks(units=7) == ()
-    assert (design.why_no_peaks(units=7) or "").startswith("chipdb has no clock for arm/mali-g78")
+    (peak,) = (p for p in design.peaks(units=7) if p.rate == "fp32.vector.fp32")
+    per_mhz = 7 * 64 / 1e6
+    ends = (pytest.approx(759 * per_mhz), pytest.approx(858 * per_mhz))
+    assert (peak.low, peak.tflops) == ends
+    assert (peak.condition, peak.confidence, peak.basis) == (OF_CLOCKS, "community", "derived")
+    assert "7 core x 64 op/clk x 858 MHz boost; live count of 7 core" in peak.source
+
+
+def test_a_count_in_the_name_is_no_larger_gpu(real: Database) -> None:
+    match = real.match(name="Mali-G610 MC4")
+    assert match.chip is not None
+    whole = match.chip.peak("fp32", path="vector")
+    named = peak("Mali-G610 MC4", "fp32", database=real)
+    assert whole is not None
+    assert named is not None
+    assert (named.tflops, named.low) == (pytest.approx(0.57856), pytest.approx(0.3584))
+    assert named.tflops < whole.tflops
+
+
+def test_a_live_clock_drops_the_range(real: Database) -> None:
+    design = real.chip("arm/mali-g78")
+    assert design is not None
     (peak,) = (p for p in design.peaks(7, 500, "devfreq") if p.rate == "fp32.vector.fp32")
     assert (peak.tflops, peak.low, peak.condition) == (pytest.approx(0.224), None, None)
+    assert design.peaks(clock_mhz=500) == ()
 
 
 def test_one_soc_is_no_range(real: Database) -> None:
     design = real.chip("arm/mali-t604")
     assert design is not None
-    assert design.peaks() == ()
+    assert design.peaks() == design.peaks(units=4) == ()
+    assert (design.why_no_peaks(units=4) or "").startswith("chipdb has no clock for arm/mali-t604")
     assert real.chip("arm/exynos-5250-mali-t604mp4") is not None
 
 

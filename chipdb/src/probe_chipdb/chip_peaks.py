@@ -2,7 +2,7 @@
 
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import CHIP, parts
-from probe_chipdb.unknown import condition, why
+from probe_chipdb.unknown import OF_CLOCKS, condition, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TOLERANCE = 0.03
 _PUBLISHED = CHIP.index("published")
 _OVERRIDE = CHIP.index("override")
+_OF_SOCS = CHIP.index("of_socs")
 _Key = tuple[str, str]  # rate key and sparsity
 
 
@@ -80,13 +81,32 @@ def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:
 def _derived(chip: "Chip", arch: "Arch | None", live: Live) -> list[Peak]:
     units = live.units or chip.units
     clocks = _clocks(chip, live)
-    if arch is None or units is None or clocks is None:
+    if arch is None or units is None:
         return []
+    if clocks is None:
+        return _of_socs(chip, arch, units)
     low = None if live.mhz else chip.clock.boost_low
     peaks = from_rates(arch, units, clocks, _origin(chip, arch, live), low)
     if chip.confidence not in ("vendor", "derived"):
         for peak in peaks:
             peak.confidence = chip.confidence
+    return peaks
+
+
+def _of_socs(chip: "Chip", arch: "Arch", units: int) -> list[Peak]:
+    """What a count of cores of a licensed design reaches at the clocks of its known SoCs."""
+    rows = parts(chip.raw(_OF_SOCS))
+    if not rows:
+        return []
+    low, high, confidence, source = rows[0]
+    clocks = dict.fromkeys(("vector", "matrix"), ("boost", float(high)))
+    origin = (
+        f"live count of {units} {arch.unit}, rates [{', '.join(arch.sources)}], "
+        f"clocks of the SoCs of the table with this design [{source.replace(',', ', ')}]"
+    )
+    peaks = from_rates(arch, units, clocks, origin, float(low))
+    for peak in peaks:
+        peak.confidence, peak.condition = confidence, OF_CLOCKS
     return peaks
 
 

@@ -27,6 +27,7 @@ RANGES = {
 }
 
 OF_SOCS = "the maker of the SoC sets core count and clock; the range is that of the known SoCs"
+OF_CLOCKS = "the maker of the SoC sets the clock; the range is that of the known SoCs"
 
 
 def why(key: str | None, has_rates: bool, has_units: bool, has_clock: bool) -> str:

@@ -12,6 +12,7 @@ from probe_chipdb.row import (
     CPUID,
     MEMORY,
     MIDR,
+    OF_SOCS,
     OVERRIDE,
     PUBLISHED,
     SOURCE,
@@ -25,7 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from probe_chipdb.entry.types import ArchEntry, ChipEntry, MatchEntry, OverrideEntry
+    from probe_chipdb.entry.designs import DesignRange
+    from probe_chipdb.entry.types import ArchEntry, ChipEntry, MatchEntry
 
 _INNER = {
     "published": PUBLISHED,
@@ -46,9 +48,7 @@ def texts(data: Data) -> dict[str, str]:
     """The four files of a table."""
     of_socs = ranges(data)
     return {
-        "chips.txt": _lines(
-            _chip_row(chip, of_socs.get(id_, ())) for id_, chip in data.chips.items()
-        ),
+        "chips.txt": _lines(_chip_row(chip, of_socs.get(id_)) for id_, chip in data.chips.items()),
         "archs.txt": _lines(_arch_row(name, arch) for name, arch in data.archs.items()),
         "sources.txt": _lines(
             [key, *(scalar(source.get(column)) for column in SOURCE[1:])]
@@ -65,13 +65,14 @@ def _lines(rows: "Iterable[list[str]]") -> str:
     return "".join(line + "\n" for line in ordered)
 
 
-def _chip_row(chip: "ChipEntry", of_socs: "Iterable[OverrideEntry]") -> list[str]:
+def _chip_row(chip: "ChipEntry", of_socs: "DesignRange | None") -> list[str]:
     explain = chip.get("explain", {})
-    override = [*chip.get("override", ()), *of_socs]
+    override = [*chip.get("override", ()), *(of_socs["figures"] if of_socs else ())]
     packed = {
         "clock": _parts(chip.get("clock"), CLOCK).rstrip(";"),
         "memory": _parts(chip.get("memory"), MEMORY).rstrip(";"),
         "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
+        "of_socs": _parts(of_socs["clock"] if of_socs else None, OF_SOCS),
     }
     return _row(CHIP, packed, {**chip, "override": override})
 
