@@ -61,7 +61,7 @@ SOC = """
 id = "acme/fast-soc"
 name = "Acme Fast SoC"
 arch = "one"
-units_range = { low = 4, high = 16 }
+counts = ["4-16"]
 clock = { boost = 1000, boost_low = 500, set_by = "mode" }
 dt = ["acme,fast-soc"]
 """
@@ -111,10 +111,10 @@ def test_a_count_outside_the_range_is_a_conflict(soc: Database) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("units_range = {", "units = 16\nunits_range = {", "units_range: beside units"),
-        ("low = 4, high = 16", "low = 16, high = 16", "low 16 is not below high 16"),
-        ("low = 4, high = 16", "low = 4", "units_range.high: is missing"),
-        ("low = 4, high = 16", "low = 0, high = 16", "units_range.low: 0 is out of bounds"),
+        ("counts = [", "units = 16\ncounts = [", "counts: beside units"),
+        ("4-16", "16-4", "counts: 16-4 does not go up"),
+        ("4-16", "16-16", "counts: 16-16 does not go up"),
+        ("4-16", "4 to 16", "write 4 or 6-9"),
     ],
 )
 def test_a_wrong_range_of_counts_fails(data: Path, old: str, new: str, fault: str) -> None:
@@ -161,13 +161,47 @@ def test_one_figure_of_a_laptop_part_fails(data: Path, clock: str, note: str, fa
 
 
 @pytest.mark.parametrize(
-    "note", ["the clock depends on the model", "1200 MHz in the Super mode", "the game clock alone"]
+    "note",
+    [
+        "the clock depends on the model",
+        "1200 MHz in the Super mode",
+        "the game clock alone",
+        "clock of the Ryzen AI 5 340",
+        "later series may be rated higher",
+        "clock of an Exynos; another SoC may set another",
+    ],
 )
 def test_a_note_that_denies_the_one_clock_fails(data: Path, note: str) -> None:
     path = data / "chips/acme/fast.toml"
     path.write_text(path.read_text().replace("power = 200", f'power = 200\nnote = "{note}"'))
     faults = [str(problem) for problem in check(str(data)).problems]
     assert any("the note says that it differs" in fault for fault in faults)
+
+
+@pytest.mark.parametrize("name", ["Acme RX 7600M", "Acme RX 7700S", "Acme Arc A770M Graphics"])
+def test_a_mobile_name_with_one_vendor_clock_fails(data: Path, name: str) -> None:
+    path = data / "chips/acme/fast.toml"
+    path.write_text(path.read_text().replace('name = "Acme Fast 1"', f'name = "{name}"', 1))
+    faults = [str(problem) for problem in check(str(data)).problems]
+    assert any("laptops differ" in fault for fault in faults)
+
+
+@pytest.mark.parametrize(
+    "id_",
+    [
+        "amd/radeon-rx-7600m-xt",
+        "amd/radeon-rx-7900m",
+        "amd/radeon-rx-6800s",
+        "amd/radeon-rx-5500m",
+        "intel/arc-a770m-graphics",
+        "amd/radeon-890m",
+    ],
+)
+def test_mobile_figures_say_what_decides(real: Database, id_: str) -> None:
+    chip = real.chip(id_)
+    assert isinstance(chip, Chip)
+    assert chip.peaks()
+    assert all(peak.condition for peak in chip.peaks())
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,12 @@ class Chip:
     @property
     def units_range(self) -> tuple[int, int] | None:
         """The least and the most units, where parts of several counts share the entry."""
-        low, _, high = self.raw(_AT["units_range"]).partition(";")
-        return (int(low), int(high)) if low else None
+        if not self.raw(_AT["counts"]):
+            return None
+        from probe_chipdb.counts import stated
+
+        counts = stated(self)
+        return (min(counts), max(counts)) if counts else None
 
     @property
     def unit(self) -> str | None:

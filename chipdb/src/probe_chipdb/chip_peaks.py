@@ -2,7 +2,7 @@
 
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import CHIP, parts
-from probe_chipdb.unknown import why
+from probe_chipdb.unknown import OF_CLOCKS, condition, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TOLERANCE = 0.03
 _PUBLISHED = CHIP.index("published")
 _OVERRIDE = CHIP.index("override")
+_OF_SOCS = CHIP.index("of_socs")
 _Key = tuple[str, str]  # rate key and sparsity
 
 
@@ -83,13 +84,32 @@ def _derived(chip: "Chip", arch: "Arch | None", live: Live) -> list[Peak]:
     span = chip.units_range
     units = live.units or chip.units or (span[1] if span else None)
     clocks = _clocks(chip, live)
-    if arch is None or units is None or clocks is None:
+    if arch is None or units is None:
         return []
+    if clocks is None:
+        return _of_socs(chip, arch, units)
     low = None if live.mhz else chip.clock.boost_low
     peaks = from_rates(arch, units, clocks, _origin(chip, arch, live), low)
     if chip.confidence not in ("vendor", "derived"):
         for peak in peaks:
             peak.confidence = chip.confidence
+    return peaks
+
+
+def _of_socs(chip: "Chip", arch: "Arch", units: int) -> list[Peak]:
+    """What a count of cores of a licensed design reaches at the clocks of its known SoCs."""
+    rows = parts(chip.raw(_OF_SOCS))
+    if not rows:
+        return []
+    low, high, confidence, source = rows[0]
+    clocks = dict.fromkeys(("vector", "matrix"), ("boost", float(high)))
+    origin = (
+        f"live count of {units} {arch.unit}, rates [{', '.join(arch.sources)}], "
+        f"clocks of the SoCs of the table with this design [{source.replace(',', ', ')}]"
+    )
+    peaks = from_rates(arch, units, clocks, origin, float(low))
+    for peak in peaks:
+        peak.confidence, peak.condition = confidence, OF_CLOCKS
     return peaks
 
 
@@ -145,7 +165,9 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Replace the figures that the data corrects, and what sparsity makes of them."""
     rows = parts(chip.raw(_OVERRIDE))
     stated = {(row[0], row[1]) for row in rows}
-    for rate, sparsity, value, reason, source, confidence in rows:
+    if chip.unknown == "design" and (live.units or live.mhz):
+        return  # the range of known SoCs says nothing of another count or clock
+    for rate, sparsity, value, reason, source, confidence, *more in rows:
         old = by_key.pop((rate, sparsity), None)
         sparse_key = (rate, "sparse")
         sparse = None if sparse_key in stated else by_key.pop(sparse_key, None)
@@ -160,6 +182,8 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
             confidence=confidence or "vendor",
             published=old.published if old else None,
             basis="override",
+            low=float(more[0]) if more and more[0] else None,
+            condition=condition(chip.unknown or ""),
         )
         origin = peak.source
         by_key[rate, sparsity] = _scaled(chip, peak, live)

@@ -31,7 +31,8 @@ CHIP = (
     "note",
     "power_low",
     "unknown",
-    "units_range",
+    "counts",
+    "of_socs",
 )
 
 ARCH = (
@@ -70,9 +71,9 @@ SOURCE = ("key", "title", "publisher", "ref", "status")
 
 CLOCK = ("base", "boost", "matrix", "boost_low", "game", "set_by")  # MHz; set_by: who sets it
 MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
-UNITS_RANGE = ("low", "high")
+OF_SOCS = ("low", "high", "confidence", "source")  # MHz of the SoCs that hold a licensed design
 PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low")
-OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence")
+OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence", "low")
 CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
 MIDR = ("name", "implementer", "part", "efficient", "variant")
 BRAND = ("name", "prefix", "efficient", "pattern")

@@ -20,7 +20,6 @@ __all__ = [
     "PublishedEntry",
     "SourceEntry",
     "SparseEntry",
-    "UnitsRangeEntry",
 ]
 
 
@@ -33,13 +32,6 @@ class ClockEntry(TypedDict, total=False):
     boost_low: float
     game: float
     set_by: str
-
-
-class UnitsRangeEntry(TypedDict):
-    """The unit counts of the smallest and of the largest part that share an entry."""
-
-    low: int
-    high: int
 
 
 class MemoryEntry(TypedDict, total=False):
@@ -73,6 +65,7 @@ class OverrideEntry(TypedDict, total=False):
     reason: Required[str]
     source: Required[str]
     confidence: str
+    low: float
 
 
 class ChipEntry(TypedDict, total=False):
@@ -88,7 +81,7 @@ class ChipEntry(TypedDict, total=False):
     codename: str
     year: int
     units: int
-    units_range: UnitsRangeEntry
+    counts: list[str]
     clock: ClockEntry
     memory: MemoryEntry
     power: float

@@ -9,7 +9,7 @@ from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
 from probe_chipdb.entry.pack import to_table
-from probe_chipdb.row import CHIP, CLOCK, MEMORY, UNITS_RANGE, unescape
+from probe_chipdb.row import CHIP, CLOCK, MEMORY, unescape
 
 _SKIPPED = ("id", "published", "override", "explain")  # they show in the peaks
 _LISTS = ("pci", "dt", "gpu_id", "aliases", "source")
@@ -68,7 +68,7 @@ def _change(column: str, before: str, after: str) -> str:
 
 
 def _shown(column: str, text: str) -> str:
-    names = {"clock": CLOCK, "memory": MEMORY, "units_range": UNITS_RANGE}.get(column)
+    names = {"clock": CLOCK, "memory": MEMORY}.get(column)
     if not names or not text:
         return unescape(text) or "unknown"
     pairs = zip(names, text.split(";"), strict=False)  # an older table has fewer parts

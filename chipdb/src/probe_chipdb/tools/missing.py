@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.arch import Arch
 
-_NO_PRODUCT = ("vgpu", "design", "unsold")
+_NO_PRODUCT = ("vgpu", "design", "unbuilt", "unsold")
 
 
 def figureless(db: Database) -> list[Chip]:
