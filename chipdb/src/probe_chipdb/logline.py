@@ -3,9 +3,9 @@
 _LABELS = (
     "opengl renderer string:", "opengl renderer:", "gl_renderer:", "renderer:", "chipset model:",
     "card series:", "card model:", "card name:", "chip type:", "product name:", "product:",
-    "marketing name:", "gpu name:", "device_name:", "device board name (amd)",
-    "device board name", "device name:",
-    "device name", "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
+    "marketing name:", "market_name:", "board name:", "gpu name:", "device_name:",
+    "device board name (amd)", "device board name", "device name:", "device name",
+    "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
     "graphics:", "display:", "vga:", "gpu:", "npu:", "metal:", "name:", "name =",
 )  # fmt: skip
 # What tools number devices as: "GPU 0: NAME".
@@ -52,8 +52,8 @@ def name_in(text: str) -> str:
 
 def _without_tail(text: str) -> str:
     for tail in _TAILS:
-        if tail in text:
-            text = text[: text.index(tail)]
+        if tail in text and not _is_inside(text, at := text.index(tail)):
+            text = text[:at]
     if text.endswith((" mib)", " mib free)")):
         return text.rpartition("(")[0].strip() or text  # llama.cpp: "(12227 MiB, 8861 MiB free)"
     if ", " in text:
@@ -62,6 +62,11 @@ def _without_tail(text: str) -> str:
     if megabytes > 0 and ", " in text[:megabytes]:
         return text[: text.rindex(", ", 0, megabytes)]  # hashcat: ", 16192/16304 MB"
     return text
+
+
+def _is_inside(text: str, at: int) -> bool:
+    """Whether a parenthesis is open there: "(radeonsi, gfx1201, LLVM 20.1.8)" is Mesa's own."""
+    return text.count("(", 0, at) > text.count(")", 0, at)
 
 
 def _without_readings(text: str) -> str:
@@ -101,6 +106,8 @@ def _unquoted(text: str) -> str:
 
 def _first_cell(text: str) -> str:
     """A row of nvidia-smi, hl-smi or npu-smi: index, name, state."""
+    if "gpu:" in text and (sycl := text.split("|"))[2:3] and ":gpu:" in sycl[2]:
+        return sycl[3].strip() if len(sycl) > 3 else ""  # llama.cpp's list of SYCL devices
     cells = [cell.split() for cell in text.strip("| ").split(" |")]
     if len(cells) > 1 and len(cells[0]) == 1 and cells[0][0].isdecimal():
         del cells[0]
@@ -125,8 +132,39 @@ def _assigned(text: str) -> str:
         if text.startswith("ggml_metal") and start in text:
             return text[text.index(start) + len(start) :]
     if ": using device " in text and " (" in text:
-        return text[text.index(" (") + 2 :].rpartition(")")[0]
-    return text
+        return balanced(text[text.index(" (") + 2 :])
+    if text.startswith(("ultralytics ", "yolo")) and " cuda:" in text:
+        return text[text.index(" cuda:") + 1 :]
+    return _of_sycl(text) if text.startswith(_SYCL) else text
+
+
+_SYCL = ("[level_zero:gpu", "[opencl:gpu", "[cuda:gpu", "[hip:gpu")
+
+
+def _of_sycl(text: str) -> str:
+    """A line of sycl-ls: backend, platform, name, version, driver.
+
+    `[opencl:gpu][opencl:0] Intel(R) OpenCL Graphics, Intel(R) Arc(TM) A770 Graphics OpenCL 3.0 NEO
+    [24.39]`, and older ones without a platform.
+    """
+    shown = text.partition("] ")[2]
+    name = shown.rpartition(", ")[2].removeprefix("... ")
+    head, _, driver = name.rpartition(" [")
+    if head and not driver.startswith("0x"):  # "Intel(R) Graphics [0xe223]" holds the PCI id
+        name = head.strip().removesuffix("opencl 3.0 neo").strip()
+    head, _, version = name.rpartition(" ")
+    versioned = version.replace(".", "").isdecimal() and "." in version
+    return head if head and (versioned or version.startswith("gfx")) else name
+
+
+def balanced(text: str) -> str:
+    """Up to the parenthesis that closes the one before the text."""
+    depth = 1
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return text[:at].strip()
+    return text.strip()
 
 
 def _uncounted(text: str) -> str:

@@ -114,7 +114,7 @@ def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
 
 
 # How a text of letters, digits, blanks and hyphens alone begins that a tool has decorated.
-_DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ")
+_DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ", "snapdragon ")
 _UNSETTLED = (*_DECORATED, *_VENDORS_BEFORE)
 
 
@@ -244,6 +244,7 @@ _DRIVER = (
     decoration.drop_mali_counts,
     decoration.mali_cores,
     decoration.drop_apple_cores,
+    decoration.drop_snapdragon_model,
 )
 _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "name": (
