@@ -54,6 +54,7 @@ _DRIVER_WORDS = (
     "radv", "radeonsi", "llvm", "drm ", "nvk", "panfrost", "panvk", "turnip", "aco",
     "microsoft corporation", " gt1", " gt2", " gt3", " gt4", "g13", "g14", "g15", "0x0000",
     "panthor", "nvidia_proprietary", "amd proprietary", "open source", "open-source", "moltenvk",
+    "open_source_mesa", "mesa_",
 )  # fmt: skip
 # The dies that Mesa's Intel drivers print: "Intel(R) Arc(tm) A770 Graphics (DG2)".
 _DIES = frozenset((

@@ -17,11 +17,12 @@ _MAKERS = {
     "nvidia": "nvidia", "amd": "amd", "ati": "amd", "intel": "intel", "google": "google",
     "aws": "aws", "amazon": "aws", "apple": "apple", "qualcomm": "qualcomm", "arm": "arm",
     "huawei": "huawei", "habana": "intel", "tenstorrent": "tenstorrent", "broadcom": "broadcom",
-    "samsung": "samsung",
+    "samsung": "samsung", "hygon": "hygon", "rockchip": "rockchip", "cambricon": "cambricon",
+    "metax": "metax", "iluvatar": "iluvatar", "biren": "biren",
 }  # fmt: skip
 BRANDS = (
     "radeon ai pro", "radeon instinct", "radeon pro", "data center gpu", "arc pro", "geforce",
-    "instinct", "firepro", "radeon", "quadro", "jetson", "tesla", "arc", "cloud",
+    "instinct", "firepro", "radeon", "quadro", "jetson", "tesla", "arc", "cloud", "dcu",
 )  # fmt: skip
 # Makers of boards: the chip on their cards is the same. Their own names of cards are not read.
 _BOARD_MAKERS = frozenset((
@@ -155,7 +156,7 @@ class Form:
         elif token.startswith("core:") and token[5:].isdecimal():
             self.units = int(token[5:])
         else:
-            return False
+            return _is_power(token) or (token == "gen" and "ada" in editions)
         return True
 
     def _unglued(self, base: str, editions: set[str]) -> str:
@@ -219,6 +220,12 @@ def without_series(base: str) -> str:
         return base[2:]
     model = base.removeprefix("rtx")
     return model if model != base and model[:1] in ("a", "p") and model[-3:].isdecimal() else ""
+
+
+def _is_power(token: str) -> bool:
+    """`750w`: the board's power, as MLPerf's lists of systems have it behind the memory."""
+    watts = token.removesuffix("w")
+    return watts != token and 2 <= len(watts) <= 4 and watts.isascii() and watts.isdecimal()
 
 
 def _reordered(base: str) -> str:

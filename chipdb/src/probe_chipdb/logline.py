@@ -2,6 +2,7 @@
 
 _LABELS = (
     "opengl renderer string:", "opengl renderer:", "gl_renderer:", "renderer:", "chipset model:",
+    "graphics card:", "video card:", "adapter:", "cuda device:", "gpu model:", "gres/gpu:",
     "card series:", "card model:", "card name:", "chip type:", "product name:", "product:",
     "marketing name:", "market_name:", "board name:", "gpu name:", "device_name:",
     "device board name (amd)", "device board name", "device name:", "device name",
@@ -24,7 +25,8 @@ _COUNTED = (
 )
 # Where the name ends in the logs of llama.cpp, ollama, TensorFlow, ComfyUI and hashcat.
 _TAILS = (
-    " (uuid: ", ", pci bus id", ", compute capability", ", gfx", " driver:", " vendor:",
+    " (uuid: ", " (driver version ", " major: ",
+    ", pci bus id", ", compute capability", ", gfx", " driver:", " vendor:",
     " : cudamallocasync",
     " : native", " [discrete]", " [integrated]", " @ ",
 )  # fmt: skip
@@ -124,8 +126,12 @@ def _assigned(text: str) -> str:
     for quote in ('name="', "name='", 'description="'):
         if quote in text:
             return text[text.index(quote) + len(quote) :].partition(quote[-1])[0]
-    if "(device: " in text and " name: " in text:
+    if " name: " in text and ("(device: " in text or "-> device: " in text):
         return text[text.index(" name: ") + 7 :]  # TensorFlow: "physical GPU (device: 0, name: "
+    if text.startswith("google inc.") and ", angle (" in text:
+        return text[text.index(", angle (") + 2 :]  # WebGL's vendor before its renderer
+    if text.startswith(_BOINC):
+        return text[text.index(": ") + 2 :]
     if text.startswith("ggml_") and " = " in text:
         return text[text.index(" = ") + 3 :]
     for start in ("default device: ", "gpu name: "):
@@ -138,6 +144,11 @@ def _assigned(text: str) -> str:
     return _of_sycl(text) if text.startswith(_SYCL) else text
 
 
+# BOINC's list of coprocessors: "CUDA: NVIDIA GPU 0: NVIDIA GeForce RTX 4070 Ti (driver version ..."
+_BOINC = (
+    "cuda: nvidia gpu ", "opencl: nvidia gpu ", "opencl: amd/ati gpu ", "opencl: intel gpu ",
+    "cal: ati gpu ",
+)  # fmt: skip
 _SYCL = ("[level_zero:gpu", "[opencl:gpu", "[cuda:gpu", "[hip:gpu")
 
 
@@ -171,6 +182,10 @@ def _uncounted(text: str) -> str:
     """`gpu 0: NAME`, `device-1: NAME`, `gpu[0] : NAME`, `cuda:0 NAME`."""
     if text[:1] == "[" and text[1:2].isdecimal() and "] " in text[:6]:
         return text[text.index("] ") + 2 :]  # gpustat
+    for vendor in ("nvidia gpu ", "amd/ati gpu ", "ati gpu ", "intel gpu "):
+        number, colon, name = text.removeprefix(vendor).partition(": ")
+        if colon and text.startswith(vendor) and number.isdecimal():
+            return name
     head, comma, tail = text.partition(", ")
     if comma and len(head) < 3 and head.isdecimal():
         return tail  # nvidia-smi --format=csv

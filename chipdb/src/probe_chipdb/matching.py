@@ -147,6 +147,9 @@ def _without_hardware_id(
     return match
 
 
+_NEVER_SHARED = ("-vgpu", "-laptop-gpu", "-embedded-gpu")
+
+
 def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
     """Name the card that a share is of: by its PCI id, else by the name that it bears."""
     result.profile = share.profile or None
@@ -155,7 +158,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
         card = Query((None,) * 4 + ((),) + (None,) * 6 + (share.parent, "name"))
         candidates = Candidates("name", by_name(db, card))
     chips = candidates.chips if candidates else []
-    result.parents = tuple(chip for chip in chips if not chip.id.endswith("-vgpu"))
+    result.parents = tuple(chip for chip in chips if not chip.id.endswith(_NEVER_SHARED))
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:

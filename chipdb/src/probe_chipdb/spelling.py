@@ -246,6 +246,7 @@ _DRIVER = (
     decoration.drop_apple_cores,
     decoration.drop_snapdragon_model,
 )
+_WINDOWS = (decoration.drop_driver_parenthesis, decoration.drop_snapdragon_model, *_COMMON)
 _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "name": (
         decoration.lspci_line,
@@ -264,8 +265,8 @@ _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "gl": (*_DRIVER, decoration.drop_final_parenthesis, *_COMMON),
     "drm": (*_DRIVER, *_COMMON),
     "metal": _COMMON,
-    "wmi": (decoration.drop_driver_parenthesis, *_COMMON),
-    "windows": (decoration.drop_driver_parenthesis, *_COMMON),
+    "wmi": _WINDOWS,
+    "windows": _WINDOWS,
     "cpuinfo": _PROCESSOR,
     "dt": (),
 }
