@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
     from probe_chipdb.query import Query
+    from probe_chipdb.table import Table
 
 
 class Candidates:
@@ -95,7 +96,7 @@ def _compatible(text: str) -> str:
     return normalise(text, "dt")
 
 
-def register_keys(db: "Database", register: str, masks: str) -> list[str]:
+def register_keys(db: "Database | Table", register: str, masks: str) -> list[str]:
     """`arm:0xa867` as every key under which it may be filed, the exact one first.
 
     masks: the index key of the masks in use, "gm" for chips and "agm" for architectures.

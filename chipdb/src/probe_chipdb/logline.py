@@ -149,6 +149,7 @@ _BOINC = (
     "cuda: nvidia gpu ", "opencl: nvidia gpu ", "opencl: amd/ati gpu ", "opencl: intel gpu ",
     "cal: ati gpu ",
 )  # fmt: skip
+_BOINC_GPUS = ("nvidia gpu ", "amd/ati gpu ", "ati gpu ", "intel gpu ")
 _SYCL = ("[level_zero:gpu", "[opencl:gpu", "[cuda:gpu", "[hip:gpu")
 
 
@@ -182,9 +183,9 @@ def _uncounted(text: str) -> str:
     """`gpu 0: NAME`, `device-1: NAME`, `gpu[0] : NAME`, `cuda:0 NAME`."""
     if text[:1] == "[" and text[1:2].isdecimal() and "] " in text[:6]:
         return text[text.index("] ") + 2 :]  # gpustat
-    for vendor in ("nvidia gpu ", "amd/ati gpu ", "ati gpu ", "intel gpu "):
+    for vendor in _BOINC_GPUS if text.startswith(_BOINC_GPUS) else ():
         number, colon, name = text.removeprefix(vendor).partition(": ")
-        if colon and text.startswith(vendor) and number.isdecimal():
+        if colon and number.isdecimal():
             return name
     head, comma, tail = text.partition(", ")
     if comma and len(head) < 3 and head.isdecimal():

@@ -118,6 +118,17 @@ def _match(db: "Database", query: Query) -> Match:
     return _decide(db, query, candidates)
 
 
+def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
+    """The ids of the chips that a name alone may mean, or that it is a share of."""
+    query = Query((None,) * 4 + ((),) + (None,) * 6 + (name, "name"))
+    if share := share_in(name):
+        shared = Match()
+        _add_parents(db, query, shared, share)
+        return tuple(chip.id for chip in shared.parents)
+    candidates = by_hardware_id(db, query)
+    return tuple(chip.id for chip in (candidates.chips if candidates else by_name(db, query)))
+
+
 def _contradicts_driver(db: "Database", candidates: Candidates, query: Query) -> bool:
     """Whether the driver's compute capability or gfx target excludes every chip of the hardware id.
 

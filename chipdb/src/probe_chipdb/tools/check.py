@@ -101,6 +101,7 @@ def _built() -> table.Table | None:
 
 def _foreign(data: "Data", built: table.Table) -> "Iterator[Problem]":
     """Chips in a namespace of the built table, and ids and names that it has for other chips."""
+    named = Database(built).ids_of_name
     fix = "use a namespace of your own, or send the chip to the project"
     for id_, chip in data.chips.items():
         where, label = data.where[f"chip:{id_}"], f"chip {id_!r}"
@@ -110,7 +111,7 @@ def _foreign(data: "Data", built: table.Table) -> "Iterator[Problem]":
         if built.chips.find(id_):
             yield Problem(where, label, "id", "the built table has this chip", fix, "warning")
             continue
-        for key, fault, advice in taken(chip, built):
+        for key, fault, advice in taken(chip, built, named):
             yield Problem(where, label, _field(key), f"{key[2:]!r}: {fault}", advice)
 
 
