@@ -138,17 +138,35 @@ def _answer(
     if not kind:
         shown = dtype[:40] if isinstance(dtype, str) else type(dtype).__name__
         return _Answer(None, f"{shown!r} is no data type that chipdb has")
-    if path not in (None, *PATHS) or accumulate not in (None, *ACCUMULATORS):
+    if not (_is_one(path, (None, *PATHS)) and _is_one(accumulate, (None, *ACCUMULATORS))):
         return _Answer(None, f"path is one of {PATHS}, accumulate one of {ACCUMULATORS}")
+    if not _is_one(per, _PER):
+        return _Answer(None, f"per is one of {_PER}")
     match, chips = _chips(name, facts)
     if match is None:
         return _Answer(None, "no name and no id was given")
-    sparsity = "sparse" if sparse else "dense"
+    sparsity = "sparse" if _is_true(sparse) else "dense"
     peaks = _peaks(match, chips, name, facts)
     chosen = _choose(peaks, kind, sparsity, path, accumulate)
     if chosen is None:
         return _Answer(None, _reason(match, chips, bool(peaks), f"{sparsity} {kind}"))
     return _Answer(_scaled(chosen, chips, per), "")
+
+
+_PER = ("device", "package")
+
+
+def _is_one(value: object, known: tuple[object, ...]) -> bool:
+    """Whether a value is one of these; never asked of a caller's own class, which may raise."""
+    return (value is None or isinstance(value, str)) and value in known
+
+
+def _is_true(value: object) -> bool:
+    """A flag, in a type of numpy's or any other; what raises when asked is none."""
+    try:
+        return bool(value)
+    except Exception:  # a caller's object
+        return False
 
 
 def _peaks(
@@ -203,8 +221,8 @@ def _scaled(peak: Peak, chips: "tuple[Chip, ...]", per: str) -> Peak:
     return peak
 
 
-def _share(chip: "Chip", per: str) -> float:
+def _share(chip: "Chip", per: object) -> float:
     """What one device, or one package, is of what the data describes."""
-    if per == "package":
+    if isinstance(per, str) and per == "package":
         return float(chip.boards)
     return 1.0 / _SHOWN.get(chip.id, 1) if chip.boards == 1 else 1.0
