@@ -27,6 +27,7 @@ _RATES = {
 }
 _COLUMNS = (
     "id", "name", "vendor", "kind", "year", "memory", "bandwidth", "figures", "search",
+    "ranged",
 )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _row(chip: Chip) -> list[object]:
     memory = chip.memory
     return [
         chip.id, chip.name, chip.vendor, chip.kind, chip.year, memory.gib, memory.gbs, figures,
-        _search(chip),
+        _search(chip), int(any(peak.low is not None for peak in peaks)),
     ]  # fmt: skip
 
 
