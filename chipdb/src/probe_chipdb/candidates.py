@@ -81,10 +81,14 @@ def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
     generic = [name for name in names if name.startswith(_GENERIC)]
     specific = [name for name in names if name not in generic]
     closer = [key for name in specific for key in (name, f"{name}-mali")] if generic else specific
+    chips: list[Chip] = []
     for compatible in (*closer, *generic):
-        if chips := _chips(db, f"d:{compatible}"):
-            return Candidates("dt", chips)
-    return None
+        also = _chips(db, f"d:{compatible}")
+        # "amlogic,meson-g12a-mali" is the GPU of two SoCs; the board's "amlogic,g12b" is one.
+        chips = [chip for chip in chips if chip in also] or chips or also
+        if len(chips) == 1:
+            break
+    return Candidates("dt", chips) if chips else None
 
 
 _GENERIC = "arm,mali-"

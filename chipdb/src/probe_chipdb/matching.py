@@ -105,8 +105,11 @@ def _match(db: "Database", query: Query) -> Match:
         return excluded
     named = by_name(db, query)
     candidates = by_hardware_id(db, query) or by_units(db, query, named)
-    if candidates and named and _contradicts_driver(db, candidates, query):
-        return _without_hardware_id(db, query, candidates, named)
+    if candidates and _contradicts_driver(db, candidates, query):
+        if named:
+            return _without_hardware_id(db, query, candidates, named)
+        if query.memory and all(misfit(chip, query) for chip in candidates.chips):
+            return _refuted(db, query, candidates)
     if candidates:
         _compare_with_name(candidates, named, query)
     elif named:
@@ -159,6 +162,16 @@ def _without_hardware_id(
 
 
 _NEVER_SHARED = ("-vgpu", "-laptop-gpu", "-embedded-gpu")
+
+
+def _refuted(db: "Database", query: Query, refuted: Candidates) -> Match:
+    """No chip: architecture and memory speak against the hardware id, and no name says more."""
+    from probe_chipdb.reasons import refutation
+
+    reported = other_arch(db, refuted.chips[0], query)
+    conflict = refutation(refuted.by, refuted.chips, query, reported)
+    conflict += f"; {misfit(refuted.chips[0], query)}"
+    return Match(conflicts=(conflict,), reason=conflict)
 
 
 def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
