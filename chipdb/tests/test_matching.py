@@ -326,9 +326,10 @@ def test_a_hardware_id_that_architecture_and_memory_refute_is_no_chip(real: Data
     facts = {"pci": "10de:2330", "compute_capability": "10.0", "name": "Mock GPU"}
     match = real.match(**facts, memory=186 << 30)  # type: ignore[arg-type]
     assert (match.chip, match.candidates) == (None, ())
-    assert match.conflicts == (
+    (conflict,) = match.conflicts
+    assert conflict == (
         "the PCI id 10de:2330 means nvidia/h100-sxm5-80gb (hopper), but the driver reports compute "
-        "capability 10.0; the driver reports 186.0 GiB of memory, the product has 80",
+        "capability 10.0; the driver reports 186.0 GiB of memory, the product has 80"
     )
     kept = real.match(**facts, memory=80 << 30)  # type: ignore[arg-type]
     assert kept.chip is not None

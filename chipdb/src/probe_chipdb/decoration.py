@@ -11,6 +11,7 @@ _GL_TAILS = (
     "/pcie/sse2",
     "/pci/sse2",
     "/integrated/sse2",
+    "/integrated",
     "/agp/sse2",
     "/sse2",
     "/pcie",
@@ -95,6 +96,8 @@ def drop_gl_tail(text: str) -> str:
     """`.../pcie/sse2`: what OpenGL drivers say of the bus and the processor."""
     for tail in _GL_TAILS:
         text = text.removesuffix(tail)
+    if text.endswith(" (nvgpu)"):
+        text = text.replace("tegra ", "", 1)  # OpenGL on a Jetson: "NVIDIA Tegra Orin (nvgpu)"
     return text
 
 

@@ -35,7 +35,7 @@ _TYPES = frozenset((
     "hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4", "gddr5", "gddr5x", "gddr6", "gddr6x", "gddr7", "ddr3",
     "ddr4", "lpddr5", "lpddr5x",
 ))  # fmt: skip
-_FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl", "oam")
+_FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl", "oam", "nvlink")
 # NVIDIA's long titles ("A100 Tensor Core GPU"), licences ("-vws") and remarks ("(integrated)").
 _EMPTY = frozenset((
     "gpu", "gpus", "graphics", "card", "edition", "generation", "with", "design", "lovelace", "vws",
@@ -150,7 +150,8 @@ class Form:
         elif token in _TYPES:
             self.type = token
         elif token in _FACTORS:
-            self.factor = token.replace("-", "")
+            # CoreWeave's "A100_NVLINK_80GB"; cards have no NVLink of their own
+            self.factor = "sxm" if token == "nvlink" else token.replace("-", "")
         elif (size := size_in(token)) is not None:
             self.size = size
         elif token.startswith("core:") and token[5:].isdecimal():

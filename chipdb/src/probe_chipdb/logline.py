@@ -8,6 +8,7 @@ _LABELS = (
     "device board name (amd)", "device board name", "device name:", "device name",
     "devicename =", "devicename:", "model name:", "model:", "chip:", "device:",
     "graphics:", "display:", "vga:", "gpu:", "npu:", "metal:", "name:", "name =",
+    "name=", "caption:", '"gpu":', "'name':", '"name":', "graphics card:",
 )  # fmt: skip
 # What tools number devices as: "GPU 0: NAME".
 _COUNTED = (
@@ -102,7 +103,8 @@ def _unlabelled(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    quoted = len(text) > 2 and text[0] == text[-1] == '"' and '"' not in text[1:-1]
+    text = text.removesuffix(",")
+    quoted = len(text) > 2 and text[0] == text[-1] in "\"'" and text[0] not in text[1:-1]
     return text[1:-1] if quoted else text
 
 
@@ -126,12 +128,11 @@ def _assigned(text: str) -> str:
     for quote in ('name="', "name='", 'description="'):
         if quote in text:
             return text[text.index(quote) + len(quote) :].partition(quote[-1])[0]
-    if " name: " in text and ("(device: " in text or "-> device: " in text):
-        return text[text.index(" name: ") + 7 :]  # TensorFlow: "physical GPU (device: 0, name: "
-    if text.startswith("google inc.") and ", angle (" in text:
-        return text[text.index(", angle (") + 2 :]  # WebGL's vendor before its renderer
-    if text.startswith(_BOINC):
-        return text[text.index(": ") + 2 :]
+    return _of_tool(text) or _of_framework(text) or text
+
+
+def _of_tool(text: str) -> str:
+    """The name in a line of ggml, BOINC, nvtop or sycl-ls; empty for another text."""
     if text.startswith("ggml_") and " = " in text:
         return text[text.index(" = ") + 3 :]
     for start in ("default device: ", "gpu name: "):
@@ -139,9 +140,25 @@ def _assigned(text: str) -> str:
             return text[text.index(start) + len(start) :]
     if ": using device " in text and " (" in text:
         return balanced(text[text.index(" (") + 2 :])
+    if text.startswith("device ") and "] pcie gen" in text and " [" in text[:12]:
+        return text[text.index("[") + 1 : text.index("] pcie gen")]
+    if text.startswith(_BOINC):
+        return text[text.index(": ") + 2 :]
+    return _of_sycl(text) if text.startswith(_SYCL) else ""
+
+
+def _of_framework(text: str) -> str:
+    """The name in a line of TensorFlow, vLLM, Ultralytics or WebGL; empty for another text."""
+    if " name: " in text and ("(device: " in text or "-> device: " in text):
+        return text[text.index(" name: ") + 7 :]
+    if text.startswith("google inc.") and ", angle (" in text:
+        return text[text.index(", angle (") + 2 :]  # WebGL's vendor before its renderer
+    if "device_name=" in text:  # vLLM's files of tuned kernels
+        value = text[text.index("device_name=") + 12 :].partition(",")[0]
+        return value.removesuffix(".json").replace("_", " ")
     if text.startswith(("ultralytics ", "yolo")) and " cuda:" in text:
         return text[text.index(" cuda:") + 1 :]
-    return _of_sycl(text) if text.startswith(_SYCL) else text
+    return ""
 
 
 # BOINC's list of coprocessors: "CUDA: NVIDIA GPU 0: NVIDIA GeForce RTX 4070 Ti (driver version ..."

@@ -43,6 +43,21 @@ _AZURE = {
     "nd#isr-h100-v5": _H100, "nd#isr-h200-v5": "h200", "nd#isr-mi300x-v5": "instinct mi300x",
     "nd#isr-ndr-gb200-v6": "gb200", "nd#isr-gb300-v6": "gb300",
 }  # fmt: skip
+# Oracle's shapes, between "gpu" and the count. A100-v2 has 80 GB, GPU4 has 40.
+_ORACLE = {
+    "gpu.a100-v2": _A100_80, "gpu4": _A100_40, "gpu3": "tesla v100 sxm2 16gb", "gpu.a10": "a10",
+    "gpu.l40s": "l40s", "gpu.h100": _H100, "gpu.h200": "h200", "gpu.b200": "b200",
+    "gpu.b300": "b300 sxm6 ac", "gpu.gb200": "gb200", "gpu.gb300": "gb300",
+    "gpu.mi300x": "instinct mi300x", "gpu.mi355x": "instinct mi355x",
+}  # fmt: skip
+# Hugging Face's flavours of Spaces, Jobs and endpoints, by the tables of its documentation.
+_FLAVOURS = {
+    "t4-small": "tesla t4", "t4-medium": "tesla t4", "l4x1": "l4", "l4x4": "l4",
+    "l40sx1": "l40s", "l40sx4": "l40s", "l40sx8": "l40s", "a10g-small": "a10g",
+    "a10g-large": "a10g", "a10g-largex2": "a10g", "a10g-largex4": "a10g",
+    "a100-large": "a100 80gb", "a100x4": "a100 80gb", "a100x8": "a100 80gb",
+    "h100x1": "h100 80gb", "h100x8": "h100 80gb", "h200x1": "h200", "h200x8": "h200",
+}  # fmt: skip
 _AZURE_WHOLE = {"nv36ads-a10-v5": "a10", "nv36adms-a10-v5": "a10", "nv72ads-a10-v5": "a10"}
 
 
@@ -59,11 +74,39 @@ def machine_product(key: str) -> str:
     text = key.replace("_", "-").replace(" ", "-").removeprefix("ml.")  # SageMaker's
     if text in _NEURON:
         return _NEURON[text]
+    if text in _FLAVOURS:
+        return _FLAVOURS[text]
     if "." in text:
-        return _amazon(text)
+        return _oracle(text) if text[1:4] == "m.g" else _amazon(text)
+    if text.startswith("gpu-"):
+        return _digital_ocean(text)
     if text[:1] not in ("a", "g", "n", "s", "u"):
         return ""  # most names
     return _google(text) or _azure(text.removeprefix("standard-")) or _RACKS.get(text, "")
+
+
+def _oracle(text: str) -> str:
+    """`BM.GPU.H100.8`, `VM.GPU.A10.1`, `BM.GPU4.8`."""
+    kind, _, shape = text.partition(".")
+    family, _, count = shape.rpartition(".")
+    return _ORACLE.get(family, "") if kind in ("bm", "vm") and _is_number(count) else ""
+
+
+def _digital_ocean(text: str) -> str:
+    """`gpu-h100x8-640gb`: model, count, and the memory of all.
+
+    The "x" of an MI300X is also the sign: `gpu-mi300x1-192gb`.
+    """
+    head, _, memory = text.removeprefix("gpu-").rpartition("-")
+    model, _, count = head.rpartition("x")
+    total = memory.removesuffix("gb")
+    if total == memory or not (_is_number(count) and total.isdecimal() and len(total) <= 4):
+        return ""
+    devices = int(count)
+    if not devices or int(total) % devices or "-" in model:
+        return ""
+    size = int(total) // devices
+    return f"{model}{'x' * model.startswith('mi')} {size}gb"
 
 
 def _amazon(text: str) -> str:

@@ -10,17 +10,25 @@ def tokens_in(key: str) -> list[str]:
     if key.startswith("apple ") and key.endswith(")"):
         head, _, count = key[:-1].rpartition(" (")
         key = f"{head} {count} core" if count.isdecimal() else key  # fastfetch: "M4 Pro (20)"
+    head, point, count = key.rpartition(".")
+    if point and count[-1:] == "x" and count[:-1] in _COUNTS:
+        key = head.removesuffix(" ib")  # Crusoe's types: "h100-80gb-sxm-ib.8x"
     for mark in "_,()":
         key = key.replace(mark, " ")
     key = key.replace("-", " ").replace("max q", "maxq").replace("tensor core", "tensor")
-    key = key.replace(" gpu core", " core")  # "10 GPU cores"
+    key = key.replace(" gpu core", " core").replace("adreno gpu ", "adreno ")  # "10 GPU cores"
     # SkyPilot's and Slurm's count: "H100:8"
     head, colon, count = key.rpartition(":")
     key = head if colon and len(count) <= 2 and count.isdecimal() else key
     tokens = key.split()
     if tokens[:1] == ["gpu"]:
         del tokens[0]  # Lambda's types: gpu_8x_h100_sxm5
+    if tokens[-2:] == ["ai", "accelerator"]:
+        del tokens[-2:]  # "Intel Gaudi 3 AI Accelerator"
+    if tokens[:1] == ["powervr"] and tokens[2:3] == ["series"]:
+        del tokens[1:3]  # "PowerVR D-Series DXT-48-1536"
     tokens = _without_count(tokens)
+    _name_cores(tokens)
     joined: list[str] = []
     for token in tokens:
         if token in ("gb", "gib", "mib", "g", "cores", "core") and joined and _is_count(joined[-1]):
@@ -30,6 +38,15 @@ def tokens_in(key: str) -> list[str]:
         if not token.startswith(("id=", "deviceid=")) and not _is_release(token):
             joined.append(token)
     return joined
+
+
+def _name_cores(tokens: list[str]) -> None:
+    """`M3 Max 30C`: Apple's chips alone, for an Adreno 7c is a product."""
+    chip = tokens[1:2] if tokens[:1] == ["apple"] else tokens[:1]
+    apples = chip and chip[0][:1] == "m" and chip[0][1:].isdecimal()
+    for at, token in enumerate(tokens) if apples else ():
+        if len(token) <= 3 and token[-1:] == "c" and token[:-1].isdecimal():
+            tokens[at] = f"core:{token[:-1]}"
 
 
 _COUNTS = ("1", "2", "4", "8", "16")
@@ -51,6 +68,10 @@ def _without_count(tokens: list[str]) -> list[str]:
     """
     if len(tokens) > 2 and len(tokens[0]) <= 2 and tokens[0].isdecimal() and tokens[1] == "x":
         return tokens[2:]
+    sized = len(tokens) > 2 and tokens[-2] in _COUNTS and size_in(tokens[-1]) is not None
+    # Scaleway's types: "L40S-1-48G", "H100-SXM-8-80G"; but a Gaudi 2 is no Gaudi
+    if sized and (tokens[-3] == "sxm" or not tokens[-3].isalpha()):
+        return [*tokens[:-2], tokens[-1]]
     if len(tokens) > 1 and tokens[-1] in _COUNTS and size_in(tokens[-2]) is not None:
         return tokens[:-1]  # the device types of Google's xpk: "h100-mega-80gb-8"
     if tokens:

@@ -75,6 +75,8 @@ def _mig(text: str) -> Share | None:
     if at < 0 and not _is_slice(profile):
         return None
     parent = text[:at].rstrip("- ") if at > 0 else ""
+    if "-" in parent and (shared := _virtual(parent)):
+        parent = shared.parent  # "GRID A100-1-5C MIG 1g.5gb"
     shown = profile if _is_slice(profile) else ""
     return Share(parent, shown, "it is a MIG slice: a share of a card, not the card")
 

@@ -32,7 +32,8 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     """The ids of the chips that a name means whose exact key no chip has."""
     key, name = query.name_key, query.name or ""
     if product := cloud_product(key):
-        return db.ids(f"n:{product}")
+        # Some clouds say less than a product's whole name: "A100 80GB".
+        return db.ids(f"n:{product}") or tuple(chip.id for chip in spelled(db, product)[0])
     if query.generic_name or key.startswith(_PROCESSORS):
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()

@@ -37,7 +37,7 @@ KINDS = (
 MAX_LENGTH = 256  # the longest alias in the data has 86 letters; a longer text is no name
 
 _TRADEMARKS = ("(r)", "(tm)", "(c)")
-_MARKS = {"®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
+_MARKS = {"×": "x", "®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
 _VENDORS = (
     "nvidia corporation", "nvidia",
     "advanced micro devices, inc. [amd/ati]", "advanced micro devices, inc. [amd]",
