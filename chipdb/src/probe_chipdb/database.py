@@ -107,7 +107,14 @@ class Database:
         # Imported only where there is something to read: TOML costs 15 ms.
         from probe_chipdb.entry.extras import read_extras
 
-        return read_extras(self._built, self._extra, packages, self._accept)
+        named = Database(self._built).ids_of_name
+        return read_extras(self._built, self._extra, packages, self._accept, named)
+
+    def ids_of_name(self, name: str) -> tuple[str, ...]:
+        """The ids of the chips that a name alone means: one, several that share it, or none."""
+        from probe_chipdb.matching import ids_of_name
+
+        return ids_of_name(self, name)
 
     @property
     def problems(self) -> tuple[str, ...]:

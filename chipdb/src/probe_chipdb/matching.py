@@ -106,8 +106,11 @@ def _match(db: "Database", query: Query) -> Match:
         return excluded
     named = by_name(db, query)
     candidates = by_hardware_id(db, query) or by_units(db, query, named)
-    if candidates and named and _contradicts_driver(db, candidates, query):
-        return _without_hardware_id(db, query, candidates, named)
+    if candidates and _contradicts_driver(db, candidates, query):
+        if named:
+            return _without_hardware_id(db, query, candidates, named)
+        if query.memory and all(misfit(chip, query) for chip in candidates.chips):
+            return _refuted(db, query, candidates)
     if candidates:
         _compare_with_name(candidates, named, query)
     elif named:
@@ -117,6 +120,17 @@ def _match(db: "Database", query: Query) -> Match:
 
         return Match(reason=unknown(db, query))
     return _decide(db, query, candidates)
+
+
+def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
+    """The ids of the chips that a name alone may mean, or that it is a share of."""
+    query = Query((None,) * 4 + ((),) + (None,) * 6 + (name, "name"))
+    if share := share_in(name):
+        shared = Match()
+        _add_parents(db, query, shared, share)
+        return tuple(chip.id for chip in shared.parents)
+    candidates = by_hardware_id(db, query)
+    return tuple(chip.id for chip in (candidates.chips if candidates else by_name(db, query)))
 
 
 def _contradicts_driver(db: "Database", candidates: Candidates, query: Query) -> bool:
@@ -148,6 +162,19 @@ def _without_hardware_id(
     return match
 
 
+_NEVER_SHARED = ("-vgpu", "-laptop-gpu", "-embedded-gpu")
+
+
+def _refuted(db: "Database", query: Query, refuted: Candidates) -> Match:
+    """No chip: architecture and memory speak against the hardware id, and no name says more."""
+    from probe_chipdb.reasons import refutation
+
+    reported = other_arch(db, refuted.chips[0], query)
+    conflict = refutation(refuted.by, refuted.chips, query, reported)
+    conflict += f"; {misfit(refuted.chips[0], query)}"
+    return Match(conflicts=(conflict,), reason=conflict)
+
+
 def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
     """Name the card that a share is of: by its PCI id, else by the name that it bears."""
     result.profile = share.profile or None
@@ -156,7 +183,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
         card = Query((None,) * 4 + ((),) + (None,) * 6 + (share.parent, "name"))
         candidates = Candidates("name", by_name(db, card))
     chips = candidates.chips if candidates else []
-    result.parents = tuple(chip for chip in chips if not chip.id.endswith("-vgpu"))
+    result.parents = tuple(chip for chip in chips if not chip.id.endswith(_NEVER_SHARED))
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:

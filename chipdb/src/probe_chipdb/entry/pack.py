@@ -142,12 +142,11 @@ class _Index:
     __slots__ = ("ids",)
 
     def __init__(self) -> None:
-        self.ids: dict[str, list[str]] = {}
+        # Inner keys, not a list: a vendor with 20,000 chips is one key with as many ids.
+        self.ids: dict[str, dict[str, None]] = {}
 
     def add(self, key: str, id_: str) -> None:
-        ids = self.ids.setdefault(key, [])
-        if id_ not in ids:
-            ids.append(id_)
+        self.ids.setdefault(key, {})[id_] = None
 
     def add_masks(self, letters: str, registers: "Iterable[str]") -> None:
         """File the masks in use, by vendor: a reader has to try each."""
@@ -158,9 +157,12 @@ class _Index:
                 self.add(f"{letters}:{vendor}", f"{int(mask, 16):#x}")
 
 
-def _index(data: Data) -> dict[str, list[str]]:
+def _index(data: Data) -> dict[str, dict[str, None]]:
     index = _Index()
-    chips = sorted(data.chips.items())
+    chips = [
+        (id_, _without_name(chip) if id_ in data.unnamed else chip)
+        for id_, chip in sorted(data.chips.items())
+    ]
     for id_, chip in chips:
         for key in chip_keys(chip):
             index.add(key, id_)
@@ -175,10 +177,14 @@ def _index(data: Data) -> dict[str, list[str]]:
     _add_owners(index, data)
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
-        for key in _arch_keys(match):
+        for key in arch_index_keys(match):
             index.add(key, id_)
         index.add_masks("agm", match.get("gpu_id", ()))
     return index.ids
+
+
+def _without_name(chip: "ChipEntry") -> "ChipEntry":
+    return {**chip, "name": ""}
 
 
 def chip_keys(chip: "ChipEntry") -> "Iterator[str]":
@@ -278,7 +284,8 @@ _BRANDS = (
 )
 
 
-def _arch_keys(match: "MatchEntry") -> "Iterator[str]":
+def arch_index_keys(match: "MatchEntry") -> "Iterator[str]":
+    """Every key under which an architecture can be found."""
     values = {
         "c": match.get("compute_capability", ()),
         "x": match.get("gfx", ()),

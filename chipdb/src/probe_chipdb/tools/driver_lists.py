@@ -118,7 +118,7 @@ def read(text: str) -> list[Listed] | None:
         if mark in text:
             try:
                 return list(reader(text))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 return None
     return None
 
