@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from probe_core.model.field import Field as F
 from probe_core.model.field import by_name
-from probe_core.model.parts import typed
 from probe_core.model.readiness import STATES, STATUSES, STEPS
-from probe_core.model.values import Choice, FreeTable, Items, Rejected, Text
+from probe_core.model.values import Choice, FreeTable, Items, Rejected, Text, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from probe_core.model.field import PARTS, by_name
 from probe_core.model.field import Field as F
 from probe_core.model.readiness import STEPS
 from probe_core.model.values import (
-    MAX_ITEMS,
     Choice,
     DeviceId,
     Flag,
@@ -21,14 +20,12 @@ from probe_core.model.values import (
     TableOf,
     Text,
     Word,
-    free_data,
+    typed,
 )
-from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import Json
-    from probe_core.model.field import Field
 
 __all__ = [
     "ALLOWED",
@@ -43,7 +40,6 @@ __all__ = [
     "SIGHT",
     "Link",
     "Peak",
-    "typed",
 ]
 
 MIB = 1 << 20
@@ -386,34 +382,3 @@ class Peak(FreeTable):
         if missing not in ([], ["confidence"]):
             raise Rejected(f"a peak needs {', '.join(missing)}")
         return {**peak, "confidence": peak.get("confidence") or "reported"}
-
-
-def typed(value: object, fields: dict[str, Field], noun: str) -> dict[str, Json]:
-    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
-    try:
-        return _in_one_pass(value, fields)
-    except Rejected:
-        pass
-    # The sentence names what is not plain data at all, then the first wrong field of the table.
-    table = FreeTable().check(value)
-    for name in filter(table.__contains__, fields):
-        if table[name] is None:
-            continue
-        try:
-            table[name] = fields[name].value.check(table[name])
-        except Rejected as error:
-            raise Rejected(f"a {noun}'s {name}: {error}") from None
-    return table
-
-
-def _in_one_pass(value: object, fields: dict[str, Field]) -> dict[str, Json]:
-    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
-        raise Rejected
-    table: dict[str, Json] = {}
-    for name, item in value.items():
-        field = fields.get(name)
-        if field is None:
-            table[clean_text(name, 80)] = free_data(item, 1)
-        else:
-            table[name] = None if item is None else field.value.check(item)
-    return table

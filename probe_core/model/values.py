@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from probe_core.model.document import Json
+    from probe_core.model.field import Field
 
 __all__ = [
     "MAX_ITEMS",
@@ -33,8 +34,8 @@ __all__ = [
     "Value",
     "Word",
     "figure",
-    "free_data",
     "show",
+    "typed",
 ]
 
 MAX_ITEMS = 64
@@ -243,7 +244,7 @@ class Free(Value):
 
     def check(self, value: object) -> Json:
         """Return the data with safe text."""
-        return free_data(value, 0)
+        return _free(value, 0)
 
     def holds(self, value: object) -> bool:
         """Return True: all that a JSON reader returns is JSON."""
@@ -304,11 +305,8 @@ class Ids(Items):
         return ids
 
 
-def free_data(value: object, depth: int) -> Json:
-    """Return small free JSON with safe text; raises `Rejected`.
-
-    `depth` counts the lists and tables around it.
-    """
+def _free(value: object, depth: int) -> Json:
+    """Return small free JSON with safe text; raises `Rejected`."""
     if isinstance(value, str):
         return clean_text(value)
     if value is None or isinstance(value, bool):
@@ -327,10 +325,41 @@ def free_data(value: object, depth: int) -> Json:
         raise Rejected(f"not plain data: {show(value)}")
     if depth >= MAX_DEPTH or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
-    return [free_data(item, depth + 1) for item in value]
+    return [_free(item, depth + 1) for item in value]
 
 
 def _free_table(value: Mapping[str, object], depth: int) -> dict[str, Json]:
     if depth >= MAX_DEPTH or INVALID in value or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
-    return {clean_text(name, 80): free_data(item, depth + 1) for name, item in value.items()}
+    return {clean_text(name, 80): _free(item, depth + 1) for name, item in value.items()}
+
+
+def typed(value: object, fields: dict[str, Field], noun: str) -> dict[str, Json]:
+    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
+    try:
+        return _in_one_pass(value, fields)
+    except Rejected:
+        pass
+    # The sentence names what is not plain data at all, then the first wrong field of the table.
+    table = FreeTable().check(value)
+    for name in filter(table.__contains__, fields):
+        if table[name] is None:
+            continue
+        try:
+            table[name] = fields[name].value.check(table[name])
+        except Rejected as error:
+            raise Rejected(f"a {noun}'s {name}: {error}") from None
+    return table
+
+
+def _in_one_pass(value: object, fields: dict[str, Field]) -> dict[str, Json]:
+    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
+        raise Rejected
+    table: dict[str, Json] = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None:
+            table[clean_text(name, 80)] = _free(item, 1)
+        else:
+            table[name] = None if item is None else field.value.check(item)
+    return table
