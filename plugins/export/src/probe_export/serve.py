@@ -1,8 +1,9 @@
 """An HTTP endpoint for Prometheus: small, bounded, and of no use to anybody else.
 
-A scrape waits 10 s by default, a probe of a hung driver may take longer: one thread probes, each
-request is answered from the last report. Connections have a deadline and their number a bound, so
-that half a request blocks nobody. On loopback the Host header must be loopback's: a web page could
+A scrape waits 10 s by default, a probe of a hung driver may take longer: one thread probes, and a
+request that has waited for a while is answered from the last report. A request has a deadline as a
+whole, and where no connection is free the one that has been silent for longest gives way, so that
+half a request blocks nobody. On loopback the Host header must be loopback's: a web page could
 otherwise read the metrics through a name that it points there (DNS rebinding).
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR
 from time import monotonic
 
 from probe_export.errors import ExportError
@@ -29,8 +32,14 @@ __all__ = ["Endpoint", "address"]
 MAX_AGE_S = 15.0
 """Seconds after which a scrape asks for a new report; Prometheus scrapes every 15 s to 1 min."""
 
+_REFRESH_S = 3.0
+"""Seconds that a scrape waits for a new report where there is an old one."""
+
 _READ_S = 5.0
+"""Seconds for a whole request: a limit of each read alone lets a byte now and then hold a place."""
+
 _MAX_CONNECTIONS = 32
+_GIVE_WAY_S = 1.0
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 
 
@@ -91,54 +100,108 @@ class Endpoint:
 
 
 class _Cache:
-    """The last text, made anew when it is old; who comes meanwhile gets the last one."""
+    """The last text; when it is old, a thread makes a new one, for which nobody waits for long."""
 
     def __init__(self, make: Callable[[], str], max_age: float) -> None:
         self._make = make
         self._max_age = max_age
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._text: bytes | None = None
+        self._error: Exception | None = None
         self._made_at = 0.0
+        self._is_busy = False
 
     def text(self) -> bytes:
-        """Return the text; waits only where there is none yet."""
-        fresh = self._text is not None and monotonic() - self._made_at < self._max_age
-        if fresh or not self._lock.acquire(blocking=self._text is None):
+        """Return the text; waits without a limit only where there is none yet."""
+        with self._changed:
+            if not self._is_busy and not self._is_fresh():
+                threading.Thread(target=self._renew, daemon=True).start()
+                self._is_busy = True
+            seconds = None if self._text is None else _REFRESH_S
+            self._changed.wait_for(lambda: not self._is_busy, seconds)
+            if self._error is not None:
+                raise self._error
             return self._text or b""
+
+    def _is_fresh(self) -> bool:
+        return self._text is not None and monotonic() - self._made_at < self._max_age
+
+    def _renew(self) -> None:
+        text, error = None, None
         try:
-            if self._text is None or monotonic() - self._made_at >= self._max_age:
-                self._text = self._make().encode()
-                self._made_at = monotonic()
-            return self._text
+            text = self._make().encode()
+        except Exception as failure:
+            error = failure
         finally:
-            self._lock.release()
+            with self._changed:
+                self._text, self._error = text or self._text, error
+                self._made_at = monotonic() if error is None else self._made_at
+                self._is_busy = False
+                self._changed.notify_all()
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128
 
     def __init__(self, place: tuple[str, int], cache: _Cache, content_type: str) -> None:
         self.cache = cache
         self.content_type = content_type
         self.is_loopback = place[0] in _LOOPBACK or place[0].startswith("127.")
         self._room = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._silent: dict[Peer, float] = {}
+        """Connections without a whole request, and since when; the oldest stands first."""
         super().__init__(place, _Handler)
 
     def process_request(self, request: Peer, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        if not self._has_room():
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        self._silent[request] = monotonic()
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self._leave(request)
+            raise
 
     def process_request_thread(self, request: Peer, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._leave(request)
+
+    def requested(self, request: Peer) -> None:
+        """Let a connection stay until its answer is sent: its request is complete."""
+        self._silent.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Hang up on requests that are not complete in time; called several times a second."""
+        now = monotonic()
+        for request, since in list(self._silent.items()):
+            if now - since > _READ_S:
+                _hang_up(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: a peer that hangs up is no error of this process."""
+
+    def _has_room(self) -> bool:
+        if self._room.acquire(blocking=False):
+            return True
+        for request in list(self._silent)[:1]:
+            _hang_up(request)
+        return self._room.acquire(timeout=_GIVE_WAY_S)
+
+    def _leave(self, request: Peer) -> None:
+        self._silent.pop(request, None)
+        self._room.release()
+
+
+def _hang_up(request: Peer) -> None:
+    """End both directions; the thread that reads sees the end and leaves."""
+    sock = request if not isinstance(request, tuple) else request[1]
+    with suppress(OSError):
+        sock.shutdown(SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -153,6 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
+        self.server.requested(self.connection)
         path = self.path.partition("?")[0]
         if self.server.is_loopback and not _is_loopback(self.headers.get("Host", "")):
             self._send(403, b"", "text/plain")
