@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["export", "semver"]
 
 _MAX_TEXT = 64
+"""Bytes, not characters: the API server says "may not be more than 64 bytes"."""
+
 _STANDARD = "resource.kubernetes.io"
 
 
@@ -98,7 +100,8 @@ def _device_id(device: DeviceDoc) -> str | None:
 
 
 def _text(value: str | None) -> Value | None:
-    return {"string": value[:_MAX_TEXT]} if value else None
+    cut = (value or "").encode("utf-8", "replace")[:_MAX_TEXT].decode("utf-8", "ignore")
+    return {"string": cut} if cut else None
 
 
 def _number(value: int | None) -> Value | None:

@@ -145,5 +145,6 @@ def _text(number: int | None) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    # In single quotes a shell reads all but the quote itself; systemd and Docker do likewise.
+    # In single quotes a shell reads all but the quote itself; systemd and Compose do likewise.
+    # `docker run --env-file` takes the quotes as part of the value (docker/cli#3630).
     return "".join(char for char in text if char.isprintable() and char != "'")
