@@ -19,8 +19,8 @@ PLACES = 32
 
 
 @contextmanager
-def served(make: object, max_age: float = 15.0) -> Iterator[int]:
-    endpoint = Endpoint(("127.0.0.1", 0), make, PLAIN, max_age)  # type: ignore[arg-type]
+def served(make: object, max_age: float = 15.0, host: str = "127.0.0.1") -> Iterator[int]:
+    endpoint = Endpoint((host, 0), make, PLAIN, max_age)  # type: ignore[arg-type]
     ended = threading.Event()
     thread = threading.Thread(target=endpoint.serve_until, args=(ended,))
     thread.start()
@@ -32,10 +32,10 @@ def served(make: object, max_age: float = 15.0) -> Iterator[int]:
     assert not thread.is_alive()
 
 
-def scrape(port: int) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+def scrape(port: int, at: str = "127.0.0.1", **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(at, port, timeout=20)
     try:
-        connection.request("GET", "/metrics")
+        connection.request("GET", "/metrics", headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     finally:
@@ -112,4 +112,29 @@ def test_a_text_that_cannot_be_made_is_tried_again() -> None:
 
     with served(make) as port:
         assert scrape(port) == (500, "")
+        assert scrape(port) == (200, "up 1\n")
+
+
+def test_each_address_of_loopback_can_be_listened_on_and_is_checked() -> None:
+    with served(lambda: "up 1\n", host="127.0.0.2") as port:
+        assert scrape(port, "127.0.0.2") == (200, "up 1\n")
+        assert scrape(port, "127.0.0.2", Host=f"LOCALHOST:{port}")[0] == 200
+        assert scrape(port, "127.0.0.2", Host=f"127.0.0.2.attacker.example:{port}")[0] == 403
+        assert scrape(port, "127.0.0.2", Host="")[0] == 403
+
+
+def test_ipv6_can_be_listened_on() -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as free:
+            free.bind(("::1", 0))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with served(lambda: "up 1\n", host="::1") as number:
+        assert scrape(number, "::1") == (200, "up 1\n")
+        assert scrape(number, "::1", Host="attacker.example")[0] == 403
+
+
+def test_the_dns_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getfqdn", lambda *_: pytest.fail("the DNS may answer late"))
+    with served(lambda: "up 1\n") as port:
         assert scrape(port) == (200, "up 1\n")

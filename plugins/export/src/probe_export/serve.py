@@ -13,7 +13,8 @@ import signal
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import SHUT_RDWR
+from socket import AF_INET, AF_INET6, SHUT_RDWR
+from socketserver import TCPServer
 from time import monotonic
 
 from probe_export.errors import ExportError
@@ -40,13 +41,13 @@ _READ_S = 5.0
 
 _MAX_CONNECTIONS = 32
 _GIVE_WAY_S = 1.0
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+_LOOPBACK = ("localhost", "[::1]", "::1")
 
 
 def address(text: str) -> tuple[str, int]:
     """Return host and port of ``127.0.0.1:9101``; raises `ExportError`."""
     host, colon, port = text.rpartition(":")
-    if colon and port.isdecimal() and len(port) <= 5 and int(port) <= 65535:
+    if colon and port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535:
         return host.strip("[]") or "127.0.0.1", int(port)
     raise ExportError(f"--listen {text}: expected HOST:PORT, such as 127.0.0.1:9101", 2)
 
@@ -69,10 +70,10 @@ class Endpoint:
         try:
             self._server = _Server(place, self._cache, content_type)
         except OSError as error:
-            text = f"{place[0]}:{place[1]} cannot be listened on: {error.strerror or error}"
+            text = f"{_joined(*place)} cannot be listened on: {error.strerror or error}"
             raise ExportError(text, 2) from None
         host, port = self._server.server_address[:2]
-        self.url = f"http://{host!s}:{port}/metrics"
+        self.url = f"http://{_joined(str(host), port)}/metrics"
 
     def serve(self) -> None:
         """Serve until SIGTERM or Ctrl-C; for the main thread alone."""
@@ -97,6 +98,10 @@ class Endpoint:
         finally:
             self._server.shutdown()
             self._server.server_close()
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class _Cache:
@@ -148,11 +153,17 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, place: tuple[str, int], cache: _Cache, content_type: str) -> None:
         self.cache = cache
         self.content_type = content_type
-        self.is_loopback = place[0] in _LOOPBACK or place[0].startswith("127.")
+        self.address_family = AF_INET6 if ":" in place[0] else AF_INET
         self._room = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._silent: dict[Peer, float] = {}
         """Connections without a whole request, and since when; the oldest stands first."""
         super().__init__(place, _Handler)
+        # As bound: a name in /etc/hosts, such as the computer's own, can be loopback's as well.
+        self.hosts = {place[0].lower()} if _is_loopback(str(self.server_address[0])) else None
+
+    def server_bind(self) -> None:
+        """Bind alone: HTTPServer asks the DNS for a name as well, which can take many seconds."""
+        TCPServer.server_bind(self)
 
     def process_request(self, request: Peer, client_address: Any) -> None:
         if not self._has_room():
@@ -218,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         self.server.requested(self.connection)
         path = self.path.partition("?")[0]
-        if self.server.is_loopback and not _is_loopback(self.headers.get("Host", "")):
+        if not self._is_own_host():
             self._send(403, b"", "text/plain")
         elif path == "/metrics":
             self._metrics()
@@ -226,6 +237,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b"ok\n", "text/plain")
         else:
             self._send(404, b"", "text/plain")
+
+    def _is_own_host(self) -> bool:
+        if self.server.hosts is None:
+            return True
+        host = self.headers.get("Host", "").lower()
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        return _is_loopback(name) or name in self.server.hosts
 
     def _metrics(self) -> None:
         try:
@@ -253,6 +271,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: a scrape every few seconds is no news."""
 
 
-def _is_loopback(host: str) -> bool:
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    return name in _LOOPBACK
+def _is_loopback(name: str) -> bool:
+    """Return whether it is an address of loopback, or the name that every system has for one."""
+    digits = name.removeprefix("127.").replace(".", "")
+    is_number = digits.isascii() and digits.isdecimal()
+    return name in _LOOPBACK or (name.startswith("127.") and is_number)
