@@ -55,6 +55,11 @@ REASONS = {
     "refused": ("missing", "Connection refused (the command ended with 255)", "start the ssh"),
     "nokey": ("missing", "Permission denied (publickey).", "ssh-copy-id nokey"),
     "changed": ("missing", "Host key verification failed.", "ssh-keygen -R changed"),
+    "replaced": (
+        "missing",
+        "the host key of [10.0.0.7]:2222 has changed",
+        "ssh-keygen -R '[10.0.0.7]:2222'",
+    ),
     "bare": ("no-probe", "probe-core is not installed there", "pip install probe-core"),
     "broken": ("failed", "ended with 70 there: probe: internal error: KeyError", "run `probe"),
     "closed": ("missing", "the command ended with 1", ""),
@@ -87,6 +92,14 @@ def test_each_failure_is_one_sentence_and_the_others_are_unharmed(
         assert "\n" not in (node.reason or "\n")
         assert fix in (node.fix or "")
     assert not answer.complete
+
+
+def test_a_host_that_was_never_connected_to_is_told_from_its_user() -> None:
+    node = gathered("alice@changed").nodes["alice@changed"]
+    assert node.fix == (
+        "connect by hand to accept its key: ssh alice@changed;"
+        " if it replaces another: ssh-keygen -R changed"
+    )
 
 
 def alive(marker: str) -> list[str]:
