@@ -84,6 +84,16 @@ def test_lines_and_document_are_the_same(files: list[str]) -> None:
     assert json.loads("\n".join(document_lines(empty))) == cluster_document(empty)
 
 
+def test_no_repr_holds_the_text_of_the_reports(files: list[str]) -> None:
+    """`asyncio.run` makes the repr of its result, which was twice the size of all reports."""
+    from probe_cluster.collectors import Files
+
+    gathered = asyncio.run(gather(Files(files)))
+    assert len(repr(gathered)) < 1000
+    assert all(len(repr(node)) < 1000 for node in gathered.nodes.values())
+    assert all(node.text for node in gathered.nodes.values())
+
+
 def test_a_report_of_several_lines_is_one(
     capsys: pytest.CaptureFixture[str], home: Home, tmp_path: Path
 ) -> None:
