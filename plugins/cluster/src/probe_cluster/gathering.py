@@ -211,6 +211,9 @@ class _Gather:
             text = str(error) if isinstance(error, ClusterError) else error_text(error)
             self.problem(f"{name}: {text}")
         ended = work.done() and not work.cancelled()
+        if error is None and not ended and not self._gathered.nodes:
+            # A job waits in the queue of its engine, which lists no node until it starts.
+            self.problem(f"{name} lists no node: none started within {total:g} s; {_QUEUE}")
         for node in self._gathered.waiting:
             if error is not None:
                 self.answer(Answer(node.id, "failed", f"{name} failed: {self._gathered.problem}"))
@@ -230,6 +233,8 @@ class _Gather:
 
 
 _LONGER = "give it more time: --timeout SECONDS"
+
+_QUEUE = "look into its queue, or give it more time: --overall SECONDS"
 
 
 async def _stopped(work: asyncio.Future[None]) -> None:
