@@ -130,6 +130,14 @@ def test_the_dashboard_can_be_imported() -> None:
     dashboard = json.loads((FOLDER / "probe-dashboard.json").read_text())
     panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
+    # Rules of Grafana's dashboard-linter: each panel has a title, a description and a unit, and
+    # asks the data source that the variable names.
+    for panel in panels:
+        assert panel["title"]
+        assert panel["description"]
+        assert panel["fieldConfig"]["defaults"]["unit"] in ("short", "s", "bytes", "Bps")
+        for place in (panel, *panel["targets"]):
+            assert place["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
     places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in panels]
     for x, y, width, height in places:
         assert x + width <= 24
