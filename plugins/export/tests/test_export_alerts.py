@@ -12,6 +12,7 @@ from export_nodes import EMPTY, LOST_NODE, MIG_NODE, MIXED, node
 from test_export_operators import FOLDER, run, tool
 
 from probe_export import export
+from probe_export.prometheus import _families
 
 
 def families(tmp_path: Path) -> dict[str, set[str]]:
@@ -69,6 +70,13 @@ def test_every_label_of_alerts_and_dashboard_is_one_of_its_series(tmp_path: Path
         shown = set(re.findall(r"{{ *(?:\$labels\.)?([a-z_]+) *}}", shown_texts()[title]))
         assert shown - own - OF_PROMETHEUS == set(), title
     assert "{{device}}" in shown_texts()["Free memory"]
+
+
+def test_the_page_lists_each_series_once(tmp_path: Path) -> None:
+    page = (FOLDER.parents[1] / "docs" / "how-to" / "export.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(probe_[a-z_]+)` \|", page, re.MULTILINE)
+    report: Any = node(LOST_NODE, tmp_path)
+    assert listed == [name for name, _, _ in _families(report)]
 
 
 def shown_texts() -> dict[str, str]:
