@@ -40,7 +40,8 @@ _READ_S = 5.0
 """Seconds for a whole request: a limit of each read alone lets a byte now and then hold a place."""
 
 _MAX_CONNECTIONS = 32
-_GIVE_WAY_S = 1.0
+_GIVE_WAY_S = 3.0
+"""Seconds for the thread of a connection that is hung up on to leave: milliseconds, but for load."""
 _LOOPBACK = ("localhost", "[::1]", "::1")
 
 
@@ -199,8 +200,10 @@ class _Server(ThreadingHTTPServer):
     def _has_room(self) -> bool:
         if self._room.acquire(blocking=False):
             return True
-        for request in list(self._silent)[:1]:
-            _hang_up(request)
+        oldest = next(iter(list(self._silent)), None)
+        if oldest is None:
+            return False
+        _hang_up(oldest)
         return self._room.acquire(timeout=_GIVE_WAY_S)
 
     def _leave(self, request: Peer) -> None:
