@@ -41,7 +41,7 @@ _READ_S = 5.0
 
 _MAX_CONNECTIONS = 32
 _GIVE_WAY_S = 3.0
-"""Seconds for the thread of a connection that is hung up on to leave: milliseconds, but for load."""
+"""Seconds for the thread of a connection that is hung up on to leave; milliseconds without load."""
 _LOOPBACK = ("localhost", "[::1]", "::1")
 
 
