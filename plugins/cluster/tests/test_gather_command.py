@@ -126,7 +126,8 @@ def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
 
         async def targets(self) -> list[Target]:
             return [
-                Target(id_) for id_ in ("../up", "n1/pod", ".hidden", "A", "a", "x" * 400, "é/")
+                Target(id_)
+                for id_ in ("../up", "n1/pod", ".hidden", "A", "a", "x" * 400, "é/", "节" * 100)
             ]
 
         async def collect(self, targets: Any, limits: Limits, sink: Any) -> None:
@@ -148,6 +149,7 @@ def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
             "a-2.json",
             "x" * 200 + ".json",
             "é_.json",
+            "节" * 66 + ".json",
         ]
     )
     assert stat.S_IMODE(os.stat(paths[0]).st_mode) & 0o400
@@ -203,6 +205,20 @@ def test_a_folder_that_cannot_be_made_stops_before_any_node_is_asked(
     status, out, err = run(capsys, *files, "--output", str(tmp_path / "file" / "out"))
     assert (status, out) == (1, "")
     assert "Not a directory" in err
+
+
+def test_a_report_that_cannot_be_written_costs_its_own_file_alone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, files: list[str]
+) -> None:
+    first, *others = [Path(file.partition("=")[2] or file).stem for file in files]
+    folder = tmp_path / "out"
+    (folder / f"{first}.json").mkdir(parents=True)
+    status, out, err = run(capsys, "--json", *files, "--output", str(folder))
+    assert status == 1
+    assert set(json.loads(out)["nodes"]) == {first, *others}
+    assert err.startswith(f"probe cluster: --output {folder}/{first}.json: ")
+    written = {path.stem for path in folder.iterdir() if path.is_file()}
+    assert written == set(others)
 
 
 def test_a_collector_that_breaks_costs_its_nodes_alone(home: Home) -> None:

@@ -108,16 +108,23 @@ def _run(
     limits: Limits,
     network: Network | None,
 ) -> int:
+    from probe_cluster.errors import ClusterError
     from probe_cluster.gather_document import document_lines, make_folder, write_reports
     from probe_cluster.gather_table import table
 
     if args.output is not None:
         make_folder(args.output)
     gathered = _gathered(collector, limits, network, context)
+    unwritten = None
     if args.output is not None:
-        write_reports(gathered, args.output)
+        try:
+            write_reports(gathered, args.output)
+        except ClusterError as error:
+            unwritten = error  # what was gathered is shown all the same
     for line in document_lines(gathered) if args.json else table(gathered, context):
         context.out(line)
+    if unwritten is not None:
+        raise unwritten
     if gathered.network_problem is not None:
         context.err(f"probe cluster: {gathered.network_problem}")
     return 0 if gathered.complete and gathered.all_measured else _NO_NODE
