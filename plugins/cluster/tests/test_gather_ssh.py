@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -198,4 +201,22 @@ def test_cancelling_ends_all_processes(engines: Engines) -> None:
             await task
 
     asyncio.run(asyncio.wait_for(cancelled(), 60))
+    assert gone(marker)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_its_processes(engines: Engines, number: int) -> None:
+    marker = f"GATHER_MARKER={os.getpid()}-{time.monotonic_ns()}"
+    engines.setenv(GATHER_MARKER=marker.partition("=")[2])
+    command = [sys.executable, "-m", "probe_core", "cluster", "--hosts", "hung,desk2"]
+    engines.report("desk2", "no json")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not sleeping(marker):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (-number, b"")
+    assert b"Traceback" not in err
     assert gone(marker)
