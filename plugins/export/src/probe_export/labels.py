@@ -37,8 +37,8 @@ def product(device: DeviceDoc, limit: int = MAX_LABEL) -> str | None:
 def slurm_type(device: DeviceDoc) -> str | None:
     """Return a GRES type: lower case, underscores for blanks, ``[a-z0-9_.-]`` alone.
 
-    ``:`` and parentheses in a type give a node without GPUs. So spelled, a type is a part of what
-    Slurm's own detection reports (`nvidia_h100_80gb_hbm3`), which it must be.
+    ``:`` and parentheses in a type give a node without GPUs. So spelled, a card's type is what
+    Slurm's own detection reports (`nvidia_h100_80gb_hbm3`).
     """
     name = (device["name"] or "").lower()
     plain = "".join(char if char in _PLAIN else " " for char in name)
