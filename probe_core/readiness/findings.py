@@ -6,7 +6,7 @@ One finding for a device and a cause; equal devices with one cause share it.
 from __future__ import annotations
 
 from probe_core.model.causes import CAUSES
-from probe_core.model.findings import finding
+from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocked, broken_step
 from probe_core.readiness.remedies import fix_of, meaning_of
@@ -14,14 +14,14 @@ from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, Severity, StepDoc
     from probe_core.readiness.scene import Scene
 
     Group = list[tuple[DeviceDoc, StepDoc]]
 
-__all__ = ["finding_of", "findings", "usable_vendors"]
+__all__ = ["finding_of", "findings", "severity_of", "usable_vendors"]
 
 # Visibility explains each variable itself, and its findings carry the step.
 _TOLD_ELSEWHERE = ("visible",)
@@ -30,18 +30,24 @@ _TOLD_ELSEWHERE = ("visible",)
 def findings(
     devices: Sequence[DeviceDoc], scene: Scene, reported: Sequence[FindingDoc]
 ) -> list[FindingDoc]:
-    """Return the findings about broken steps that none of the `reported` is about."""
+    """Return the findings about broken steps that none of the `reported` is about.
+
+    A `reported` finding about a broken step gets the severity of its cause, where that is higher.
+    """
     groups: dict[tuple[str, str, str | None], Group] = {}
     shared = _shared(devices, reported)
+    usable = usable_vendors(devices)
     for device in devices:
         step = broken_step(device)
-        if step is None or step["step"] in _TOLD_ELSEWHERE or _is_told(device, step, reported):
+        if step is None or step["step"] in _TOLD_ELSEWHERE:
+            continue
+        _raise_severity(device, step, reported, usable)
+        if _is_told(device, step, reported):
             continue
         if _cause(step) in shared:
             continue
         key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
         groups.setdefault(key, []).append((device, step))
-    usable = usable_vendors(devices)
     return [finding_of(group, scene, usable) for group in groups.values()]
 
 
@@ -96,7 +102,7 @@ def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> Fi
         f"{_names([device for device, _ in group])}: {meaning_of(device, step, scene)}",
         step["evidence"] or f"the step {step['step']} is broken",
         fix_of(device, step, scene),
-        severity=_severity(device, step, usable),
+        severity=severity_of(device, step, usable),
         device=device["id"] if len(group) == 1 else None,
         prober=step.get("prober"),
         step=step["step"],
@@ -104,18 +110,35 @@ def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> Fi
     )
 
 
-def _severity(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> Severity:
-    """Return the severity of the cause; a part of a vendor's devices was left out on purpose."""
+def severity_of(
+    device: DeviceDoc,
+    step: StepDoc,
+    usable: Collection[str | None],
+    reported: Iterable[FindingDoc] = (),
+) -> Severity:
+    """Return the severity of a broken step, which the report and the doctor share.
+
+    It is the cause's own, and a notice where a part of a vendor's devices was left out on purpose;
+    never less than what probers `reported` of the same break.
+    """
     cause = CAUSES.get(step["code"] or "")
     # One override is meant for one of several GPUs, as a rule leaves out one of them.
     is_slice = step["step"] in ("node", "granted") or step["code"] == "hsa-override-foreign"
     is_slice = is_slice and device["vendor"] in usable
-    quiet = (
-        is_slice
-        or _is_spare(device, step, usable)
-        or (cause is not None and (cause.intended or cause.limits))
-    )
-    return "info" if quiet else "warning"
+    own: Severity = "error" if cause is None else cause.severity
+    own = "info" if is_slice or _is_spare(device, step, usable) else own
+    return max((own, *(entry["severity"] for entry in reported)), key=SEVERITIES.index)
+
+
+def _raise_severity(
+    device: DeviceDoc,
+    step: StepDoc,
+    reported: Iterable[FindingDoc],
+    usable: Collection[str | None],
+) -> None:
+    for entry in reported:
+        if device["id"] == entry["device"] and entry["step"] == step["step"]:
+            entry["severity"] = severity_of(device, step, usable, [entry])
 
 
 def _is_spare(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> bool:

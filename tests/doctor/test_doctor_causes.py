@@ -48,7 +48,7 @@ def test_every_check_has_a_code_and_a_sentence() -> None:
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> None:
-    document = CASES[code][0].document(tmp_path / "root", probers)
+    report, document = CASES[code][0].examined(tmp_path / "root", probers)
     assert causes_in(document) == {code}
     assert status(document, code) == "failed"
     finding = next(f for f in document["findings"] if f["code"] == code)
@@ -63,6 +63,9 @@ def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> N
         assert document["healthy"] is False
     if cause.intended or cause.limits:
         assert finding["severity"] in ("info", "warning")
+    # One severity, whether the report or the doctor tells it.
+    same = [f["severity"] for f in report["findings"] if f["step"] == cause.step]
+    assert set(same) <= {finding["severity"]}
 
 
 @pytest.mark.parametrize("code", CASES)
