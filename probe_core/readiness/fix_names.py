@@ -39,6 +39,18 @@ _PACKAGES = {
 }
 
 
+# Causes that a branch for the GPU repairs, whatever is loaded for another one.
+_OF_GPU = (
+    "no-driver",
+    "driver-not-installed",
+    "nouveau-bound",
+    "nova-bound",
+    "legacy-branch",
+    "driver-too-old-for-gpu",
+    "open-module-unsupported",
+)
+
+
 def _load(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     from probe_core.readiness.unbound import module_of
 
@@ -102,8 +114,10 @@ def _branch(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the branch of NVIDIA's driver: that which the GPU needs, else the loaded one."""
     from probe_core.readiness.nvidia_driver import branch_for, major_of, version_of
 
-    if step["code"] in ("legacy-branch", "driver-too-old-for-gpu", "open-module-unsupported"):
+    if step["code"] in _OF_GPU:
         return branch_for(device)
+    if step["code"] == "module-missing-for-kernel" and (flavour := _signed(device, step, scene)):
+        return flavour
     return str(major_of(version_of(scene.nvidia_version)) or branch_for(device))
 
 
@@ -193,6 +207,21 @@ def _missing_nodes(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return " ".join(f"-dev{number} {path}" for number, path in enumerate(paths))
 
 
+def _job_request(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
+    """Return the piece that requests a GPU of the batch system around this process; "" in none."""
+    from probe_core.machine.surroundings import BATCH_SYSTEMS
+
+    request = next((text for name, text in BATCH_SYSTEMS.items() if name in scene.environ), None)
+    return f"=request a GPU for the job ({request}), then start it anew" if request else ""
+
+
+def _signed(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
+    """Return which of Ubuntu's signed modules another kernel has: "580-server-open"; "" if none."""
+    folder = scene.modules.for_other_kernel("nvidia")
+    file = scene.modules.on_disk("nvidia", folder) if folder else None
+    return (file or "").partition("/kernel/nvidia-")[2].partition("/")[0]
+
+
 def _first_kernel(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     from probe_core.readiness.kernels import too_old_for
 
@@ -256,6 +285,7 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "gfx_fix": _gfx_fix,
     "group": _group,
     "groups": lambda device, step, scene: _group(device, step, scene).replace(",", " "),
+    "job_request": _job_request,
     "kfd_fix": _kfd_fix,
     "kernel": lambda device, step, scene: _kernel_package(scene.release),
     "libcuda_fix": _libcuda_fix,
@@ -272,6 +302,7 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "resource": _resource,
     "selinux_boolean": _selinux_boolean,
     "service": lambda device, step, scene: scene.service or "NAME.service",
+    "signed": _signed,
     "si_or_cik": _si_or_cik,
     "vendor": lambda device, step, scene: device["vendor"] or "its vendor",
     "version": _version,

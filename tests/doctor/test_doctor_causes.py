@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor_cases import CASES
+from doctor_cases import CASES, Case, wsl
 from fake_probers import Probers
+from readiness_nodes import Node, nvidia
 
 from probe_core.doctor.causes import SCOPES
 from probe_core.doctor.checks import further_checks
@@ -77,3 +78,30 @@ def test_a_look_alike_that_has_not(code: str, tmp_path: Path, probers: Probers) 
     # A tree of another system has no /proc to read the memory from.
     serious = [f["code"] for f in document["findings"] if f["severity"] != "info"]
     assert set(serious) <= (set() if document["system"].count("linux") else {"no-cpu-facts"})
+
+
+def test_a_driver_of_windows_without_its_cuda_library(tmp_path: Path, probers: Probers) -> None:
+    def make(root: Path) -> Node:
+        # Each WSL has this library; the folder of drivers tells whose GPU it is.
+        node = wsl("libdxcore.so")(root)
+        node.file(f"/usr/lib/wsl/drivers/{driver}/x")
+        return node
+
+    statuses = {}
+    for driver in ("nv_dispi.inf_amd64_0f1e", "iigd_dch.inf_amd64_0f1e"):
+        document = Case(make).document(tmp_path / driver, probers)
+        statuses[driver[:2]] = status(document, "wsl-no-library")
+    assert statuses == {"nv": "failed", "ii": "not_applicable"}
+
+
+def test_what_a_variable_hides_has_evidence(tmp_path: Path, probers: Probers) -> None:
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        node.environ["CUDA_VISIBLE_DEVICES"] = ""
+        return node
+
+    report, document = Case(make).examined(tmp_path, probers)
+    evidence = "CUDA_VISIBLE_DEVICES is empty, which hides every device"
+    for findings in (report["findings"], document["findings"]):
+        finding = next(f for f in findings if f["code"] == "hidden-by-variable")
+        assert evidence in finding["evidence"], finding

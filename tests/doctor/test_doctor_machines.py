@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import doctor_systems  # noqa: F401  # adds its machines
 import pytest
 from doctor_cases import complete
 from doctor_machines import BROKEN, SOUND
