@@ -208,6 +208,13 @@ def container_with_cards_of_one_vendor(root: Path) -> Node:
 
 
 @sound
+def radeon_that_amdgpu_never_drove(root: Path) -> Node:
+    node = amd(root, driver="radeon", ids="1002:68f9")  # Cedar, before GCN
+    node.modules("radeon")
+    return node
+
+
+@sound
 def pod_with_the_card_alone(root: Path) -> Node:
     node = beside(root, "0000:0f:00.0", "1002:164e", "amdgpu", "missing")
     node.environ["KUBERNETES_SERVICE_HOST"] = "10.0.0.1"

@@ -258,6 +258,26 @@ def test_code_in_kernel_packs_of_another_distribution(tmp_path: Path) -> None:
     assert [v["verdict"] for v in verdicts] == [NATIVE, LACKS]
 
 
+@pytest.mark.parametrize(
+    ("section", "capability", "expected"),
+    [
+        (build.container(["sm_80"]) + b"\xff" * 64, "8.0", NATIVE),
+        (build.container(["sm_80"]) + b"\xff" * 64, "9.0", "unknown"),
+        # A container whose entry has a header of 0 bytes.
+        (bytes(bytearray(build.container(["sm_80"]))[:20] + bytes(76)), "8.0", "unknown"),
+    ],
+)
+def test_what_was_not_read_is_not_missing(
+    tmp_path: Path, section: bytes, capability: str, expected: str
+) -> None:
+    site = build.environment(tmp_path / "env")
+    library = build.elf([(".nv_fatbin", section)])
+    build.install(site, "acme", "1.0", {"acme/x.so": library})
+    documents = read_distributions([str(site)], Budget())
+    assert [v["verdict"] for v in judge([nvidia(capability)], Scene(documents))] == [expected]
+    assert documents[0]["files"]["acme/x.so"]["problem"]
+
+
 def test_many_files_of_machine_code_are_counted_by_their_names(tmp_path: Path) -> None:
     site = build.environment(tmp_path / "env")
     names = [f"cubins/gemm/sm100/k{n}.cubin" for n in range(30)]
