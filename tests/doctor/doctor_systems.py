@@ -5,10 +5,11 @@ Invented, each after a situation that people report; they are added to those of 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import readiness_nodes as nodes
-from doctor_machines import ARCH, DEBIAN, FEDORA, ROCKY, broken, sound
+from doctor_machines import ARCH, BROKEN, DEBIAN, FEDORA, ROCKY, broken, on, sound
 from readiness_nodes import LIBRARIES, NVIDIA_NODES, PCI, RELEASE, VERSION, Node, amd, nvidia
 
 MODULES = f"/lib/modules/{RELEASE}"
@@ -28,44 +29,24 @@ def bare(root: Path, device: str, *, dep: str = "", driver: str | None = None) -
 # --- the driver that fits the GPU and the distribution
 
 
-@broken("driver-not-installed", "nvidia-driver:580-dkms", ROCKY)
-def v100_on_rocky(root: Path) -> Node:
-    return bare(root, "1db6")
+# Name to a part of the fix, the distribution, and the GPU.
+WITHOUT_DRIVER = {
+    "v100_on_rocky": ("nvidia-driver:580-dkms", ROCKY, "1db6"),
+    "l4_on_rocky": ("nvidia-driver:open-dkms", ROCKY, "27b8"),
+    "kepler_on_fedora": ("akmod-nvidia-470xx", FEDORA, "1004"),
+    "k80_on_debian": ("nvidia-tesla-470-driver", DEBIAN, "102d"),
+    "rtx_5090_on_debian": ("apt install nvidia-open", DEBIAN, "2b85"),
+    "pascal_on_arch": ("install nvidia-580xx-dkms (AUR)", ARCH, "1b80"),
+    "p40_on_suse": ("nvidia-driver-G06-kmp-default", SUSE, "1b38"),
+}
+for _name, (_fix, _release, _device) in WITHOUT_DRIVER.items():
+    _make = partial(bare, device=_device)
+    BROKEN[_name] = ("driver-not-installed", _fix, on(_release, _make))
 
 
 @broken("nouveau-bound", "nvidia-driver:580-dkms", ROCKY)
 def v100_with_nouveau_on_rocky(root: Path) -> Node:
     return bare(root, "1db6", driver="nouveau")
-
-
-@broken("driver-not-installed", "nvidia-driver:open-dkms", ROCKY)
-def l4_on_rocky(root: Path) -> Node:
-    return bare(root, "27b8")
-
-
-@broken("driver-not-installed", "akmod-nvidia-470xx", FEDORA)
-def kepler_on_fedora(root: Path) -> Node:
-    return bare(root, "1004")
-
-
-@broken("driver-not-installed", "nvidia-tesla-470-driver", DEBIAN)
-def k80_on_debian(root: Path) -> Node:
-    return bare(root, "102d")
-
-
-@broken("driver-not-installed", "apt install nvidia-open", DEBIAN)
-def rtx_5090_on_debian(root: Path) -> Node:
-    return bare(root, "2b85")
-
-
-@broken("driver-not-installed", "install nvidia-580xx-dkms (AUR)", ARCH)
-def pascal_on_arch(root: Path) -> Node:
-    return bare(root, "1b80")
-
-
-@broken("driver-not-installed", "nvidia-driver-G06-kmp-default", SUSE)
-def p40_on_suse(root: Path) -> Node:
-    return bare(root, "1b38")
 
 
 @broken("module-missing-for-kernel", f"linux-modules-nvidia-580-{RELEASE}`")
