@@ -145,6 +145,14 @@ def container_with_the_processors_graphics_alone(root: Path) -> Node:
     return node
 
 
+@broken("nouveau-bound", "on the host: install NVIDIA's driver, blacklist nouveau")
+def container_on_a_host_with_nouveau(root: Path) -> Node:
+    node = nvidia(root, driver="nouveau")
+    node.modules("nouveau")
+    node.container()
+    return node
+
+
 # --- devices that nobody misses
 
 
