@@ -5,10 +5,12 @@ One finding for a device and a cause; equal devices with one cause share it.
 
 from __future__ import annotations
 
+from probe_core.machine.access import MISSING
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocked, broken_step
+from probe_core.readiness.needs import required
 from probe_core.readiness.remedies import fix_of, meaning_of
 from probe_core.wording import joined
 
@@ -150,10 +152,11 @@ def _raise_severity(
 def _is_slice(device: DeviceDoc, step: StepDoc, scene: Scene, usable: Usable) -> bool:
     """Return whether a part of the devices was left out on purpose.
 
-    A container that has a card was given what it has; one override is meant for one of several
-    GPUs, as a rule leaves out one of them.
+    A container that has a card was given what it has, and of other devices no node; one override
+    is meant for one of several GPUs, as a rule leaves out one of them.
     """
-    if step["step"] == "node" and scene.container is not None and usable.has_card:
+    lacks_nodes = step["step"] == "node" and scene.container is not None and usable.has_card
+    if lacks_nodes and all(scene.access(path) == MISSING for path in required(device, scene)):
         return True
     by_vendor = step["step"] in ("node", "granted") or step["code"] == "hsa-override-foreign"
     return by_vendor and device["vendor"] in usable.vendors

@@ -136,6 +136,15 @@ def host_of_the_gpu_operator(root: Path) -> Node:
     return node
 
 
+@broken("uvm-missing", "sudo nvidia-modprobe -u -c 0")
+def container_with_a_part_of_the_nodes_beside_a_radeon(root: Path) -> Node:
+    node = beside(root, "0000:03:00.0", "1002:744c", "amdgpu")
+    node.file("/opt/rocm/lib/libhsa-runtime64.so.1", b"\x7fELF\x02")
+    node.nodes("/dev/nvidia-uvm", answer="missing")
+    node.container()
+    return node
+
+
 @broken("container-without-gpus", "docker run --gpus all")
 def container_with_the_processors_graphics_alone(root: Path) -> Node:
     node = beside(root, UHD, "8086:a780", "i915")
