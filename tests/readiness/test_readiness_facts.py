@@ -51,6 +51,29 @@ def test_a_fact_reaches_the_chain_with_its_prober_and_nothing_else(
     assert (found["severity"], found["prober"], found["device"]) == ("info", "acme", DEVICE)
 
 
+@pytest.mark.parametrize(
+    ("step", "code", "severity", "expected"),
+    [
+        ("runtime", "fabric-not-ready", "warning", "error"),
+        ("runtime", "fabric-not-ready", "error", "error"),
+        ("granted", "compute-prohibited", "info", "info"),
+        ("granted", "compute-prohibited", "warning", "warning"),
+    ],
+)
+def test_a_probers_finding_has_the_severity_of_its_cause(
+    step: str, code: str, severity: str, expected: str, tmp_path: Path, probers: Probers
+) -> None:
+    about = {"code": code, "severity": severity, "what": "x", "why": "y", "fix": "z"}
+    about |= {"device": DEVICE, "step": step}
+    device = sighting(fact(step, "broken", code))
+    probers.add(
+        "acme", f"from probe_core.api import finding\nyield finding(**{about!r})\nyield {device!r}"
+    )
+    report = run(nvidia(tmp_path), probers)
+    own = [f["severity"] for f in report["findings"] if f["step"] == step]
+    assert own == [expected]
+
+
 def test_a_slice_leaves_the_other_gpu_and_no_degraded_node(
     tmp_path: Path, probers: Probers
 ) -> None:
