@@ -129,6 +129,11 @@ WHEELS: dict[str, tuple[str, str, dict[str, bytes | str]]] = {
         "4.8.5",
         {"ctranslate2.libs/libctranslate2-a7a60d30.so.4.8.5": build.cuda(CTRANSLATE)},
     ),
+    "flash-attn": (
+        "flash-attn",
+        "2.8.3",
+        {"flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so": build.cuda({"sm_80 sm_90": 70})},
+    ),
     "vllm": ("vllm", "0.11.0", {"vllm/_C.abi3.so": build.cuda(VLLM_011)}),
     "bitsandbytes": (
         "bitsandbytes",
@@ -501,6 +506,25 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
             nvidia("9.0"),
             "error",
             ("install a build of faiss-gpu-cu12 for sm_90, or build it from source for sm_90"),
+        ),
+        (
+            "vllm",
+            nvidia("6.1"),
+            "error",
+            "use another GPU for vllm: it needs compute capability 7.0 or newer",
+        ),
+        (
+            "vllm",
+            nvidia("7.5"),
+            "error",
+            "install a build of vllm for sm_75, or build it from source for sm_75",
+        ),
+        (
+            "flash-attn",
+            nvidia("7.5"),
+            "error",
+            "use PyTorch's scaled_dot_product_attention: FlashAttention 2 needs Ampere or newer"
+            " (on Turing also 'flash-attn<2')",
         ),
         ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
         (
