@@ -523,8 +523,10 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
             "flash-attn",
             nvidia("7.5"),
             "error",
-            "use PyTorch's scaled_dot_product_attention: FlashAttention 2 needs Ampere or newer"
-            " (on Turing also 'flash-attn<2')",
+            (
+                "use PyTorch's scaled_dot_product_attention: FlashAttention 2 needs Ampere or newer"
+                " (on Turing also 'flash-attn<2')"
+            ),
         ),
         ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
         (
