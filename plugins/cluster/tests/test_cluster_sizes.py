@@ -57,6 +57,23 @@ CACHES: dict[str, tuple[int, int, int, int]] = {
     "qwen3-next-80b-a3b": (2 * 2 * 256 * 2 * 12, 0, 0, 74 * MIB),
     "minimax-m2": (2 * 8 * 128 * 2 * 62, 0, 0, 0),
     "nemotron-3-nano-30b-a3b": (2 * 2 * 128 * 2 * 6, 0, 0, 23 * 2134016),
+    # 21 layers have an indexer of their own, whose 128 values are kept too.
+    "glm-5.2": (2 * (576 * 78 + 128 * 21), 0, 0, 0),
+    # Keys of 192 and values of 128: 9 full layers with 4 heads, 39 with 8 over the window.
+    "mimo-v2-flash": (4 * 320 * 2 * 9, 8 * 320 * 2 * 39, 128, 0),
+    # 21 layers keep one entry of 512 + 128 values per 4 tokens, 20 one of 512 per 128 tokens.
+    "deepseek-v4-flash": (2 * (21 * 160 + 20 * 4), 0, 0, 43 * 128 * 512 * 2),
+    # A state of heads x 64 x 128 in fp32, and three steps of the convolution in bf16.
+    "granite-4.0-h-small": (2 * 8 * 128 * 2 * 4, 0, 0, 36 * (128 * 64 * 128 * 4 + 3 * 8448 * 2)),
+    "falcon-h1-34b": (2 * 4 * 128 * 2 * 72, 0, 0, 72 * (4096 * 256 * 4 + 3 * 5120 * 2)),
+    "jamba-mini": (2 * 8 * 128 * 2 * 4, 0, 0, 28 * (8192 * 16 * 4 + 3 * 8192 * 2)),
+    "lfm2-1.2b": (2 * 8 * 64 * 2 * 6, 0, 0, 10 * 2 * 2048 * 2),
+    "kimi-linear-48b-a3b": (576 * 2 * 7, 0, 0, 20 * (32 * 128 * 128 * 4 + 3 * 3 * 4096 * 2)),
+    # The last 15 of 35 layers use the cache of earlier ones; of the first 20 four are full.
+    "gemma-3n-e4b": (2 * 2 * 256 * 2 * 4, 2 * 2 * 256 * 2 * 16, 512, 0),
+    "command-a-111b": (2 * 8 * 128 * 2 * 16, 2 * 8 * 128 * 2 * 48, 4096, 0),
+    "step-3.5-flash": (2 * 8 * 128 * 2 * 12, 2 * 8 * 128 * 2 * 33, 512, 0),
+    "mimo-7b": (2 * 8 * 128 * 2 * 36, 0, 0, 0),
 }
 
 
@@ -93,6 +110,13 @@ def test_a_quantised_cache_counts_its_scales() -> None:
         ("moonshotai/Kimi-K2-Thinking", "kimi-k2.5", 4.63),
         ("openai/gpt-oss-120b", "gpt-oss-120b", 4.46),
         ("llama3.1:8b", "llama-3.1-8b", 16.0),
+        ("deepseek-r1:32b", "qwen2.5-32b", 16.0),
+        ("nvidia/DeepSeek-R1-0528-FP4", "deepseek-v3", 4.53),
+        ("deepseek-ai/DeepSeek-V4-Flash", "deepseek-v4-flash", 4.38),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", "qwen3-30b-a3b", 16.0),
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", "mistral-small-24b", 16.0),
+        ("ibm-granite/granite-4.0-h-small", "granite-4.0-h-small", 16.0),
+        ("inclusionAI/Ring-1T", "ling-1t", 16.0),
     ],
 )
 def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: float) -> None:

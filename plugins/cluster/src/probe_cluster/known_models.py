@@ -42,8 +42,8 @@ class KnownModel(NamedTuple):
 # What distributors append to a model's name; none of it changes the shape.
 _SUFFIXES = frozenset(
     "instruct it chat base thinking hf gguf mlx dwq qat preview fp original dynamic unsloth ud pt"
-    " v0.1 v0.2 v0.3 2501 2503 2506 2507 2509 0414 0711 0905 think sft dpo latest text bnb"
-    " quantized w4a16 w8a8".split()
+    " v0.1 v0.2 v0.3 2407 2410 2411 2501 2503 2506 2507 2509 2512 0414 0711 0905 think sft dpo"
+    " latest text bnb quantized w4a16 w8a8".split()
 )
 _PREFIXES = ("meta-", "google-", "openai-", "qwen-", "deepseek-ai-")
 
@@ -120,6 +120,8 @@ def _plain(text: str) -> tuple[str, str | None]:
         head, suffix = _last_part(name)
         if head and suffix in PRECISIONS:
             precision = precision or suffix
+        elif head and suffix == "fp4":  # NVIDIA's name of its own format
+            precision = precision or "nvfp4"
         elif not head or suffix not in _SUFFIXES:
             return name, precision
         name = head
@@ -129,6 +131,6 @@ def _last_part(name: str) -> tuple[str, str]:
     """Split the last part off: ``q4_k_m`` is one part, ``-`` and ``.`` end another."""
     for mark in "-.":
         head, _, suffix = name.rpartition(mark)
-        if suffix in PRECISIONS or suffix in _SUFFIXES:
+        if suffix in PRECISIONS or suffix in _SUFFIXES or suffix == "fp4":
             return head, suffix
     return name.rpartition("-")[0], name.rpartition("-")[2]

@@ -16,8 +16,9 @@ from probe_cluster.tensors import Weights, weights_of
 
 __all__ = ["parse_model"]
 
-# Bytes; a config.json of an open model takes some KiB. A judgement.
-_CONFIG_LIMIT = 1 << 20
+# Bytes; a config.json of an open model takes some KiB, with a list of all modules that stay
+# unquantised 3 MB (nvidia/MiniMax-M3-NVFP4).
+_CONFIG_LIMIT = 16 << 20
 
 Fields = dict[str, Any]
 """Arguments of `Model`; ``parameters`` and ``precision`` besides, which `_weighed` resolves."""
@@ -44,9 +45,11 @@ def parse_model(options: Mapping[str, Any]) -> Model:
     _weighed(fields, options.get("bits"))
     if options.get("kv_bits") is not None:
         fields["kv_bits"] = _cache_bits(options["kv_bits"])
+    reason = fields.pop("reason", None)
     for name, option in (("params", "--params 70b"), ("layers", "--layers 80")):
         if name not in fields:
-            raise ClusterError(f"the {name} of {text!r} are not known; give them: {option}")
+            unknown = f"the {name} of {text!r} are not known{f': {reason}' if reason else ''}"
+            raise ClusterError(f"{unknown}; give them: {option}")
     return Model(**fields)
 
 
@@ -111,13 +114,20 @@ def _configured(path: str) -> tuple[Shape, Precision | None]:
     tables = [config, inner] if isinstance(inner, Mapping) else [config]
     stored = [table.get(key) for key in ("quantization_config", "quantization") for table in tables]
     table = next((entry for entry in stored if isinstance(entry, Mapping)), {})
-    return shape, precision_of(table)
+    # DeepSeek V4's experts are in another precision than its table says.
+    experts = config.get("expert_dtype")
+    return shape, precision_of({**table, "expert_dtype": experts} if table and experts else table)
 
 
 def _config(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            config = json.loads(file.read(_CONFIG_LIMIT))
+            text = file.read(_CONFIG_LIMIT + 1)
+        if len(text) > _CONFIG_LIMIT:
+            raise ClusterError(f"{path} is no config.json: it has more than {_CONFIG_LIMIT} bytes")
+        config = json.loads(text)
+    except ClusterError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise ClusterError(f"{path} is no config.json that can be read: {error}") from None
     if not isinstance(config, dict):
@@ -170,7 +180,7 @@ def _with_weights(shape: Shape, weights: Weights, path: str) -> Fields:
 def _shaped(shape: Shape, precision: Precision | None) -> Fields:
     fields = _plain(shape) | ({"layers": shape.layers} if shape.layers else {})
     if shape.params is None:
-        return fields
+        return fields | {"reason": shape.reason}
     active = shape.params.active if shape.experts else None
     return fields | {
         "params": shape.params.total,

@@ -44,6 +44,8 @@ PRECISIONS: dict[str, Precision] = {
     "bf16": _even(16.0),
     "fp16": _even(16.0),
     "f16": _even(16.0),
+    # DeepSeek V4: only the routed experts are in 4 bits, as MXFP4 has them.
+    "fp8_fp4": Precision(16.0, 8.002, 4.25),
     # A scale of 32 bits per block of 128 x 128.
     "fp8": Precision(16.0, 8.002, 8.002),
     "mxfp8": _even(8.25),
@@ -62,10 +64,15 @@ PRECISIONS: dict[str, Precision] = {
 
 
 def precision_of(quantization: Mapping[str, Any]) -> Precision | None:
-    """Return how a config.json says that its weights are stored; None for a way not known."""
+    """Return how a config.json says that its weights are stored; None for a way not known.
+
+    ``expert_dtype`` of DeepSeek V4 stands beside the table, and is passed in it.
+    """
     if not quantization:
         return PRECISIONS["bf16"]
     method = quantization.get("quant_method")
+    if method == "fp8" and quantization.get("expert_dtype") == "fp4":
+        return PRECISIONS["fp8_fp4"]
     if method in ("fp8", "mxfp4"):
         return PRECISIONS[str(method)]
     bits, group = quantization.get("bits"), quantization.get("group_size")
