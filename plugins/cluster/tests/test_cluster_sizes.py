@@ -117,6 +117,9 @@ def test_a_quantised_cache_counts_its_scales() -> None:
         ("mistralai/Devstral-Small-2-24B-Instruct-2512", "mistral-small-24b", 16.0),
         ("ibm-granite/granite-4.0-h-small", "granite-4.0-h-small", 16.0),
         ("inclusionAI/Ring-1T", "ling-1t", 16.0),
+        ("mlx-community/GLM-4.7-8bit-gs32", "glm-4.6", 9.0),
+        ("mlx-community/gpt-oss-120b-MXFP4-Q8", "gpt-oss-120b", 4.33),
+        ("mlx-community/NVIDIA-Nemotron-Nano-9B-v2-4bits", "nemotron-nano-9b-v2", 4.5),
     ],
 )
 def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: float) -> None:
@@ -131,6 +134,9 @@ def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: 
         ("gpt-oss", "gpt-oss-20b"),
         ("Qwen/Qwen3-30B-A4B", "qwen3-30b-a3b"),
         ("deepsek-v3.2", "deepseek-v3.2"),
+        ("mlx-community/GLM-5.1-DQ4plus-q8", "glm-5"),
+        ("mistralai/Ministral-3-3B-Tuned", "ministral-3-3b"),
+        ("granite-4.0-h-smal", "granite-4.0-h-small"),
     ],
 )
 def test_a_near_miss_is_suggested_and_never_taken(text: str, close: str) -> None:

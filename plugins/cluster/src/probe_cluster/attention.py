@@ -121,6 +121,8 @@ def _latent(config: ConfigTable, hidden: int, heads: int, indexed: bool) -> Atte
     query = heads * (nope + rope)
     params = hidden * (rank + rope) + rank * heads * (nope + wide) + rank + heads * wide * hidden
     params += hidden * query if query_rank is None else query_rank * (hidden + query + 1)
+    if config.flag("mla_use_output_gate"):
+        params += hidden * heads * wide
     if indexer:
         index_heads = config.whole("index_n_heads") or 0
         params += (query_rank or hidden) * index_heads * indexer
@@ -213,7 +215,10 @@ def _kimi_delta(config: ConfigTable, hidden: int) -> Attention | None:
     kernel = own.whole("short_conv_kernel_size") or config.whole("linear_conv_kernel_dim") or 4
     inner = heads * wide
     params = 4 * hidden * inner + 3 * inner * kernel + hidden * heads
-    params += 2 * (hidden + inner) * wide + inner + heads + wide
+    # Two gates of low rank; Kimi K3's second one is of full rank.
+    full = own.flag("use_full_rank_gate")
+    params += (1 if full else 2) * (hidden + inner) * wide + inner + heads + wide
+    params += hidden * inner if full else 0
     state = inner * wide * _STATE_BYTES + (kernel - 1) * 3 * inner * _CONV_BYTES
     return Attention(params, 0, None, state)
 

@@ -68,8 +68,8 @@ def feed_forward(
     width = config.whole("moe_intermediate_size", "intermediate_size")
     if width is None:
         return None
-    # Nemotron 3 Super: experts work on a narrower copy, which two matrices make and unmake.
-    narrow = config.whole("moe_latent_size")
+    # Nemotron 3 Super and Kimi K3: experts work on a narrower copy, which two matrices make.
+    narrow = config.whole("moe_latent_size", "routed_expert_hidden_size")
     expert = matrices * (narrow or hidden) * width + _bias(config, hidden, width)
     always = hidden * experts.total + matrices * hidden * _shared_width(config, width)
     always += 2 * hidden * (narrow or 0)
