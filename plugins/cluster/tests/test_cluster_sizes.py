@@ -93,6 +93,17 @@ def test_published_caches_at_128k() -> None:
         assert model.kv_bytes / GIB == pytest.approx(gib, rel=0.002)
 
 
+@pytest.mark.parametrize(("text", "tokens"), [("32k", 32768), ("128K", 131072), ("1m", 1 << 20)])
+def test_a_context_may_be_written_short(text: str, tokens: int) -> None:
+    assert parse_model({"model": "llama-3.1-8b", "context": text}).context == tokens
+
+
+@pytest.mark.parametrize("text", ["k", "1.5.k", "-k", "nank", "1e99k"])
+def test_a_context_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(ClusterError, match=f"context is '{text}', which is no number of tokens"):
+        parse_model({"model": "llama-3.1-8b", "context": text})
+
+
 def test_a_quantised_cache_counts_its_scales() -> None:
     plain = parse_model({"model": "llama-3.1-8b", "context": 8192})
     small = parse_model({"model": "llama-3.1-8b", "context": 8192, "kv_bits": "q8_0"})

@@ -39,9 +39,10 @@ def parse_model(options: Mapping[str, Any]) -> Model:
             fields[name] = parse_count(str(options[name]))
             # Then the sizes of its parts are not known.
             fields |= {"parameters": None, "read_bytes": None}
-    for name, whole in (("layers", True), ("context", True)):
-        if options.get(name) is not None:
-            fields[name] = _number(name, options[name], whole)
+    if options.get("layers") is not None:
+        fields["layers"] = _number("layers", options["layers"], True)
+    if options.get("context") is not None:
+        fields["context"] = _tokens(options["context"])
     _weighed(fields, options.get("bits"))
     if options.get("kv_bits") is not None:
         fields["kv_bits"] = _cache_bits(options["kv_bits"])
@@ -250,6 +251,20 @@ def _number(name: str, text: Any, whole: bool) -> int | float:
     if value != value or abs(value) > 1e15 or (whole and value != int(value)):
         raise ClusterError(f"{name} is {text!r}; it must be a {'whole ' if whole else ''}number")
     return int(value) if whole else value
+
+
+def _tokens(text: Any) -> int | float:
+    """Return a number of tokens, of which ``32k`` are 32,768 and ``1m`` are 1,048,576."""
+    digits = str(text).strip().lower()
+    scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)
+    if scale == 1:
+        return _number("context", text, True)
+    try:
+        return _number("context", digits[:-1], True) * scale
+    except ClusterError:
+        raise ClusterError(
+            f"context is {text!r}, which is no number of tokens: 32768, 32k"
+        ) from None
 
 
 def _choices(name: str) -> str:
