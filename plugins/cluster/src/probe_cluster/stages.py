@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from probe_cluster.efficiency import table
 from probe_cluster.members import Member
@@ -15,6 +16,7 @@ __all__ = [
     "split_seconds",
     "splits",
     "token_seconds",
+    "undivided",
     "widths",
 ]
 
@@ -98,6 +100,18 @@ def layer_cap(member: Member, model: Model, use: str, reserve: float) -> int:
     part = (model.layer_bytes - cache) / width + own
     rooms.sort(reverse=True)
     return sum(int(room // part) for room in rooms[width - 1 :: width])
+
+
+def undivided(member: Member, model: Model, use: str, reserve: float) -> Member:
+    """Return the node with no layer split, where it holds more layers so: its memories differ.
+
+    Raises `ClusterError` when the node's memory is not known.
+    """
+    if member.width < 2 or not splits(member, model):
+        return member
+    whole = replace(member, width=1)
+    more = layer_cap(whole, model, use, reserve) > layer_cap(member, model, use, reserve)
+    return whole if more else member
 
 
 def widths(model: Model) -> list[int]:
