@@ -7,11 +7,12 @@ from typing import Any
 
 from probe_cluster.errors import ClusterError
 
-__all__ = ["ConfigTable"]
+__all__ = ["MOST_LAYERS", "ConfigTable"]
 
 # Far above the largest open model (vocabulary 262,208; context 10,485,760), below what overflows.
 _MOST = 1 << 27
-_MOST_LAYERS = 4096
+MOST_LAYERS = 4096
+"""Layers of a model at most: planning takes time for each. The largest open ones have 126."""
 
 
 class ConfigTable:
@@ -38,7 +39,7 @@ class ConfigTable:
                 value = value[0]
             if value is None:
                 continue
-            most = _MOST_LAYERS if name == "num_hidden_layers" else _MOST
+            most = MOST_LAYERS if name == "num_hidden_layers" else _MOST
             if type(value) is not int or not 0 <= value <= most:
                 shown = repr(value)[:40]
                 raise ClusterError(
@@ -64,7 +65,7 @@ class ConfigTable:
         value = self._table.get(name)
         if not isinstance(value, list) or any(type(entry) is not int for entry in value):
             return []
-        return value[:_MOST_LAYERS]
+        return value[:MOST_LAYERS]
 
     def table(self, name: str) -> ConfigTable:
         """Return the table of a name, an empty one where there is none."""
@@ -79,7 +80,7 @@ class ConfigTable:
     def texts(self, name: str) -> list[str]:
         """Return a list of texts, empty where there is none."""
         value = self._table.get(name)
-        return [str(entry) for entry in value[:_MOST_LAYERS]] if isinstance(value, list) else []
+        return [str(entry) for entry in value[:MOST_LAYERS]] if isinstance(value, list) else []
 
     def has(self, *names: str) -> bool:
         """Return whether one of these keys is there with a value."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from probe_cluster.errors import ClusterError
 from probe_cluster.members import Member
 from probe_cluster.model import Model
-from probe_cluster.stages import RESERVE, layer_cap, undivided
+from probe_cluster.stages import RESERVE, check_reserve, layer_cap, undivided
 from probe_core.wording import gib
 
 __all__ = ["POLICIES", "Fit", "fit"]
@@ -69,6 +69,7 @@ def fit(
     """
     if policy not in POLICIES:
         raise ClusterError(f"{policy!r} is no policy; there are {', '.join(POLICIES)}")
+    check_reserve(reserve)
     if not members:
         raise ClusterError("there is no node; give at least one report")
     ok, required, have, layers = _judge(members, model, policy, reserve)

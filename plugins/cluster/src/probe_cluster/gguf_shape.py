@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_cluster.architecture import Shape
 from probe_cluster.cache import grouped
+from probe_cluster.config_table import MOST_LAYERS
 from probe_cluster.errors import ClusterError
 from probe_cluster.feedforward import Experts
 from probe_cluster.gguf import Value
@@ -24,7 +25,6 @@ _PATTERNS = {
     "exaone4": 4,
 }
 _LINEAR = ("qwen3next", "qwen35", "qwen35moe")
-_MOST_LAYERS = 4096
 
 
 class _Keys:
@@ -67,8 +67,10 @@ def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
     keys = _Keys(values, path)
     blocks = keys.whole("block_count")
     layers = None if blocks is None else blocks - (keys.whole("nextn_predict_layers") or 0)
-    if layers is None or not 0 < layers <= _MOST_LAYERS:
-        raise ClusterError(f"{path}: {keys.arch}.block_count is {blocks}; it must be 1 to 4096")
+    if layers is None or not 0 < layers <= MOST_LAYERS:
+        raise ClusterError(
+            f"{path}: {keys.arch}.block_count is {blocks}; it must be 1 to {MOST_LAYERS}"
+        )
     heads, count = keys.whole("attention.head_count"), keys.whole("expert_count")
     hidden = keys.whole("embedding_length")
     wide = keys.whole("attention.key_length") or (hidden // heads if hidden and heads else None)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from probe_cluster.efficiency import table
+from probe_cluster.errors import ClusterError
 from probe_cluster.members import Member
 from probe_cluster.model import Model
 
 __all__ = [
     "RESERVE",
+    "check_reserve",
     "layer_cap",
     "prompt_seconds",
     "split_seconds",
@@ -100,6 +102,12 @@ def layer_cap(member: Member, model: Model, use: str, reserve: float) -> int:
     part = (model.layer_bytes - cache) / width + own
     rooms.sort(reverse=True)
     return sum(int(room // part) for room in rooms[width - 1 :: width])
+
+
+def check_reserve(reserve: float) -> None:
+    """Raise `ClusterError` for what is no share of a memory."""
+    if not 0 <= reserve < 1:
+        raise ClusterError(f"the reserve is a share of the memory below 1, not {reserve}")
 
 
 def undivided(member: Member, model: Model, use: str, reserve: float) -> Member:
