@@ -217,6 +217,7 @@ def test_a_driver_that_never_answers_costs_its_speed_alone(
 ) -> None:
     """Where another process holds the kernel's lock of all interfaces, reads of `speed` hang."""
     monkeypatch.setattr(module, "LIMIT_S", 0.2)
+    monkeypatch.setattr(module, "_waits", None)
     release = threading.Event()
 
     def stuck() -> Any:
@@ -238,6 +239,7 @@ def test_a_driver_that_never_answers_keeps_a_thread_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "LIMIT_S", 0.05)
+    monkeypatch.setattr(module, "_waits", None)  # an earlier test's thread may still end
     release, asked = threading.Event(), threading.Semaphore(0)
 
     def stuck() -> Any:

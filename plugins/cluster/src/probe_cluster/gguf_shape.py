@@ -113,21 +113,21 @@ def _layers(keys: _Keys, layers: int, wide: int) -> list[tuple[int, int | None, 
         rope = keys.whole("rope.dimension_count") or 0
         values = rank + rope + (keys.whole("attention.indexer.key_length") or 0)
         return [(0, None, state) if keeps else (values, None, 0) for keeps in linear]
-    both = wide + (keys.whole("attention.value_length") or wide)
+    pair = wide + (keys.whole("attention.value_length") or wide)
     swa = (keys.whole("attention.key_length_swa") or 0) + (
         keys.whole("attention.value_length_swa") or 0
     )
-    beside = state if keys.arch in _BOTH else 0
+    beside = state if keys.arch in _WITH_STATE else 0
     each: list[tuple[int, int | None, int]] = []
     for at, window in enumerate(_windows(keys, layers)):
-        values = swa if window and swa else both
+        values = swa if window and swa else pair
         each.append((0, None, state) if linear[at] else (heads[at] * values, window, beside))
     # Gemma 3n and 4: the last layers use the cache of earlier ones.
     return each[: max(0, layers - (keys.whole("attention.shared_kv_layers") or 0))]
 
 
 # A state beside the attention of each layer.
-_BOTH = ("falcon-h1",)
+_WITH_STATE = ("falcon-h1",)
 
 
 def _linear(keys: _Keys, layers: int, heads: list[int]) -> list[bool]:

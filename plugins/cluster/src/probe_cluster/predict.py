@@ -160,13 +160,13 @@ def split(shares: Sequence[Share], model: Model) -> Plan:
         for member, room in zip(share.members, share.rooms, strict=True)
     ]
     prompts = [_split_prompt(share, model) for share in shares]
-    known = [prompt for prompt in prompts if prompt is not None]
+    arithmetic = [prompt for prompt in prompts if prompt is not None]
     return Plan(
         strategy="tensor",
         stages=tuple(stages),
         seconds_per_token=sum(seconds) + hops,
         slowest_stage=max(seconds),
-        seconds_per_prompt_token=sum(known) if len(known) == len(prompts) else None,
+        seconds_per_prompt_token=sum(arithmetic) if len(arithmetic) == len(prompts) else None,
         hop_seconds=hops,
         fits=True,
         notes=(),
@@ -199,10 +199,10 @@ def _split_stages(share: Share, start: int) -> list[Stage]:
 def _split_prompt(share: Share, model: Model) -> float | None:
     """Return the arithmetic of one prompt token, of which each member has an equal part."""
     steps = [prompt_seconds(member, model) for member in share.members]
-    known = [step for step in steps if step is not None]
-    if len(known) < len(steps):
+    slowest = max((step for step in steps if step is not None), default=None)
+    if slowest is None or None in steps:
         return None
-    return max(known) * share.layers / len(steps)
+    return slowest * share.layers / len(steps)
 
 
 def _parallel(parts: Sequence[Part], model: Model) -> str:

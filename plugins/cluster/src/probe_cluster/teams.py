@@ -43,13 +43,13 @@ def teams(setting: Setting) -> list[Team]:
     joined = [at for at, name in enumerate(names) if any(name in pair for pair in costs)]
     if setting.pinned or len(joined) > TEAM_NODES:
         return []
-    found: list[Team] = []
+    groups: list[Team] = []
     for width in widths(setting.model):
         for group in combinations(joined, width):
             pairs = [tuple(sorted((names[a], names[b]))) for a, b in combinations(group, 2)]
             if all(pair in costs for pair in pairs):
-                found += _team(setting, group, max(costs[pair] for pair in pairs))
-    return found
+                groups += _team(setting, group, max(costs[pair] for pair in pairs))
+    return groups
 
 
 def _team(setting: Setting, group: tuple[int, ...], reduce: float) -> list[Team]:
@@ -68,27 +68,27 @@ def part_bytes(setting: Setting, width: int) -> float:
     return (model.weight_bytes / width + own) / model.layers
 
 
-def disjoint(known: Sequence[Team]) -> list[tuple[tuple[Team, ...], int]]:
+def disjoint(units: Sequence[Team]) -> list[tuple[tuple[Team, ...], int]]:
     """Return each choice of teams that share no node, and its nodes as bits.
 
     The empty choice is left out. Eight nodes that are all joined have 1,499.
     """
-    bits = [(team, sum(1 << at for at in team.nodes)) for team in known]
+    bits = [(team, sum(1 << at for at in team.nodes)) for team in units]
     choices: list[tuple[tuple[Team, ...], int]] = []
 
-    def add(chosen: tuple[Team, ...], taken: int, start: int) -> None:
+    def add(chosen: tuple[Team, ...], used: int, start: int) -> None:
         for at in range(start, len(bits)):
             team, own = bits[at]
-            if not own & taken:
+            if not own & used:
                 choice = (*chosen, team)
-                choices.append((choice, taken | own))
-                add(choice, taken | own, at + 1)
+                choices.append((choice, used | own))
+                add(choice, used | own, at + 1)
 
     add((), 0, 0)
     return choices
 
 
 def _reduces(links: Links) -> dict[tuple[str, ...], float]:
-    known = {kind: table()["reduce"][kind] * 1e-6 for kind in _LINKS}
+    costs = {kind: table()["reduce"][kind] * 1e-6 for kind in _LINKS}
     named = links.named().items()
-    return {pair: known[link.kind] for pair, link in named if link.kind in known}
+    return {pair: costs[link.kind] for pair, link in named if link.kind in costs}

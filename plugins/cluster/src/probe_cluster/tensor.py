@@ -29,25 +29,25 @@ def tensor_plan(setting: Setting) -> Plan | None:
     One team may have all layers, or a pipeline goes through teams and nodes. Every choice of teams
     is compared, but those that could not be faster if their hops took no time.
     """
-    known = teams(setting)
-    if not known:
+    groups = teams(setting)
+    if not groups:
         return None
     best: _Best | None = None
-    for least, chosen, units in _choices(setting, known):
+    for least, chosen, units in _choices(setting, groups):
         if best is not None and least >= best.seconds:
             break
         best = _faster(best, _cheapest(setting, units, chosen))
     return None if best is None else _planned(setting, best)
 
 
-def _choices(setting: Setting, known: Sequence[Team]) -> list[tuple[float, int, Sequence[Team]]]:
+def _choices(setting: Setting, groups: Sequence[Team]) -> list[tuple[float, int, Sequence[Team]]]:
     """Return (seconds without hops, number of teams, teams and other nodes), the least first."""
     alone, layers = _alone(setting), setting.model.layers
     choices: list[tuple[float, int, Sequence[Team]]] = []
-    for chosen, taken in disjoint(known):
-        others = [unit for unit in alone if not taken >> unit.nodes[0] & 1]
+    for chosen, used in disjoint(groups):
+        singles = [unit for unit in alone if not used >> unit.nodes[0] & 1]
         # All others up to ten nodes; of more the fastest, as `quickest` does.
-        units = [*chosen, *others[: EXACT_NODES - len(chosen)]]
+        units = [*chosen, *singles[: EXACT_NODES - len(chosen)]]
         choices.append((_filled(units, layers), len(chosen), units))
     return sorted(choices, key=lambda choice: choice[:2])
 
