@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
 On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. Its keys
-are q (quit), p (pause) and s (sort). A device that sleeps is not woken; what hangs is named."""
+are q (quit), p (pause), s (sort) and ? (help). What sleeps is not woken; what hangs is named."""
 
 EXAMPLES = (
     ("probe watch", "the screen, a sample a second"),
