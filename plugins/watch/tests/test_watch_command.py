@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -217,6 +218,15 @@ def _is_same(counts: list[int], pipe: int) -> bool:
     waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
     counts.append(waiting)
     return waiting > 16 << 10 and len(counts) > 50 and len(set(counts[-50:])) == 1
+
+
+def test_a_closed_output_is_one_sentence_and_no_endless_run(live: Live) -> None:
+    shell = f"{shlex.join(map(str, argv('watch', '--interval', '0.1')))} >&-"
+    done = subprocess.run(
+        ["sh", "-c", shell], env=live.env, capture_output=True, text=True, timeout=100, check=False
+    )
+    sentence = "standard output is closed; give --listen or --on-alert, or open it"
+    assert (done.returncode, done.stderr) == (2, f"probe watch: {sentence}\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")

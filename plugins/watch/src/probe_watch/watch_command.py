@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from probe_core.commands import (
     CommandError,
     Option,
@@ -75,6 +77,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise CommandError("--all adds fields to --json; give both")
     if args.plain and args.json:
         raise CommandError("--plain and --json are two forms of the same lines; give one")
+    if sys.stdout is None and args.listen is None and args.on_alert is None:
+        # As by `>&-`: it would run for ever, and nobody would see a sample.
+        raise CommandError("standard output is closed; give --listen or --on-alert, or open it")
     command = _command(args.on_alert)
     alerts = _alerts(context, _peer(args.peer, interval))
     commands = _commands(command, context)
