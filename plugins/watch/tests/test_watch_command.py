@@ -328,6 +328,18 @@ def test_commands_end_with_the_watch_and_no_shell_reads_them(live: Live, tmp_pat
     assert remaining() == []
 
 
+def test_commands_end_with_a_watch_that_is_killed(live: Live, tmp_path: Path) -> None:
+    live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
+    live.set(card(1))
+    pids = tmp_path / "pids"
+    command = f"sh -c 'echo $$ >> {pids}; sleep 600; true'"
+    with running(live, "--interval", "0.1", "--on-alert", command) as process:
+        until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        process.kill()
+        process.communicate(timeout=60)
+    assert remaining() == []
+
+
 def test_a_command_that_fails_is_a_note(live: Live) -> None:
     live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
     live.set(card(1))
