@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from probe_watch.figures import memory_fraction
+from probe_watch.figures import memory_fraction, peak_fraction
 from probe_watch.history import spark
 
 TYPE_CHECKING = False
@@ -40,11 +40,11 @@ def cells(row: Row, layout: Layout, levels: str) -> dict[str, Cell]:
     """Return the cells of a device that answered, by column; those behind the name."""
     style = STYLES[row.state]
     sample = row.sample
-    activity, clocks = sample["activity"], sample["clocks_mhz"]
+    clocks = sample["clocks_mhz"]
     busy = _percent(sample["busy"])
     if layout.spark:
         busy = f"{busy} {spark(row.history['busy'], layout.spark, levels)}"
-    peak = _percent(activity["tensor"] if activity else None) + _mark(row, "utilisation")
+    peak = _percent(peak_fraction(sample)) + _mark(row, "utilisation")
     return {
         "BUSY": (busy, style or "green"),
         "PEAK": (peak, _marked(row, "utilisation")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from probe_watch.figures import memory_fraction
+from probe_watch.figures import memory_fraction, peak_fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.sample_document import SampleDoc
 
-__all__ = ["ASCII_LEVELS", "FIGURES", "LENGTH", "LEVELS", "History", "spark"]
+__all__ = ["ASCII_LEVELS", "KEPT", "LENGTH", "LEVELS", "History", "spark"]
 
 LENGTH = 60
 """Samples that are kept of a device: a screen of 200 columns shows twenty."""
@@ -20,9 +20,9 @@ LENGTH = 60
 LEVELS = "▁▂▃▄▅▆▇█"
 ASCII_LEVELS = "_.,-=+*#"
 
-FIGURES: dict[str, Callable[[SampleDoc], float | None]] = {
+KEPT: dict[str, Callable[[SampleDoc], float | None]] = {
     "busy": lambda sample: sample["busy"],
-    "peak": lambda sample: sample["activity"]["tensor"] if sample["activity"] else None,
+    "peak": peak_fraction,
     "memory": memory_fraction,
     "temperature": lambda sample: sample["temperature_c"],
     "power": lambda sample: sample["power_w"],
@@ -44,7 +44,7 @@ class History:
             del self._kept[device]
         for device, sample in present.items():
             figures = self._kept.setdefault(device, _empty())
-            for name, figure in FIGURES.items():
+            for name, figure in KEPT.items():
                 figures[name].append(figure(sample))
 
     def values(self, device: str, name: str = "busy") -> list[float | None]:
@@ -53,11 +53,11 @@ class History:
 
     def all(self, device: str) -> Mapping[str, Sequence[float | None]]:
         """Return the values of every figure of a device, by name."""
-        return {name: self.values(device, name) for name in FIGURES}
+        return {name: self.values(device, name) for name in KEPT}
 
 
 def _empty() -> dict[str, deque[float | None]]:
-    return {name: deque(maxlen=LENGTH) for name in FIGURES}
+    return {name: deque(maxlen=LENGTH) for name in KEPT}
 
 
 def spark(values: Sequence[float | None], width: int, levels: str = LEVELS) -> str:

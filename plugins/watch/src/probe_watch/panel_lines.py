@@ -6,7 +6,7 @@ from rich.text import Text
 
 from probe_core.commands import size
 from probe_watch.cells import STYLES, fitted, shared_mark
-from probe_watch.figures import FIGURES, NODE, reason_of
+from probe_watch.figures import FIGURES, MEMORY_FIELDS, NODE, PEAK_FIELDS, reason_of
 from probe_watch.history import spark
 from probe_watch.panel import help_lines
 from probe_watch.rules import DEFAULTS
@@ -26,8 +26,8 @@ _UNITS = {"temperature": "°C", "power": "W"}
 """Unit of a figure of the history; the others are ratios."""
 
 _REASONS = {
-    "peak": ("activity.tensor", "activity"),
-    "memory": ("memory", "memory.used", "memory.total"),
+    "peak": PEAK_FIELDS,
+    "memory": MEMORY_FIELDS,
     "temperature": ("temperature_c",),
     "power": ("power_w",),
 }
