@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from probe_watch.intake import Happening
 from probe_watch.layout import fit
 from probe_watch.outputs import Lines
 from probe_watch.panel import KEYS, Panel
+from probe_watch.programs import Program, Programs
 from probe_watch.rules import rules_of
 from probe_watch.view import View
 
@@ -311,6 +313,31 @@ def test_no_panel_is_wider_or_longer_than_the_screen(keys: str, columns: int) ->
         assert len(frame(view, columns, rows)) <= rows
 
 
+def test_a_process_has_its_program_and_its_age(tmp_path: Path) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    for pid, name, start in ((7, "a) (b", 60), (8, "evil\x1b[31m", 100)):
+        (tmp_path / str(pid)).mkdir()
+        fields = ["0"] * 40
+        fields[19] = str(start * ticks)
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
+    (tmp_path / "uptime").write_text("11560.50 99.9\n")
+    programs = Programs(str(tmp_path))
+    assert programs.of(7) == Program("a) (b", 11500.5)
+    assert "\x1b" not in programs.of(8).name  # type: ignore[union-attr]
+    assert programs.of(9) is None
+    used = [{"pid": 7, "user": "u", "memory": 2 * GIB}, {"pid": 8, "user": None, "memory": GIB}]
+    view = view_of([busy(address(1), processes=used)], H100)
+    view.programs = programs
+    lines = frame(view, 100)
+    at = next(number for number, line in enumerate(lines) if " PID " in line)
+    head, known, foreign = lines[at : at + 3]
+    assert head.endswith("SINCE  COMMAND    m: by memory  g: by GPU")
+    assert known.endswith("u                2.0 GiB    03:11:40  a) (b")
+    assert foreign.endswith("–                1.0 GiB           –  –")
+    (tmp_path / "uptime").write_text("x\n")
+    assert programs.of(7) == Program("a) (b", None)
+
+
 def test_few_columns_leave_the_key_of_the_help() -> None:
     view = view_of(EIGHT, *[H100] * 8)
     assert frame(view, 60)[-1] == "q quit  p pause  s sort: state  0–8 history  ? help"
@@ -325,4 +352,4 @@ def test_memory_that_the_processor_shares_has_a_mark(columns: int) -> None:
     view.update(NIGHT, [busy(address(1))])
     lines = frame(view, columns)
     assert re.search(r"50\.0 (/ 80\.0 )?GiB ?\*", lines[2])
-    assert any(line.endswith("49.0 GiB*") for line in lines[3:])
+    assert any("  49.0 GiB*  " in line for line in lines[3:])

@@ -79,7 +79,7 @@ class Painter:
             hidden = len(devices) - max(0, room + len(devices) - 1)
             yield Text(f"… {hidden} more devices: the screen has too few rows", style="dim")
         elif room > _LEAST_PROCESSES and view.panel.name == "processes":
-            yield from processes(view, devices, room)
+            yield from processes(view, devices, columns, room)
         yield from panel
         yield from footer
 

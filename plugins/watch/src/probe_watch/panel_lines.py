@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from probe_core.model.sample_document import ProcessDoc
+    from probe_watch.programs import Programs
     from probe_watch.rules import Rule
     from probe_watch.view import Row, View
 
@@ -41,7 +43,7 @@ def help_texts() -> Iterator[Text]:
         yield text.append(about, style="not bold")
 
 
-def processes(view: View, devices: Sequence[Row], room: int) -> Iterator[Text]:
+def processes(view: View, devices: Sequence[Row], columns: int, room: int) -> Iterator[Text]:
     """Yield at most `room` lines with the processes; nothing where none is known."""
     pairs = [
         (row, process)
@@ -54,16 +56,43 @@ def processes(view: View, devices: Sequence[Row], room: int) -> Iterator[Text]:
     pairs.sort(key=lambda pair: -(pair[1]["memory"] or 0))
     if view.panel.process_order == "device":
         pairs.sort(key=lambda pair: pair[0].number or 0)
-    head = Text(f"{'':2}  {'DEVICE':12}  {'PID':>8}  {'USER':12}  {'MEMORY':>10}", style="bold")
-    yield head.append("   m: by memory  g: by GPU", style="not bold dim")
+    yield _process_heads(columns)
     room -= 1
     for row, process in pairs[: room - 1 if len(pairs) > room else room]:
-        pid, user = process["pid"], process["user"] or "–"
-        memory = size(process["memory"])
-        device, user = fitted(row.short, 12), fitted(user, 12)
-        yield Text(f"{'':2}  {device}  {pid or '–':>8}  {user}  {memory:>10}{shared_mark(row)}")
+        yield _process(row, process, view.programs)
     if len(pairs) > room:
         yield Text(f"{_INDENT}… {len(pairs) - room + 1} more", style="dim")
+
+
+_PROCESS_HINT = "m: by memory  g: by GPU"
+
+
+def _process_heads(columns: int) -> Text:
+    heads = (
+        f"{'':2}  {'DEVICE':12}  {'PID':>8}  {'USER':12}  {'MEMORY':>10}   {'SINCE':>9}  COMMAND"
+    )
+    text = Text(heads, style="bold")
+    space = columns - len(heads) - len(_PROCESS_HINT)
+    return text.append(" " * space + _PROCESS_HINT, style="not bold dim") if space > 1 else text
+
+
+def _process(row: Row, process: ProcessDoc, programs: Programs) -> Text:
+    pid, user = process["pid"], process["user"]
+    # Without a user the number may be that of another process here: a container counts its own.
+    program = programs.of(pid) if pid and user else None
+    since = _clock(program.seconds) if program else "–"
+    memory = f"{size(process['memory']):>10}{shared_mark(row) or ' '}"
+    start = f"{'':2}  {fitted(row.short, 12)}  {pid or '–':>8}  {fitted(user or '–', 12)}  {memory}"
+    return Text(f"{start}  {since:>9}  {program.name if program else '–'}")
+
+
+def _clock(seconds: float | None) -> str:
+    """Return ``03:11:40``, and from a hundred hours on ``4 d``."""
+    if seconds is None:
+        return "–"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{rest:02}" if hours < 100 else f"{hours // 24} d"
 
 
 def thresholds(view: View, devices: Sequence[Row]) -> Iterator[Text]:

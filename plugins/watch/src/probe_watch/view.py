@@ -8,6 +8,7 @@ from probe_core.model.short_ids import short_id, short_ids
 from probe_watch.figures import NODE, memory_fraction
 from probe_watch.history import History
 from probe_watch.panel import Panel
+from probe_watch.programs import Programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class View:
         self.paused = False
         self.rounds = 0
         self.panel = Panel()
+        self.programs = Programs()
         self.recent: list[tuple[float, Edge | EventDoc]] = []
         self.alerts = alerts
         self._note = (0.0, "")
