@@ -126,8 +126,8 @@ def _filled(part: Clock | Memory) -> Json:
 
 def titles(db: Database, keys: Iterable[str]) -> dict[str, str]:
     """Source keys to "publisher: title", in the order given."""
-    known = {key: source for key in keys if (source := db.source(key))}
-    return {key: f"{source['publisher']}: {source['title']}" for key, source in known.items()}
+    sources = {key: source for key in keys if (source := db.source(key))}
+    return {key: f"{source['publisher']}: {source['title']}" for key, source in sources.items()}
 
 
 def table(db: Database, chips: Iterable[Chip]) -> str:
