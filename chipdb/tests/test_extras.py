@@ -404,3 +404,19 @@ def test_a_packages_architecture_answers_for_its_own_hardware(pack: Pack) -> Non
     db = probe_chipdb.load(path=[str(pack(VENDOR.replace("[[chip]]", own + "[[chip]]")))])
     assert db.problems == ()
     assert db.arch_for(pci="cccc:0001")[0].id == db.arch_for(dt=("gamma,g1",))[0].id == "gamma1"
+
+
+@pytest.mark.parametrize("extra", [[3], [None], 3, [b"nope"], "nope", Path("nope")])
+def test_what_is_no_path_is_a_problem_and_no_failure(extra: object) -> None:
+    db = probe_chipdb.load(extra=extra, packages=False)  # type: ignore[arg-type]
+    (problem,) = db.problems
+    assert "cannot be read: No such file or directory" in problem
+
+
+def test_one_path_alone_is_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(VENDOR)
+    for extra in (path, str(path), [path]):
+        db = probe_chipdb.load(extra=extra, packages=False)  # type: ignore[arg-type]
+        assert db.chip("gamma/g1") is not None
+    assert probe_chipdb.load(extra=None, packages=False).problems == ()  # type: ignore[arg-type]

@@ -256,8 +256,8 @@ def drop_snapdragon_model(text: str) -> str:
 
     Beside "adreno gpu" the model stays: it decides which GPU it is.
     """
-    line, _, rest = text.partition(" - ")
-    model, _, unit = rest.partition(" - ")
+    line, _, tail = text.partition(" - ")
+    model, _, unit = tail.partition(" - ")
     plain = text.startswith("snapdragon ") and unit.endswith("hexagon npu") and model.isalnum()
     return f"{line} {unit}" if plain else text
 

@@ -156,9 +156,9 @@ def _answer(
 _PER = ("device", "package")
 
 
-def _is_one(value: object, choices: tuple[object, ...]) -> bool:
+def _is_one(value: object, allowed: tuple[object, ...]) -> bool:
     """Whether a value is one of these; never asked of a caller's own class, which may raise."""
-    return (value is None or isinstance(value, str)) and value in choices
+    return (value is None or isinstance(value, str)) and value in allowed
 
 
 def _is_true(value: object) -> bool:

@@ -108,7 +108,7 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
         and "~" not in form.base
         and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
     ):
-        return whole, form
+        return _of_exact_size(db, form, whole), form
     chips: dict[str, Chip] = {}
     for base in form.bases():
         for chip in _chips(db, form, base):
@@ -116,6 +116,18 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
         if chips and not form.base.isdecimal():
             break
     return list(chips.values()), form
+
+
+def _of_exact_size(db: "Database", form: Form, near: "list[Chip]") -> "list[Chip]":
+    """The products of exactly the size, where those of the whole name are only near it.
+
+    "B200 168GB" is the B200 of 168 GB, although 168 is in the window of the one of 180.
+    """
+    size = form.size
+    if size is None or any(size in _sizes(chip) for chip in near):
+        return near
+    exact = [chip for chip in _chips(db, form, form.key) if size in _sizes(chip)]
+    return exact or near
 
 
 def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
@@ -129,8 +141,24 @@ def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
     # "H100 80GB SXM5" is the name of one product, its tokens in another order.
     declared = frozenset(db.ids(f"b:{base}|{form.facts}"))
     if same := [chip for chip in chips if chip.id in declared]:
-        return same
+        return same + _of_plain_names(chips, same, form)
     return _of_units(_fitting(chips, form), form)
+
+
+def _of_plain_names(chips: "list[Chip]", same: "list[Chip]", form: Form) -> "list[Chip]":
+    """Products of just that size whose names do not say it.
+
+    "RTX 3050 laptop 4GB" is the name of one in another order, and the plain one has 4 GB, too.
+    """
+    if form.size is None or form.factor or form.type:
+        return []
+    return [
+        chip
+        for chip in chips
+        if chip not in same
+        and chip.memory.gib == form.size
+        and all(size_in(word) is None for word in chip.words)
+    ]
 
 
 def _of_brand(db: "Database", form: Form, base: str) -> "list[Chip]":

@@ -1,6 +1,7 @@
 """Packs good entries into the lines and index keys of a table: the same for every origin."""
 
 from probe_chipdb.brand import brand_key
+from probe_chipdb.cloud import module_of
 from probe_chipdb.entry.designs import ranges
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.forms import Form, without_series
@@ -249,7 +250,7 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
 
 def form_keys(name: str) -> "Iterator[str]":
     """The keys of a name's form, with and without its brand and its series: see `forms`."""
-    form = Form(normalise(name))
+    form = Form(module_of(normalise(name)))  # "HGX B200 168GB" is a B200 of 168 GB, too
     if not form.base or "/" in form.base:
         return
     editions = form.key[len(form.base) :]

@@ -77,7 +77,7 @@ def check(path: str, alone: bool = False) -> Result:
     problems += layout.problems(path)
     if built:
         vendors = Consent(built).vendors(_distribution(path))
-        problems += _foreign(data, built, vendors)
+        problems += _foreign_keys(data, built, vendors)
         problems += _foreign_archs(data, built, vendors)
     if root:
         problems += repository.problems(root, data, db)
@@ -135,7 +135,7 @@ def _foreign_archs(
             yield Problem(where, label, f"match.{field}", fault, fix)
 
 
-def _foreign(data: "Data", built: table.Table, vendors: frozenset[str]) -> "Iterator[Problem]":
+def _foreign_keys(data: "Data", built: table.Table, vendors: frozenset[str]) -> "Iterator[Problem]":
     """Chips in a namespace of the built table, and ids and names that it has for other chips.
 
     vendors: those for which the distribution is a publisher.
