@@ -202,7 +202,7 @@ def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None
     import _thread
     from time import monotonic
 
-    from probe_core.isolation.worker import await_exit
+    from probe_core.machine.files import await_exit
 
     end = monotonic() + LIMIT_S
     done = _thread.allocate_lock()
