@@ -228,7 +228,7 @@ def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
     from os import getpid
     from time import monotonic
 
-    from probe_core.isolation.worker import await_exit
+    from probe_core.machine.files import await_exit
 
     end = monotonic() + LIMIT_S
     answers: dict[int, tuple[Rate, str | None]] = {}
