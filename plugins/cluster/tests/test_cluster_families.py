@@ -91,6 +91,18 @@ def test_lightning_attention_is_not_taken_for_full_attention(types: list[int], k
     assert bool(found.cache) == (found.params is not None) == known
 
 
+def test_pruned_layers_that_differ_in_other_ways_are_not_known() -> None:
+    full = {"attention": {"n_heads_in_group": 8}, "ffn": {"ffn_mult": 1.0}}
+    for other in (
+        {"attention": {"replace_with_linear": True}, "ffn": {"ffn_mult": 1.0}},
+        {"attention": {"n_heads_in_group": 4}, "ffn": {"ffn_mult": 1.0}},
+        {"attention": {"no_op": True}, "ffn": {"replace_with_linear": True}},
+        {"attention": {"no_op": True}, "ffn": {"ffn_mult": -1}},
+    ):
+        own = {"model_type": "nemotron-nas", "block_configs": [full] * 31 + [other]}
+        assert shape(PLAIN | own).params is None
+
+
 def test_a_list_of_equal_figures_is_that_figure() -> None:
     """Hunyuan and Gemma 3n list widths by layer."""
     listed = shape(PLAIN | {"model_type": "gemma3n_text", "intermediate_size": [11008] * 32})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probe_cluster.attention import Attention, attention
+from probe_cluster.attention import Attention, attention, kv_heads_of
 from probe_cluster.cache import CacheGroup, grouped
 from probe_cluster.config_table import ConfigTable
 from probe_cluster.errors import ClusterError
@@ -91,7 +91,7 @@ def shape_of(config: Mapping[str, Any], label: str) -> Shape:
     return Shape(
         layers=layers,
         hidden=hidden,
-        kv_heads=table.whole("num_key_value_heads") or heads,
+        kv_heads=kv_heads_of(table),
         head_dim=table.whole("head_dim") or (hidden // heads if hidden and heads else None),
         heads=heads,
         context=table.whole("max_position_embeddings"),

@@ -45,8 +45,8 @@ _ALL_PLAIN = """
     granitemoeshared helium hunyuan hunyuan_v1_dense hunyuan_v1_moe hy_v3 hyperclovax internlm2
     internlm3 iquestcoder jamba kimi_k2 kimi_k25 kimi_linear kolibri1 llama llama4 llama4_text
     mellum mimo_v2_flash minicpm minimax_m2 minimax_m3 minimax_m3_vl minimax_m3_vl_text
-    ministral ministral3 mistral mistral3 mistral4 mixtral olmo olmo2 olmo_hybrid olmoe qwen3_vl_moe
-    qwen3_vl_moe_text seed_oss solar_open stablelm step3p5 step3p7 youtu
+    ministral ministral3 mistral mistral3 mistral4 mixtral nemotron-nas olmo olmo2 olmo_hybrid
+    olmoe qwen3_vl_moe qwen3_vl_moe_text seed_oss solar_open stablelm step3p5 step3p7 youtu
 """
 
 FAMILIES: dict[str, Family] = {
