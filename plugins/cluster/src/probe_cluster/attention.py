@@ -81,7 +81,9 @@ def _heads(config: ConfigTable, kind: str, hidden: int, heads: int) -> _Heads:
     kv_heads = kv_heads_of(config) or heads
     value = config.whole("v_head_dim") or wide
     if kind == "window":
-        heads = config.whole("swa_num_attention_heads") or heads
+        # MiMo V2, and Step 3.5, whose sliding layers have more heads.
+        other = config.table("attention_other_setting").whole("num_attention_heads")
+        heads = config.whole("swa_num_attention_heads") or other or heads
         kv_heads = config.whole("swa_num_key_value_heads") or kv_heads
         wide, value = config.whole("swa_head_dim") or wide, config.whole("swa_v_head_dim") or value
     elif config.has("global_head_dim") or model_type(config).startswith("gemma4"):
@@ -100,11 +102,7 @@ def _grouped(config: ConfigTable, kind: str, hidden: int, count: int, reuses: bo
     window = None
     if kind == "window":
         window = config.whole("attention_chunk_size", "sliding_window")
-    query, key, value = (
-        heads.query * heads.wide,
-        heads.key * heads.wide,
-        heads.key * heads.value,
-    )
+    query, key, value = heads.query * heads.wide, heads.key * heads.wide, heads.key * heads.value
     gated = family.gated_attention or config.flag("attn_output_gate")
     params = hidden * (query * (2 if gated else 1) + heads.query * heads.value)
     if not reuses:

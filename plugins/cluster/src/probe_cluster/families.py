@@ -87,6 +87,8 @@ FAMILIES: dict[str, Family] = {
             "gemma",
             "gemma4",
             "gemma4_text",
+            "gemma4_unified",
+            "gemma4_unified_text",
             "granite_swa",
             "lfm2",
             "lfm2_moe",
@@ -106,7 +108,8 @@ FAMILIES: dict[str, Family] = {
 }
 """`model_type` → its layout.
 
-What is not here is not read: of 48 types the plain layout was more than 1 % off, at worst 6 times.
+What is not here is not read: for 48 of the types that transformers has, the plain layout was more
+than 1 % off, for Doge 8,000 times.
 """
 
 

@@ -86,6 +86,9 @@ def _routed(config: ConfigTable, kind: str, place: int) -> bool:
         return each[place] == 1
     if kind == "experts":
         return True
+    listed = config.text("moe_layers_enum")  # Step 3.5: "3,4,5"
+    if listed:
+        return str(place) in listed.split(",")
     first = config.whole("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
     if place < (first or 0) or place in config.wholes("mlp_only_layers"):
         return False
