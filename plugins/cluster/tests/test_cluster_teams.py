@@ -79,6 +79,17 @@ def test_arithmetic_bounds_a_split_layer_too() -> None:
     assert (found.seconds_per_token or 0.0) > 2 * 70e9 / 0.3e12 / 2
 
 
+def test_an_engine_that_splits_no_layers_across_nodes_is_named() -> None:
+    links = Links({("a", "b"): KINDS["roce"]})
+    sparks = [replace(mac(name, 100), efficiency=efficiency_of("unified")) for name in ("a", "b")]
+    found, _ = tensor(sparks, model(80, 70), links)
+    assert found is not None
+    assert found.notes == ("llama.cpp splits no layers across nodes; mlx and vllm do",)
+    found, _ = tensor([mac("a", 100), mac("b", 100)], model(80, 70), links)
+    assert found is not None
+    assert found.notes == ()
+
+
 def disjoint(teams: Sequence[Unit]) -> Iterator[list[Unit]]:
     for at, team in enumerate(teams):
         apart = [t for t in teams[at + 1 :] if not {*t["nodes"]} & {*team["nodes"]}]
