@@ -37,6 +37,11 @@ TOTALS: list[tuple[str, Config, float]] = [
         "num_experts": 64, "num_experts_per_tok": 8, "num_shared_experts": 1,
         "mlp_layer_types": ["dense"] + ["sparse"] * 31,
     }, 28.5506e9),
+    ("bamba", {
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128000,
+        "attn_layer_indices": [9, 18, 27], "mamba_n_heads": 128, "mamba_d_head": "auto",
+        "mamba_d_state": 256, "mamba_n_groups": 1, "mamba_expand": 2,
+    }, 9_808_584_064),
     ("nanochat", {
         "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 6,
         "num_key_value_heads": 6, "intermediate_size": 8192, "vocab_size": 50304,
@@ -91,12 +96,42 @@ def test_lightning_attention_is_not_taken_for_full_attention(types: list[int], k
     assert bool(found.cache) == (found.params is not None) == known
 
 
+def test_pruned_layers_that_differ_in_other_ways_are_not_known() -> None:
+    full = {"attention": {"n_heads_in_group": 8}, "ffn": {"ffn_mult": 1.0}}
+    for other in (
+        {"attention": {"replace_with_linear": True}, "ffn": {"ffn_mult": 1.0}},
+        {"attention": {"n_heads_in_group": 4}, "ffn": {"ffn_mult": 1.0}},
+        {"attention": {"no_op": True}, "ffn": {"replace_with_linear": True}},
+        {"attention": {"no_op": True}, "ffn": {"ffn_mult": -1}},
+    ):
+        own = {"model_type": "nemotron-nas", "block_configs": [full] * 31 + [other]}
+        assert shape(PLAIN | own).params is None
+
+
 def test_a_list_of_equal_figures_is_that_figure() -> None:
     """Hunyuan and Gemma 3n list widths by layer."""
     listed = shape(PLAIN | {"model_type": "gemma3n_text", "intermediate_size": [11008] * 32})
     assert listed.params == shape(PLAIN | {"model_type": "gemma3n_text"}).params
     with pytest.raises(ClusterError, match="intermediate_size is "):
         shape(PLAIN | {"model_type": "llama", "intermediate_size": [11008] * 31 + [8]})
+
+
+def test_layers_with_experts_that_a_text_lists() -> None:
+    """Step 3.5 Flash: 196 billion, 11 of them for each token, by its maker."""
+    params = shape(
+        {
+            "model_type": "step3p5", "hidden_size": 4096, "num_hidden_layers": 45,
+            "num_attention_heads": 64, "num_attention_groups": 8, "head_dim": 128,
+            "intermediate_size": 11264, "vocab_size": 128896, "sliding_window": 512,
+            "layer_types": ["full_attention", *["sliding_attention"] * 3] * 11 + ["full_attention"],
+            "moe_layers_enum": ",".join(map(str, range(3, 45))), "moe_num_experts": 288,
+            "moe_top_k": 8, "moe_intermediate_size": 1280, "share_expert_dim": 1280,
+            "attention_other_setting": {"num_attention_heads": 96},
+        }
+    ).params  # fmt: skip
+    assert params is not None
+    assert params.total == pytest.approx(196e9, rel=0.01)
+    assert params.active == pytest.approx(11.5e9, rel=0.05)
 
 
 def test_experts_on_a_narrower_copy() -> None:
@@ -136,3 +171,11 @@ def test_a_config_json_larger_than_any_is_refused(tmp_path: Path) -> None:
         file.truncate((16 << 20) + 1)
     with pytest.raises(ClusterError, match=r"is no config.json: it has more than 16777216 bytes"):
         parse_model({"model": str(path)})
+
+
+def test_short_convolutions_are_no_hybrid() -> None:
+    """LFM2-8B-A1B ran at 440 tokens/s on an RTX 3090 (calebcoffie.com/benchmarks)."""
+    kinds = [
+        parse_model({"model": name}).kind for name in ("lfm2-1.2b", "lfm2-8b-a1b", "jamba-mini")
+    ]
+    assert kinds == ["dense", "experts", "hybrid"]

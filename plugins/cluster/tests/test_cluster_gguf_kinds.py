@@ -26,7 +26,7 @@ KINDS: list[tuple[str, dict[str, Any], int, str]] = [
                               "feed_forward_length": [0, 256, 0, 256]},
      128_000 + STATE, "hybrid"),
     ("lfm2", {"attention.head_count_kv": [0, 0, 2, 0], "shortconv.l_cache": 3},
-     128_000 + 3 * 4 * 2 * 64, "hybrid"),
+     128_000 + 3 * 4 * 2 * 64, "dense"),
     ("kimi-linear", {"attention.head_count_kv": [0, 0, 0, 1], "attention.kv_lora_rank": 48,
                      "rope.dimension_count": 16, "kda.head_dim": 16},
      64 * 2 * 1000 + 3 * 4 * (4 * 16 * 16 + 3 * 3 * 64), "hybrid"),

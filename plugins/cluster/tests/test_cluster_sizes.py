@@ -73,6 +73,8 @@ CACHES: dict[str, tuple[int, int, int, int]] = {
     "gemma-3n-e4b": (2 * 2 * 256 * 2 * 4, 2 * 2 * 256 * 2 * 16, 512, 0),
     "command-a-111b": (2 * 8 * 128 * 2 * 16, 2 * 8 * 128 * 2 * 48, 4096, 0),
     "step-3.5-flash": (2 * 8 * 128 * 2 * 12, 2 * 8 * 128 * 2 * 33, 512, 0),
+    # 31 of 80 layers lost their attention.
+    "llama-3.3-nemotron-super-49b": (2 * 8 * 128 * 2 * 49, 0, 0, 0),
     "mimo-7b": (2 * 8 * 128 * 2 * 36, 0, 0, 0),
 }
 
@@ -128,6 +130,7 @@ def test_a_quantised_cache_counts_its_scales() -> None:
         ("mistralai/Devstral-Small-2-24B-Instruct-2512", "mistral-small-24b", 16.0),
         ("ibm-granite/granite-4.0-h-small", "granite-4.0-h-small", 16.0),
         ("inclusionAI/Ring-1T", "ling-1t", 16.0),
+        ("nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "llama-3.3-nemotron-super-49b", 16.0),
         ("mlx-community/GLM-4.7-8bit-gs32", "glm-4.6", 9.0),
         ("mlx-community/gpt-oss-120b-MXFP4-Q8", "gpt-oss-120b", 4.33),
         ("mlx-community/NVIDIA-Nemotron-Nano-9B-v2-4bits", "nemotron-nano-9b-v2", 4.5),

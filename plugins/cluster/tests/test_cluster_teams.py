@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise, permutations
 from typing import Any
 
@@ -67,6 +68,26 @@ def test_two_pairs_of_macs_are_joined_by_a_pipeline() -> None:
     assert (best.tokens_per_second or 0.0) > 1.3 * (apart.tokens_per_second or 0.0)
     for stage in best.stages:
         assert stage.memory <= stage.room <= 64 * GIB
+
+
+def test_arithmetic_bounds_a_split_layer_too() -> None:
+    """A CPU of 0.3 TFLOPS takes as long for half of a layer's arithmetic as half of it takes."""
+    slow = [replace(mac(name, 200), fp16=0.3) for name in ("a", "b")]
+    of = model(80, 70)
+    found, _ = tensor(slow, of, Links({("a", "b"): KINDS["rdma"]}))
+    assert found is not None
+    assert (found.seconds_per_token or 0.0) > 2 * 70e9 / 0.3e12 / 2
+
+
+def test_an_engine_that_splits_no_layers_across_nodes_is_named() -> None:
+    links = Links({("a", "b"): KINDS["roce"]})
+    sparks = [replace(mac(name, 100), efficiency=efficiency_of("unified")) for name in ("a", "b")]
+    found, _ = tensor(sparks, model(80, 70), links)
+    assert found is not None
+    assert found.notes == ("llama.cpp splits no layers across nodes; mlx and vllm do",)
+    found, _ = tensor([mac("a", 100), mac("b", 100)], model(80, 70), links)
+    assert found is not None
+    assert found.notes == ()
 
 
 def disjoint(teams: Sequence[Unit]) -> Iterator[list[Unit]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probe_cluster.attention import Attention, attention
+from probe_cluster.attention import Attention, attention, kv_heads_of
 from probe_cluster.cache import CacheGroup, grouped
 from probe_cluster.config_table import ConfigTable
 from probe_cluster.errors import ClusterError
@@ -84,14 +84,14 @@ def shape_of(config: Mapping[str, Any], label: str) -> Shape:
     hidden = table.whole("hidden_size", "n_embd", "d_model")
     heads = table.whole("num_attention_heads", "n_head")
     kinds = layer_kinds(table, layers) if layers else None
-    own = len(kinds or ()) - (table.whole("num_kv_shared_layers") or 0)
+    own = _own_caches(table, len(kinds or ()))
     parts = [attention(table, kind, at >= own) for at, kind in enumerate(kinds or ())]
     known = [part for part in parts if part is not None]
     _consistent(table, hidden, heads)
     return Shape(
         layers=layers,
         hidden=hidden,
-        kv_heads=table.whole("num_key_value_heads") or heads,
+        kv_heads=kv_heads_of(table),
         head_dim=table.whole("head_dim") or (hidden // heads if hidden and heads else None),
         heads=heads,
         context=table.whole("max_position_embeddings"),
@@ -125,13 +125,19 @@ def _consistent(table: ConfigTable, hidden: int | None, heads: int | None) -> No
         )
 
 
+def _own_caches(table: ConfigTable, layers: int) -> int:
+    """Return the layers with a cache of their own: Gemma 3n's and 4's last ones have none."""
+    return max(0, layers - (table.whole("num_kv_shared_layers") or 0))
+
+
 def _cache(table: ConfigTable, parts: Sequence[Attention]) -> tuple[CacheGroup, ...]:
-    # The last layers of Gemma 3n and 4 may use the cache of an earlier one.
-    own = len(parts) - (table.whole("num_kv_shared_layers") or 0)
-    return grouped((part.values, part.window, part.state) for part in parts[: max(0, own)])
+    own = parts[: _own_caches(table, len(parts))]
+    return grouped((part.values, part.window, part.state) for part in own)
 
 
-_STATES = frozenset(["linear", "kda", "mamba", "mamba1", "both", "conv"])
+# LFM2's short convolutions take no longer than attention: 440 tokens/s of its 8B-A1B on an RTX 3090
+# (calebcoffie.com/benchmarks, 450 W), which as a hybrid would be predicted at 276.
+_STATES = frozenset(["linear", "kda", "mamba", "mamba1", "both"])
 
 
 def _kind(table: ConfigTable, kinds: Sequence[str]) -> str:
@@ -151,7 +157,7 @@ def _parameters(
     if not (kinds and hidden and vocabulary):
         return None
     experts = active = 0
-    own = len(kinds) - (table.whole("num_kv_shared_layers") or 0)
+    own = _own_caches(table, len(kinds))
     common = hidden  # the norm after the last layer
     for place, (kind, part) in enumerate(zip(kinds, parts, strict=True)):
         wide = feed_forward(table, kind, place, place >= own)
@@ -161,11 +167,8 @@ def _parameters(
         common += part.params + wide.always + _norms(table, hidden)
     embedding = vocabulary * hidden
     rows, always = _per_layer(table, hidden, len(kinds))
-    common += always
-    head = embedding
-    if _tied(table):
-        head = 0
-    return Parameters(embedding, head, experts, active, common, rows)
+    head = 0 if _tied(table) else embedding
+    return Parameters(embedding, head, experts, active, common + always, rows)
 
 
 def _per_layer(table: ConfigTable, hidden: int, layers: int) -> tuple[int, int]:

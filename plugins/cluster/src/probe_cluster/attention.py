@@ -7,7 +7,7 @@ from typing import NamedTuple
 from probe_cluster.config_table import ConfigTable
 from probe_cluster.families import Family, family_of, model_type
 
-__all__ = ["Attention", "attention"]
+__all__ = ["Attention", "attention", "kv_heads_of"]
 
 # A state is kept in fp32, what the convolution remembers in bf16 (transformers, Qwen3-Next).
 _STATE_BYTES, _CONV_BYTES = 4, 2
@@ -32,7 +32,7 @@ def attention(config: ConfigTable, kind: str, reuses: bool = False) -> Attention
     """
     hidden = config.whole("hidden_size", "n_embd", "d_model")
     heads = config.whole("num_attention_heads", "n_head")
-    if kind in ("experts", "ffn"):
+    if kind in ("experts", "ffn", "none"):
         return Attention(0, 0, None, 0)
     if hidden is None or heads is None:
         return None
@@ -54,6 +54,16 @@ def _joined(first: Attention | None, second: Attention) -> Attention | None:
     return Attention(first.params + second.params, second.values, second.window, first.state)
 
 
+def kv_heads_of(config: ConfigTable) -> int | None:
+    """Return the KV heads of a layer; a file without the key has as many as heads."""
+    heads = config.whole("num_attention_heads", "n_head")
+    groups = [block.table("attention") for block in config.tables("block_configs")]
+    width = max((group.whole("n_heads_in_group") or 0 for group in groups), default=0)
+    if heads and width:
+        return max(1, heads // width)
+    return config.whole("num_key_value_heads", "num_attention_groups") or heads
+
+
 class _Heads(NamedTuple):
     """Heads of grouped attention; `wide` values per head for queries and keys, `value` else."""
 
@@ -68,10 +78,12 @@ class _Heads(NamedTuple):
 def _heads(config: ConfigTable, kind: str, hidden: int, heads: int) -> _Heads:
     """Return the heads; full layers of Gemma 4 and sliding ones of MiMo V2 have their own."""
     wide = config.whole("head_dim") or max(1, hidden // heads)
-    kv_heads = config.whole("num_key_value_heads", "num_attention_groups") or heads
+    kv_heads = kv_heads_of(config) or heads
     value = config.whole("v_head_dim") or wide
     if kind == "window":
-        heads = config.whole("swa_num_attention_heads") or heads
+        # MiMo V2, and Step 3.5, whose sliding layers have more heads.
+        other = config.table("attention_other_setting").whole("num_attention_heads")
+        heads = config.whole("swa_num_attention_heads") or other or heads
         kv_heads = config.whole("swa_num_key_value_heads") or kv_heads
         wide, value = config.whole("swa_head_dim") or wide, config.whole("swa_v_head_dim") or value
     elif config.has("global_head_dim") or model_type(config).startswith("gemma4"):
@@ -90,11 +102,7 @@ def _grouped(config: ConfigTable, kind: str, hidden: int, count: int, reuses: bo
     window = None
     if kind == "window":
         window = config.whole("attention_chunk_size", "sliding_window")
-    query, key, value = (
-        heads.query * heads.wide,
-        heads.key * heads.wide,
-        heads.key * heads.value,
-    )
+    query, key, value = heads.query * heads.wide, heads.key * heads.wide, heads.key * heads.value
     gated = family.gated_attention or config.flag("attn_output_gate")
     params = hidden * (query * (2 if gated else 1) + heads.query * heads.value)
     if not reuses:

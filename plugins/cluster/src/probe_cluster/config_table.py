@@ -72,6 +72,20 @@ class ConfigTable:
         value = self._table.get(name)
         return ConfigTable(value if isinstance(value, Mapping) else {}, self.label)
 
+    def tables(self, name: str) -> list[ConfigTable]:
+        """Return a list of tables, empty where there is none."""
+        value = self._table.get(name)
+        if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+            return []
+        return [ConfigTable(entry, self.label) for entry in value[:MOST_LAYERS]]
+
+    def number(self, name: str) -> float | None:
+        """Return a number of 0 to 1,000; None for anything else."""
+        value = self._table.get(name)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return None
+        return float(value) if 0 <= value <= 1000 else None
+
     def text(self, name: str) -> str:
         """Return a text, empty where there is none."""
         value = self._table.get(name)

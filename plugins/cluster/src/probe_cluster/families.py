@@ -45,8 +45,8 @@ _ALL_PLAIN = """
     granitemoeshared helium hunyuan hunyuan_v1_dense hunyuan_v1_moe hy_v3 hyperclovax internlm2
     internlm3 iquestcoder jamba kimi_k2 kimi_k25 kimi_linear kolibri1 llama llama4 llama4_text
     mellum mimo_v2_flash minicpm minimax_m2 minimax_m3 minimax_m3_vl minimax_m3_vl_text
-    ministral ministral3 mistral mistral3 mistral4 mixtral olmo olmo2 olmo_hybrid olmoe qwen3_vl_moe
-    qwen3_vl_moe_text seed_oss solar_open stablelm step3p5 step3p7 youtu
+    ministral ministral3 mistral mistral3 mistral4 mixtral nemotron-nas olmo olmo2 olmo_hybrid
+    olmoe qwen3_vl_moe qwen3_vl_moe_text seed_oss solar_open stablelm step3p5 step3p7 youtu
 """
 
 FAMILIES: dict[str, Family] = {
@@ -87,6 +87,8 @@ FAMILIES: dict[str, Family] = {
             "gemma",
             "gemma4",
             "gemma4_text",
+            "gemma4_unified",
+            "gemma4_unified_text",
             "granite_swa",
             "lfm2",
             "lfm2_moe",
@@ -106,7 +108,8 @@ FAMILIES: dict[str, Family] = {
 }
 """`model_type` → its layout.
 
-What is not here is not read: of 48 types the plain layout was more than 1 % off, at worst 6 times.
+What is not here is not read: for 48 of the types that transformers has, the plain layout was more
+than 1 % off, for Doge 8,000 times.
 """
 
 

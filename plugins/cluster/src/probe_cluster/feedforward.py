@@ -61,7 +61,7 @@ def feed_forward(
         return FeedForward(0, 0, 0)
     experts = experts_of(config)
     if experts is None or kind == "ffn" or not _routed(config, kind, place):
-        width = _dense_width(config, hidden)
+        width = _dense_width(config, hidden, place)
         if width and reuses and config.flag("use_double_wide_mlp"):
             width *= 2
         return None if width is None else FeedForward(0, 0, matrices * hidden * width)
@@ -86,6 +86,9 @@ def _routed(config: ConfigTable, kind: str, place: int) -> bool:
         return each[place] == 1
     if kind == "experts":
         return True
+    listed = config.text("moe_layers_enum")  # Step 3.5: "3,4,5"
+    if listed:
+        return str(place) in listed.split(",")
     first = config.whole("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
     if place < (first or 0) or place in config.wholes("mlp_only_layers"):
         return False
@@ -96,7 +99,10 @@ def _routed(config: ConfigTable, kind: str, place: int) -> bool:
     return (place + 1) % (step or 1) == 0
 
 
-def _dense_width(config: ConfigTable, hidden: int) -> int | None:
+def _dense_width(config: ConfigTable, hidden: int, place: int) -> int | None:
+    blocks = config.tables("block_configs")
+    if blocks:
+        return _pruned_width(blocks[place].table("ffn"), hidden) if place < len(blocks) else None
     width = config.whole(
         "intermediate_size_mlp", "dense_intermediate_size", "intermediate_size", "n_inner"
     )
@@ -106,6 +112,16 @@ def _dense_width(config: ConfigTable, hidden: int) -> int | None:
     if own and config.flag("block_auto_adjust_ff_dim"):
         return _adjusted(own, config.whole("block_multiple_of") or 256)
     return width
+
+
+def _pruned_width(own: ConfigTable, hidden: int) -> int | None:
+    """Return the width of a layer of Nemotron-NAS: a multiple of Llama's two thirds, or none."""
+    if own.flag("no_op"):
+        return 0
+    times = own.number("ffn_mult")
+    if times is None or own.flag("replace_with_linear"):
+        return None
+    return -(-int(2 * times * hidden / 3) // 256) * 256
 
 
 def _adjusted(width: int, step: int) -> int:

@@ -90,7 +90,7 @@ def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
     )
 
 
-_STATEFUL = ("ssm.state_size", "shortconv.l_cache", "kda.head_dim")
+_STATEFUL = ("ssm.state_size", "kda.head_dim")
 
 
 def _kind(keys: _Keys, count: int | None) -> str:

@@ -44,8 +44,8 @@ def layer_kinds(config: ConfigTable, layers: int) -> list[str] | None:
     Kinds: ``full``, ``window``, ``linear``, ``kda``, ``mamba``, ``mamba1``, ``conv``; ``both``
     (attention beside mamba), ``shared`` (latent attention with the indexer of an earlier layer),
     ``csa`` and ``hca`` (over a compressed cache: one entry for 4 and for 128 tokens); ``experts``
-    and ``ffn``, which are blocks without attention. Raises `ClusterError` where two keys contradict
-    each other.
+    and ``ffn``, which are blocks without attention, and ``none``, a layer without. Raises
+    `ClusterError` where two keys contradict each other.
     """
     if config.has("rwkv_version"):
         return None
@@ -100,6 +100,11 @@ _STATES = {
 
 def _numbered(config: ConfigTable, layers: int) -> list[str] | None:
     """Return the kinds of files that number their layers; None where there is no such list."""
+    blocks = config.tables("block_configs")
+    if len(blocks) == layers:
+        layers_of = [block.table("attention") for block in blocks]
+        groups = {block.whole("n_heads_in_group") for block in layers_of} - {None}
+        return [_pruned(block) if len(groups) < 2 else "" for block in layers_of]
     linear = config.table("linear_attn_config")
     if linear.has("kda_layers"):
         # Kimi Linear counts from 1.
@@ -119,6 +124,13 @@ def _numbered(config: ConfigTable, layers: int) -> list[str] | None:
         # MiniMax: 1 attends to all tokens, 0 is lightning attention, whose state no key describes.
         return ["full" if kind == 1 else "" for kind in types]
     return None
+
+
+def _pruned(attention: ConfigTable) -> str:
+    """Return the kind of a layer of which NVIDIA's search may have taken the attention away."""
+    if attention.flag("replace_with_linear"):
+        return ""
+    return "none" if attention.flag("no_op") else "full"
 
 
 def _regular(config: ConfigTable, layers: int) -> list[str] | None:

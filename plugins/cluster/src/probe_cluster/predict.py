@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from probe_cluster.efficiency import table
+from probe_cluster.efficiency import SPLITTING, table
 from probe_cluster.links import Links
 from probe_cluster.members import Member
 from probe_cluster.model import Model
@@ -169,10 +169,19 @@ def split(shares: Sequence[Share], model: Model) -> Plan:
         seconds_per_prompt_token=sum(arithmetic) if len(arithmetic) == len(prompts) else None,
         hop_seconds=hops,
         fits=True,
-        notes=(),
+        notes=_cannot_split(parts),
         parallel="tensor",
         basis=_basis(parts),
         factor=table()["range"] if all(map(_is_fitted, parts)) else None,
+    )
+
+
+def _cannot_split(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return a sentence about an engine that the speeds are of, and that splits no layers."""
+    engines = {part.member.efficiency.engine for part in parts if part.member.efficiency}
+    others = sorted(engine for engine in engines if engine and engine not in SPLITTING)
+    return tuple(
+        f"{engine} splits no layers across nodes; {' and '.join(SPLITTING)} do" for engine in others
     )
 
 

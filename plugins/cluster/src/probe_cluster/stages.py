@@ -149,5 +149,7 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
         if member.bandwidth is None or member.efficiency is None:
             return None
         reading = part / (member.bandwidth * member.efficiency.share)
-        slowest = max(slowest, reading + member.efficiency.layer_seconds(model.kind))
+        # Arithmetic bounds a part as it does the whole layer.
+        least = max(reading, (prompt_seconds(member, model) or 0.0) / len(members))
+        slowest = max(slowest, least + member.efficiency.layer_seconds(model.kind))
     return slowest + 2 * reduce
