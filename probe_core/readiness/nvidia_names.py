@@ -100,10 +100,14 @@ def _nvidia_mode(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 
 def _signed(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return which of Ubuntu's signed modules another kernel has: "580-server-open"; "" if none."""
+    """Return which of Ubuntu's signed modules another kernel has: "580-server-open"; "" if none.
+
+    The folder of linux-modules-nvidia-580-server-open-RELEASE is kernel/nvidia-580srv-open.
+    """
     folder = scene.modules.for_other_kernel("nvidia")
     file = scene.modules.on_disk("nvidia", folder) if folder else None
-    return (file or "").partition("/kernel/nvidia-")[2].partition("/")[0]
+    flavour = (file or "").partition("/kernel/nvidia-")[2].partition("/")[0]
+    return flavour.replace("srv", "-server")
 
 
 MAKERS: dict[str, Maker] = {

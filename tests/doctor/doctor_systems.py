@@ -61,7 +61,7 @@ def signed_modules_of_a_cloud(root: Path) -> Node:
     node = bare(root, "2330")
     node.tree.release("6.8.0-1020-aws")
     node.file("/lib/modules/6.8.0-1020-aws/modules.dep", "kernel/fs/ext4/ext4.ko:\n")
-    node.file("/lib/modules/6.8.0-1019-aws/kernel/nvidia-570-server-open/nvidia.ko.zst")
+    node.file("/lib/modules/6.8.0-1019-aws/kernel/nvidia-570srv-open/nvidia.ko.zst")
     return node
 
 
