@@ -105,20 +105,41 @@ _SMALLER: tuple[Callable[[Page], Page], ...] = (
 
 
 def cluster_html(cluster: Cluster) -> str:
-    """Return the page of several nodes: as many have a fold as there is room for."""
-    environment = _environment()
-    fold = environment.get_template("fold.html")
+    """Return the page of several nodes, of at most `MOST` bytes: as many have a fold as fit."""
+    folds = _folds(cluster)
+    text = _cluster_text(cluster, folds)
+    while len(text.encode()) > MOST and (folds or cluster.rows):
+        if folds:
+            folds = folds[: len(folds) // 2]
+        else:
+            rows = cluster.rows[: len(cluster.rows) // 2]
+            hidden = cluster.hidden + len(cluster.rows) - len(rows)
+            cluster = cluster._replace(rows=rows, hidden=hidden)
+        text = _cluster_text(cluster, folds)
+    return text
+
+
+def _folds(cluster: Cluster) -> list[Markup]:
+    template = _environment().get_template("fold.html")
     folds: list[Markup] = []
     used = 0
     for number, (name, page) in enumerate(cluster.pages, start=1):
-        text = fold.render(name=name, page=page, number=number)
+        text = template.render(name=name, page=page, number=number)
         used += len(text.encode())
         if used > _FOLDS:
             break
         folds.append(Markup(text))
-    return environment.get_template("cluster.html").render(
-        cluster=cluster,
-        folds=folds,
-        unfolded=len(cluster.pages) - len(folds),
-        notes=cluster.notes,
+    return folds
+
+
+def _cluster_text(cluster: Cluster, folds: list[Markup]) -> str:
+    return (
+        _environment()
+        .get_template("cluster.html")
+        .render(
+            cluster=cluster,
+            folds=folds,
+            unfolded=len(cluster.pages) - len(folds),
+            notes=cluster.notes,
+        )
     )
