@@ -177,6 +177,15 @@ def test_slurm_leaves_out_what_is_blocked_or_has_no_known_node(
     assert "# left out, its node in /dev is not known: 0000:03:00.0" in text
 
 
+@pytest.mark.parametrize("name", [None, "显卡", "(((-)))"])
+def test_slurm_takes_the_pci_id_where_the_name_is_no_type(name: Any, tmp_path: Path) -> None:
+    known = gpu(2, "NVIDIA L4", 24)
+    odd = gpu(1, "x", pci={"id": "10de:9999"}) | {"name": name}
+    text = export("slurm", node([odd, known], tmp_path))  # type: ignore[arg-type]
+    assert "Gres=gpu:pci_10de_9999:1,gpu:nvidia_l4:1 " in text
+    assert "Name=gpu Type=pci_10de_9999 File=/dev/nvidia0\n" in text
+
+
 def test_slurm_says_that_it_has_no_gpus_of_a_vendor(tmp_path: Path) -> None:
     mali = gpu(1, "Mali-G610", vendor="arm", nodes=["/dev/dri/renderD128"])
     text = export("slurm", node([mali], tmp_path))  # type: ignore[arg-type]
