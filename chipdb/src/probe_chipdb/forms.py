@@ -203,6 +203,8 @@ class Form:
             )
         if self.base.isdecimal() and not self.editions and self.size is None:
             yield from (f"{self.base}{suffix}" for suffix in ("d", " laptop", " maxq"))
+        if self.base.startswith("rtxpro") and not self.editions:
+            yield from (f"{self.base} {edition}" for edition in ("workstation", "server", "maxq"))
 
 
 def without_series(base: str) -> str:
@@ -245,9 +247,11 @@ def _reordered(base: str) -> str:
 
 def _with_super(base: str) -> str:
     """Vast.ai and shops write `rtx 4080s`, `rtx 4070s ti` and `rtx 4070 tis` for SUPER."""
-    for series in ("rtx", "gtx"):
+    # Without its series only where a SUPER was sold: a "7600S" is a Radeon.
+    bare = base[:4].isdecimal() and base.startswith(("16", "20", "40"))
+    for series in ("rtx", "gtx", "") if bare else ("rtx", "gtx"):
         model = base.removeprefix(series)
-        if model == base or not model[:4].isdecimal():
+        if (model == base and series) or not model[:4].isdecimal():
             continue
         if model[4:] == "s":
             return f"{series}{model[:4]}super"

@@ -113,7 +113,7 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
     for base in form.bases():
         for chip in _chips(db, form, base):
             chips[chip.id] = chip
-        if chips and not form.base.isdecimal():
+        if chips and (base == form.key or form.editions) and not form.base.isdecimal():
             break
     return list(chips.values()), form
 

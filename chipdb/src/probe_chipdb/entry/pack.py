@@ -234,6 +234,8 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
     for id_, chip in chips:
         for name in (chip["name"], *chip.get("aliases", ())):
             keys = [(key, id_) for key in form_keys(name)]
+            if id_.endswith("-mobile"):  # the driver prints the desktop card's name for it
+                keys += [(key, id_) for key in form_keys(id_.partition("/")[2])]
             if with_die(name):
                 listed += keys
             else:
