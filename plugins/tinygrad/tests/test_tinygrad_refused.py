@@ -1,4 +1,4 @@
-"""What tinygrad's process attempts against the rules is its backend's error (see `probe_core.guard`)."""
+"""What tinygrad attempts against `probe_core.guard` is its backend's error."""
 
 from __future__ import annotations
 
