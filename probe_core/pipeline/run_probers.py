@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
-    from probe_core.pipeline.collect import Collected
+    from probe_core.pipeline.collect import Checking, Collected
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
 
@@ -58,6 +58,7 @@ class ProberRun:
         self.waiting: Waiting | None = None
         self._bus: list[Sighting] | None = None
         self._builtin: list[BuiltinRun] = []
+        self._early: dict[Run, Checking] = {}
         self._collected: Collected | None = None
 
     @property
@@ -151,7 +152,7 @@ class ProberRun:
         self._replay(decision.prober for decision in selected)
         self.runs.sort(key=lambda run: Prober.rank(run.prober))
         for run in self.runs:
-            self.collected.add_run(run)
+            self.collected.add_run(run, self._early.get(run))
         for decision in self.decisions:
             if decision.cause is not None:
                 self.collected.skip(decision)
@@ -177,12 +178,21 @@ class ProberRun:
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,
             meanwhile=while_running,
+            arrived=self._check_early,
             waiting=self.waiting,
         )
         if any(run.status is None for run in runs):
             raise Cancelled
         _stuck.update(run.prober.name for run in runs if run.abandoned)
         self.runs += runs
+
+    def _check_early(self, run: Run, device: object) -> None:
+        """Check a device while its prober asks the next one: a library takes as long for it."""
+        if run not in self._early:
+            from probe_core.pipeline.collect import Checking
+
+            self._early[run] = Checking()
+        self._early[run].take(device)
 
 
 class BuiltinRun:
