@@ -2,8 +2,8 @@
 
 A page holds ``<!-- begin generated: NAME -->`` and ``<!-- end generated -->``; what lies between is
 made from the code by the function of that name in `regions`. The typed views and TypedDicts of
-the model have the same marks in comments. The report's JSON Schema, the pictures and the manual
-pages are made as a whole.
+the model have the same marks in comments. The report's JSON Schema, the pictures, the manual pages
+and the translated templates of `probe report` are made as a whole.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import picture
 from regions import REGIONS
 from regions_cli import manuals
 from typed import BODIES
+
+from probe_report.html import translations
 
 DOCS = Path(__file__).resolve().parent
 MODEL = DOCS.parent / "probe_core" / "model"
@@ -78,6 +80,7 @@ def outdated() -> dict[Path, str]:
     texts[SCHEMA] = schema_text()
     texts |= manuals()
     texts |= picture.texts()
+    texts |= translations()
     return {path: text for path, text in texts.items() if _differs(path, text)}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from probe_core.model.complete import _NOUNS
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
@@ -49,6 +50,16 @@ def test_a_shape_without_a_title_is_refused_when_the_schema_is_made() -> None:
     field = Field("new", Items(FreeTable()), "What is new", fields={}, shape="novelty")
     with pytest.raises(LookupError, match="no title for the shapes novelty"):
         schema({**REPORT, "new": field})
+
+
+def test_reports_of_others_are_checked_in_every_shape() -> None:
+    # What no sentence names is never looked at, and its readers meet values of any type.
+    assert set(_NOUNS) >= DEFS.keys() - {"other"}
+
+
+def test_a_quantity_below_zero_is_valid_where_it_can_be() -> None:
+    cold = DEFS["measurement"]["properties"]["temperature_c"]
+    jsonschema.validate(-5.0, cold)
 
 
 def described(schema: dict[str, Any], way: str) -> Iterator[tuple[str, dict[str, Any]]]:

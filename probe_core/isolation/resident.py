@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from probe_core.isolation.run import Run
 from probe_core.isolation.wire import MAX_DEVICES
+from probe_core.wording import INVALID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ class Resident(Run):
     def _take_frame(self, kind: str, frame: dict[str, Any], now: float) -> None:
         if kind == "sample":
             self._take_sample(frame["sample"], now)
+        elif kind == "oversize" and frame["of"] == "sample":
+            # Refused by name where samples are checked: without a trace a device would vanish.
+            self._take_sample({INVALID: f"a sample of {frame['bytes']} bytes"}, now)
         elif kind == "round":
             if frame["number"] == self.round["number"]:
                 self.answered_device = self.patience.device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.measured.compare import above_peak, stale_reason, with_fractions
 from probe_core.measured.store import FILE_LIMIT, figures_of, parsed
 from probe_core.model.findings import finding
-from probe_core.wording import clean_text
+from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +26,15 @@ def attach(
 
     `read` reads at most so many bytes without hanging; it raises `OSError` or `ValueError`.
     """
+    refused: list[tuple[str, str]] = []
     try:
-        content = parsed(read(path, FILE_LIMIT))
+        content = parsed(read(path, FILE_LIMIT), refused)
     except OSError as error:
         return [_unusable(path, error.strerror or str(error))]
     except ValueError as error:
         return [_unusable(path, str(error))]
-    findings: list[FindingDoc] = []
+    reasons = [reason for name, reason in refused if name == (node or "")]
+    findings = [_refused(path, reasons)] if reasons else []
     for device in devices:
         figures = []
         for figure in figures_of(content, node, device):
@@ -47,10 +49,17 @@ def attach(
     return findings
 
 
-def _unusable(path: str, reason: str) -> FindingDoc:
+def _refused(path: str, reasons: list[str]) -> FindingDoc:
+    count = counted(len(reasons), "measured figure")
+    return _unusable(path, reasons[0], f"{count} in the file cannot be true: left out")
+
+
+def _unusable(
+    path: str, reason: str, problem: str = "the measured figures cannot be read"
+) -> FindingDoc:
     return finding(
         "measured-unusable",
-        "the measured figures cannot be read",
+        problem,
         f"{clean_text(path, 600)}: {clean_text(reason, 400)}",
         "remove the file, or run `probe bench` again",
         severity="info",

@@ -115,6 +115,11 @@ def _explanation(figure: MeasuredDoc, peak: PeakDoc | None) -> str:
     at_clock = figure.get("fraction_at_clock")
     if nominal is None or clock is None or at_clock is None:
         return f"the derivation rests on its {peak['clock']} clock, and the run's is not known"
+    if at_clock > ABOVE and figure["disturbed"]:
+        return (
+            f"the derivation rests on {nominal:.0f} MHz ({peak['clock']});"
+            f" other load disturbed the run's, {clock:.0f} MHz"
+        )
     if at_clock > ABOVE:
         return f"also at the run's {clock:.0f} MHz: the rate in chipdb is too low"
     return (

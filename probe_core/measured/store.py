@@ -61,38 +61,45 @@ def empty() -> Stored:
     return {"schema": SCHEMA, "nodes": {}}
 
 
-def parsed(raw: bytes) -> Stored:
-    """Return the content of the file; raises `Unusable`."""
+def parsed(raw: bytes, refused: list[tuple[str, str]] | None = None) -> Stored:
+    """Return the content of the file; raises `Unusable`.
+
+    `refused` gets a node's id and the reason for each figure that cannot be true.
+    """
+    refused = [] if refused is None else refused
     if len(raw) > FILE_LIMIT:
         raise Unusable(f"it is longer than {FILE_LIMIT} bytes")
     try:
         document = parse(text_of(raw))
     except (ValueError, RecursionError):
         raise Unusable("it is no JSON document") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+    # A bool is an int: true equals 1.
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or isinstance(schema, bool) or schema != SCHEMA:
         raise Unusable(f"it is not of schema {SCHEMA}")
     nodes = document.get("nodes")
     tables = nodes.items() if isinstance(nodes, dict) else ()
-    return {"schema": SCHEMA, "nodes": {name: list(_devices(entries)) for name, entries in tables}}
+    listed = {name: list(_devices(entries, name, refused)) for name, entries in tables}
+    return {"schema": SCHEMA, "nodes": listed}
 
 
-def _devices(entries: object) -> Iterator[StoredDevice]:
+def _devices(entries: object, node: str, refused: list[tuple[str, str]]) -> Iterator[StoredDevice]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("ids"), list):
             ids = [name for name in entry["ids"] if isinstance(name, str)]
             name = entry.get("name")
-            figures = list(_figures(entry.get("measured")))
+            figures = list(_figures(entry.get("measured"), node, refused))
             yield {"ids": ids, "name": name if isinstance(name, str) else None, "measured": figures}
 
 
-def _figures(entries: object) -> Iterator[MeasuredDoc]:
+def _figures(entries: object, node: str, refused: list[tuple[str, str]]) -> Iterator[MeasuredDoc]:
     """Yield the figures that can be true: whoever can write the file could write anything."""
     check = Measurement().check
     for entry in entries[:MAX_FIGURES] if isinstance(entries, list) else ():
         try:
             yield check(entry)  # type: ignore[misc]  # its fields are those of the table
-        except Rejected:
-            continue
+        except Rejected as error:
+            refused.append((node, str(error)))
 
 
 def figures_of(content: Stored, node: str | None, device: DeviceDoc) -> list[MeasuredDoc]:

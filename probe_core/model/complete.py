@@ -25,6 +25,7 @@ _NOUNS = {
     "memory": "a device's memory",
     "chip": "a device's chip",
     "peak": "a peak",
+    "measurement": "a measurement",
     "link": "a link",
     "readiness": "a device's readiness",
     "step": "a step of readiness",
@@ -82,7 +83,19 @@ def _checked(
 def _has_type(value: object, field: Field) -> bool:
     # What is in a list of parts is looked at part by part, for a sentence that names the part.
     is_list_of_parts = field.shape in _NOUNS and isinstance(field.value, Items)
-    return isinstance(value, list) if is_list_of_parts else field.value.holds(value)
+    if is_list_of_parts:
+        return isinstance(value, list)
+    return field.value.holds(value) and _has_types(value, field)
+
+
+def _has_types(value: object, field: Field) -> bool:
+    """Return whether a small table that no sentence names, such as `power`, has the right types."""
+    if not field.single or field.fields is None or not isinstance(value, dict):
+        return True
+    if field.shape in _NOUNS:
+        return True  # looked at with its own sentence
+    items = ((value.get(name), nested) for name, nested in field.fields.items())
+    return all(item is None or _has_type(item, nested) for item, nested in items)
 
 
 def _fill(part: dict[str, Any], field: Field) -> None:

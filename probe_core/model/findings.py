@@ -32,7 +32,7 @@ CODES: dict[str, str] = {
     "hook-failed": "one of the host's own hooks raised",
     "identity-conflict": "sightings that share an id disagree about another strong id",
     "manifest-problem": "a prober's manifest has a mistake; defaults were used instead",
-    "measured-unusable": "the file of measured figures cannot be read, or is of another version",
+    "measured-unusable": "the file of measured figures is unreadable, another version's or absurd",
     "memory-limited": "a cgroup lets this process use less memory than the machine has",
     "no-cpu-facts": "the CPU or memory of this machine could not be read",
     "no-driver": "an accelerator is on the bus without a driver, or reserved for a guest",

@@ -5,8 +5,17 @@ from __future__ import annotations
 from probe_core.model.field import Field as F
 from probe_core.model.field import by_name
 from probe_core.model.health import WATTS
-from probe_core.model.parts import typed
-from probe_core.model.values import Choice, FreeTable, Items, Number, Rejected, TableOf, Text, Word
+from probe_core.model.values import (
+    Choice,
+    FreeTable,
+    Items,
+    Number,
+    Rejected,
+    TableOf,
+    Text,
+    Word,
+    typed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +35,9 @@ DISTURBANCES = {
 """What shows that others used the device meanwhile: such a figure is not for planning."""
 
 RATE = Number(0, 1e18)
+MOST_TERA = 1e6
+"""TFLOPS or TOPS: fifty times the sparse fp4 peak of a B300."""
+
 SPAN = Number(0, 86_400)
 COUNT = Number(1, 1e18, whole=True)
 SHARE = Number(0, 1e9)
@@ -90,8 +102,29 @@ class Measurement(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the measurement, every field checked; raises `Rejected`."""
-        entry = typed(super().check(value), MEASURED, "measurement")
+        entry = typed(value, MEASURED, "measurement")
         for name in ("figure", "kind", "unit", "best", "median", "runs", "by", "date"):
             if entry.get(name) is None:
                 raise Rejected(f"a measurement needs {name}")
+        _check_together(entry)
+        # A file that somebody edited may lack a key that each reader of a report relies on.
+        for name, field in MEASURED.items():
+            if field.always and entry.get(name) is None:
+                entry[name] = field.absent()  # type: ignore[assignment]  # None or a list
         return entry
+
+
+def _check_together(entry: dict[str, Json]) -> None:
+    """Raise `Rejected` for fields that contradict each other."""
+    is_compute, best, median = entry["figure"] == "compute", entry["best"], entry["median"]
+    if (entry["kind"] == "memory") == is_compute:
+        raise Rejected(f"a measurement of {entry['figure']} cannot be of kind {entry['kind']}")
+    if (entry["unit"] == "B/s") == is_compute:
+        raise Rejected(f"a measurement of {entry['figure']} cannot be in {entry['unit']}")
+    if is_compute and entry.get("dtype") is None:
+        raise Rejected("a measurement of compute needs dtype")
+    # Both are numbers: the table has checked it.
+    if is_compute and best > MOST_TERA:  # type: ignore[operator]
+        raise Rejected(f"a measurement's best: {best:g} {entry['unit']} is beyond any device")
+    if median > best:  # type: ignore[operator]
+        raise Rejected(f"a measurement's median, {median:g}, exceeds its best, {best:g}")

@@ -168,5 +168,7 @@ def _number(value: Number) -> Schema:
     """
     if value.whole:
         return {"type": "integer", "minimum": 1 if value.low == 1 else 0}
+    if value.low < 0:  # a temperature
+        return {"type": "number"}
     bound = "exclusiveMinimum" if value.low > 0 else "minimum"
     return {"type": "number", bound: 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from probe_core.model.findings import finding
 from probe_core.model.statuses import FAILURES
 from probe_core.pipeline.identity import Observation
-from probe_core.pipeline.validate import check_finding, check_sighting
+from probe_core.pipeline.validate import Repeats, check_finding, check_sighting
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
@@ -154,17 +154,23 @@ def checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
     good: list[Sighting] = []
     problems: list[str] = []
     ids: set[str] = set()
+    repeats = Repeats()
     for raw in sightings:
-        sighting, reasons = check_next(raw, ids)
+        sighting, reasons = check_next(raw, ids, repeats)
         problems += reasons
         if sighting is not None:
             good.append(sighting)
     return good, problems
 
 
-def check_next(raw: object, ids: set[str]) -> tuple[Sighting | None, list[str]]:
-    """Check a sighting after others, which have the `ids`; those of one that is kept are added."""
-    sighting, problems = check_sighting(raw)
+def check_next(
+    raw: object, ids: set[str], repeats: Repeats | None = None
+) -> tuple[Sighting | None, list[str]]:
+    """Check a sighting after others, which have the `ids`; those of one that is kept are added.
+
+    `repeats` has what was accepted of the others.
+    """
+    sighting, problems = check_sighting(raw, repeats)
     if sighting is None:
         return None, problems
     repeated = ids.intersection(sighting["ids"])

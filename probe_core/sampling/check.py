@@ -53,7 +53,7 @@ def check_sample(raw: object, prober: str) -> tuple[SampleDoc | None, list[tuple
     except ValueError as error:
         return None, [("device", clean_text(str(error)))]
     status, reason = raw.get("status", "ok"), raw.get("reason")
-    if status not in STATUSES:
+    if not _is_status(status):
         problem = f"expected one of {', '.join(STATUSES)}, found {show(status)}"
         return without_figures(
             device, "unavailable", f"its status is refused: {problem}", prober
@@ -82,6 +82,10 @@ class _Checker:
                 self.problems.append((clean_text(name, 60), "it is not a field of a sample"))
         figures = {name: self._figure(name, field) for name, field in SAMPLE_FIELDS.items()}
         self._compare_memory(figures)
+        # A reason beside a value would have a reader take the value for unknown.
+        self.unknown = {
+            path: reason for path, reason in self.unknown.items() if not _is_known(figures, path)
+        }
         sample: dict[str, object] = {
             "device": device,
             "prober": prober,
@@ -148,6 +152,24 @@ class _Checker:
     def _refuse(self, path: str, reason: str) -> None:
         self.unknown[path] = f"refused: {reason}"
         self.problems.append((path, reason))
+
+
+def _is_status(status: object) -> bool:
+    # What cannot be hashed cannot be looked up, either.
+    return isinstance(status, str) and status in STATUSES
+
+
+def _is_known(figures: object, path: str) -> bool:
+    """Return whether there is a value at a path such as ``links.0.sent``."""
+    for name in path.split("."):
+        if isinstance(figures, list) and name.isdecimal() and int(name) < len(figures):
+            figures = figures[int(name)]
+        elif isinstance(figures, dict):
+            figures = figures.get(name)
+        else:
+            return False
+    # Of an empty list, and of a table whose values have reasons of their own, a reason may speak.
+    return figures is not None and not isinstance(figures, (list, dict))
 
 
 def _reasons(raw: object) -> dict[str, str]:

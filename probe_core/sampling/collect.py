@@ -5,6 +5,8 @@ from __future__ import annotations
 from probe_core.model.findings import finding
 from probe_core.pipeline.validate import check_finding
 from probe_core.sampling.check import check_sample, without_figures
+from probe_core.sampling.host import HOST_PROBER
+from probe_core.sampling.node import NODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +44,20 @@ class Samples:
 
         Of a device that a sampler of higher priority has answered for, later samples do not.
         """
-        added = []
+        added: list[tuple[Entry, SampleDoc]] = []
         for raw in samples:
             sample, problems = check_sample(raw, prober)
+            if sample is not None and sample["device"] == NODE and prober != HOST_PROBER:
+                self._refuse(prober, "device", f"{NODE} is sampled by the core alone", NODE)
+                continue
             for field, reason in problems:
                 self._refuse(prober, field, reason)
             entry = self._entry(sample)
-            if sample is None or entry is None or entry.id in self._by_device:
+            if sample is None or entry is None:
+                continue
+            if entry.id in self._by_device:
+                if any(entry is sampled for sampled, _ in added):
+                    self._refuse(prober, "device", f"{entry.id} is in a round twice", entry.id)
                 continue
             entry.sampled = True
             sample["device"] = entry.id
@@ -96,13 +105,14 @@ class Samples:
         """Let findings about a device be told again: it was well in between."""
         self._repeated = {key for key in self._repeated if key[2] != device}
 
-    def _refuse(self, prober: str, field: str, reason: str) -> None:
+    def _refuse(self, prober: str, field: str, reason: str, device: str | None = None) -> None:
         self.note(
             finding(
                 "value-rejected",
                 f"the sampler of prober {prober!r} yields what cannot be true",
                 f"{field}: {reason}",
                 "report it to its author; the value is left out",
+                device=device,
                 prober=prober,
                 evidence=field,
             )

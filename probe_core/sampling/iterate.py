@@ -80,12 +80,14 @@ class Rounds:
         if self._engine is None:
             self._engine = self._make()
         self._rhythm.wait(wake_fd)
-        if is_cancelled():
+        engine = self._engine
+        # Another thread may have closed it during the wait, as hosts do when they end.
+        if engine is None or is_cancelled():
             self.close()
             return None
         self._number += 1
         now = time.time()
-        samples, events, findings = self._engine.observe(self._number, is_cancelled, wake_fd)
+        samples, events, findings = engine.observe(self._number, is_cancelled, wake_fd)
         if is_cancelled():
             self.close()
             return None

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+import jsonschema
 import pytest
 
 from probe_core.cli.explain_measured import measured_rows
@@ -27,6 +28,7 @@ from probe_core.measured.store import (
     with_figures,
 )
 from probe_core.model.document import DeviceDoc, MeasuredDoc, ReportDoc
+from probe_core.model.schema import schema
 
 
 def figure(**changes: object) -> MeasuredDoc:
@@ -175,6 +177,8 @@ def test_memory_is_compared_with_the_bandwidth() -> None:
         ({"clock_mhz": 3000.0}, "also at the run's 3000 MHz: the rate in chipdb is too low"),
         ({"clock_mhz": None},
          "the derivation rests on its current clock, and the run's is not known"),
+        ({"clock_mhz": 3000.0, "disturbed": ["cpu-time"]},
+         "the derivation rests on 2500 MHz (current); other load disturbed the run's, 3000 MHz"),
     ],
 )  # fmt: skip
 def test_more_than_the_peak_is_a_finding_about_the_peak(
@@ -255,6 +259,7 @@ def test_text_is_read_back_as_it_was() -> None:
         (b"", "it is no JSON document"),
         (b"[]", "it is not of schema 1"),
         (b'{"schema": 2, "nodes": {}}', "it is not of schema 1"),
+        (b'{"schema": true, "nodes": {}}', "it is not of schema 1"),
         (b"\xff\xfe", "it is no JSON document"),
         (b" " * ((1 << 20) + 1), "it is longer than 1048576 bytes"),
     ],
@@ -275,13 +280,42 @@ def test_file_of_another_version_is_refused(raw: bytes, reason: str) -> None:
         figure(best=None),
         figure(kind="guess"),
         figure(disturbed=["moon"]),
+        figure(kind="memory"),
+        figure(unit="B/s"),
+        figure(dtype=None),
+        figure(best=1.1e6),
+        figure(median=0.5),
+        figure(figure="read", kind="memory", unit="TOPS"),
     ],
-    ids=range(7),
+    ids=range(13),
 )
 def test_figure_that_cannot_be_true_is_left_out(entry: object) -> None:
     stored: Any = {"ids": ["cpu:0"], "name": "AMD EPYC", "measured": [entry, figure()]}
     raw = json.dumps({"schema": 1, "nodes": {"": [stored, 5, {"ids": 3}]}}).encode()
     assert [f["best"] for f in figures_of(parsed(raw), None, device())] == [0.464]
+
+
+@pytest.mark.parametrize("absent", ["dtype", "driver", "disturbed", "stale"])
+def test_a_key_that_somebody_removed_stops_no_probe(absent: str, tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    bandwidth = figure(figure="read", kind="memory", dtype=None, unit="B/s", best=34e9, median=3e10)
+    path = Path(save_measured(environ, report(environ), {"cpu:0": [bandwidth]}))
+    path.write_text(path.read_text().replace(f'"{absent}"', '"another"'))
+    after = report(environ)
+    jsonschema.validate(after, schema())
+    (entry,) = next(d for d in after["devices"] if d["id"] == "cpu:0")["measured"]
+    assert entry[absent] == ([] if absent == "disturbed" else None)  # type: ignore[literal-required]
+
+
+def test_figures_that_cannot_be_true_are_named_on_their_own_node_alone() -> None:
+    absurd = {"ids": ["cpu:0"], "name": "AMD EPYC", "measured": [figure(median=9.0), figure()]}
+    raw = json.dumps({"schema": 1, "nodes": {"n1": [absurd], "n2": [absurd]}}).encode()
+    (problem,) = attach([own := device()], "n1", "/s/m.json", lambda path, limit: raw)[:1]
+    assert problem["code"] == "measured-unusable"
+    assert problem["what"] == "1 measured figure in the file cannot be true: left out"
+    assert problem["why"] == "/s/m.json: a measurement's median, 9, exceeds its best, 0.464"
+    assert [entry["best"] for entry in own["measured"]] == [0.464]
+    assert [f["code"] for f in attach([device()], "n3", "/s", lambda path, limit: raw)] == []
 
 
 @pytest.mark.parametrize(

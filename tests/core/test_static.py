@@ -94,6 +94,13 @@ BAD = [
     (with_("devices.0.peaks", [{}]), "a peak has no 'tflops' that is a number"),
     (with_("devices.0.others", {"name": 3}), "a device has a 'others' of the wrong type"),
     (with_("devices.0.driver", {"name": []}), "a device has a 'driver' of the wrong type"),
+    (with_("devices.0.power", {"limit_watts": "x"}), "a device has a 'power' of the wrong type"),
+    (with_("devices.0.pci", {"id": []}), "a device has a 'pci' of the wrong type"),
+    (with_("devices.0.measured", [{}]), "a measurement has no 'figure' that is text"),
+    (
+        with_("devices.0.measured", [{"figure": "read", "kind": "memory", "best": "fast"}]),
+        "a measurement has a 'best' of the wrong type",
+    ),
     (with_("devices.0.seen_by", [{}]), "a device has a 'seen_by' of the wrong type"),
     (with_("devices.0.links", [{"width": "x"}]), "a link has a 'width' of the wrong type"),
     (

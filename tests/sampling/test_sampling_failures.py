@@ -200,6 +200,42 @@ def test_what_cannot_be_true_is_refused_by_name(stage: Any) -> None:
     assert {f["code"] for f in look.findings} == {"value-rejected"}
 
 
+def test_a_sample_that_is_none_of_its_own_is_refused_by_name(stage: Any) -> None:
+    stage.add(
+        """
+        @hookimpl
+        def probe_devices():
+            return []
+        @hookimpl
+        def sample_devices(request):
+            yield {"device": NAMES[0], "busy": 0.25}
+            yield {"device": NAMES[0], "busy": 0.75}
+            yield {"device": "node:self", "busy": 0.5}
+            yield {"device": NAMES[1], "status": ["ok"]}
+            yield {"device": NAMES[2], "processes": [
+                {"pid": pid, "user": "u" * 300} for pid in range(1, 5000)]}
+            yield {"device": NAMES[3], "busy": 0.5, "memory": {"total": 8}, "unknown": {
+                "busy": "?", "memory.total": "?", "memory.used": "no rights", "power_w": "none"}}
+        """
+    )
+    (look,) = stage.rounds(1)
+    assert look.sample(NAMES[0])["busy"] == 0.25
+    assert look.sample("node:self")["busy"] != 0.5
+    assert look.sample(NAMES[1])["reason"].startswith("its status is refused: expected one of ok")
+    assert look.sample(NAMES[2]) is None
+    unknown = look.sample(NAMES[3])["unknown"]
+    assert (unknown["memory.used"], unknown["power_w"]) == ("no rights", "none")
+    assert not {"busy", "memory.total"} & unknown.keys()
+    reasons = sorted(finding["why"] for finding in look.findings)
+    assert reasons[:2] == [
+        "device: node:self is sampled by the core alone",
+        f"device: {NAMES[0]} is in a round twice",
+    ]
+    assert reasons[2].startswith("sample: expected a mapping, found a sample of ")
+    assert reasons[3].startswith("status: expected one of ")
+    assert len(reasons) == 4
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

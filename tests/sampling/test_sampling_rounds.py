@@ -222,6 +222,19 @@ def test_the_rhythm_skips_beats_that_are_late() -> None:
     assert pauses == [pytest.approx(0.6), pytest.approx(0.4)]
 
 
+def test_it_may_be_closed_during_the_wait_for_a_round(
+    stage, children: Callable[[], list[int]]
+) -> None:
+    """As a host does that ends, in another thread."""
+    stage.add(GOOD)
+    before = children()
+    rounds = stage.rounds()
+    next(rounds)
+    rounds._rhythm._sleep = lambda seconds: rounds.close()
+    assert list(rounds) == []
+    assert children() == before
+
+
 def test_an_iterator_needs_no_first_round_to_be_closed() -> None:
     probe_core.samples().close()
     with probe_core.samples() as rounds:

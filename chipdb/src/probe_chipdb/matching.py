@@ -6,6 +6,7 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 """
 
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
+from probe_chipdb.counts import counts_text, stated
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.query import Query
 from probe_chipdb.shares import Share, hosted_in, share_in
@@ -257,7 +258,7 @@ def _is_confirmed(chip: "Chip", query: Query) -> bool:
 
     Of an R9 270 with 2 GiB and an R9 370 of unknown size, 4 GiB do not make the card an R9 370.
     """
-    return bool((query.units and chip.units) or (query.memory and chip.memory.gib))
+    return bool((query.units and stated(chip)) or (query.memory and chip.memory.gib))
 
 
 def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> Match:
@@ -274,8 +275,9 @@ def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> M
 
 def misfit(chip: "Chip", query: Query) -> str | None:
     """What the driver counts that this product does not have, or None."""
-    if query.units and (units := chip.units) and query.units != units:
-        return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {units}"
+    if query.units and (counts := stated(chip)) and query.units not in counts:
+        nominal = chip.units or counts_text(chip)
+        return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {nominal}"
     size = chip.memory.bytes if query.memory else None
     if query.memory and size and not MEMORY_LOW * size <= query.memory <= MEMORY_HIGH * size:
         live = f"{query.memory / 2**30:.1f}"

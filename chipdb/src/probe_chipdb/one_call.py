@@ -81,20 +81,20 @@ def why(
 
 def bandwidth(name: object = None, *, per: str = "device", **facts: object) -> int | None:
     """The memory's bandwidth in bytes per second of one device; None where products differ."""
-    known = {
+    figures = {
         chip.bandwidth and chip.bandwidth * _share(chip, per) for chip in _chips(name, facts)[1]
     }
-    figure = known.pop() if len(known) == 1 else None
+    figure = figures.pop() if len(figures) == 1 else None
     return None if figure is None else round(figure)
 
 
 def memory(name: object = None, *, per: str = "device", **facts: object) -> int | None:
     """The nominal size of the memory in bytes, as sold; None for a share of the system's."""
-    known = {
+    figures = {
         chip.memory.bytes and chip.memory.bytes * _share(chip, per)
         for chip in _chips(name, facts)[1]
     }
-    figure = known.pop() if len(known) == 1 else None
+    figure = figures.pop() if len(figures) == 1 else None
     return None if figure is None else round(figure)
 
 
@@ -109,8 +109,8 @@ def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
 
 def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
     """The match, and the products that it leaves."""
-    known = Facts(name, facts)
-    match = known.match(_database(facts))
+    device = Facts(name, facts)
+    match = device.match(_database(facts))
     if match is None:
         return None, ()
     return match, ((match.chip,) if match.chip else match.candidates)
@@ -172,14 +172,14 @@ def _is_true(value: object) -> bool:
 def _peaks(
     match: "Match", chips: "tuple[Chip, ...]", name: object, facts: "dict[str, object]"
 ) -> tuple[Peak, ...]:
-    known = Facts(name, facts)
+    device = Facts(name, facts)
     if not chips:
-        return known.derived(_database(facts))
+        return device.derived(_database(facts))
     if len(chips) > 1:
         return match.shared_peaks()
     (chip,) = chips
     clock = chip.clock
-    mhz = None if clock.boost or clock.base or clock.matrix else known.clock_mhz
+    mhz = None if clock.boost or clock.base or clock.matrix else device.clock_mhz
     return chip.peaks(units=match.units, clock_mhz=mhz, clock_source="given")
 
 

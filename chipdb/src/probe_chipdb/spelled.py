@@ -5,6 +5,7 @@ chip's own, and memory, its type and the form factor contradict nothing that is 
 """
 
 from probe_chipdb.cloud import cloud_product, module_of
+from probe_chipdb.counts import stated
 from probe_chipdb.forms import BRANDS, Form
 from probe_chipdb.name_tokens import size_in
 from probe_chipdb.platforms import PLATFORMS, of_platform
@@ -183,7 +184,9 @@ def _is_bare(chip: "Chip") -> bool:
 
 
 def _of_units(chips: "list[Chip]", form: Form) -> "list[Chip]":
-    return [chip for chip in chips if not form.units or chip.units in (None, form.units)]
+    return [
+        chip for chip in chips if not form.units or form.units in (stated(chip) or (form.units,))
+    ]
 
 
 def _fitting(chips: "list[Chip]", form: Form) -> "list[Chip]":

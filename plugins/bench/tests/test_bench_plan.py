@@ -313,8 +313,12 @@ def test_tinygrad_never_takes_a_device_from_its_driver(dev: str, result: str) ->
         ("ctypes.dlopen", ("libusb-1.0.so.0",), "open USB devices"),
         ("ctypes.dlopen", (None,), None),
         ("import", ("os",), None),
+        ("open", (b"/dev/mem", None, os.O_RDONLY), "open /dev/mem"),
+        ("open", (b"/sys/x", None, os.O_RDWR), "write to /sys/x"),
+        ("os.posix_spawn", ("/usr/bin/modprobe", ["modprobe", "vfio"], None), "start modprobe"),
+        ("os.exec", (b"/usr/bin/sudo", [b"sudo"], None), "start sudo"),
     ],
-    ids=range(14),
+    ids=range(18),
 )  # fmt: skip
 def test_guard_refuses_what_no_measurement_needs(
     event: str, arguments: tuple[object, ...], reason: str | None

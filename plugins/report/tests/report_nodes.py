@@ -76,7 +76,7 @@ def _broken(step: str, code: str, evidence: str) -> list[dict[str, str]]:
 
 
 BROKEN = [
-    gpu("1b", HOSTILE, 79.6, 10, numa_node=0),
+    gpu("1b", HOSTILE, 79.6, 10, numa_node=0, driver={"name": HOSTILE, "version": "V" * 120}),
     gpu("43", "NVIDIA H100 80GB HBM3", 79.6, 0.4,
         step_facts=_broken("responding", "gpu-lost", "NVML_ERROR_GPU_IS_LOST (15)")),
     gpu("52", "NVIDIA H100 80GB HBM3", 79.6, 0.4,

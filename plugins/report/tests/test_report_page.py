@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -317,7 +318,7 @@ def test_runtimes_that_agree_are_a_row(pages: dict[str, Page]) -> None:
 
 def test_findings_come_worst_first_and_in_bounds(pages: dict[str, Page]) -> None:
     findings = pages["broken"].findings
-    assert [entry.severity for entry in findings.open[:4]] == ["error"] + ["warning"] * 3
+    assert [entry.severity for entry in findings.open[:4]] == ["error"] * 3 + ["warning"]
     huge = pages["huge"].findings
     assert (len(huge.open), len(huge.folded), huge.hidden) == (12, 48, 140)
     assert {entry.severity for entry in huge.open} == {"error"}
@@ -394,6 +395,29 @@ def test_a_page_of_marks_alone_is_bounded(reports: dict[str, Any]) -> None:
     assert len(text.encode()) <= MOST
     assert "It is too long for this page" in text
     assert "188 more are not shown here" in text
+
+
+def test_a_row_leads_to_the_fold_of_its_own_node(reports: dict[str, Any]) -> None:
+    absent = [Member("node 0", None, "timeout")]
+    members = [Member(f"node {n}", reports["broken"], "") for n in range(1, 100)]
+    text = cluster_html(cluster_of([*absent, *members], (), ()))
+    rows = dict(re.findall(r'href="#(n\d+)"><b>([^<]+)</b>', text))
+    folds = dict(re.findall(r'<details class="node" id="(n\d+)"><summary><b>([^<]+)</b>', text))
+    assert rows == folds
+    assert rows["n1"] == "node 1"
+    assert 3 < len(folds) < 99
+
+
+def test_rows_leave_where_even_they_are_too_long(reports: dict[str, Any]) -> None:
+    report = quoted(reports["broken"])
+    for device in report["devices"]:
+        device["name"], device["driver"] = "<" * 240, {"name": '"' * 240, "version": '"' * 240}
+    members = [Member("&" * 64, report, "") for _ in range(256)]
+    cluster = cluster_of(members, (), ("'" * 80_000,))
+    text = cluster_html(cluster)
+    assert len(text.encode()) <= MOST
+    rows = text.count('<th scope="row">')
+    assert f"{256 - rows} more nodes are not shown here" in text
 
 
 def test_a_page_of_many_nodes_is_bounded(reports: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -219,6 +220,15 @@ def _is_same(counts: list[int], pipe: int) -> bool:
     return waiting > 16 << 10 and len(counts) > 50 and len(set(counts[-50:])) == 1
 
 
+def test_a_closed_output_is_one_sentence_and_no_endless_run(live: Live) -> None:
+    shell = f"{shlex.join(map(str, argv('watch', '--interval', '0.1')))} >&-"
+    done = subprocess.run(
+        ["sh", "-c", shell], env=live.env, capture_output=True, text=True, timeout=100, check=False
+    )
+    sentence = "standard output is closed; give --listen or --on-alert, or open it"
+    assert (done.returncode, done.stderr) == (2, f"probe watch: {sentence}\n")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_full_disk_is_one_sentence(live: Live) -> None:
     with open("/dev/full", "w") as full:
@@ -315,6 +325,18 @@ def test_commands_end_with_the_watch_and_no_shell_reads_them(live: Live, tmp_pat
         assert process.returncode == 130
         assert time.monotonic() - began < 20
     assert not (tmp_path / "shell").exists()
+    assert remaining() == []
+
+
+def test_commands_end_with_a_watch_that_is_killed(live: Live, tmp_path: Path) -> None:
+    live.settings("[command.watch.alerts.memory]\nabove = 0.3\nseconds = 0\n")
+    live.set(card(1))
+    pids = tmp_path / "pids"
+    command = f"sh -c 'echo $$ >> {pids}; sleep 600; true'"
+    with running(live, "--interval", "0.1", "--on-alert", command) as process:
+        until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        process.kill()
+        process.communicate(timeout=60)
     assert remaining() == []
 
 

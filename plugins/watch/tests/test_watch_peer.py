@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
+import pytest
 from watch_samples import sample
 
 from probe_watch.alerts import Alerts
@@ -42,6 +43,13 @@ def test_a_name_that_is_none_has_a_reason() -> None:
     peer = measured(("no-such-host.invalid", 22))
     assert peer.figure.value is None
     assert (peer.figure.reason or "").startswith("no-such-host.invalid:22: ")
+
+
+@pytest.mark.parametrize("name", ["a..b", "x" * 300], ids=["empty", "long"])
+def test_a_label_that_no_codec_takes_has_a_reason(name: str) -> None:
+    peer = measured((name, 1))
+    assert peer.figure.value is None
+    assert "label" in (peer.figure.reason or "")
 
 
 def test_silence_is_a_bound() -> None:

@@ -16,6 +16,7 @@ pytest.importorskip("termios", reason="no terminals of POSIX here")
 from watch_terminal import Terminal, remaining
 
 SOON = ("--interval", "0.2")
+MORE_KEYS = "0–8 history  t thresholds  P processes  ? help"
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_eight_devices_and_q(live: Live, terminal: Terminal) -> None:
     assert "60 °C" in device
     assert "300 / 700 W  1755 MHz" in device
     assert "01:00.0           4242  u1001           39.0 GiB" in text
-    assert lines[-1] == "q quit  p pause  s sort: state"
+    assert lines[-1] == f"q quit  p pause  s sort: state  {MORE_KEYS}"
     assert terminal.screen.alternate
     assert not terminal.screen.cursor_shown
     terminal.type("q")
@@ -146,6 +147,30 @@ def test_sorts_by_state_first_and_s_goes_on(live: Live, terminal: Terminal) -> N
         terminal.type("s")
         terminal.shows(f"s sort: {name}")
         assert order(terminal.screen.text()) == expected
+
+
+def test_every_key_is_typed(live: Live, terminal: Terminal) -> None:
+    terminal.start(*SOON, env=live.env)
+    terminal.shows("01:00.0           4242  u1001")
+    for key, text in (
+        ("?", "share of time in which anything ran"),
+        ("\x1b", "08:00.0"),
+        ("t", "command.watch.alerts"),
+        ("7", "history of 7  08:00.0"),
+        ("7", "m: by memory  g: by GPU"),
+        ("1", "history of 1  02:00.0"),
+        ("g", "m: by memory  g: by GPU"),
+        ("m", "m: by memory  g: by GPU"),
+    ):
+        terminal.type(key)
+        terminal.shows(text)
+    terminal.type("P")
+    terminal.until(lambda screen: "4242" not in screen.text())
+    terminal.type("\x1b[A")  # an arrow is no key of this screen, and none of its parts is
+    terminal.type("P")
+    terminal.shows("4242")
+    terminal.type("q")
+    assert terminal.ended() == 0
 
 
 @pytest.mark.parametrize("columns", [120, 80, 60, 40])

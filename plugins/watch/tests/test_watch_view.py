@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +21,13 @@ from probe_watch.history import ASCII_LEVELS, History, spark
 from probe_watch.intake import Happening
 from probe_watch.layout import fit
 from probe_watch.outputs import Lines
+from probe_watch.panel import KEYS, Panel
+from probe_watch.programs import Program, Programs
 from probe_watch.rules import rules_of
 from probe_watch.view import View
 
 H100 = "NVIDIA H100 80GB HBM3"
+MORE_KEYS = "0–8 history  t thresholds  P processes  ? help"
 
 
 def painter(encodable: Any = None) -> Painter:
@@ -194,11 +199,157 @@ def test_devices_that_come_and_go_are_lines(is_json: bool) -> None:
 def test_a_note_is_shown_for_a_while() -> None:
     view = view_of(EIGHT, *[H100] * 8)
     view.annotate(NIGHT + 2, ["first", "the sampler hangs"])
-    assert frame(view)[-1] == "q quit  p pause  s sort: state   the sampler hangs"
+    assert frame(view)[-1] == "q quit  p pause  s sort: state  ? help   the sampler hangs"
     view.update(NIGHT + 33, EIGHT)
-    assert frame(view)[-1] == "q quit  p pause  s sort: state"
+    assert frame(view)[-1] == f"q quit  p pause  s sort: state  {MORE_KEYS}"
 
 
 def test_the_title_keeps_the_order_of_the_report() -> None:
     two = [busy(address(1)), silent(address(2))]
     assert frame(view_of(two, "RTX 4090", "RTX 3090"))[0].startswith("RTX 4090 + RTX 3090   every")
+
+
+def panel(view: View, keys: str, columns: int = 120) -> list[str]:
+    for key in keys:
+        assert view.key(key), key
+    return frame(view, columns)
+
+
+def test_thresholds_say_what_each_alert_does_now() -> None:
+    full = {"memory": {"used": 79 * GIB, "total": 80 * GIB}, "activity": None}
+    two = [busy(address(1), **full), busy(address(2), activity=None)]
+    view = view_of(two, H100, H100, memory={"above": 0.9, "seconds": 0}, latency=False)
+    lines = panel(view, "t")
+    at = lines.index("    ALERT           ABOVE    FOR  ENDS AT   NOW")
+    assert lines[at + 1 : at + 6] == [
+        "    utilisation      90 %    5 s     87 %   – not known",
+        "    memory           90 %    0 s     87 %   ! 01:00.0",
+        "    latency      off in the file of settings",
+        "    temperature     80 °C   10 s    77 °C   no alert",
+        "    the file of settings changes them: [command.watch.alerts]",
+    ]
+    assert not any("ALERT" in line for line in panel(view, "t"))
+
+
+def test_the_history_of_a_device_has_its_figures_and_the_reasons() -> None:
+    view = View(report(H100, H100), Alerts(rules_of({})), 1.0)
+    for second in range(70):
+        heat = 40.0 + second
+        view.update(
+            NIGHT + second,
+            [busy(address(1)), busy(address(2), second / 100, temperature_c=heat, power_w=None,
+                                    unknown={"power_w": "no rights to it"})],
+        )  # fmt: skip
+    lines = panel(view, "1")
+    at = lines.index(f"    history of 1  02:00.0  {H100}")
+    bars = [line.split("  ") for line in lines[at + 1 : at + 6]]
+    assert lines[at + 1].startswith("    busy           69 %  ")
+    assert lines[at + 1].endswith("▄▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▆▆▆▆▆  10 % to 69 %")
+    assert len(next(part for part in bars[0] if "▅" in part)) == 60
+    assert lines[at + 4].startswith("    temperature  109 °C  ▁▁")
+    assert lines[at + 4].endswith("██  50 °C to 109 °C")
+    assert lines[at + 5] == "    power             –  no rights to it"
+    # A second figure soon is the second digit of a number, where there is such a device.
+    assert not view.key("9")
+    assert not any("history of" in line for line in panel(view, "\x1b"))
+
+
+def test_two_digits_are_a_number_and_the_same_key_ends_it() -> None:
+    chosen = Panel()
+    assert chosen.press("1", 15, 10.0)
+    assert chosen.press("2", 15, 10.5)
+    assert (chosen.name, chosen.number) == ("history", 12)
+    assert chosen.press("1", 15, 20.0)
+    assert chosen.press("9", 15, 20.5)
+    assert (chosen.name, chosen.number) == ("history", 9)
+    assert chosen.press("9", 15, 30.0)
+    assert chosen.name == "processes"
+    assert not chosen.press("5", 3, 40.0)
+    assert not chosen.press("0", -1, 41.0)
+    assert not chosen.press("²", 15, 42.0)
+
+
+def test_processes_by_device_and_hidden() -> None:
+    used = [[{"pid": 10 + n, "user": "u", "memory": n * GIB}] for n in (1, 2)]
+    two = [busy(address(n), processes=used[n - 1]) for n in (1, 2)]
+    view = view_of(two, H100, H100)
+
+    def pids(lines: list[str]) -> list[str]:
+        return [line.split()[1] for line in lines if " GiB" in line and "/" not in line]
+
+    assert pids(frame(view)) == ["12", "11"]
+    assert pids(panel(view, "g")) == ["11", "12"]
+    assert pids(panel(view, "m")) == ["12", "11"]
+    assert pids(panel(view, "P")) == []
+    assert pids(panel(view, "P")) == ["12", "11"]
+
+
+def test_the_help_explains_every_column_and_key_at_the_smallest_usual_screen() -> None:
+    view = view_of(EIGHT, *[H100] * 8)
+    heads = set(fit(200, 20, 7, distinct=False).widths())
+    view.key("?")
+    lines = frame(view, 80, 24)
+    assert heads <= set(re.split(r"[ ,]+", " ".join(line[:16] for line in lines)))
+    assert all(any(line.startswith(key) for line in lines) for key in KEYS)
+    assert lines[-1].startswith("q quit")
+    assert not any("08:00.0" in line for line in lines)
+    view.key("?")
+    assert any("08:00.0" in line for line in frame(view, 80, 24))
+
+
+def test_the_guide_has_the_keys_of_the_help() -> None:
+    guide = (Path(__file__).parents[3] / "docs/how-to/watch-a-node.md").read_text(encoding="utf-8")
+    for keys, about in KEYS.items():
+        named = ", ".join(f"`{key}`" if len(key) == 1 else key for key in keys.split(", "))
+        assert f"| {named} | {about} |" in guide
+
+
+@pytest.mark.parametrize("keys", ["t", "?", "0", "1", "P", "g"])
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_no_panel_is_wider_or_longer_than_the_screen(keys: str, columns: int) -> None:
+    view = view_of([*EIGHT[:7], silent(address(8), reason="x" * 300)], *[H100] * 8)
+    view.key(keys)
+    for rows in (1, 2, 3, 5, 8, 12, 24, 60):
+        assert len(frame(view, columns, rows)) <= rows
+
+
+def test_a_process_has_its_program_and_its_age(tmp_path: Path) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    for pid, name, start in ((7, "a) (b", 60), (8, "evil\x1b[31m", 100)):
+        (tmp_path / str(pid)).mkdir()
+        fields = ["0"] * 40
+        fields[19] = str(start * ticks)
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} ({name}) {' '.join(fields)}\n")
+    (tmp_path / "uptime").write_text("11560.50 99.9\n")
+    programs = Programs(str(tmp_path))
+    assert programs.of(7) == Program("a) (b", 11500.5)
+    assert "\x1b" not in programs.of(8).name  # type: ignore[union-attr]
+    assert programs.of(9) is None
+    used = [{"pid": 7, "user": "u", "memory": 2 * GIB}, {"pid": 8, "user": None, "memory": GIB}]
+    view = view_of([busy(address(1), processes=used)], H100)
+    view.programs = programs
+    lines = frame(view, 100)
+    at = next(number for number, line in enumerate(lines) if " PID " in line)
+    head, known, foreign = lines[at : at + 3]
+    assert head.endswith("SINCE  COMMAND    m: by memory  g: by GPU")
+    assert known.endswith("u                2.0 GiB    03:11:40  a) (b")
+    assert foreign.endswith("–                1.0 GiB           –  –")
+    (tmp_path / "uptime").write_text("x\n")
+    assert programs.of(7) == Program("a) (b", None)
+
+
+def test_few_columns_leave_the_key_of_the_help() -> None:
+    view = view_of(EIGHT, *[H100] * 8)
+    assert frame(view, 60)[-1] == "q quit  p pause  s sort: state  0–8 history  ? help"
+    assert frame(view, 40)[-1] == "q quit  p pause  s sort: state  ? help"
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_memory_that_the_processor_shares_has_a_mark(columns: int) -> None:
+    shown = report(H100)
+    shown["devices"][0]["memory"] = {"kind": "unified"}
+    view = View(shown, Alerts(rules_of({})), 1.0)
+    view.update(NIGHT, [busy(address(1))])
+    lines = frame(view, columns)
+    assert re.search(r"50\.0 (/ 80\.0 )?GiB ?\*", lines[2])
+    assert any("  49.0 GiB*  " in line for line in lines[3:])

@@ -2,6 +2,7 @@
 
 from probe_chipdb.brand import brand_key
 from probe_chipdb.cloud import module_of
+from probe_chipdb.entry.designs import ranges
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.forms import Form, without_series
 from probe_chipdb.row import (
@@ -12,6 +13,7 @@ from probe_chipdb.row import (
     CPUID,
     MEMORY,
     MIDR,
+    OF_SOCS,
     OVERRIDE,
     PUBLISHED,
     SOURCE,
@@ -25,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from probe_chipdb.entry.designs import DesignRange
     from probe_chipdb.entry.types import ArchEntry, ChipEntry, MatchEntry
 
 _INNER = {
@@ -44,8 +47,9 @@ def to_table(data: Data, origin: str, version: str) -> Table:
 
 def texts(data: Data) -> dict[str, str]:
     """The four files of a table."""
+    of_socs = ranges(data)
     return {
-        "chips.txt": _lines(_chip_row(chip) for chip in data.chips.values()),
+        "chips.txt": _lines(_chip_row(chip, of_socs.get(id_)) for id_, chip in data.chips.items()),
         "archs.txt": _lines(_arch_row(name, arch) for name, arch in data.archs.items()),
         "sources.txt": _lines(
             [key, *(scalar(source.get(column)) for column in SOURCE[1:])]
@@ -62,14 +66,16 @@ def _lines(rows: "Iterable[list[str]]") -> str:
     return "".join(line + "\n" for line in ordered)
 
 
-def _chip_row(chip: "ChipEntry") -> list[str]:
+def _chip_row(chip: "ChipEntry", of_socs: "DesignRange | None") -> list[str]:
     explain = chip.get("explain", {})
+    override = [*chip.get("override", ()), *(of_socs["figures"] if of_socs else ())]
     packed = {
         "clock": _parts(chip.get("clock"), CLOCK).rstrip(";"),
         "memory": _parts(chip.get("memory"), MEMORY).rstrip(";"),
         "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
+        "of_socs": _parts(of_socs["clock"] if of_socs else None, OF_SOCS),
     }
-    return _row(CHIP, packed, chip)
+    return _row(CHIP, packed, {**chip, "override": override})
 
 
 def _arch_row(name: str, arch: "ArchEntry") -> list[str]:

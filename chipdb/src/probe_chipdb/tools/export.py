@@ -98,6 +98,7 @@ def entry(chip: Chip) -> Json:
         "codename": chip.codename,
         "year": chip.year,
         "units": chip.units,
+        "units_range": chip.units_range,
         "unit": chip.unit,
         "cores": chip.cores,
         "clock_mhz": _filled(clock),

@@ -82,8 +82,8 @@ def _row(chip: Chip) -> list[object]:
     peaks = chip.peaks()
     figures = []
     for rates in _RATES.values():
-        known = [peak.tflops for rate in rates if (peak := find(peaks, rate))]
-        figures.append(float(f"{max(known):.4g}") if known else None)
+        values = [peak.tflops for rate in rates if (peak := find(peaks, rate))]
+        figures.append(float(f"{max(values):.4g}") if values else None)
     memory = chip.memory
     return [
         chip.id, chip.name, chip.vendor, chip.kind, chip.year, memory.gib, memory.gbs, figures,

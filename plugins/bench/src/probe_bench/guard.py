@@ -18,6 +18,7 @@ __all__ = ["Refused", "install", "refusal"]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NODES = ("/dev/mem", "/dev/vfio", "/dev/bus/usb")
+_STARTS = frozenset(("subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn"))
 _PROGRAMS = frozenset("sudo doas pkexec modprobe rmmod insmod curl wget".split())
 
 
@@ -39,15 +40,15 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 def refusal(event: str, arguments: tuple[Any, ...]) -> str | None:
     """Return what the audited event would do that no measurement may; None for all else."""
     if event == "open":
-        return _opening(str(arguments[0]), arguments[2])
-    if event == "subprocess.Popen":
-        program = os.path.basename(str(arguments[0]))
+        return _opening(_text(arguments[0]), arguments[2])
+    if event in _STARTS:
+        program = os.path.basename(_text(arguments[0]))
         return f"start {program}" if program in _PROGRAMS else None
     if event == "os.system":
         return "run a shell"
     if event == "socket.connect" and isinstance(arguments[1], tuple):
         return "use the network"
-    if event == "ctypes.dlopen" and "libusb" in str(arguments[0]):
+    if event == "ctypes.dlopen" and "libusb" in _text(arguments[0]):
         return "open USB devices"
     return None
 
@@ -57,3 +58,8 @@ def _opening(path: str, flags: object) -> str | None:
         return f"open {path}"
     writes = isinstance(flags, int) and flags & _WRITES
     return f"write to {path}" if writes and path.startswith(("/sys/", "/proc/")) else None
+
+
+def _text(value: object) -> str:
+    # A path of bytes is the same path.
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

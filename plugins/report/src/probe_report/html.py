@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
+
+from probe_report.templates_loader import COMPILED, TemplatesLoader, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from probe_report.cluster import Cluster
     from probe_report.page import Page
 
-__all__ = ["MOST", "cluster_html", "page_html"]
+__all__ = ["MOST", "cluster_html", "page_html", "translations"]
 
 MOST = 600_000
 """Bytes of a page at most: what a mail takes without a thought."""
@@ -28,7 +30,7 @@ _FOLDS = 420_000
 def _environment() -> Environment:
     # Undefined names raise: a blank where a reason belongs would be a silent lie of the template.
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=TemplatesLoader(_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -39,6 +41,11 @@ def _environment() -> Environment:
     style = (_FOLDER / "style.css").read_text("utf-8")
     environment.globals["style"] = Markup(style.replace("\n", ""))
     return environment
+
+
+def translations() -> dict[Path, str]:
+    """Return the file of translated templates with its text, for docs/generate.py."""
+    return {_FOLDER / COMPILED: translated(_environment(), _FOLDER)}
 
 
 def _content(text: str) -> Markup:
@@ -105,20 +112,41 @@ _SMALLER: tuple[Callable[[Page], Page], ...] = (
 
 
 def cluster_html(cluster: Cluster) -> str:
-    """Return the page of several nodes: as many have a fold as there is room for."""
-    environment = _environment()
-    fold = environment.get_template("fold.html")
+    """Return the page of several nodes, of at most `MOST` bytes: as many have a fold as fit."""
+    folds = _folds(cluster)
+    text = _cluster_text(cluster, folds)
+    while len(text.encode()) > MOST and (folds or cluster.rows):
+        if folds:
+            folds = folds[: len(folds) // 2]
+        else:
+            rows = cluster.rows[: len(cluster.rows) // 2]
+            hidden = cluster.hidden + len(cluster.rows) - len(rows)
+            cluster = cluster._replace(rows=rows, hidden=hidden)
+        text = _cluster_text(cluster, folds)
+    return text
+
+
+def _folds(cluster: Cluster) -> list[Markup]:
+    template = _environment().get_template("fold.html")
     folds: list[Markup] = []
     used = 0
     for number, (name, page) in enumerate(cluster.pages, start=1):
-        text = fold.render(name=name, page=page, number=number)
+        text = template.render(name=name, page=page, number=number)
         used += len(text.encode())
         if used > _FOLDS:
             break
         folds.append(Markup(text))
-    return environment.get_template("cluster.html").render(
-        cluster=cluster,
-        folds=folds,
-        unfolded=len(cluster.pages) - len(folds),
-        notes=cluster.notes,
+    return folds
+
+
+def _cluster_text(cluster: Cluster, folds: list[Markup]) -> str:
+    return (
+        _environment()
+        .get_template("cluster.html")
+        .render(
+            cluster=cluster,
+            folds=folds,
+            unfolded=len(cluster.pages) - len(folds),
+            notes=cluster.notes,
+        )
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from probe_core.commands import (
     CommandError,
+    Option,
+    add_options,
     add_probe_options,
+    probe_options,
     replace_file,
     without_identities,
 )
@@ -36,24 +39,29 @@ _LEFT_OUT = (
 _PRIVATE = "With --private: it may hold UUIDs, serial numbers and names of hosts and users."
 
 
+_FORM = (
+    Option("output", "FILE", "replace FILE in one step; - for standard output", short="-o"),
+    Option("text", "", "text of 80 columns instead of HTML"),
+)
+_CHOICE = (
+    Option("device", "ID", "this device alone, with its parts and findings"),
+    Option("private", "", "also UUIDs, serial numbers, host and user names"),
+)
+
+OPTIONS = (*_FORM, *_CHOICE, *probe_options())
+"""A line of these is read without argparse; ``--cluster`` takes several, which only that reads."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `probe report`."""
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="replace FILE in one step; - for standard output"
-    )
-    parser.add_argument("--text", action="store_true", help="text of 80 columns instead of HTML")
+    add_options(parser, _FORM)
     parser.add_argument(
         "--cluster",
         nargs="+",
         metavar="FILE",
         help="several nodes: reports, NAME=FILE, or a document of `probe cluster --json`",
     )
-    parser.add_argument(
-        "--device", metavar="ID", help="this device alone, with its parts and findings"
-    )
-    parser.add_argument(
-        "--private", action="store_true", help="also UUIDs, serial numbers, host and user names"
-    )
+    add_options(parser, _CHOICE)
     add_probe_options(parser)
 
 
@@ -61,11 +69,12 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Write the page."""
     if args.output is None and not args.text and context.terminal:
         raise CommandError("a terminal shows no HTML; name a file (-o report.html), or use --text")
-    if args.cluster and args.device is not None:
+    cluster = getattr(args, "cluster", None)
+    if cluster and args.device is not None:
         raise CommandError("--device chooses of one node, and --cluster shows several; use one")
     if args.private and args.hostname is None:
         args.hostname = True
-    content = _cluster(args, context) if args.cluster else _node(args, context)
+    content = _cluster(args, context) if cluster else _node(args, context)
     if args.output in (None, "-"):
         context.out(content.removesuffix("\n"))
         return 0

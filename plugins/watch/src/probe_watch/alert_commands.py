@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -38,6 +39,26 @@ GRACE_S = 1.0
 STEP_S = 0.05
 """Seconds between two looks at the commands that run."""
 
+_GUARD = """
+import os, signal, sys, _thread
+def end_with_parent():
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+null = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+try:
+    command = os.posix_spawnp(
+        sys.argv[1], sys.argv[1:], os.environ, file_actions=null, setsigdef=[signal.SIGTERM]
+    )
+except OSError:
+    os._exit(126)
+_thread.start_new_thread(end_with_parent, ())
+status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+os._exit(status if status >= 0 else 128 - status)
+"""
+"""Leads the group of a command and ends it when its standard input closes: with this program,
+however that ends. SIGTERM is for the command alone, which so has its grace."""
+
 
 def variables(edge: Edge) -> dict[str, str]:
     """Return the variables that tell a command about an edge; unknown values are empty."""
@@ -64,6 +85,13 @@ class _Running:
         self.process = process
         self.end = end
         self.terminated = False
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Return the status when it has ended; close the pipe that tells it of this program."""
+        status = self.process.wait(seconds)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        return status
 
     def signal(self, number: int) -> None:
         """Send a signal to the command and to what it has started."""
@@ -141,7 +169,7 @@ class AlertCommands:
                 # What it left in the background would outlive this program. Before the wait, as
                 # long as its number cannot be another process's.
                 running.signal(signal.SIGKILL)
-                status = running.process.wait()
+                status = running.wait()
                 self._running.remove(running)
                 if status and not running.terminated:
                     self._note(f"ended with {_status(status)}")
@@ -165,9 +193,9 @@ class AlertCommands:
     def _start(self, edge: Edge, now: float) -> None:
         try:
             process = subprocess.Popen(
-                self._command,
+                [*_guard(), *self._command],
                 env=self._environ | variables(edge),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 process_group=0,
@@ -188,9 +216,16 @@ class AlertCommands:
             running.signal(signal.SIGKILL)
         for running in self._running:
             try:
-                running.process.wait(GRACE_S / 2)
+                running.wait(GRACE_S / 2)
             except subprocess.TimeoutExpired:  # stuck in the kernel
                 pass
+
+
+def _guard() -> list[str]:
+    """Return what a command is started by; nothing where Python cannot be started so."""
+    if not sys.executable or getattr(sys, "frozen", False) or not hasattr(os, "posix_spawnp"):
+        return []
+    return [sys.executable, "-I", "-S", "-c", _GUARD]
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
@@ -205,4 +240,6 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _status(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"status {status}"
+    """Return how a command ended; above 128 a signal ended it, as shells write it."""
+    number = -status if status < 0 else status - 128
+    return f"signal {number}" if number > 0 else f"status {status}"

@@ -93,7 +93,7 @@ class Alerts:
     """
 
     def __init__(self, rules: Mapping[str, Rule], peer: Peer | None = None) -> None:
-        self._rules = rules
+        self.rules = rules
         self._states: dict[str, list[_State]] = {}
         self.peer = peer
 
@@ -115,7 +115,7 @@ class Alerts:
             device = sample["device"]
             absent.discard(device)
             if device not in self._states:
-                self._states[device] = [_State(device, rule) for rule in self._rules.values()]
+                self._states[device] = [_State(device, rule) for rule in self.rules.values()]
             for state in self._states[device]:
                 edge = _step(state, self._figure(state.rule.name, sample), now, time)
                 if edge is not None:

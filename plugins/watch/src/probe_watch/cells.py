@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from probe_watch.figures import memory_fraction
+from rich.text import Text
+
+from probe_watch.figures import memory_fraction, peak_fraction
 from probe_watch.history import spark
 
 TYPE_CHECKING = False
@@ -13,10 +15,12 @@ if TYPE_CHECKING:
     Cell = tuple[str, str]
     """A text and a style of rich; "" is none."""
 
-__all__ = ["STYLES", "amount", "cells", "sentence"]
+__all__ = ["STYLES", "amount", "cells", "fitted", "sentence", "shared_mark"]
 
 UNKNOWN = "–"
 MARK = "!"
+SHARED = "*"
+"""Behind memory that is the CPU's as well."""
 
 STYLES = {
     "ok": "",
@@ -36,11 +40,11 @@ def cells(row: Row, layout: Layout, levels: str) -> dict[str, Cell]:
     """Return the cells of a device that answered, by column; those behind the name."""
     style = STYLES[row.state]
     sample = row.sample
-    activity, clocks = sample["activity"], sample["clocks_mhz"]
+    clocks = sample["clocks_mhz"]
     busy = _percent(sample["busy"])
     if layout.spark:
-        busy = f"{busy} {spark(row.history, layout.spark, levels)}"
-    peak = _percent(activity["tensor"] if activity else None) + _mark(row, "utilisation")
+        busy = f"{busy} {spark(row.history['busy'], layout.spark, levels)}"
+    peak = _percent(peak_fraction(sample)) + _mark(row, "utilisation")
     return {
         "BUSY": (busy, style or "green"),
         "PEAK": (peak, _marked(row, "utilisation")),
@@ -59,6 +63,18 @@ def _marked(row: Row, alert: str) -> str:
 
 def _mark(row: Row, alert: str) -> str:
     return MARK if alert in row.alerts else " "
+
+
+def shared_mark(row: Row) -> str:
+    """Return the mark behind a size of memory that the CPU shares."""
+    return SHARED if row.is_shared and row.sample["memory"] else ""
+
+
+def fitted(text: str, width: int) -> str:
+    """Return a text of exactly so many columns of the terminal."""
+    shown = Text(text)
+    shown.truncate(width, overflow="ellipsis", pad=True)
+    return shown.plain
 
 
 def _percent(value: float | None) -> str:
@@ -88,9 +104,10 @@ def _memory(row: Row, layout: Layout, levels: str) -> str:
         text = f"{amount(used, unit):>5} / {amount(total, unit)} {name}"[:16].ljust(16)
     else:
         text = f"{amount(used, unit):>5} {name}"
-    if layout.bar:
-        text += " " + _bar(memory_fraction(row.sample), layout.bar, levels.isascii())
-    return text + _mark(row, "memory")
+    if not layout.bar:
+        return text + (MARK if "memory" in row.alerts else shared_mark(row) or " ")
+    bar = _bar(memory_fraction(row.sample), layout.bar, levels.isascii())
+    return text + (shared_mark(row) or " ") + bar + _mark(row, "memory")
 
 
 def _bar(fraction: float | None, width: int, is_ascii: bool) -> str:

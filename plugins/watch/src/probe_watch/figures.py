@@ -12,13 +12,27 @@ if TYPE_CHECKING:
 
     from probe_core.model.sample_document import SampleDoc
 
-__all__ = ["FIGURES", "NODE", "NO_PEER", "Figure", "memory_fraction", "reason_of"]
+__all__ = [
+    "FIGURES",
+    "MEMORY_FIELDS",
+    "NODE",
+    "NO_PEER",
+    "PEAK_FIELDS",
+    "Figure",
+    "memory_fraction",
+    "peak_fraction",
+    "reason_of",
+]
 
 NODE = "node:self"
 """The id of the node's own figures among those of its devices."""
 
 NO_PEER = "not measured: latency needs a peer (--peer HOST:PORT)"
 _NO_REASON = "not known"
+
+PEAK_FIELDS = ("activity.tensor", "activity")
+MEMORY_FIELDS = ("memory", "memory.used", "memory.total")
+"""Fields of a sample under which the reason of an unknown fraction stands."""
 
 
 class Figure:
@@ -52,15 +66,18 @@ def memory_fraction(sample: SampleDoc) -> float | None:
     return memory["used"] / memory["total"]
 
 
-def _utilisation(sample: SampleDoc) -> Figure:
+def peak_fraction(sample: SampleDoc) -> float | None:
+    """Return the share of the matrix units' peak, 0 to 1; None where unknown."""
     activity = sample["activity"]
-    reason = reason_of(sample, "activity.tensor", "activity")
-    return Figure(activity["tensor"] if activity else None, reason)
+    return activity["tensor"] if activity else None
+
+
+def _utilisation(sample: SampleDoc) -> Figure:
+    return Figure(peak_fraction(sample), reason_of(sample, *PEAK_FIELDS))
 
 
 def _memory(sample: SampleDoc) -> Figure:
-    reason = reason_of(sample, "memory", "memory.used", "memory.total")
-    return Figure(memory_fraction(sample), reason)
+    return Figure(memory_fraction(sample), reason_of(sample, *MEMORY_FIELDS))
 
 
 def _temperature(sample: SampleDoc) -> Figure:

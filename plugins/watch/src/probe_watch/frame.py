@@ -9,13 +9,14 @@ from rich.color import ColorSystem
 from rich.console import Console
 from rich.text import Text
 
-from probe_core.commands import size
 from probe_watch.alerts import Edge
-from probe_watch.cells import STYLES, cells, sentence
+from probe_watch.cells import STYLES, cells, fitted, sentence
 from probe_watch.figures import NODE
 from probe_watch.history import ASCII_LEVELS, LEVELS
 from probe_watch.layout import GAP, fit
 from probe_watch.lines import alert_sentence, timestamp
+from probe_watch.panel import hints
+from probe_watch.panel_lines import help_texts, history, processes, thresholds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ __all__ = ["Painter"]
 _LEFT = frozenset({"ID", "DEVICE", "BUSY", "MEMORY"})
 _LEAST_PROCESSES = 4
 """Rows of a table of processes that are worth its head."""
-
-KEYS = "q quit  p pause  s sort: {order}"
 
 
 class Painter:
@@ -63,19 +62,34 @@ class Painter:
 
     def _texts(self, view: View, columns: int, rows: int, keys: bool) -> Iterator[Text]:
         devices = view.rows()
-        layout = _layout(devices, columns)
         yield _title(view, devices)
+        if view.panel.name == "help":
+            yield from list(help_texts())[: max(0, rows - 2)]
+            yield _bottom(view, columns, keys)
+            return
+        layout = _layout(devices, columns)
         yield _heads(layout)
-        footer = [*_network(view, devices), *_recent(view), _bottom(view, keys)]
-        room = rows - 2 - len(footer)
-        for row in devices[: room if len(devices) <= room else room - 1]:
+        footer = [*_network(view, devices), *_recent(view), _bottom(view, columns, keys)]
+        panel = self._panel(view, devices, columns)
+        room = rows - 2 - len(footer) - len(panel)
+        for row in devices[: room if len(devices) <= room else max(0, room - 1)]:
             yield self._device(row, layout, columns)
         room -= len(devices)
         if room < 0:
-            yield Text(f"… {1 - room} more devices: the screen has too few rows", style="dim")
-        elif room > _LEAST_PROCESSES:
-            yield from _processes(devices, room - 1)
+            hidden = len(devices) - max(0, room + len(devices) - 1)
+            yield Text(f"… {hidden} more devices: the screen has too few rows", style="dim")
+        elif room > _LEAST_PROCESSES and view.panel.name == "processes":
+            yield from processes(view, devices, columns, room)
+        yield from panel
         yield from footer
+
+    def _panel(self, view: View, devices: Sequence[Row], columns: int) -> list[Text]:
+        """Return the lines that the devices make room for."""
+        if view.panel.name == "thresholds":
+            return list(thresholds(view, devices))
+        if view.panel.name == "history":
+            return list(history(view, devices, columns, self._levels))
+        return []
 
     def _device(self, row: Row, layout: Layout, columns: int) -> Text:
         widths = layout.widths()
@@ -86,7 +100,7 @@ class Painter:
         for column, value in (("ID", row.short), ("DEVICE", name)):
             if column in widths:
                 text.append(" " * GAP)
-                text.append(_fitted(value, widths[column]), style=style)
+                text.append(fitted(value, widths[column]), style=style)
         if row.sample["status"] != "ok":
             text.append(" " * GAP)
             text.append(*sentence(row))
@@ -113,12 +127,6 @@ def _layout(devices: Sequence[Row], columns: int) -> Layout:
     return fit(columns, 0 if is_one_model else min(widest, 30), shorts, distinct=distinct)
 
 
-def _fitted(text: str, width: int) -> str:
-    shown = Text(text)
-    shown.truncate(width, overflow="ellipsis", pad=True)
-    return shown.plain
-
-
 def _title(view: View, devices: Sequence[Row]) -> Text:
     # In the order of the report, whatever the lines below are sorted by.
     listed = sorted((row for row in devices if row.number is not None), key=_number)
@@ -142,27 +150,6 @@ def _heads(layout: Layout) -> Text:
     for name, width in layout.widths().items():
         heads.append(name.ljust(width) if name in _LEFT else name.rjust(width))
     return Text((" " * GAP).join(heads), style="bold")
-
-
-def _processes(devices: Sequence[Row], room: int) -> Iterator[Text]:
-    """Yield the processes with the most memory; nothing where none is known."""
-    pairs = [
-        (row, process)
-        for row in devices
-        for process in row.sample["processes"] or ()
-        if row.number is not None
-    ]
-    if not pairs:
-        return
-    pairs.sort(key=lambda pair: -(pair[1]["memory"] or 0))
-    yield Text(f"{'':2}  {'DEVICE':12}  {'PID':>8}  {'USER':12}  {'MEMORY':>10}", style="bold")
-    for row, process in pairs[: room - 1 if len(pairs) > room else room]:
-        pid, user = process["pid"], process["user"] or "–"
-        memory = size(process["memory"])
-        device, user = _fitted(row.short, 12), _fitted(user, 12)
-        yield Text(f"{'':2}  {device}  {pid or '–':>8}  {user}  {memory:>10}")
-    if len(pairs) > room:
-        yield Text(f"    … {len(pairs) - room + 1} more", style="dim")
 
 
 def _network(view: View, devices: Sequence[Row]) -> Iterator[Text]:
@@ -203,7 +190,8 @@ def _recent(view: View) -> Iterator[Text]:
             yield Text(f"  {clock}  {view.short(happened['device'])}  {event}", style="cyan")
 
 
-def _bottom(view: View, keys: bool) -> Text:
-    line = KEYS.format(order=view.order) if keys else "Ctrl-C ends"
-    note = view.note
-    return Text(f"{line}   {note}" if note else line, style="dim")
+def _bottom(view: View, columns: int, keys: bool) -> Text:
+    if keys:
+        return Text(hints(view.order, view.last_number, columns, view.note), style="dim")
+    line = "Ctrl-C ends"
+    return Text(f"{line}   {view.note}" if view.note else line, style="dim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import gmtime
 
 from probe_core.commands import size
+from probe_watch.figures import peak_fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,9 +114,9 @@ def sample_line(sample: SampleDoc, time: float, alerts: Iterable[str]) -> str:
 def _figures(sample: SampleDoc) -> Iterable[str]:
     if sample["busy"] is not None:
         yield f"busy={sample['busy']:.0%}"
-    activity = sample["activity"]
-    if activity and activity["tensor"] is not None:
-        yield f"peak={activity['tensor']:.0%}"
+    peak = peak_fraction(sample)
+    if peak is not None:
+        yield f"peak={peak:.0%}"
     memory = sample["memory"]
     if memory:
         yield f"mem={_pair(_bytes(memory['used']), _bytes(memory['total']))}"

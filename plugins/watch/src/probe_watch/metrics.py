@@ -15,6 +15,7 @@ from probe_export.errors import ExportError
 from probe_export.prometheus import text
 from probe_export.serve import Endpoint, address
 from probe_export.stable import stable_names
+from probe_watch.figures import peak_fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _FIGURES: tuple[tuple[str, str, Figure], ...] = (
     (
         "tensor_activity_ratio",
         "Share of the peak of its matrix units.",
-        lambda s: s["activity"] and s["activity"]["tensor"],
+        peak_fraction,
     ),
     (
         "sm_activity_ratio",

@@ -65,8 +65,9 @@ class Peer:
             except TimeoutError:
                 # A bound: what takes longer than any sensible threshold has exceeded it.
                 self.figure = Figure(LIMIT_S * 1000)
-            except OSError as error:
-                reason = error.strerror or str(error) or type(error).__name__
+            # A name with an empty or too long label is a UnicodeError of Python's IDNA codec.
+            except (OSError, UnicodeError) as error:
+                reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
                 self.figure = Figure(None, f"{self.name}: {reason}")
                 addresses = []  # it may have moved: the name is looked up again
             self._ended.wait(max(0.0, self._interval - (time.monotonic() - began)))

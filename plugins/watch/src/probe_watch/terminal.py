@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import termios
 import time
@@ -32,6 +33,9 @@ LAST_WORD_S = 0.3
 
 _KEYS = 64
 """Bytes of keys that are read at once."""
+
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O.?|[^\x1b])")
+"""A key of several characters: CSI (ECMA-48 5.4), SS3, or Alt with another key. Escape is not."""
 
 _MODES = 3
 """Place of the local modes in what tcgetattr returns."""
@@ -119,7 +123,7 @@ class Screen:
     def read_keys(self) -> list[str]:
         """Return the keys that were typed, "" for the end of the terminal.
 
-        What begins with an escape is a key of several characters, and none that is known here.
+        A key of several characters (an arrow) is none of ours, and none of its characters is.
         """
         assert self.keys is not None
         try:
@@ -130,7 +134,7 @@ class Screen:
             typed = b""
         if not typed:
             return [""]
-        return [] if typed.startswith(b"\x1b") else list(typed.decode("ascii", "replace"))
+        return list(_SEQUENCE.sub("", typed.decode("ascii", "replace")))
 
     def draw(self, lines: Sequence[str]) -> bool:
         """Show the lines; return False where the terminal still has a frame to take."""

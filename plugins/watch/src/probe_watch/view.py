@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from probe_core.model.short_ids import short_id, short_ids
 from probe_watch.figures import NODE, memory_fraction
 from probe_watch.history import History
+from probe_watch.panel import Panel
+from probe_watch.programs import Programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from probe_core.model.device_document import DeviceDoc
     from probe_core.model.document import ReportDoc
     from probe_core.model.sample_document import EventDoc, SampleDoc
     from probe_watch.alerts import Alerts, Edge
@@ -24,9 +29,12 @@ RECENT = 4
 
 
 class Row:
-    """One device on the screen. `number` is its place in the report, None of a device without."""
+    """One device on the screen. `number` is its place in the report, None of a device without.
 
-    __slots__ = ("alerts", "history", "kind", "name", "number", "sample", "short")
+    `history` has each figure's last values; `is_shared` says whether the CPU shares its memory.
+    """
+
+    __slots__ = ("alerts", "history", "is_shared", "kind", "name", "number", "sample", "short")
 
     def __init__(
         self,
@@ -37,7 +45,8 @@ class Row:
         short: str,
         number: int | None,
         alerts: Mapping[str, str],
-        history: Sequence[float | None],
+        history: Mapping[str, Sequence[float | None]],
+        is_shared: bool = False,
     ) -> None:
         self.sample = sample
         self.kind = kind
@@ -46,6 +55,7 @@ class Row:
         self.number = number
         self.alerts = alerts
         self.history = history
+        self.is_shared = is_shared
 
     @property
     def state(self) -> str:
@@ -90,9 +100,11 @@ class View:
         self.order = "state"
         self.paused = False
         self.rounds = 0
+        self.panel = Panel()
+        self.programs = Programs()
         self.recent: list[tuple[float, Edge | EventDoc]] = []
+        self.alerts = alerts
         self._note = (0.0, "")
-        self._alerts = alerts
         self._history = History()
         self._devices = {device["id"]: device for device in report["devices"]}
         self._numbers = {identity: number for number, identity in enumerate(self._devices)}
@@ -127,7 +139,7 @@ class View:
     @property
     def latency(self) -> str | None:
         """Return ``desk:22 0.4 ms``; None where no latency is measured."""
-        peer = self._alerts.peer
+        peer = self.alerts.peer
         if peer is None:
             return None
         value = peer.figure.value
@@ -150,8 +162,9 @@ class View:
             name=(device["name"] or "") if device else "",
             short="node" if identity == NODE else self.short(identity),
             number=self._numbers.get(identity),
-            alerts=self._alerts.active(identity),
-            history=self._history.values(identity),
+            alerts=self.alerts.active(identity),
+            history=self._history.all(identity),
+            is_shared=_is_shared(device),
         )
 
     def rows(self) -> list[Row]:
@@ -169,8 +182,20 @@ class View:
             names = list(ORDERS)
             self.order = names[(names.index(self.order) + 1) % len(names)]
         else:
-            return False
+            return self.panel.press(key, self.last_number, monotonic())
         return True
+
+    @property
+    def last_number(self) -> int:
+        """Return the highest number of a device; -1 where the report has none."""
+        return len(self._numbers) - 1
+
+
+def _is_shared(device: DeviceDoc | None) -> bool:
+    if device is None or device["kind"] == "cpu":
+        return False
+    memory = device.get("memory")
+    return memory is not None and memory["kind"] in ("unified", "shared")
 
 
 def _group(row: Row) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from probe_core.commands import (
     CommandError,
     Option,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 HELP = """Show what the devices of this computer do now: load, memory, temperature, power.
 
 On a terminal a screen is drawn, elsewhere a line is printed for each device and sample. Its keys
-are q (quit), p (pause) and s (sort). A device that sleeps is not woken; what hangs is named."""
+are q (quit), p (pause), s (sort) and ? (help). What sleeps is not woken; what hangs is named."""
 
 EXAMPLES = (
     ("probe watch", "the screen, a sample a second"),
@@ -75,6 +77,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         raise CommandError("--all adds fields to --json; give both")
     if args.plain and args.json:
         raise CommandError("--plain and --json are two forms of the same lines; give one")
+    if sys.stdout is None and args.listen is None and args.on_alert is None:
+        # As by `>&-`: it would run for ever, and nobody would see a sample.
+        raise CommandError("standard output is closed; give --listen or --on-alert, or open it")
     command = _command(args.on_alert)
     alerts = _alerts(context, _peer(args.peer, interval))
     commands = _commands(command, context)

@@ -139,9 +139,10 @@ function facts(chip) {
   const memory = chip.memory || {};
   const { boost_low: low, set_by: by, ...clocks } = chip.clock_mhz || {};
   const clock = Object.entries(clocks).map(([name, mhz]) => `${name} ${low && name === "boost" ? `${low} to ` : ""}${mhz} MHz`).join(", ");
+  const units = chip.units_range ? chip.units_range.join("-") : chip.units;
   return {
     Vendor: chip.vendor, Kind: chip.kind, Architecture: chip.arch, Die: chip.codename, Year: chip.year,
-    Units: chip.units && `${chip.units} ${chip.unit || "units"}`, Cores: chip.cores, Clock: by ? `${clock}, set by the ${by}` : clock,
+    Units: units && `${units} ${chip.unit || "units"}`, Cores: chip.cores, Clock: by ? `${clock}, set by the ${by}` : clock,
     Memory: [memory.gib && `${memory.gib} GiB`, memory.type, memory.bus && `${memory.bus} bits`].filter(Boolean).join(", "),
     Bandwidth: memory.gbs && `${memory.gbs_low ? `${memory.gbs_low} to ` : ""}${memory.gbs} GB/s`, Power: chip.power_w && `${chip.power_low_w ? `${chip.power_low_w} to ` : ""}${chip.power_w} W`,
     "Devices per board": chip.devices_per_board > 1 ? chip.devices_per_board : null,
