@@ -101,8 +101,9 @@ def distributions() -> str:
 
 
 def _placeholders(text: str) -> str:
-    names = ("release", "module", "parameter", "branch", "version", "kernel")
-    return text.format(**{name: name.upper() for name in names})
+    from probe_core.readiness.exact import OF_COMMANDS
+
+    return text.format(**{name: name.upper() for name in ("parameter", *OF_COMMANDS)})
 
 
 def checkauthor() -> str:

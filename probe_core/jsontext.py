@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 __all__ = ["parse", "write", "write_lines"]
@@ -24,16 +24,24 @@ class _Decoder:
     parse_float = float
     parse_int = int
     parse_constant = float
+    scan: Callable[[str, int], tuple[Any, int]] | None = None
+    """The scanner, once it is made: each device that a prober reports is read by it."""
+
+
+def _made_scanner() -> Callable[[str, int], tuple[Any, int]]:
+    from _json import make_scanner
+
+    decoder: Any = _Decoder
+    _Decoder.scan = make_scanner(decoder)
+    return _Decoder.scan
 
 
 def parse(text: str | bytes) -> Any:
     """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does."""
     try:
-        from _json import make_scanner
-
+        scan = _Decoder.scan or _made_scanner()
         stripped = (text if isinstance(text, str) else text.decode()).strip(" \t\r\n")
-        decoder: Any = _Decoder
-        value, end = make_scanner(decoder)(stripped, 0)
+        value, end = scan(stripped, 0)
         if end == len(stripped):
             return value
     # Up to 3.12 the scanner sets no exception while json.decoder is not imported: a SystemError.
@@ -44,14 +52,18 @@ def parse(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def write(data: object) -> str:
-    """Return what `json.dumps` returns; raises `TypeError` or `ValueError` as it does."""
+def write(data: object, escape: Callable[[str], str] | None = None) -> str:
+    """Return what `json.dumps` returns; raises `TypeError` or `ValueError` as it does.
+
+    `escape` returns a text as JSON has it, where something faster than JSON's own is at hand.
+    """
     try:
         from _json import encode_basestring_ascii, make_encoder
 
-        arguments = (encode_basestring_ascii, None, ": ", ", ", False, False, True)
-        return "".join(make_encoder({}, _refuse, *arguments)(data, 0))
-    except (ImportError, TypeError, ValueError):
+        # Without a memory of lists and tables: one that holds itself ends as too deep.
+        arguments = (escape or encode_basestring_ascii, None, ": ", ", ", False, False, True)
+        return "".join(make_encoder(None, _refuse, *arguments)(data, 0))
+    except (ImportError, RecursionError, TypeError, ValueError):
         pass
     import json
 

@@ -24,10 +24,10 @@ from probe_chipdb.database import Database
     ],
 )  # fmt: skip
 def test_found(db: Database, facts: dict[str, str], id_: str, reason: str) -> None:
-    arch, reason = db.arch_for(**facts)
+    arch, why = db.arch_for(**facts)
     assert arch is not None
     assert arch.id == id_
-    assert reason in reason
+    assert reason in why
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,19 @@ def test_derive_needs_everything(
     db: Database, arch: str, units: int | None, mhz: float | None
 ) -> None:
     assert db.derive(arch, units=units, clock_mhz=mhz) == ()
+
+
+@pytest.mark.parametrize(
+    ("gfx", "id_"),
+    [
+        ("gfx1154", "rdna35-gfx1154"),
+        ("gfx1170", "rdna4m"),
+        ("gfx1172", "rdna4m"),
+        ("gfx1310", "rdna5"),
+    ],
+)
+def test_a_target_of_2026_has_a_name_and_no_other_rates(real: Database, gfx: str, id_: str) -> None:
+    arch, why = real.arch_for(gfx=gfx)
+    assert arch is not None
+    assert (arch.id, arch.rates, why) == (id_, {}, f"gfx target {gfx}")
+    assert real.derive(arch.id, units=16, clock_mhz=2900) == ()

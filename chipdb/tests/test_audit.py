@@ -26,7 +26,7 @@ TABLE = {
 
 
 def kinds(db: Database, table: dict[str, float]) -> dict[str, str]:
-    lines = [Row(name, value, 0) for name, value in table.items()]
+    lines = [Row(name, value) for name, value in table.items()]
     return {v.row.name: v.kind for v in audit(db, lines, "bf16", "dense", "matrix", 0.03)}
 
 
@@ -131,3 +131,30 @@ def test_the_action_runs_the_audit_and_annotates_the_line(tmp_path: Path) -> Non
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("::error file=peaks.json,line=3::L40: 121 TFLOPS, but dense")
     assert set(environment) >= {"TABLE", "DTYPE", "WITHIN"}
+
+
+def test_what_is_no_number_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"NVIDIA L4": 121,\n"NVIDIA B200": null, "H200": "abc", "licence": "MIT"}')
+    assert main(["audit", str(path)]) == 0
+    *lines, summary = capsys.readouterr().out.splitlines()
+    fault = "the table has no positive number there"
+    assert lines == [
+        f"{path}:2: no number: NVIDIA B200: {fault}",
+        f"{path}:2: no number: H200: {fault}",
+    ]
+    assert summary == "1 agrees, 0 differs, 0 unknown, 0 no figure, 2 no number"
+
+
+@pytest.mark.parametrize("command", ["audit", "stale"])
+def test_a_device_is_no_table(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([command, "/dev/zero"])
+    out, err = capsys.readouterr()
+    assert "/dev/zero is no regular file; save it to one" in out + err
+
+
+def test_a_table_of_too_many_rows_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({f"x{at}": at + 1 for at in range(20_001)}))
+    with pytest.raises(Unreadable, match="more than 20000 rows"):
+        rows(str(path))

@@ -50,6 +50,12 @@ def test_csv_has_one_line_a_chip(real: Database, folder: Path) -> None:
     assert line["licence"] == "Apache-2.0"
     assert line["sources"]
     assert lines["nvidia/rtx-pro-2000-blackwell-embedded-gpu"]["bf16_matrix"] == ""
+    assert line["source_titles"].startswith("NVIDIA: NVIDIA H100")
+    laptop = lines["nvidia/geforce-rtx-4090-laptop-gpu"]
+    assert (laptop["boost_low_mhz"], laptop["range_set_by"]) == ("1455.0", "laptop")
+    for chip in real.chips():
+        known = any(lines[chip.id][column] for column in export.CSV_PEAKS)
+        assert known or lines[chip.id]["no_peaks"] or chip.peaks()
 
 
 def test_typescript_is_a_table_of_specifications(real: Database, folder: Path) -> None:
@@ -67,6 +73,11 @@ def test_typescript_is_a_table_of_specifications(real: Database, folder: Path) -
     assert table["AMD"]["AMD Instinct MI250X"]["tflops"] == pytest.approx(191.5, rel=0.001)
     named = {id_ for vendor in table.values() for entry in vendor.values() for id_ in entry["ids"]}
     assert named == {c.id for c in real.chips() if export.half_precision(c.peaks()) is not None}
+    laptop = table["NVIDIA"]["NVIDIA GeForce RTX 4090 Laptop GPU"]
+    assert (laptop["tflops"], laptop["tflopsLow"]) == (79.38, 56.62)
+    assert "the maker of the laptop" in laptop["condition"]
+    documents = json.loads(head[head.index("SOURCES: Record<string, string> = ") + 34 : -3])
+    assert documents["nv-geforce-40l"].startswith("NVIDIA: ")
     twice = table["NVIDIA"]["NVIDIA GeForce RTX 5060 Ti"]
     assert (twice["memory"], len(twice["ids"])) == ([8.0, 16.0], 2)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import probe_chipdb
 from probe_chipdb.database import Database
 from probe_chipdb.entry import files
 
@@ -319,3 +320,103 @@ def test_a_package_claims_no_pci_id_of_another_vendor(make: Make, data: Path, pa
         "probe_gamma 1.2: chips.toml: chip 'gamma/g1': p:aaaa:7777: the PCI vendor id aaaa is that "
         "of acme; list PCI ids of your own vendor id alone"
     )
+
+
+def grabbing(**keys: str) -> str:
+    """The package, with other values for some fields of its chip."""
+    chip = {"name": '"Gamma G1"', "pci": '["cccc:0001"]', **keys}
+    head, _, _ = VENDOR.partition("[[chip]]")
+    fields = "".join(f"{key} = {value}\n" for key, value in chip.items())
+    return f'{head}[[chip]]\nid = "gamma/g1"\nkind = "npu"\narch = "gamma1"\nunits = 10\n{fields}'
+
+
+@pytest.mark.parametrize(
+    ("alias", "owner"),
+    [
+        ("RTX4090", "nvidia/geforce-rtx-4090"),
+        ("4090 Mobile", "nvidia/geforce-rtx-4090-laptop-gpu"),
+        ("p5.48xlarge", "nvidia/h100-sxm5-80gb"),
+        ("tpu-v6e-8", "google/tpu-v6e"),
+        ("GRID A100D-20C", "nvidia/a100-80gb-pcie"),
+        ("A100 PCIe", ""),
+    ],
+)
+def test_a_package_takes_no_spelling_that_means_another_chip(
+    pack: Pack, alias: str, owner: str
+) -> None:
+    """Not only the exact name: the rules of spelling would find the package's chip first."""
+    site = pack(grabbing(aliases=f'["{alias}"]'))
+    db = probe_chipdb.load(path=[str(site)])
+    match = db.match(name=alias)
+    answers = [chip.id for chip in (match.chip, match.parent, *match.candidates) if chip]
+    assert "gamma/g1" not in answers
+    assert not owner or answers == [owner]
+    (problem,) = db.problems
+    assert "it already means" in problem
+    assert db.match(name="Gamma G1").chip is not None
+
+
+def test_a_package_whose_name_is_taken_keeps_its_ids(pack: Pack) -> None:
+    db = probe_chipdb.load(path=[str(pack(grabbing(name='"RTX4090"')))])
+    assert db.match(name="RTX4090").chip.id == "nvidia/geforce-rtx-4090"
+    assert db.match(pci="cccc:0001").chip.id == "gamma/g1"
+
+
+def test_a_package_takes_no_name_of_many(pack: Pack) -> None:
+    db = probe_chipdb.load(path=[str(pack(grabbing(name='"Radeon Graphics"')))])
+    assert db.match(name="Radeon Graphics").chip is None
+    (problem,) = db.problems
+    assert problem.endswith("n:radeon graphics: it names no product; remove it")
+
+
+@pytest.mark.parametrize("register", ["arm:0xa867", "arm:0x0/0x0", "qualcomm:0x43059999"])
+def test_a_package_takes_no_register_of_another_vendor(pack: Pack, register: str) -> None:
+    site = pack(grabbing(gpu_id=f'["{register}"]'))
+    db = probe_chipdb.load(path=[str(site)])
+    match = db.match(gpu_id=register.partition("/")[0])
+    assert match.chip is None or match.chip.vendor == "arm"
+    (problem,) = db.problems
+    assert f"g:{register}" in problem
+
+
+def test_a_packages_architecture_answers_for_its_own_hardware_alone(pack: Pack) -> None:
+    """`arch_for` would derive an unknown NVIDIA GPU's peaks from a stranger's rates."""
+    keys = {
+        "compute_capability": '["13.0"]',
+        "gfx": '["gfx1399"]',
+        "pci": '["10de:2330"]',
+        "gpu_id": '["arm:0x1234"]',
+        "dt": '["arm,mali-valhall-csf"]',
+    }
+    match = "[arch.gamma1.match]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
+    site = pack(VENDOR.replace("[[chip]]", match + "[[chip]]"))
+    db = probe_chipdb.load(path=[str(site)])
+    facts = [
+        {"compute_capability": "13.0"}, {"gfx": "gfx1399"}, {"pci": "10de:2330"},
+        {"gpu_id": "arm:0x1234"},
+    ]  # fmt: skip
+    assert [db.arch_for(**fact)[0] for fact in facts] == [None] * len(facts)
+    assert [problem.split(": ")[3] for problem in db.problems] == [f"match.{key}" for key in keys]
+
+
+def test_a_packages_architecture_answers_for_its_own_hardware(pack: Pack) -> None:
+    own = '[arch.gamma1.match]\npci = ["cccc:0001"]\ndt = ["gamma,g1"]\n'
+    db = probe_chipdb.load(path=[str(pack(VENDOR.replace("[[chip]]", own + "[[chip]]")))])
+    assert db.problems == ()
+    assert db.arch_for(pci="cccc:0001")[0].id == db.arch_for(dt=("gamma,g1",))[0].id == "gamma1"
+
+
+@pytest.mark.parametrize("extra", [[3], [None], 3, [b"nope"], "nope", Path("nope")])
+def test_what_is_no_path_is_a_problem_and_no_failure(extra: object) -> None:
+    db = probe_chipdb.load(extra=extra, packages=False)  # type: ignore[arg-type]
+    (problem,) = db.problems
+    assert "cannot be read: No such file or directory" in problem
+
+
+def test_one_path_alone_is_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(VENDOR)
+    for extra in (path, str(path), [path]):
+        db = probe_chipdb.load(extra=extra, packages=False)  # type: ignore[arg-type]
+        assert db.chip("gamma/g1") is not None
+    assert probe_chipdb.load(extra=None, packages=False).problems == ()  # type: ignore[arg-type]

@@ -319,3 +319,18 @@ def test_a_generic_gpu_node_on_a_known_soc(
 ) -> None:
     match = real.match(dt=compatibles)
     assert (match.chip.id if match.chip else None) == chip
+
+
+def test_a_hardware_id_that_architecture_and_memory_refute_is_no_chip(real: Database) -> None:
+    """Without a product's name nothing says what it is, and an H100's peaks would be wrong."""
+    facts = {"pci": "10de:2330", "compute_capability": "10.0", "name": "Mock GPU"}
+    match = real.match(**facts, memory=186 << 30)  # type: ignore[arg-type]
+    assert (match.chip, match.candidates) == (None, ())
+    (conflict,) = match.conflicts
+    assert conflict == (
+        "the PCI id 10de:2330 means nvidia/h100-sxm5-80gb (hopper), but the driver reports compute "
+        "capability 10.0; the driver reports 186.0 GiB of memory, the product has 80"
+    )
+    kept = real.match(**facts, memory=80 << 30)  # type: ignore[arg-type]
+    assert kept.chip is not None
+    assert (kept.chip.id, kept.confidence) == ("nvidia/h100-sxm5-80gb", "medium")

@@ -88,3 +88,39 @@ def test_check_reports_an_id_and_a_name_that_are_taken(tmp_path: Path) -> None:
     Path(path).write_text(text.replace("1ac0:0001", "10de:ffff"))
     (problem,) = check(path).problems
     assert "the PCI vendor id 10de is that of nvidia" in str(problem)
+
+
+def test_check_reports_a_spelling_and_an_architecture_of_others(tmp_path: Path) -> None:
+    (*_, path) = new("acme-chips", str(tmp_path), pci="1ac0")
+    text = Path(path).read_text()
+    match = '[arch.acme-v1.match]\ncompute_capability = ["13.0"]\n\n[[chip]]'
+    aliases = 'name = "Acme One"\naliases = ["RTX4090", "A100 PCIe"]'
+    Path(path).write_text(text.replace("[[chip]]", match).replace('name = "Acme One"', aliases))
+    problems = [str(problem).removeprefix(f"{path}: ") for problem in check(path).problems]
+    kept = "; remove it; the built table keeps it"
+    pcie = "nvidia/a100-80gb-pcie, nvidia/a100-pcie-40gb"
+    counted = "compute_capability is a number of nvidia"
+    alone = "list keys of your own hardware alone"
+    assert problems == [
+        f"chip 'acme/one': name: 'rtx4090': it already means nvidia/geforce-rtx-4090{kept}",
+        f"chip 'acme/one': name: 'a100 pcie': it already means {pcie}{kept}",
+        f"arch 'acme-v1': match.compute_capability: {counted}; remove it; {alone}",
+    ]
+
+
+def test_check_knows_a_publisher_by_the_name_in_its_pyproject(tmp_path: Path) -> None:
+    (project, *_, path) = new("acme-chips", str(tmp_path))
+    text = Path(path).read_text().replace('vendor = "acme"', 'vendor = "nvidia"')
+    Path(path).write_text(text.replace('id = "acme/', 'id = "nvidia/'))
+    folder = str(Path(project).parent)
+
+    def faults() -> list[str]:
+        return [text for p in check(folder).problems if "namespace" in (text := str(p))]
+
+    (fault,) = faults()
+    assert "the namespace 'nvidia' belongs to the built table" in fault
+    named = Path(project).read_text().replace('name = "acme-chips"', 'name = "probe_nvidia"')
+    Path(project).write_text(named)
+    assert faults() == []
+    Path(project).write_text("not TOML")
+    assert len(faults()) == 1

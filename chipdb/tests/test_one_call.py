@@ -115,6 +115,14 @@ class Broken:
     def __int__(self) -> int:
         raise RuntimeError("no number")
 
+    def __bool__(self) -> bool:
+        raise RuntimeError("neither")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("incomparable")
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 BAD = [
     None, "", " ", "\0", "\ud800", "٣" * 40, "a" * 1_000_000, "(" * 100_000, "9" * 100_000, b"\xff",

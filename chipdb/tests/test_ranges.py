@@ -8,6 +8,7 @@ from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.peaks import Peak
 from probe_chipdb.tools.check import check
+from probe_chipdb.tools.diff import open_data
 
 LAPTOP = "the maker of the laptop sets clock and power within the vendor's range"
 
@@ -55,6 +56,94 @@ def test_a_given_clock_is_no_range(db: Database) -> None:
     assert (peak.low, peak.condition, peak.clock) == (None, None, "given")
 
 
+SOC = """
+[[chip]]
+id = "acme/fast-soc"
+name = "Acme Fast SoC"
+arch = "one"
+counts = ["4-16"]
+clock = { boost = 1000, boost_low = 500, set_by = "mode" }
+dt = ["acme,fast-soc"]
+"""
+
+
+@pytest.fixture
+def soc(data: Path) -> Database:
+    with (data / "chips/acme/fast.toml").open("a") as file:
+        file.write(SOC)
+    assert not [p for p in check(str(data)).problems if p.level == "error"]
+    return open_data(str(data))
+
+
+def test_parts_of_several_counts_share_an_entry(soc: Database) -> None:
+    """A SoC's own entry: the module decides how many units it has, and how fast they run."""
+    chip = soc.chip("acme/fast-soc")
+    assert chip is not None
+    assert (chip.units, chip.units_range, chip.cores) == (None, (4, 16), None)
+    peak = fp32(soc, "acme/fast-soc")
+    assert (peak.low, peak.tflops) == (pytest.approx(0.512), pytest.approx(4.096))
+    counts = "parts of 4 to 16 SM share the entry; "
+    assert peak.condition == counts + "the power mode of the module or board sets the clock"
+
+
+def test_the_drivers_count_and_clock_narrow_such_an_entry(soc: Database) -> None:
+    peak = fp32(soc, "acme/fast-soc", units=8)
+    assert (peak.low, peak.tflops) == (pytest.approx(1.024), pytest.approx(2.048))
+    assert peak.condition == "the power mode of the module or board sets the clock"
+    assert "live count of 8 SM (4 to 16 nominal)" in peak.source
+    assert fp32(soc, "acme/fast-soc", units=8, max_mhz=600).tflops == pytest.approx(1.2288)
+    # The clock is certain and the count is not: below the range, too.
+    for live in ({"clock_mhz": 400}, {"max_mhz": 400}):
+        peak = fp32(soc, "acme/fast-soc", **live)
+        assert (peak.low, peak.tflops) == (pytest.approx(0.4096), pytest.approx(1.6384))
+    both = fp32(soc, "acme/fast-soc", units=8, clock_mhz=400)
+    assert (both.low, both.tflops, both.condition) == (None, pytest.approx(0.8192), None)
+
+
+def test_a_count_outside_the_range_is_a_conflict(soc: Database) -> None:
+    for units in (4, 9, 16):
+        assert soc.match(name="Acme Fast SoC", units=units).conflicts == ()
+    match = soc.match(name="Acme Fast SoC", units=17)
+    fault = "the driver counts 17 SM, the product has 4 to 16"
+    assert (match.confidence, match.conflicts) == ("low", (f"acme/fast-soc: {fault}",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("counts = [", "units = 16\ncounts = [", "counts: beside units"),
+        ("4-16", "16-4", "counts: 16-4 does not go up"),
+        ("4-16", "16-16", "counts: 16-16 does not go up"),
+        ("4-16", "4 to 16", "write 4 or 6-9"),
+    ],
+)
+def test_a_wrong_range_of_counts_fails(data: Path, old: str, new: str, fault: str) -> None:
+    path = data / "chips/acme/fast.toml"
+    path.write_text(path.read_text() + SOC.replace(old, new))
+    faults = [str(problem) for problem in check(str(data)).problems]
+    assert any(fault in problem for problem in faults), faults
+
+
+JETSON = ["jetson-orin-nano-4gb", "jetson-orin-nano-8gb", "jetson-orin-nx-8gb",
+          "jetson-orin-nx-16gb", "jetson-agx-orin-32gb", "jetson-agx-orin-64gb",
+          "jetson-agx-orin-industrial", "igx-orin-developer-kit"]  # fmt: skip
+THOR = ["jetson-t2000", "jetson-t3000", "jetson-t4000", "jetson-t5000", "igx-t5000"]
+
+
+@pytest.mark.parametrize(("soc", "modules"), [("tegra-orin", JETSON), ("tegra-thor", THOR)])
+def test_a_socs_range_is_that_of_its_modules(real: Database, soc: str, modules: list[str]) -> None:
+    peaks = [fp32(real, f"nvidia/{module}") for module in modules]
+    whole = fp32(real, f"nvidia/{soc}")
+    assert whole.tflops == max(peak.tflops for peak in peaks)
+    assert whole.low == min(peak.low or peak.tflops for peak in peaks)
+    for module, peak in zip(modules, peaks, strict=True):
+        chip = real.chip(f"nvidia/{module}")
+        assert chip is not None
+        live = fp32(real, f"nvidia/{soc}", units=chip.units or 0)
+        assert live.low is not None
+        assert live.low <= (peak.low or peak.tflops) <= peak.tflops <= live.tflops
+
+
 @pytest.mark.parametrize(
     ("clock", "note", "fault"),
     [
@@ -72,7 +161,15 @@ def test_one_figure_of_a_laptop_part_fails(data: Path, clock: str, note: str, fa
 
 
 @pytest.mark.parametrize(
-    "note", ["the clock depends on the model", "1200 MHz in the Super mode", "the game clock alone"]
+    "note",
+    [
+        "the clock depends on the model",
+        "1200 MHz in the Super mode",
+        "the game clock alone",
+        "clock of the Ryzen AI 5 340",
+        "later series may be rated higher",
+        "clock of an Exynos; another SoC may set another",
+    ],
 )
 def test_a_note_that_denies_the_one_clock_fails(data: Path, note: str) -> None:
     path = data / "chips/acme/fast.toml"
@@ -81,12 +178,39 @@ def test_a_note_that_denies_the_one_clock_fails(data: Path, note: str) -> None:
     assert any("the note says that it differs" in fault for fault in faults)
 
 
+@pytest.mark.parametrize("name", ["Acme RX 7600M", "Acme RX 7700S", "Acme Arc A770M Graphics"])
+def test_a_mobile_name_with_one_vendor_clock_fails(data: Path, name: str) -> None:
+    path = data / "chips/acme/fast.toml"
+    path.write_text(path.read_text().replace('name = "Acme Fast 1"', f'name = "{name}"', 1))
+    faults = [str(problem) for problem in check(str(data)).problems]
+    assert any("laptops differ" in fault for fault in faults)
+
+
+@pytest.mark.parametrize(
+    "id_",
+    [
+        "amd/radeon-rx-7600m-xt",
+        "amd/radeon-rx-7900m",
+        "amd/radeon-rx-6800s",
+        "amd/radeon-rx-5500m",
+        "intel/arc-a770m-graphics",
+        "amd/radeon-890m",
+    ],
+)
+def test_mobile_figures_say_what_decides(real: Database, id_: str) -> None:
+    chip = real.chip(id_)
+    assert isinstance(chip, Chip)
+    assert chip.peaks()
+    assert all(peak.condition for peak in chip.peaks())
+
+
 @pytest.mark.parametrize(
     ("id_", "low", "high", "set_by"),
     [
         ("nvidia/geforce-rtx-4090-laptop-gpu", 1455, 2040, "laptop"),
         ("nvidia/jetson-orin-nx-16gb", 918, 1173, "mode"),
         ("nvidia/jetson-orin-nano-8gb", 625, 1020, "mode"),
+        ("nvidia/jetson-orin-nano-4gb", 625, 1020, "mode"),
         ("qualcomm/adreno-x1-85", 1250, 1500, "model"),
     ],
 )

@@ -23,6 +23,11 @@ from probe_chipdb.shares import hosted_in, share_in
          "96Q"),
         ("MIG 1g.10gb Device 0: (UUID: MIG-c7)", None, "1g.10gb"),
         ("1g.10gb", None, "1g.10gb"),
+        ("gpu:nvidia_a100_80gb_pcie_1g.10gb:1", "nvidia/a100-80gb-pcie", "1g.10gb"),
+        ("nvidia_h100_80gb_hbm3_1g.10gb", "nvidia/h100-sxm5-80gb", "1g.10gb"),
+        ("nvidia.com/mig-3g.40gb", None, "3g.40gb"),
+        ("GRID A100-1-5C MIG 1g.5gb", "nvidia/a100-pcie-40gb", "1g.5gb"),
+        ("NVIDIA RTX5000-Ada-32Q", "nvidia/rtx-5000-ada-generation", "32Q"),
     ],
 )  # fmt: skip
 def test_a_share_names_its_card(

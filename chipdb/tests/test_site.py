@@ -174,3 +174,18 @@ def test_what_stands_in_an_address_is_text(seen: Seen) -> None:
     status, images = seen["hostile"]  # type: ignore[misc]
     assert status.startswith("0 of ")
     assert images == 0
+
+
+def test_a_malformed_address_is_a_sentence(seen: Seen) -> None:
+    assert seen["malformed"] == "No chip has the id %E0%A4%A."
+
+
+def test_the_list_shows_the_top_of_a_range_as_one(seen: Seen) -> None:
+    listed = seen["listed"]
+    assert listed["NVIDIA GeForce RTX 4090"] == "165.2"  # type: ignore[index]
+    assert listed["NVIDIA GeForce RTX 4090 Laptop GPU"] == "≤ 79.38"  # type: ignore[index]
+
+
+def test_a_chips_own_view_shows_the_range_of_its_clock(seen: Seen) -> None:
+    assert "boost 1455 to 2040 MHz, set by the laptop" in seen["laptop"]  # type: ignore[operator]
+    assert seen["narrow"] <= 390  # type: ignore[operator]

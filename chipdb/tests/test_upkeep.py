@@ -56,6 +56,10 @@ product_entry { 0xf00d, MASK_NEW, 1, "Mali-New", "Next", x },"""
             PCI_IDS,
             ["pci 10de:3ff4: GX100 [GeForce New 4]", "pci 1002:7ffe: Navi 99 [Radeon New 5]"],
         ),
+        ("sm_90 sm_130 gfx942 gfx1399",
+         ["gfx gfx1399: gfx1399", "compute capability 13.0: sm_130"]),
+        (SUPPORTED.replace('{"devid": "0x3FF1"', '{"devid": "zz"}, 3, {"devid": "0x3FF1"'),
+         ["pci 10de:2684/10de:9999: NVIDIA New 9", "pci 10de:3ff1: NVIDIA New 1"]),
         (INTEL, ["pci 8086:fff6: Intel Graphics (ZZZ)"]),
         (FREEDRENO, ["gpu_id qualcomm:0x4f050c01: FD999"]),
         (MALI, ["gpu_id arm:0xf00d/0xf00f: Mali-New"]),
@@ -138,6 +142,60 @@ def test_each_chip_without_figures_has_a_reason(real: Database) -> None:
         assert sentence.rpartition(": ")[2] in REASONS.values(), chip.id
 
 
+OLDER = ("fermi", "kepler", "maxwell", "pascal", "volta")
+
+
+def test_few_nvidia_entries_since_turing_lack_figures(real: Database) -> None:
+    """Samples, boards that were never sold and the entries of SoCs count, virtual GPUs do not."""
+    lacking = {
+        chip.id: missing.is_product(chip)
+        for chip in missing.figureless(real)
+        if chip.vendor == "nvidia"
+        and chip.unknown != "vgpu"
+        and (chip.arch or "").partition("-")[0] not in OLDER
+    }
+    assert len(lacking) <= 39
+    assert sum(lacking.values()) <= 35
+
+
+MEASURED = [  # id, SM, fp32 TFLOPS as units and clock of the driver give it
+    ("nvidia/a100-sxm-64gb", 124, 22.14),
+    ("nvidia/a100-pg509-200", 108, 19.49),
+    ("nvidia/pg509-210", 108, 19.49),
+    ("nvidia/geforce-rtx-3050-4gb-laptop-gpu", 20, 6.18),
+]
+
+
+@pytest.mark.parametrize(("id_", "units", "tflops"), MEASURED)
+def test_figures_of_boards_without_a_data_sheet(
+    real: Database, id_: str, units: int, tflops: float
+) -> None:
+    chip = real.chip(id_)
+    assert chip is not None
+    peak = chip.peak("fp32", path="vector")
+    assert peak is not None
+    assert (chip.units, peak.confidence) == (units, "measured")
+    assert peak.tflops == pytest.approx(tflops, abs=0.01)
+
+
+def test_a_count_without_a_clock_gives_no_figure(real: Database) -> None:
+    chip = real.chip("nvidia/pg506-232")
+    assert chip is not None
+    assert chip.peaks() == ()
+    (peak,) = [p for p in chip.peaks(clock_mhz=1000) if p.rate == "fp32.vector.fp32"]
+    assert peak.tflops == pytest.approx(124 * 128 * 1000 / 1e6)
+
+
+def test_a_throttled_card_has_what_was_measured_and_nothing_derived(real: Database) -> None:
+    """The firmware of CMP cards holds fp32 to one in 32, so a rate times a clock is wrong."""
+    chip = real.chip("nvidia/cmp-50hx")
+    assert chip is not None
+    peaks = {peak.rate: peak.tflops for peak in chip.peaks(units=56, max_mhz=1545)}
+    assert peaks == {
+        "fp32.vector.fp32": 0.427, "fp16.vector.fp16": 26.9, "fp64.vector.fp64": 0.423,
+    }  # fmt: skip
+
+
 def test_the_page_of_what_is_missing(real: Database) -> None:
     page = list(missing.page(real))
     assert sum(line.startswith("| ") and "<br>`" in line for line in page) == len(
@@ -158,6 +216,9 @@ NEW = [  # id, rate, sparsity, published dense or sparse figure
     ("amd/instinct-mi430x", "fp64.matrix.fp64", "dense", 288),
     ("google/tpu-8t", "fp4.matrix.fp32", "dense", 12600),
     ("nvidia/jetson-t4000", "fp4.matrix.fp32", "sparse", 1200),
+    ("nvidia/jetson-t3000", "fp4.matrix.fp32", "sparse", 865),
+    ("nvidia/jetson-t2000", "fp4.matrix.fp32", "sparse", 400),
+    ("nvidia/igx-t5000", "fp4.matrix.fp32", "sparse", 2070),
 ]
 
 
@@ -180,7 +241,8 @@ def test_fp8_of_cdna_5_has_no_sparse_figure(real: Database) -> None:
 @pytest.mark.parametrize(
     "id_",
     ["nvidia/rubin-cpx", "amd/instinct-mi440x", "apple/m5-ultra-80c", "qualcomm/ai250",
-     "intel/data-center-gpu-crescent-island", "microsoft/maia-200"],
+     "intel/data-center-gpu-crescent-island", "microsoft/maia-200",
+     "nvidia/jetson-orin-nano-2"],
 )  # fmt: skip
 def test_what_is_not_published_is_not_there(real: Database, id_: str) -> None:
     chip = real.chip(id_)

@@ -95,9 +95,12 @@ def entry() -> NoReturn:
     """
     import gc
 
+    from probe_core.importing import install
+
     global is_process
     is_process = True
     gc.disable()
+    install()
     status = INTERRUPTED
     try:
         status = main()

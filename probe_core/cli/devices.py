@@ -14,6 +14,7 @@ from probe_core.commands.options import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
@@ -28,6 +29,10 @@ _OWN = (
 )
 OPTIONS = (*_OWN, *SHARED_OPTIONS)
 """All options but those that end the process: with these alone argparse is not imported."""
+
+_FEW = 2
+"""Devices with little in common: a CPU and one GPU. Of more, most are equal."""
+
 EXAMPLES = (
     ("probe", "this computer at a glance"),
     ("probe doctor", "why is my GPU missing, and what fixes it"),
@@ -53,7 +58,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Print the report."""
     report = context.report()
     if args.json:
-        context.json(report)
+        context.json(report, _encoder(report))
     else:
         # A script that wants JSON does not pay for the table.
         from probe_core.cli.table import lines
@@ -66,6 +71,14 @@ def run(args: argparse.Namespace, context: Context) -> int:
             for line in printed_lines(report["outcomes"]):
                 context.out(line)
     return 1 if args.strict and is_degraded(report) else 0
+
+
+def _encoder(report: ReportDoc) -> Callable[[object], str] | None:
+    if len(report["devices"]) <= _FEW:
+        return None
+    from probe_core.cli.json_report import write_report
+
+    return write_report
 
 
 def is_degraded(report: ReportDoc) -> bool:

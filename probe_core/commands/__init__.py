@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.options import probe_options as probe_options
     from probe_core.commands.own_settings import command_settings as command_settings
+    from probe_core.commands.reports import node_network as node_network
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
     from probe_core.commands.reports import probe_document as probe_document
@@ -67,6 +68,7 @@ _MODULES = {
     "measured_name": "commands.measured_text",
     "measured_part": "commands.measured_text",
     "paint": "commands.text",
+    "node_network": "commands.reports",
     "parse_json": "commands.reports",
     "parse_report": "commands.reports",
     "plugin_rules": "pipeline.settings",

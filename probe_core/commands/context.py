@@ -119,20 +119,23 @@ class Context:
         """Write a line of words to standard error."""
         write_error(text)
 
-    def json(self, data: object) -> None:
+    def json(self, data: object, encode: Callable[[object], str] | None = None) -> None:
         """Write exactly one JSON document to standard output, in ASCII.
 
         Indented for a person at a terminal. For a script on one line: only then does Python use
-        its C encoder, which is five times faster on a node with eight GPUs.
+        its C encoder, which is five times faster on a node with eight GPUs. `encode` returns the
+        same text, where something knows the data well enough to be faster still.
         """
         if self.terminal:
             import json
 
             self.out(json.dumps(data, indent=2))
             return
-        from probe_core.jsontext import write
+        if encode is None:
+            from probe_core.jsontext import write
 
-        self.out(write(data))
+            encode = write
+        self.out(encode(data))
 
     def report(self) -> ReportDoc:
         """Probe with the options of this run and return the report's document.

@@ -136,15 +136,18 @@ def compare(request: Request, document: DoctorDoc) -> None:
         return
     ready = {d["id"] for d in document["devices"] if d["readiness"]["state"] in _READY}
     before = _texts(baseline.get("facts"))
-    # Facts of checks that did not run now (`--env`) are no changes.
-    own = _texts(baseline.get("of_checks"))
-    before |= {name: value for name, value in own.items() if request.facts}
+    now, own = facts(request), _texts(baseline.get("of_checks"))
+    # Facts of checks that ran at one of both times alone (`--env`) are no changes.
+    if own and request.facts:
+        before |= own
+    else:
+        now = {name: value for name, value in now.items() if name not in request.facts}
     was_ready = baseline.get("ready")
     lost = [name for name in was_ready if name not in ready] if isinstance(was_ready, list) else []
     result: BaselineDoc = {
         "saved": clean_text(str(baseline.get("saved")), 40),
         "lost": [clean_text(str(name), 200) for name in lost[:256]],
-        "changed": list(_changes(before, facts(request))) if lost else [],
+        "changed": list(_changes(before, now)) if lost else [],
     }
     document["baseline"] = result
 

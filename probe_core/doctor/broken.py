@@ -9,17 +9,17 @@ from __future__ import annotations
 from probe_core.model.causes import CAUSES
 from probe_core.model.findings import finding
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.readiness.findings import finding_of, usable_vendors
+from probe_core.readiness.findings import Usable, finding_of, severity_of
 from probe_core.readiness.remedies import is_exact, meaning_of
 from probe_core.readiness.steps import broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from probe_core.doctor.check import Request
     from probe_core.doctor.document import ShownFindingDoc
-    from probe_core.model.document import DeviceDoc, FindingDoc, Severity, StepDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, StepDoc
 
     Group = list[tuple[DeviceDoc, StepDoc]]
 
@@ -45,7 +45,7 @@ class Broken:
 def broken_findings(request: Request) -> Broken:
     """Return a finding for each cause and kind of device that has a broken step."""
     devices = request.report["devices"]
-    usable = usable_vendors(devices)
+    usable = Usable(devices)
     result = Broken()
     for group in _groups(request):
         own = _own_findings(group, request.report["findings"])
@@ -98,7 +98,7 @@ def _own_findings(group: Group, reported: Iterable[FindingDoc]) -> list[FindingD
 
 
 def _finding(
-    group: Group, own: Sequence[FindingDoc], request: Request, usable: Collection[str | None]
+    group: Group, own: Sequence[FindingDoc], request: Request, usable: Usable
 ) -> ShownFindingDoc:
     step = group[0][1]
     base = finding_of(group, request.scene, usable)
@@ -111,7 +111,7 @@ def _finding(
         result["why"], result["prober"] = by_prober["why"], by_prober["prober"]
         if not is_exact(*group[0], request.scene):
             result["fix"] = by_prober["fix"]
-    result["severity"] = _severity(result, step, own)
+    result["severity"] = severity_of(*group[0], request.scene, usable, own)
     if len(group) > 1:
         result["devices"] = [device["id"] for device, _ in group]
     return result
@@ -142,15 +142,6 @@ def shown(entry: FindingDoc) -> ShownFindingDoc:
     return copy
 
 
-def _severity(finding: ShownFindingDoc, step: StepDoc, own: Sequence[FindingDoc]) -> Severity:
-    """Return "error" for a device that nothing can use and that nobody kept away on purpose."""
-    if any(entry["severity"] == "error" for entry in own):
-        return "error"
-    cause = CAUSES.get(step["code"] or "")
-    blocks = cause is None or not (cause.limits or cause.intended)
-    return "error" if blocks and finding["severity"] == "warning" else finding["severity"]
-
-
 def of_cause(
     request: Request, code: str, evidence: str, devices: Sequence[DeviceDoc] = ()
 ) -> ShownFindingDoc:
@@ -162,14 +153,14 @@ def of_cause(
     if devices:
         step = broken(cause.step, code, evidence)
         group = [(device, step) for device in devices]
-        return _finding(group, (), request, ())
+        return _finding(group, (), request, Usable(()))
     return shown(
         finding(
             code,
             _sentence(cause.meaning),
             evidence,
             cause.fix,
-            severity=cause.severity,
+            severity="warning" if cause.severity == "error" else cause.severity,
             step=cause.step,
             evidence=evidence,
         )

@@ -10,9 +10,10 @@ from probe_core.doctor.checks.boards import disabled_nodes
 from probe_core.doctor.checks.containers import CDI_FOLDERS, LIBCUDA, MOUNTS, driver_versions
 from probe_core.doctor.checks.nvidia import SERVER, SUSPENDS, TOKENS
 from probe_core.doctor.checks.rocm import DRIVER, ROCM
-from probe_core.doctor.checks.wsl import FOLDER
+from probe_core.doctor.checks.wsl import DRIVERS, FOLDER
 from probe_core.doctor.kernel_text import kernel_log
 from probe_core.model.kinds import ACCELERATORS
+from probe_core.readiness.exact import OPERATOR
 from probe_core.readiness.scene import folder_of
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.taker import Taker
@@ -74,6 +75,11 @@ def _files(request: Request) -> Iterator[tuple[str, bytes]]:
     yield from _specifications(machine)
     for name in machine.listdir(FOLDER)[:_MAX_NAMES]:
         yield f"{FOLDER}/{name}", b""
+    for name in machine.listdir(DRIVERS)[:_MAX_NAMES]:
+        if name.startswith("nv"):
+            yield f"{DRIVERS}/{name}/driver.inf", b""
+    if machine.exists(OPERATOR):
+        yield f"{OPERATOR}/there", b""
     for path in disabled_nodes(machine):
         yield f"{path}/status", b"disabled"
     for device in request.report["devices"]:

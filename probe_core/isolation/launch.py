@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     Observe = Callable[[str, Mapping[str, object]], None]
     Waiting = Callable[[float, Sequence[Run]], None]
     """Takes the time and the runs that have no outcome yet."""
+    Arrived = Callable[[Run, object], object]
+    """Takes a run and what it brought as a device, as decoded."""
 else:
     from _functools import partial  # without what functools imports
 
@@ -57,20 +59,22 @@ def run_probers(
     wake_fd: int = -1,
     observe: Observe | None = None,
     meanwhile: Callable[[], object] | None = None,
+    arrived: Arrived | None = None,
     waiting: Waiting | None = None,
     portable: bool = False,
 ) -> list[Run]:
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
 
     `meanwhile` is called once, after the last child was started: work that does not need them.
-    It and `observe` are called in the caller's thread. `waiting` is called at least every 0.1 s
+    `arrived` is called with each device, in the order in which they come, while others still run.
+    They and `observe` are called in the caller's thread. `waiting` is called at least every 0.1 s
     while children run, and at last with no run, in a thread that no signal handler interrupts.
 
     Takes at most the longest deadline and a bounded time for reaping. When `wake_fd` becomes
     readable the children are killed and the runs that had not ended are left without a status.
     """
     launcher = _Launcher(new_driver(portable, wake_fd), machine, bus, active, observe)
-    launcher.waiting = waiting
+    launcher.waiting, launcher.arrived = waiting, arrived
 
     def work(worker: Worker) -> None:
         try:
@@ -103,12 +107,15 @@ class _Launcher:
         self._active = active
         self._observe = observe
         self.waiting: Waiting | None = None
+        self.arrived: Arrived | None = None
         self._attempts: list[Attempts] = []
         self._inherited: dict[str, str] = {}
 
     def launch(self, prober: Prober, worker: Worker) -> None:
         """Start a prober's first process, after the host was told."""
         run = Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic())
+        if self.arrived is not None:
+            run.arrived = partial(_post, worker, self.arrived, run)
         self._attempts.append(Attempts(run, self._bus))
         if self._observe is not None:
             worker.call(partial(_notify, self._observe, "started", run, 1))
@@ -195,6 +202,10 @@ def new_driver(portable: bool = False, wake_fd: int = -1) -> Driver:
     from probe_core.isolation.posix import Driver as PosixDriver
 
     return PosixDriver(wake_fd)
+
+
+def _post(worker: Worker, arrived: Arrived, run: Run, device: object) -> None:
+    worker.post(partial(arrived, run, device))
 
 
 def _notify(observe: Observe, event: str, run: Run, attempt: int) -> None:

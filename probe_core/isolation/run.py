@@ -15,6 +15,7 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Literal
 
     from probe_core.isolation.attempts import Unresponsive
@@ -57,7 +58,8 @@ The watchdog's dump is due at nine tenths, see `confine.limit`.
 class Run:
     """The state of one run.
 
-    `sightings` are the frames' devices as decoded, not yet validated. `status` is None until the
+    `sightings` are the frames' devices as decoded, not yet validated; `arrived` is called with each
+    as it comes. `status` is None until the
     run has ended. `pid` is the process that the prober runs in, as the core's own code reported it
     from there before it imported the plugin. `phase` is where the run is, and stays where it ended.
     `patience` knows which device it asks. `avoid` are ids of devices that it must not ask;
@@ -87,6 +89,7 @@ class Run:
         self.deadline = started + prober.deadline_s if deadline is None else deadline
         self.patience = Patience(prober.deadline_s, self.deadline)
         self.sightings: list[Any] = []
+        self.arrived: Callable[[object], object] | None = None
         self.findings: list[Any] = []
         self.unresponsive: list[Unresponsive] = []
         self.rejected: list[str] = []
@@ -280,6 +283,8 @@ class Run:
     def _take_device(self, kind: str, frame: dict[str, Any]) -> None:
         if kind == "device":
             self.sightings.append(frame["device"])
+            if self.arrived is not None:
+                self.arrived(frame["device"])
         elif kind == "oversize":
             self.sightings.append(f"a device of {frame['bytes']} bytes")
         else:

@@ -42,6 +42,9 @@ def main() -> None:
     size = int(read_exactly(0, 8), 16)  # the head of the request: how many bytes follow it
     ready = _fork() if sys.platform == "linux" else -1
 
+    from probe_core.importing import install
+
+    install()
     from probe_core.isolation import child
 
     child.main(size, ready)

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock, get_native_id
-from time import monotonic, sleep
+from time import monotonic
+
+from probe_core.machine.files import await_exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TICK_S", "Worker", "await_exit"]
+__all__ = ["TICK_S", "Worker"]
 
 TICK_S = 0.1
 """Seconds after which each of the two threads looks at what the other has set.
@@ -39,9 +41,6 @@ Twice as many as a Ctrl-C key that is held down makes, 30 a second, while childr
 
 PATIENCE_S = 2.0
 """Seconds that the thread has to end once it was told to: four times what ending children takes."""
-
-_EXIT_S, _EXIT_PAUSE_S = 0.1, 0.0001
-"""Seconds to wait for the kernel's part of a thread's end at most, and between two looks at it."""
 
 _CALLER, _THREAD = "caller", "thread"
 
@@ -165,19 +164,6 @@ class Worker:
                 self._for_caller.wait()
         await_exit(self._thread_id)
         self._exited = True
-
-
-def await_exit(thread_id: int) -> None:
-    """Wait until the kernel, too, is done with a thread that has ended; Linux only.
-
-    That is usually 20 µs after the interpreter is, and 60 ms were seen on a busy machine. A host
-    may count its threads, or fork.
-    """
-    if thread_id == get_native_id():  # gevent and eventlet make no thread
-        return
-    exit_by = monotonic() + _EXIT_S
-    while os.path.exists(f"/proc/self/task/{thread_id}") and monotonic() < exit_by:
-        sleep(_EXIT_PAUSE_S)
 
 
 class _Bell:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
 
 __all__ = [
+    "BATCH_SYSTEMS",
     "ENGINES",
     "SIGNS",
     "VARIABLES",
@@ -25,7 +26,16 @@ __all__ = [
 SIGNS = ("/.dockerenv", "/run/.containerenv", "/.flatpak-info", "/.singularity.d")
 """Files whose being there shows a container; their text has ids, and is not read."""
 
-VARIABLES = ("container", "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID", "SNAP")
+# PBS and LSF administrators' guides, condor_submit(1), flux-run(1).
+BATCH_SYSTEMS = {
+    "PBS_JOBID": "PBS: `qsub -l select=1:ngpus=1`",
+    "LSB_JOBID": "LSF: `bsub -gpu num=1`",
+    "_CONDOR_JOB_AD": "HTCondor: `request_gpus = 1` in the submit file",
+    "FLUX_JOB_ID": "Flux: `flux run -g1`",
+}
+"""Variable of a batch system's jobs, Slurm's excepted, to how a job requests a GPU of it."""
+
+VARIABLES = ("container", "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID", "SNAP", *BATCH_SYSTEMS)
 """Environment variables whose being there shows what the process is in."""
 
 _LIMIT = 16 << 10

@@ -34,7 +34,7 @@ class Cause:
     @property
     def severity(self) -> Severity:
         """The severity of its finding: a notice where somebody wanted it so, or it can wait."""
-        return "info" if self.intended or self.limits else "warning"
+        return "info" if self.intended or self.limits else "error"
 
     @property
     def state(self) -> str:

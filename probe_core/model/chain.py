@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from probe_core.model.field import Field as F
 from probe_core.model.field import by_name
-from probe_core.model.parts import typed
 from probe_core.model.readiness import STATES, STATUSES, STEPS
-from probe_core.model.values import Choice, FreeTable, Items, Rejected, Text
+from probe_core.model.values import Choice, FreeTable, Items, Rejected, Text, typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class StepFact(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the step, its status and evidence; a step without either is no fact."""
-        fact = typed(super().check(value), STEP, "step")
+        fact = typed(value, STEP, "step")
         missing = [name for name in ("step", "status", "evidence") if fact.get(name) is None]
         if missing:
             raise Rejected(f"a step needs {', '.join(missing)}")

@@ -53,6 +53,7 @@ class Field:
         "fields",
         "internal",
         "is_part",
+        "is_table",
         "merge",
         "name",
         "nullable",
@@ -100,6 +101,7 @@ class Field:
         self.fields = fields
         self.single = fields is not None and value.single
         self.is_part = self.single and not nullable
+        self.is_table = value.keyed or (merge == TABLE and fields is not None)
         self.shape = shape
         self.required = required
         self.added = added

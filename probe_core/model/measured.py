@@ -5,8 +5,17 @@ from __future__ import annotations
 from probe_core.model.field import Field as F
 from probe_core.model.field import by_name
 from probe_core.model.health import WATTS
-from probe_core.model.parts import typed
-from probe_core.model.values import Choice, FreeTable, Items, Number, Rejected, TableOf, Text, Word
+from probe_core.model.values import (
+    Choice,
+    FreeTable,
+    Items,
+    Number,
+    Rejected,
+    TableOf,
+    Text,
+    Word,
+    typed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +102,7 @@ class Measurement(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the measurement, every field checked; raises `Rejected`."""
-        entry = typed(super().check(value), MEASURED, "measurement")
+        entry = typed(value, MEASURED, "measurement")
         for name in ("figure", "kind", "unit", "best", "median", "runs", "by", "date"):
             if entry.get(name) is None:
                 raise Rejected(f"a measurement needs {name}")

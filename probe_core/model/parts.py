@@ -20,12 +20,12 @@ from probe_core.model.values import (
     TableOf,
     Text,
     Word,
+    typed,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import Json
-    from probe_core.model.field import Field
 
 __all__ = [
     "ALLOWED",
@@ -40,7 +40,6 @@ __all__ = [
     "SIGHT",
     "Link",
     "Peak",
-    "typed",
 ]
 
 MIB = 1 << 20
@@ -364,7 +363,7 @@ class Link(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the link with safe text, and its peer's id in its one form."""
-        link = typed(super().check(value), LINK, "link")
+        link = typed(value, LINK, "link")
         if link.get("kind") is None:
             raise Rejected("a link needs a kind")
         return link
@@ -378,22 +377,8 @@ class Peak(FreeTable):
 
     def check(self, value: object) -> dict[str, Json]:
         """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = typed(super().check(value), PEAK, "peak")
+        peak = typed(value, PEAK, "peak")
         missing = [name for name, field in PEAK.items() if field.always and peak.get(name) is None]
         if missing not in ([], ["confidence"]):
             raise Rejected(f"a peak needs {', '.join(missing)}")
         return {**peak, "confidence": peak.get("confidence") or "reported"}
-
-
-def typed(table: dict[str, Json], fields: dict[str, Field], noun: str) -> dict[str, Json]:
-    """Check the fields that are declared, keep what a prober adds."""
-    checked = dict(table)
-    # In the order of the fields, whose first wrong one is named; most links have few of them.
-    for name in filter(table.__contains__, fields):
-        if table[name] is None:
-            continue
-        try:
-            checked[name] = fields[name].value.check(table[name])
-        except Rejected as error:
-            raise Rejected(f"a {noun}'s {name}: {error}") from None
-    return checked

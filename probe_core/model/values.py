@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from probe_core.model.document import Json
+    from probe_core.model.field import Field
 
 __all__ = [
     "MAX_ITEMS",
@@ -34,6 +35,7 @@ __all__ = [
     "Word",
     "figure",
     "show",
+    "typed",
 ]
 
 MAX_ITEMS = 64
@@ -69,6 +71,8 @@ class Value:
     noun = "anything"
     single = False
     """Whether a field of this kind is one table, whose names may be declared."""
+    keyed = False
+    """Whether it is a table whose names anybody may choose, each value of one kind."""
 
     def check(self, value: object) -> Json:
         """Return the value as it is kept; raises `Rejected` with the reason."""
@@ -114,7 +118,7 @@ class Word(Text):
 
     def check(self, value: object) -> str:
         """Return the text in lower case."""
-        return super().check(value).lower()
+        return Text.check(self, value).lower()
 
 
 class Choice(Text):
@@ -168,9 +172,11 @@ class Number(Value):
             # An integer of thousands of digits cannot be formatted as a float.
             text = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
             raise Rejected(f"{text} is not between {figure(self.low)} and {figure(self.high)}")
-        if self.whole and value != int(value):
+        if not self.whole or type(value) is int:
+            return value
+        if value != int(value):
             raise Rejected(f"expected a whole number, found {value}")
-        return int(value) if self.whole else value
+        return int(value)
 
     def holds(self, value: object) -> bool:
         """Return whether it is a number."""
@@ -209,6 +215,7 @@ class TableOf(Value):
     """A table whose names anybody may choose, each with a value of one kind."""
 
     __slots__ = ("limit", "value")
+    keyed = True
 
     def __init__(self, value: Value, *, limit: int = MAX_ITEMS) -> None:
         self.value = value
@@ -290,7 +297,8 @@ class Ids(Items):
         """Return the ids without repetitions."""
         if not isinstance(value, list) or not value:
             raise Rejected(f"expected a list of ids, found {show(value)}")
-        ids = list(dict.fromkeys(self.item.check(item) for item in value[: self.limit]))
+        check = self.item.check
+        ids = list(dict.fromkeys([check(item) for item in value[: self.limit]]))
         addresses = [str(identity) for identity in ids if str(identity).startswith("pci:")]
         if len(addresses) > 1:  # it would make two devices of others into one
             raise Rejected(f"one device has one PCI address, found {', '.join(addresses)}")
@@ -324,3 +332,34 @@ def _free_table(value: Mapping[str, object], depth: int) -> dict[str, Json]:
     if depth >= MAX_DEPTH or INVALID in value or len(value) > MAX_ITEMS:
         raise Rejected(f"not small plain data: {show(value)}")
     return {clean_text(name, 80): _free(item, depth + 1) for name, item in value.items()}
+
+
+def typed(value: object, fields: dict[str, Field], noun: str) -> dict[str, Json]:
+    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
+    try:
+        return _in_one_pass(value, fields)
+    except Rejected:
+        pass
+    # The sentence names what is not plain data at all, then the first wrong field of the table.
+    table = FreeTable().check(value)
+    for name in filter(table.__contains__, fields):
+        if table[name] is None:
+            continue
+        try:
+            table[name] = fields[name].value.check(table[name])
+        except Rejected as error:
+            raise Rejected(f"a {noun}'s {name}: {error}") from None
+    return table
+
+
+def _in_one_pass(value: object, fields: dict[str, Field]) -> dict[str, Json]:
+    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
+        raise Rejected
+    table: dict[str, Json] = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None:
+            table[clean_text(name, 80)] = _free(item, 1)
+        else:
+            table[name] = None if item is None else field.value.check(item)
+    return table

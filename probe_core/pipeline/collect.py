@@ -5,12 +5,12 @@ from __future__ import annotations
 from probe_core.model.findings import finding
 from probe_core.model.statuses import FAILURES
 from probe_core.pipeline.identity import Observation
-from probe_core.pipeline.validate import check_finding, check_sighting
+from probe_core.pipeline.validate import Repeats, check_finding, check_sighting
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from probe_core.isolation.attempts import Unresponsive
     from probe_core.isolation.run import Run
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
-__all__ = ["Collected", "check_next", "checked", "failed"]
+__all__ = ["Checking", "Collected", "check_next", "checked", "failed"]
 
 MAX_REJECTIONS = 4
 """Rejected values that a sentence lists: a wrong unit is rejected of every device alike."""
@@ -52,9 +52,10 @@ class Collected:
     def add(
         self,
         prober: Prober,
-        sightings: Iterable[object],
+        sightings: Sequence[object],
         findings: Iterable[object] = (),
         *,
+        early: Checking | None = None,
         status: str = "ok",
         reason: str | None = None,
         elapsed_ms: float = 0.0,
@@ -63,10 +64,11 @@ class Collected:
     ) -> None:
         """Check one prober's sightings and findings, and note its outcome.
 
-        `rejected` are sentences about values that were rejected before.
+        `rejected` are sentences about values that were rejected before; `early` has checked some of
+        the sightings.
         """
-        good, problems = checked(sightings)
-        problems += rejected
+        good, problems = checked(sightings, early)
+        problems = [*problems, *rejected]
         self.observations += [Observation(prober.name, prober.priority, each) for each in good]
         self.findings += filter(None, (check_finding(raw, prober.name) for raw in findings))
         if status == "ok" and problems and not good:
@@ -76,8 +78,8 @@ class Collected:
         partial = bool(good) and status in FAILURES | {"unavailable"}
         self._note(prober, status, reason, partial, len(good), elapsed_ms, stderr)
 
-    def add_run(self, run: Run) -> None:
-        """Take the run of a child."""
+    def add_run(self, run: Run, early: Checking | None = None) -> None:
+        """Take the run of a child, of which `early` may have checked what came first."""
         # Of several processes together, or recorded: `Run` bounds what one process sends.
         from probe_core.isolation.wire import MAX_DEVICES, MAX_FINDINGS
 
@@ -88,6 +90,7 @@ class Collected:
             run.prober,
             run.sightings[:MAX_DEVICES],
             run.findings[:MAX_FINDINGS],
+            early=early,
             status=status,
             reason=run.reason,
             elapsed_ms=(run.ended - run.started) * 1000,
@@ -149,22 +152,53 @@ class Collected:
         self.outcomes.append(outcome)
 
 
-def checked(sightings: Iterable[object]) -> tuple[list[Sighting], list[str]]:
-    """Check sightings; of two devices with the same ids only the first is kept."""
-    good: list[Sighting] = []
-    problems: list[str] = []
-    ids: set[str] = set()
-    for raw in sightings:
-        sighting, reasons = check_next(raw, ids)
-        problems += reasons
+class Checking:
+    """Sightings of one prober while they are checked, each after those before it."""
+
+    __slots__ = ("_ids", "_raw", "_repeats", "good", "problems")
+
+    def __init__(self) -> None:
+        self.good: list[Sighting] = []
+        self.problems: list[str] = []
+        self._raw: list[object] = []
+        self._ids: set[str] = set()
+        self._repeats = Repeats()
+
+    def take(self, raw: object) -> None:
+        """Check the next one; of two devices with the same ids only the first is kept."""
+        sighting, problems = check_next(raw, self._ids, self._repeats)
+        self._raw.append(raw)
+        self.problems += problems
         if sighting is not None:
-            good.append(sighting)
-    return good, problems
+            self.good.append(sighting)
+
+    def remaining(self, sightings: Sequence[object]) -> Sequence[object] | None:
+        """Return those of `sightings` that are still to be checked; None where others were."""
+        count = len(self._raw)
+        same = all(ours is theirs for ours, theirs in zip(self._raw, sightings, strict=False))
+        return sightings[count:] if count <= len(sightings) and same else None
 
 
-def check_next(raw: object, ids: set[str]) -> tuple[Sighting | None, list[str]]:
-    """Check a sighting after others, which have the `ids`; those of one that is kept are added."""
-    sighting, problems = check_sighting(raw)
+def checked(
+    sightings: Sequence[object], early: Checking | None = None
+) -> tuple[list[Sighting], list[str]]:
+    """Check sightings, of which `early` may have checked the first ones already."""
+    remaining = None if early is None else early.remaining(sightings)
+    if early is None or remaining is None:  # a prober's several processes are sorted by device
+        early, remaining = Checking(), sightings
+    for raw in remaining:
+        early.take(raw)
+    return early.good, early.problems
+
+
+def check_next(
+    raw: object, ids: set[str], repeats: Repeats | None = None
+) -> tuple[Sighting | None, list[str]]:
+    """Check a sighting after others, which have the `ids`; those of one that is kept are added.
+
+    `repeats` has what was accepted of the others.
+    """
+    sighting, problems = check_sighting(raw, repeats)
     if sighting is None:
         return None, problems
     repeated = ids.intersection(sighting["ids"])

@@ -66,7 +66,8 @@ class Group:
         self.members[rank] = observation
         self.ids.update(own)
         for identity in own:
-            self.unique_ids |= _unique(identity)
+            if kind := single(identity):
+                self.unique_ids[kind] = identity
         for identity in stray:
             self.stray[observation.prober, identity] = None
 
@@ -113,25 +114,26 @@ def _split_ids(
     stray: list[str] = []
     for identity in sorted(ids, key=strength):
         owner = owners.get(identity)
-        implied = _unique(identity) if owner is None else owner.unique_ids
-        of_another_kind = owner is not None and owner.is_cpu is not is_cpu
-        if of_another_kind or any(unique_ids.get(k, v) != v for k, v in implied.items()):
-            stray.append(identity)
+        if owner is None:
+            kind = single(identity)
+            fits = kind is None or unique_ids.setdefault(kind, identity) == identity
         else:
-            own.append(identity)
-            unique_ids |= implied
+            implied = owner.unique_ids
+            fits = owner.is_cpu is is_cpu and all(
+                unique_ids.get(kind, name) == name for kind, name in implied.items()
+            )
+            if fits:
+                unique_ids |= implied
+        (own if fits else stray).append(identity)
     return own, stray
-
-
-def _unique(identity: str) -> dict[str, str]:
-    kind = single(identity)
-    return {kind: identity} if kind else {}
 
 
 def _joined(groups: Sequence[Group], is_cpu: bool) -> Group:
     """Return the first of `groups` with all the others in it; a new one for none."""
     if not groups:
         return Group(is_cpu)
+    if len(groups) == 1:
+        return groups[0]
     first, *duplicates = sorted(dict.fromkeys(groups), key=_best_rank)
     for duplicate in duplicates:
         first.absorb(duplicate)

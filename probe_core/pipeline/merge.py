@@ -109,16 +109,16 @@ class _Merger:
 
     def _merge_table(self, table: dict[str, Any], field: Field, value: Any, prober: str) -> None:
         """Merge a table name by name."""
-        inner = field.fields or {}
+        inner, sources, prefix = field.fields or {}, self._sources, field.name + "."
         for key, item in value.items():
-            path, part = f"{field.name}.{key}", inner.get(key)
+            part = inner.get(key)
             if part is not None and part.merge == PARTS:
-                self._add_parts(table.setdefault(key, {}), path, item, prober)
+                self._add_parts(table.setdefault(key, {}), prefix + key, item, prober)
             elif key not in table:
                 table[key] = item
-                self._sources[path] = prober
+                sources[prefix + key] = prober
             else:
-                self._put(table, part, key, path, item, prober)
+                self._put(table, part, key, prefix + key, item, prober)
 
     def _put(
         self, table: dict[str, Any], field: Field | None, name: str, path: str, value: Any, by: str

@@ -1,8 +1,8 @@
 """How this node is linked to others: interfaces of hardware, RDMA ports, Thunderbolt connections.
 
 From /sys alone: no packet is sent, no socket opened, and a sleeping device is not asked. Interfaces
-without hardware (bridges, tunnels, those of containers) are left out; so are virtual functions,
-which share the link of their card.
+without hardware (bridges, tunnels, those of containers) are left out; so are virtual functions
+beside their card, whose link they share.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _thread import LockType
     from collections.abc import Callable
 
     from probe_core.machine import Machine
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     """Bytes per second, and why they are not known."""
     Question = Callable[[], tuple[Rate, str | None]]
     """Asks a driver: the rate, and the state where the driver alone knows it."""
+
+_waits: tuple[int, LockType] | None = None
+"""Process and lock of a thread that a driver keeps: only one, however often a host asks."""
 
 __all__ = ["MAX_LINKS", "network"]
 
@@ -62,9 +66,17 @@ def network(machine: Machine, anonymous: bool = False) -> list[NetworkDoc]:
 def _interfaces(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
     names = machine.listdir(_NET)[:MAX_NAMES]
     hardware = [name for name in names if machine.exists(f"{_NET}/{name}/device")]
-    own = [name for name in hardware if not machine.exists(f"{_NET}/{name}/device/physfn")]
+    own = [name for name in hardware if not _shares(machine, f"{_NET}/{name}/device", "net")]
     links = [_interface(machine, name) for name in own[:MAX_LINKS]]
     return links, [_speed_of(machine, name, link) for name, link in zip(own, links, strict=False)]
+
+
+def _shares(machine: Machine, folder: str, kind: str) -> bool:
+    """Return whether this is a virtual function of a card that has `kind` here itself.
+
+    In a container it has not: the kernel lists the interfaces of the reader's namespace alone.
+    """
+    return bool(machine.listdir(f"{folder}/physfn/{kind}"))
 
 
 def _interface(machine: Machine, name: str) -> NetworkDoc:
@@ -136,7 +148,7 @@ def _ports(machine: Machine) -> tuple[list[NetworkDoc], list[Question]]:
     questions: list[Question] = []
     for name in machine.listdir(_RDMA)[:MAX_LINKS]:
         folder = f"{_RDMA}/{name}"
-        if machine.exists(f"{folder}/device/physfn"):
+        if _shares(machine, f"{folder}/device", "infiniband"):
             continue
         for port in machine.listdir(f"{folder}/ports")[: MAX_LINKS - len(links)]:
             layer = machine.read(f"{folder}/ports/{port}/link_layer", 32)
@@ -199,15 +211,31 @@ def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None
         for link, question in zip(links, questions, strict=True):
             _answer(link, question())
         return
+    answers = _in_thread(questions)
+    late = (None, f"the kernel did not answer within {LIMIT_S:g} s"), None
+    for number, link in enumerate(links):
+        _answer(link, answers.get(number, late))
+
+
+def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
+    """Return the answers by number, without those that take longer than `LIMIT_S`.
+
+    A thread that an earlier call left to a driver still holds that driver's lock: no other thread
+    would fare better, and exo asks every few seconds.
+    """
+    global _waits
     import _thread
+    from os import getpid
     from time import monotonic
 
-    from probe_core.isolation.worker import await_exit
+    from probe_core.machine.files import await_exit
 
     end = monotonic() + LIMIT_S
+    answers: dict[int, tuple[Rate, str | None]] = {}
+    if _waits is not None and _waits[0] == getpid() and _waits[1].locked():
+        return answers
     done = _thread.allocate_lock()
     done.acquire()
-    answers: dict[int, tuple[Rate, str | None]] = {}
     threads: list[int] = []
 
     def ask() -> None:
@@ -222,11 +250,11 @@ def _ask(links: list[NetworkDoc], questions: list[Question], live: bool) -> None
         _thread.start_new_thread(ask, ())
     except RuntimeError:  # no room for a thread
         done.release()
-    if done.acquire(timeout=max(0.0, end - monotonic())) and threads:
+    if not done.acquire(timeout=max(0.0, end - monotonic())):
+        _waits = getpid(), done
+    elif threads:
         await_exit(threads[0])
-    late = (None, f"the kernel did not answer within {LIMIT_S:g} s"), None
-    for number, link in enumerate(links):
-        _answer(link, answers.get(number, late))
+    return dict(answers)
 
 
 def _answer(link: NetworkDoc, answer: tuple[Rate, str | None]) -> None:

@@ -6,7 +6,7 @@ from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc
 
@@ -67,7 +67,7 @@ def choose(devices: Iterable[DeviceDoc], priorities: Mapping[str, int]) -> Devic
     shared, the higher fp16 peak, the larger memory, and the lower PCI address.
     """
     listed = list(devices)
-    usable = [device for device in listed if device["kind"] in ACCELERATORS and _usable(device)]
+    usable = _usable([device for device in listed if device["kind"] in ACCELERATORS])
     if usable:
         return min(usable, key=lambda device: _rank(device, priorities))
     processors = [device for device in listed if device["kind"] == "cpu"]
@@ -81,12 +81,13 @@ def _may_run_on(device: DeviceDoc) -> bool:
     return (device.get("allowed") or {}).get("threads") != 0
 
 
-def _usable(device: DeviceDoc) -> bool:
-    # A node without accelerators pays for no rule.
+def _usable(accelerators: Sequence[DeviceDoc]) -> list[DeviceDoc]:
+    if not accelerators:  # such a node pays for no rule
+        return []
     from probe_core.model.readiness import blocked
     from probe_core.model.runtimes import hidden
 
-    return not blocked(device) and not hidden(device)
+    return [device for device in accelerators if not blocked(device) and not hidden(device)]
 
 
 def _rank(
@@ -112,7 +113,7 @@ def address(device: DeviceDoc) -> tuple[int, ...]:
         bus, _, text = name.partition(":")
         if bus == "pci":
             try:
-                return tuple(int(part, 16) for part in text.replace(".", ":").split(":"))
+                return tuple([int(part, 16) for part in text.replace(".", ":").split(":")])
             except ValueError:
                 continue
     return _NO_ADDRESS

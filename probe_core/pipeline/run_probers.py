@@ -5,7 +5,6 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.machine.budget import Budget
-from probe_core.pipeline.collect import Collected
 from probe_core.probers import builtin_probers
 from probe_core.registry.discover import discover, over_budget
 from probe_core.registry.entrypoints import CHIPS
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
+    from probe_core.pipeline.collect import Checking, Collected
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
 
@@ -49,7 +49,6 @@ class ProberRun:
         self.machine = machine
         self.config = config
         self.host = host
-        self.collected = Collected(config.verbose)
         self.decisions: list[Decision] = []
         self.findings: list[FindingDoc] = []
         self.names = {"bus", "cpu", FALLBACK}
@@ -58,6 +57,25 @@ class ProberRun:
         self.budget = Budget()
         self.waiting: Waiting | None = None
         self._bus: list[Sighting] | None = None
+        self._builtin: list[BuiltinRun] = []
+        self._early: dict[Run, Checking] = {}
+        self._collected: Collected | None = None
+
+    @property
+    def collected(self) -> Collected:
+        """What the probers reported, checked.
+
+        The tables to check it by are imported when this is first asked for: the children are
+        started by then, which need none of them.
+        """
+        if self._collected is None:
+            from probe_core.pipeline.collect import Collected
+
+            self._collected = Collected(self.config.verbose)
+        for run in self._builtin:
+            run.add_to(self._collected)
+        self._builtin.clear()
+        return self._collected
 
     @property
     def bus(self) -> Sequence[Sighting]:
@@ -68,9 +86,10 @@ class ProberRun:
         """Run the built-in probers, in process: they only read files."""
         for prober in builtin_probers():
             if prober.name not in self.config.disable:
-                sightings = _call(prober, self.machine, self.config, self.collected)
-                if prober.name == "bus":
-                    self._bus = sightings
+                run = BuiltinRun(prober, self.machine, self.config)
+                self._builtin.append(run)
+                if prober.name == "bus" and run.status != "call_error":
+                    self._bus = run.sightings
         lap("bus")
 
     def run_plugins(
@@ -133,7 +152,7 @@ class ProberRun:
         self._replay(decision.prober for decision in selected)
         self.runs.sort(key=lambda run: Prober.rank(run.prober))
         for run in self.runs:
-            self.collected.add_run(run)
+            self.collected.add_run(run, self._early.get(run))
         for decision in self.decisions:
             if decision.cause is not None:
                 self.collected.skip(decision)
@@ -159,6 +178,7 @@ class ProberRun:
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,
             meanwhile=while_running,
+            arrived=self._check_early,
             waiting=self.waiting,
         )
         if any(run.status is None for run in runs):
@@ -166,29 +186,48 @@ class ProberRun:
         _stuck.update(run.prober.name for run in runs if run.abandoned)
         self.runs += runs
 
+    def _check_early(self, run: Run, device: object) -> None:
+        """Check a device while its prober asks the next one: a library takes as long for it."""
+        if run not in self._early:
+            from probe_core.pipeline.collect import Checking
 
-def _call(
-    prober: Prober, machine: Machine, config: Config, collected: Collected
-) -> list[Sighting] | None:
-    """Run one built-in prober; return its sightings, None if it failed."""
-    from probe_core.api import NotApplicable, Request
-    from probe_core.wording import error_text
+            self._early[run] = Checking()
+        self._early[run].take(device)
 
-    start = monotonic()
-    sightings: list[Sighting] = []
-    status, reason = "ok", None
-    try:
-        assert prober.builtin is not None
-        answer = prober.builtin(Request(machine, active=config.active))
-        if isinstance(answer, NotApplicable):
-            status, reason = "not_applicable", answer.reason
-        else:
-            sightings = list(answer)
-    except Exception as error:  # whatever a file held, the node starts
-        status, reason = "call_error", error_text(error)
-    elapsed_ms = (monotonic() - start) * 1000
-    collected.add(prober, sightings, status=status, reason=reason, elapsed_ms=elapsed_ms)
-    return None if status == "call_error" else sightings
+
+class BuiltinRun:
+    """What a built-in prober answered, as it came."""
+
+    def __init__(self, prober: Prober, machine: Machine, config: Config) -> None:
+        """Call the prober, in this process; never raises."""
+        from probe_core.api import NotApplicable, Request
+        from probe_core.wording import error_text
+
+        start = monotonic()
+        self.sightings: list[Sighting] = []
+        self.status = "ok"
+        self._prober = prober
+        self._reason: str | None = None
+        try:
+            assert prober.builtin is not None
+            answer = prober.builtin(Request(machine, active=config.active))
+            if isinstance(answer, NotApplicable):
+                self.status, self._reason = "not_applicable", answer.reason
+            else:
+                self.sightings = list(answer)
+        except Exception as error:  # whatever a file held, the node starts
+            self.status, self._reason = "call_error", error_text(error)
+        self._elapsed_ms = (monotonic() - start) * 1000
+
+    def add_to(self, collected: Collected) -> None:
+        """Have the answer checked and noted."""
+        collected.add(
+            self._prober,
+            self.sightings,
+            status=self.status,
+            reason=self._reason,
+            elapsed_ms=self._elapsed_ms,
+        )
 
 
 def pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:

@@ -6,10 +6,9 @@ a GPU. Only a device without a usable id or kind is refused.
 
 from __future__ import annotations
 
-from probe_core.model.field import TABLE
 from probe_core.model.fields import FIELDS
 from probe_core.model.ids import fits_kind
-from probe_core.model.values import MAX_ITEMS, Rejected, TableOf, show
+from probe_core.model.values import MAX_ITEMS, Items, Rejected, TableOf, show
 from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from probe_core.model.field import Field
     from probe_core.model.values import Value
 
-__all__ = ["check_finding", "check_sighting"]
+    Key = tuple[object, ...]
+
+__all__ = ["Repeats", "check_finding", "check_sighting"]
 
 _REQUIRED = ("ids", "kind")
 _UNKNOWN_LIMIT = 400
@@ -27,16 +28,56 @@ _UNKNOWN_LIMIT = 400
 _SENTENCE_LIMIT = 600
 """Characters of a prober's finding: what `probe` prints in three lines at 200 columns."""
 
+_FLAT = frozenset((str, int, float, bool, type(None)))
+"""Types of plain data that hold no other."""
 
-def check_sighting(raw: object) -> tuple[Sighting | None, list[str]]:
+
+class Repeats:
+    """Accepted tables of one prober's sightings: equal devices repeat most of their links.
+
+    Only flat ones, of which a shallow copy shares nothing. The key has the types beside the values,
+    as True, 1 and 1.0 are equal. It refers to the raw values, so it needs no bound of its own.
+    """
+
+    __slots__ = ("_tables",)
+
+    def __init__(self) -> None:
+        self._tables: dict[Key, dict[str, Json]] = {}
+
+    def key(self, owner: object, value: object) -> Key | None:
+        """Return the key of a flat table that `owner` checks; None for any other value."""
+        if type(value) is not dict:
+            return None
+        items = value.values()
+        types = [type(item) for item in items]  # faster than `map`, which cannot be specialised
+        return (owner, *value, *items, *types) if _FLAT.issuperset(types) else None
+
+    def get(self, key: Key | None) -> dict[str, Json] | None:
+        """Return the checked form of an equal table; None where none was accepted before."""
+        table = self._tables.get(key) if key is not None else None
+        return None if table is None else table.copy()
+
+    def keep(self, key: Key | None, table: Json) -> None:
+        """Keep the checked form of a table that was accepted as a whole."""
+        if key is None or not isinstance(table, dict):
+            return
+        # 0.0 and -0.0 are equal, of one type, and different JSON.
+        if not any(type(item) is float and not item for item in key):
+            self._tables[key] = table.copy()
+
+
+def check_sighting(
+    raw: object, repeats: Repeats | None = None
+) -> tuple[Sighting | None, list[str]]:
     """Return (sighting with checked fields, sentences about rejected values).
 
-    The sighting is None when it has no id, or no known kind, to be merged by.
+    The sighting is None when it has no id, or no known kind, to be merged by. `repeats` keeps what
+    was accepted of the same prober's earlier sightings.
     """
     if not isinstance(raw, dict) or INVALID in raw:
         text = str(raw[INVALID]) if isinstance(raw, dict) else type(raw).__name__
         return None, [f"a device must be a mapping, found {clean_text(text)}"]
-    checker = _Checker()
+    checker = _Checker(repeats if repeats is not None else Repeats())
     for name, value in _expanded(raw).items():
         if value is not None and name != "unknown":
             checker.take(name, value)
@@ -64,9 +105,10 @@ def _expanded(raw: dict[str, object]) -> dict[str, object]:
 class _Checker:
     """One sighting while it is checked."""
 
-    __slots__ = ("fields", "problems", "unknown")
+    __slots__ = ("_repeats", "fields", "problems", "unknown")
 
-    def __init__(self) -> None:
+    def __init__(self, repeats: Repeats) -> None:
+        self._repeats = repeats
         self.fields: dict[str, Json] = {}
         self.unknown: dict[str, str] = {}
         self.problems: list[str] = []
@@ -76,33 +118,69 @@ class _Checker:
         field = FIELDS.get(name)
         if field is None or not field.reported:
             self.problems.append(f"the field {clean_text(name, 60)!r} is not one of a device's")
-        elif isinstance(field.value, TableOf) or (field.fields and field.merge == TABLE):
+        elif field.is_table:
             self._take_table(field, value)
         else:
             try:
-                self.fields[name] = field.value.check(value)
+                # Nearly all fields are single values, which pay for no second call.
+                if field.fields is None:
+                    self.fields[name] = field.value.check(value)
+                else:
+                    self.fields[name] = self._checked_tables(field.value, value)
             except Rejected as error:
                 self._reject(name, str(error))
 
+    def _checked_tables(self, kind: Value, value: object) -> Json:
+        """Check a list of tables: links and steps, of which few differ between equal devices."""
+        if not (isinstance(kind, Items) and isinstance(value, list) and len(value) <= kind.limit):
+            return kind.check(value)
+        return [self._checked_item(kind.item, item) for item in value]
+
+    def _checked_item(self, kind: Value, item: object) -> Json:
+        key = self._repeats.key(kind, item)
+        table: Json = self._repeats.get(key)
+        if table is None:
+            table = kind.check(item)
+            self._repeats.keep(key, table)
+        return table
+
     def _take_table(self, field: Field, value: object) -> None:
-        """Check a table name by name; each is kept or rejected on its own."""
-        if not isinstance(value, dict) or INVALID in value:
-            self._reject(field.name, f"expected a table, found {show(value)}")
+        """Take a table as it was accepted before, else name by name."""
+        key = self._repeats.key(field, value)
+        table = self._repeats.get(key)
+        if table is not None:
+            self.fields[field.name] = table
             return
-        if len(value) > MAX_ITEMS:
-            self.problems.append(f"{field.name}: only the first {MAX_ITEMS} names were kept")
-        table: dict[str, Json] = {}
-        for key, item in list(value.items())[:MAX_ITEMS]:
-            kind = _kind_of(field, key)
-            try:
-                if kind is None:
-                    raise Rejected("is not a field of it")
-                if item is not None:
-                    table[clean_text(key, 40)] = kind.check(item)
-            except Rejected as error:
-                self._reject(f"{field.name}.{clean_text(key, 40)}", str(error))
+        problems = len(self.problems)
+        table = self._checked_table(field, value)
         if table:
             self.fields[field.name] = table
+            if len(self.problems) == problems:
+                self._repeats.keep(key, table)
+
+    def _checked_table(self, field: Field, value: object) -> dict[str, Json]:
+        """Check a table name by name; each is kept or rejected on its own."""
+        table: dict[str, Json] = {}
+        if not isinstance(value, dict) or INVALID in value:
+            self._reject(field.name, f"expected a table, found {show(value)}")
+            return table
+        if len(value) > MAX_ITEMS:
+            self.problems.append(f"{field.name}: only the first {MAX_ITEMS} names were kept")
+        fields = field.fields or {}
+        other = field.value.value if isinstance(field.value, TableOf) else None
+        for key, item in list(value.items())[:MAX_ITEMS]:
+            declared = fields.get(key)
+            try:
+                if declared is not None:
+                    if item is not None:
+                        table[key] = declared.value.check(item)
+                elif other is None:
+                    raise Rejected("is not a field of it")
+                elif item is not None:
+                    table[clean_text(key, 40)] = other.check(item)
+            except Rejected as error:
+                self._reject(f"{field.name}.{clean_text(key, 40)}", str(error))
+        return table
 
     def take_fitting_ids(self) -> None:
         """Leave out ids that no device of this kind has: they would join it to another's."""
@@ -119,13 +197,6 @@ class _Checker:
     def sighting(self) -> Sighting:
         """Return what was kept: the table of fields has made sure of every key and type."""
         return {**self.fields, "unknown": self.unknown}  # type: ignore[typeddict-item]
-
-
-def _kind_of(field: Field, name: str) -> Value | None:
-    """Return what the value of `name` in a table must be; None for a name that it does not have."""
-    if field.fields is not None and name in field.fields:
-        return field.fields[name].value
-    return field.value.value if isinstance(field.value, TableOf) else None
 
 
 def _reasons(raw: object) -> dict[str, str]:

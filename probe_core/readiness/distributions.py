@@ -127,6 +127,11 @@ COMMANDS: dict[str, Commands] = {
         "nixos": "`sudo nixos-rebuild boot`, then reboot",
         "gentoo": "`sudo emerge @module-rebuild`, then reboot",
     },
+    # Built and signed by Ubuntu, one package for a kernel (Ubuntu Server Guide, "NVIDIA drivers
+    # installation", manual).
+    "signed modules": {
+        "ubuntu": "`sudo apt install linux-modules-nvidia-{branch}-{release}`, then reboot",
+    },
     # Where each distribution keeps the key that it signs modules with on this machine.
     "module key": {
         "ubuntu": "`sudo mokutil --import /var/lib/shim-signed/mok/MOK.der`, reboot, enrol the key",

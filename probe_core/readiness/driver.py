@@ -41,6 +41,8 @@ def driver(device: DeviceDoc, scene: Scene) -> StepDoc:
     if is_passthrough_driver(name, device["vendor"]):
         return broken(_STEP, "reserved-for-vm", place)
     if code := _WITHOUT_COMPUTE.get((device["vendor"] or "", name)):
+        if name == "radeon" and device["arch"] is None:  # amdgpu takes GCN, and no card before it
+            return unknown(_STEP, f"{place}; whether amdgpu supports this card is not known")
         return broken(_STEP, code, place)
     if name == "nvidia" and device["id"] not in scene.answered:
         return _nvidia(device, scene, place)

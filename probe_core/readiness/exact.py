@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Names = MutableMapping[str, str]
 
-__all__ = ["ON_HOST", "exact_fix", "option"]
+__all__ = ["OF_COMMANDS", "ON_HOST", "OPERATOR", "exact_fix", "option"]
 
 _RELOAD = (
     "=`sudo reboot`; or, with no GPU program running: `sudo rmmod nvidia_uvm nvidia_drm"
@@ -58,6 +58,9 @@ ON_HOST: dict[str, tuple[str, ...]] = {
     "jetson-no-nvgpu": ("=`sudo modprobe nvgpu`; if it fails: `sudo dmesg | grep nvgpu`",),
     "uvm-missing": ("=`sudo nvidia-modprobe -u -c 0`",),
 }
+OF_COMMANDS = ("module", "release", "branch", "version", "kernel")
+"""The names that commands of distributions may have in braces, beside `parameter`."""
+
 # Codes whose distribution's command changes the boot loader, and the parameter that it is about.
 _PARAMETERS = {
     "nomodeset": "nomodeset",
@@ -138,6 +141,16 @@ _OPEN_NODES = (
 
 # systemd.resource-control(5), DeviceAllow=; in place of what holds for containers.
 _IN_SERVICE = "=`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
+
+# No container and no service: whoever made the cgroup gives devices.
+_ASK_OWNER = "=ask whoever started this session or job for the device: its cgroup decides"
+
+# NVIDIA GPU Operator: the driver's container mounts its whole root there, on the host.
+OPERATOR = "/run/nvidia/driver/usr"
+_IN_OPERATOR = (
+    "=run the program in a pod that requests `nvidia.com/gpu`; the GPU operator has the driver's"
+    " libraries in /run/nvidia/driver"
+)
 
 # A service has its groups from its unit, from when it was started on.
 _OF_SERVICE = {
@@ -221,6 +234,12 @@ def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
         return (_OF_SERVICE[code],)
     if code == "no-driver" and scene.modules.is_loaded(names["module"]):
         return ("=`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver",)
+    if code == "cgroup-denied":
+        return (names["job_request"] or _ASK_OWNER,)
+    if code == "module-missing-for-kernel" and names["signed"]:
+        return ("signed modules",)
+    if code == "library-missing" and scene.machine.exists(OPERATOR):
+        return (_IN_OPERATOR,)
     if code == "no-permission" and names["nvidia_group"]:
         return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
     if code == "no-permission" and names["nvidia_mode"]:
@@ -235,7 +254,7 @@ def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
 def _text(piece: str, scene: Scene, names: Names) -> str | None:
     if piece.startswith("="):
         return piece[1:].format_map(names)
-    plain = {key: names[key] for key in ("module", "release", "branch", "version", "kernel")}
+    plain = {key: names[key] for key in OF_COMMANDS}
     parameter = names.get("parameter", "")
     topic = piece.format_map(names)
     # A branch may have a command of its own: Debian has packages of old ones alone.

@@ -5,23 +5,34 @@ One finding for a device and a cause; equal devices with one cause share it.
 
 from __future__ import annotations
 
+from probe_core.machine.access import MISSING
 from probe_core.model.causes import CAUSES
-from probe_core.model.findings import finding
+from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocked, broken_step
+from probe_core.readiness.needs import required
 from probe_core.readiness.remedies import fix_of, meaning_of
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterable, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, Severity, StepDoc
     from probe_core.readiness.scene import Scene
 
     Group = list[tuple[DeviceDoc, StepDoc]]
 
-__all__ = ["finding_of", "findings", "usable_vendors"]
+__all__ = ["Usable", "finding_of", "findings", "severity_of"]
+
+# How the PCI device ids of AMD's processors begin (amdgpu_drv.c, pci.ids): Kaveri 130a to Krackan
+# 1114. Nothing else tells them from cards while no driver is bound.
+_AMD_PROCESSORS = ("1002:11", "1002:13", "1002:15", "1002:16", "1002:19", "1002:98")
+_INTEL_PROCESSOR = "pci:0000:00:02.0"
+"""The place of the graphics in each of Intel's processors."""
+
+# What keeps the processor's own graphics from a process, and is missed by nobody beside a card.
+_OPTIONAL = ("driver", "node", "permission", "granted")
 
 # Visibility explains each variable itself, and its findings carry the step.
 _TOLD_ELSEWHERE = ("visible",)
@@ -30,24 +41,36 @@ _TOLD_ELSEWHERE = ("visible",)
 def findings(
     devices: Sequence[DeviceDoc], scene: Scene, reported: Sequence[FindingDoc]
 ) -> list[FindingDoc]:
-    """Return the findings about broken steps that none of the `reported` is about."""
+    """Return the findings about broken steps that none of the `reported` is about.
+
+    A `reported` finding about a broken step gets the severity of its cause, where that is higher.
+    """
     groups: dict[tuple[str, str, str | None], Group] = {}
     shared = _shared(devices, reported)
+    usable = Usable(devices)
     for device in devices:
         step = broken_step(device)
-        if step is None or step["step"] in _TOLD_ELSEWHERE or _is_told(device, step, reported):
+        if step is None or step["step"] in _TOLD_ELSEWHERE:
+            continue
+        _raise_severity(device, step, reported, scene, usable)
+        if _is_told(device, step, reported):
             continue
         if _cause(step) in shared:
             continue
         key = (step["step"], step["code"] or "", device["name"] or device["vendor"])
         groups.setdefault(key, []).append((device, step))
-    usable = usable_vendors(devices)
     return [finding_of(group, scene, usable) for group in groups.values()]
 
 
-def usable_vendors(devices: Sequence[DeviceDoc]) -> set[str | None]:
-    """Return the vendors of which at least one accelerator is not blocked."""
-    return {device["vendor"] for device in devices if _is_usable(device)}
+class Usable:
+    """What this process can use: the vendors of accelerators, and whether one is a card."""
+
+    __slots__ = ("has_card", "vendors")
+
+    def __init__(self, devices: Iterable[DeviceDoc]) -> None:
+        usable = [d for d in devices if d["kind"] in ACCELERATORS and not blocked(d)]
+        self.vendors = {device["vendor"] for device in usable}
+        self.has_card = any(d["kind"] == "gpu" and not _is_integrated(d) for d in usable)
 
 
 def _cause(step: StepDoc) -> tuple[str | None, str, str | None]:
@@ -68,10 +91,6 @@ def _shared(
     }
 
 
-def _is_usable(device: DeviceDoc) -> bool:
-    return device["kind"] in ACCELERATORS and not blocked(device)
-
-
 def _is_told(device: DeviceDoc, step: StepDoc, reported: Sequence[FindingDoc]) -> bool:
     """Return whether a prober explains the same: for the device, or why it cannot query."""
     for entry in reported:
@@ -87,8 +106,8 @@ def _is_told(device: DeviceDoc, step: StepDoc, reported: Sequence[FindingDoc]) -
     )
 
 
-def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> FindingDoc:
-    """Return the finding about equal devices that have one broken step; see `usable_vendors`."""
+def finding_of(group: Group, scene: Scene, usable: Usable) -> FindingDoc:
+    """Return the finding about equal devices that have one broken step."""
     device, step = group[0]
     code = _code(step)
     return finding(
@@ -96,7 +115,7 @@ def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> Fi
         f"{_names([device for device, _ in group])}: {meaning_of(device, step, scene)}",
         step["evidence"] or f"the step {step['step']} is broken",
         fix_of(device, step, scene),
-        severity=_severity(device, step, usable),
+        severity=severity_of(device, step, scene, usable),
         device=device["id"] if len(group) == 1 else None,
         prober=step.get("prober"),
         step=step["step"],
@@ -104,28 +123,61 @@ def finding_of(group: Group, scene: Scene, usable: Collection[str | None]) -> Fi
     )
 
 
-def _severity(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> Severity:
-    """Return the severity of the cause; a part of a vendor's devices was left out on purpose."""
-    cause = CAUSES.get(step["code"] or "")
-    # One override is meant for one of several GPUs, as a rule leaves out one of them.
-    is_slice = step["step"] in ("node", "granted") or step["code"] == "hsa-override-foreign"
-    is_slice = is_slice and device["vendor"] in usable
-    quiet = (
-        is_slice
-        or _is_spare(device, step, usable)
-        or (cause is not None and (cause.intended or cause.limits))
-    )
-    return "info" if quiet else "warning"
+def severity_of(
+    device: DeviceDoc,
+    step: StepDoc,
+    scene: Scene,
+    usable: Usable,
+    reported: Iterable[FindingDoc] = (),
+) -> Severity:
+    """Return the severity of a broken step, which the report and the doctor share.
 
-
-def _is_spare(device: DeviceDoc, step: StepDoc, usable: Collection[str | None]) -> bool:
-    """Return whether a device is the processor's own graphics beside another vendor's card.
-
-    Over ssh hardly any user is in its group, and nobody misses it where the card is used.
+    It is the cause's own, or a notice where other devices show that the break is meant or not
+    missed; never less than what probers `reported` of the same break.
     """
-    integrated = device["kind"] == "gpu" and device["memory"]["kind"] in ("shared", "unified")
-    cards = {"amd", "intel", "nvidia"}.intersection(filter(None, usable)) - {device["vendor"]}
-    return integrated and step["step"] == "permission" and bool(cards)
+    cause = CAUSES.get(step["code"] or "")
+    is_minor = _is_slice(device, step, scene, usable) or _is_spare(device, step, usable)
+    own: Severity = "info" if is_minor else "error" if cause is None else cause.severity
+    return max((own, *(entry["severity"] for entry in reported)), key=SEVERITIES.index)
+
+
+def _raise_severity(
+    device: DeviceDoc, step: StepDoc, reported: Iterable[FindingDoc], scene: Scene, usable: Usable
+) -> None:
+    for entry in reported:
+        if device["id"] == entry["device"] and entry["step"] == step["step"]:
+            entry["severity"] = severity_of(device, step, scene, usable, [entry])
+
+
+def _is_slice(device: DeviceDoc, step: StepDoc, scene: Scene, usable: Usable) -> bool:
+    """Return whether a part of the devices was left out on purpose.
+
+    A container that has a card was given what it has, and of other devices no node; one override
+    is meant for one of several GPUs, as a rule leaves out one of them.
+    """
+    lacks_nodes = step["step"] == "node" and scene.container is not None and usable.has_card
+    if lacks_nodes and all(scene.access(path) == MISSING for path in required(device, scene)):
+        return True
+    by_vendor = step["step"] in ("node", "granted") or step["code"] == "hsa-override-foreign"
+    return by_vendor and device["vendor"] in usable.vendors
+
+
+def _is_spare(device: DeviceDoc, step: StepDoc, usable: Usable) -> bool:
+    """Return whether a device is the processor's own graphics beside a card that is used.
+
+    Over ssh hardly any user is in its group, and servers with cards boot with nomodeset.
+    """
+    return usable.has_card and step["step"] in _OPTIONAL and _is_integrated(device)
+
+
+def _is_integrated(device: DeviceDoc) -> bool:
+    """Return whether a GPU is a part of the processor, as far as the bus tells."""
+    if device["kind"] != "gpu":
+        return False
+    if device["memory"]["kind"] is not None:
+        return device["memory"]["kind"] in ("shared", "unified")
+    ident = (device["pci"] or {}).get("id", "")
+    return device["id"] == _INTEL_PROCESSOR or ident.startswith(_AMD_PROCESSORS)
 
 
 def _code(step: StepDoc) -> str:

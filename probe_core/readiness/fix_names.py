@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.machine import decimal
+from probe_core.readiness import nvidia_names
 from probe_core.readiness.scene import address_of, folder_of
 
 TYPE_CHECKING = False
@@ -98,48 +98,6 @@ def _resource(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return text.format(driver=scene.driver(device) or "xe")
 
 
-def _branch(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the branch of NVIDIA's driver: that which the GPU needs, else the loaded one."""
-    from probe_core.readiness.nvidia_driver import branch_for, major_of, version_of
-
-    if step["code"] in ("legacy-branch", "driver-too-old-for-gpu", "open-module-unsupported"):
-        return branch_for(device)
-    return str(major_of(version_of(scene.nvidia_version)) or branch_for(device))
-
-
-def _version(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    from probe_core.readiness.nvidia_driver import version_of
-
-    return version_of(scene.nvidia_version) or ""
-
-
-def _cuda_library(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    return next(iter(scene.libraries.find("libcuda.so.1")), "libcuda.so.1")
-
-
-def _cuda_branch(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    from probe_core.readiness.cuda_version import driver_of
-    from probe_core.readiness.nvidia_driver import major_of
-
-    real = scene.machine.realpath(_cuda_library(device, step, scene))
-    return str(major_of(driver_of(real)) or "of its version")
-
-
-def _cuda_folder(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return what brings the library into the image: a folder, or the package itself."""
-    folder = _cuda_library(device, step, scene).rpartition("/")[0]
-    return f"{folder} in LD_LIBRARY_PATH" if "/compat" in folder else "cuda-compat"
-
-
-def _cuda_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    folder = _cuda_library(device, step, scene).rpartition("/")[0]
-    if folder in scene.environ.get("LD_LIBRARY_PATH", "").split(":"):
-        return f"take {folder} out of LD_LIBRARY_PATH: the driver has a newer libcuda.so.1"
-    if scene.container is not None:
-        return "take libcuda.so.1 out of the image: the host's is mounted"
-    return "install libcuda.so.1 of the driver's version"
-
-
 def _gfx_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     from probe_core.readiness.rocm import override_for
 
@@ -163,34 +121,20 @@ def _selinux_boolean(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return "container_use_xserver_devices" if is_nvidia else "container_use_devices"
 
 
-def _nvidia_group(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the group to which NVIDIA's module gives its nodes (NVreg_DeviceFileGID); "" if none.
-
-    Mode 0660 is 432, as /proc/driver/nvidia/params writes it.
-    """
-    if device["vendor"] != "nvidia":
-        return ""
-    group = decimal(scene.nvidia_params.get("DeviceFileGID", ""))
-    mode = decimal(scene.nvidia_params.get("DeviceFileMode", "432"))
-    if not group or not mode or mode >> 3 & 6 != 6:
-        return ""
-    names = (n for n, (number, _) in scene.process.listed_groups().items() if number == group)
-    return next(names, str(group))
-
-
-def _nvidia_mode(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the mode that closes NVIDIA's nodes to all but root, as "0600"; "" of another."""
-    mode = decimal(scene.nvidia_params.get("DeviceFileMode", ""))
-    is_open = mode is None or mode & 6 == 6 or _nvidia_group(device, step, scene)
-    return "" if is_open or device["vendor"] != "nvidia" else f"{mode:04o}"
-
-
 def _missing_nodes(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     """Return the options of `pct set` for all nodes that a container of Proxmox VE lacks."""
     from probe_core.readiness.needs import required
 
     paths = [path for path in required(device, scene) if scene.access(path) == "missing"]
     return " ".join(f"-dev{number} {path}" for number, path in enumerate(paths))
+
+
+def _job_request(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
+    """Return the piece that requests a GPU of the batch system around this process; "" in none."""
+    from probe_core.machine.surroundings import BATCH_SYSTEMS
+
+    request = next((text for name, text in BATCH_SYSTEMS.items() if name in scene.environ), None)
+    return f"=request a GPU for the job ({request}), then start it anew" if request else ""
 
 
 def _first_kernel(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
@@ -217,12 +161,6 @@ def _kfd_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     return "load amdgpu of a kernel with CONFIG_HSA_AMD, or use Vulkan"
 
 
-def _libcuda_fix(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    if scene.container is not None:
-        return "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-    return "install libcuda.so.1 of the driver's version"
-
-
 def _package(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     module = _module(device, step, scene)
     if step["code"] == "firmware-missing":
@@ -241,13 +179,9 @@ def _si_or_cik(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 
 MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
+    **nvidia_names.MAKERS,
     "address": lambda device, step, scene: address_of(device) or device["id"],
     "app": lambda device, step, scene: scene.environ.get("SNAP_NAME", "APP"),
-    "branch": _branch,
-    "cuda_branch": _cuda_branch,
-    "cuda_fix": _cuda_fix,
-    "cuda_folder": _cuda_folder,
-    "cuda_library": _cuda_library,
     "device_rules": _device_rules,
     "device_id": lambda device, step, scene: (device["pci"] or {}).get("id", "")[5:9] or "ID",
     "first_kernel": _first_kernel,
@@ -256,16 +190,14 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "gfx_fix": _gfx_fix,
     "group": _group,
     "groups": lambda device, step, scene: _group(device, step, scene).replace(",", " "),
+    "job_request": _job_request,
     "kfd_fix": _kfd_fix,
     "kernel": lambda device, step, scene: _kernel_package(scene.release),
-    "libcuda_fix": _libcuda_fix,
     "load": _load,
     "library": lambda device, step, scene: "libnvidia-ml.so.1",
     "missing_nodes": _missing_nodes,
     "module": _module,
     "node": _node,
-    "nvidia_group": _nvidia_group,
-    "nvidia_mode": _nvidia_mode,
     "option": _option,
     "package": _package,
     "release": lambda device, step, scene: scene.release or "$(uname -r)",
@@ -274,6 +206,5 @@ MAKERS: dict[str, Callable[[DeviceDoc, StepDoc, Scene], str]] = {
     "service": lambda device, step, scene: scene.service or "NAME.service",
     "si_or_cik": _si_or_cik,
     "vendor": lambda device, step, scene: device["vendor"] or "its vendor",
-    "version": _version,
 }
 """Name in a sentence's braces to what makes its text."""

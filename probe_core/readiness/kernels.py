@@ -16,11 +16,15 @@ XE_ALONE = ("xe2", "xe3", "xe3p")
 
 # Module and architecture ("" for all that it drives) to the first Linux. Alchemist: the README of
 # intel-gpu-i915-backports; Xe2: Lunar Lake and Battlemage came without force_probe in 6.12;
-# RDNA 4: 6.8 does not know it (ROCm/legacy-rocm-build#5102), and it was sold from 6.13 on;
-# amdxdna: Documentation/accel/amdxdna, merged for 6.14; intel_vpu: drivers/accel/ivpu, for 6.3.
+# RDNA 3: gfx_v11_0.c came with 5.19, and 6.0 is what the RX 7900 needs; RDNA 3.5: Strix Point was
+# sold from 6.10 on; RDNA 4: 6.8 does not know it (ROCm/legacy-rocm-build#5102), and it was sold
+# from 6.13 on; amdxdna: Documentation/accel/amdxdna, merged for 6.14; intel_vpu:
+# drivers/accel/ivpu, for 6.3.
 FIRST = {
     ("i915", "xe-hpg"): (6, 2),
     ("xe", "xe2"): (6, 12),
+    ("amdgpu", "rdna3"): (6, 0),
+    ("amdgpu", "rdna3.5"): (6, 10),
     ("amdgpu", "rdna4"): (6, 12),
     ("amdxdna", ""): (6, 14),
     ("intel_vpu", ""): (6, 3),

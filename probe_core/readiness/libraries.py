@@ -110,13 +110,21 @@ class Libraries:
         A recording without libraries tells nothing, nor does NixOS, where rpaths lead to them. A
         name in the loader's cache lies in a folder that was not looked at.
         """
-        if self._machine.exists("/etc/NIXOS") or not self.are_recorded or self._refused:
+        if self._is_nixos or not self.are_recorded or self._refused:
             return False
+        return not any(name.encode() in self._cache for name in names)
+
+    @lazy
+    def _is_nixos(self) -> bool:
+        return self._machine.exists("/etc/NIXOS")
+
+    @lazy
+    def _cache(self) -> bytes:
+        """The loader's cache, which is read once for all devices; empty without one."""
         try:
-            cache = self._machine.read_bytes(_CACHE)
+            return self._machine.read_bytes(_CACHE)
         except (OSError, ValueError):
-            return True
-        return not any(name.encode() in cache for name in names)
+            return b""
 
     @lazy
     def are_recorded(self) -> bool:

@@ -234,4 +234,6 @@ def forbids(fields: list[str]) -> bool:
     """Return whether a line of modprobe.d keeps its module from loading by itself."""
     if fields[0] == "install":
         return fields[-1].rpartition("/")[2] in ("false", "true")
+    if fields[0] == "alias":  # of the module's own name: `modprobe nvidia` finds no module "off"
+        return fields[2:] == ["off"]
     return fields[0] == "blacklist"

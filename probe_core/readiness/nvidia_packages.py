@@ -29,6 +29,28 @@ NVIDIA: dict[str, Commands] = {
         "nixos": NIX.format('services.xserver.videoDrivers = [ "nvidia" ];'),
         "gentoo": "`sudo emerge x11-drivers/nvidia-drivers`, then reboot",
     },
+    # By the branch that the GPU needs, where the command above installs one without it: RHEL's
+    # and SUSE's are open modules, Debian's is older than Blackwell. ELRepo; RPM Fusion
+    # Howto/NVIDIA, "Legacy GeForce".
+    "driver nvidia 580": {
+        "fedora": "`sudo dnf install akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda` (RPM"
+        " Fusion), reboot",
+        "rhel": "`sudo dnf module install nvidia-driver:580-dkms` (NVIDIA's repository), reboot",
+        "rhel10": "`sudo dnf install cuda-drivers`, of branch 580 (NVIDIA's repository), reboot",
+        "manjaro": "`sudo mhwd -a pci nonfree 0300`, then reboot",
+        "arch": "install nvidia-580xx-dkms (AUR), then reboot",
+        "suse": "`sudo zypper install nvidia-driver-G06-kmp-default`, then reboot",
+    },
+    "driver nvidia 570": {
+        "debian": "`sudo apt install nvidia-open` (NVIDIA's repository), then reboot",
+    },
+    "driver nvidia 470": {
+        "debian": "`sudo apt install nvidia-tesla-470-driver` (section non-free), then reboot",
+        "fedora": "`sudo dnf install akmod-nvidia-470xx xorg-x11-drv-nvidia-470xx-cuda` (RPM"
+        " Fusion), reboot",
+        "rhel": "`sudo dnf install kmod-nvidia-470xx` (ELRepo), then reboot",
+        "arch": "install nvidia-470xx-dkms (AUR), then reboot",
+    },
     # The last branch of a legacy GPU. NVIDIA Driver Installation Guide, "Version locking" (Debian);
     # NixOS wiki NVIDIA, "Legacy branches".
     "driver branch": {

@@ -19,8 +19,10 @@ __all__ = ["cause", "groups_of"]
 _SELINUX = "/sys/fs/selinux/enforce"
 _LABEL = "/proc/self/attr/current"
 
-# udev's rule 50-udev-default gives kfd and render nodes to `render`, card nodes to `video`.
+# udev's rule 50-udev-default gives kfd, accel and render nodes to `render`, others to `video`;
+# systems without the group `render` give them all to `video`.
 _USUAL_GROUPS = ("render", "video")
+_OF_RENDER = ("/dev/kfd", "/dev/dri/renderD", "/dev/accel/")
 
 Reason = tuple[str, str]
 """Code and evidence."""
@@ -88,15 +90,13 @@ def _without_mode(path: str, scene: Scene, evidence: str) -> Reason:
     if path.startswith("/dev/nvidia"):
         return "no-permission", evidence + _nvidia_mode(path, scene)
     listed = process.listed_groups()
-    usual = {name: listed[name] for name in _USUAL_GROUPS if name in listed}
-    if any(number in process.groups for number, _ in usual.values()):
+    names = _USUAL_GROUPS if path.startswith(_OF_RENDER) else _USUAL_GROUPS[::-1]
+    group = next((name for name in names if name in listed), None)
+    if group is None or listed[group][0] in process.groups:
         return "no-permission", evidence
-    if member := next((name for name, (_, is_listed) in usual.items() if is_listed), None):
-        return "group-not-active", f"{evidence}; /etc/group lists the user in {member}"
-    if usual:
-        names = " or ".join(usual)
-        return "not-in-group", f"{evidence}; this process is not in group {names}"
-    return "no-permission", evidence
+    if listed[group][1]:
+        return "group-not-active", f"{evidence}; /etc/group lists the user in {group}"
+    return "not-in-group", f"{evidence}; this process is not in group {group}"
 
 
 def _nvidia_mode(path: str, scene: Scene) -> str:

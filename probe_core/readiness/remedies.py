@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["fix_of", "is_exact", "meaning_of"]
 
 
+_OF_HOST, _ON_HOST = ("hardware", "driver"), "on the host"
+
+
 class _Names(dict[str, str]):
     """The names that a sentence may use, each worked out when it is used.
 
@@ -41,7 +44,12 @@ def fix_of(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
     from probe_core.readiness.exact import exact_fix
 
     names = _Names(device, step, scene)
-    return exact_fix(cause.code, scene, names) or cause.fix.format_map(names)
+    if exact := exact_fix(cause.code, scene, names):
+        return exact
+    text = cause.fix.format_map(names)
+    # Nothing inside a container changes the host's card, kernel or driver.
+    is_hosts = cause.step in _OF_HOST and scene.container is not None and not cause.intended
+    return text if not is_hosts or _ON_HOST in text else f"{_ON_HOST}: {text}"
 
 
 def is_exact(device: DeviceDoc, step: StepDoc, scene: Scene) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe_chipdb import Chip, Database, Match
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
+    from probe_core.resolve.shorthands import Shorthand
 
     class LiveFacts(TypedDict, total=False):
         """What a driver reports of clocks and power, as `Chip.peaks` takes it."""
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
         max_mhz: float | None
         power: float | None
 
-    PeaksMemo = dict[tuple[object, ...], list[PeakDoc]]
-    """A chip and what its driver reports → its peaks."""
+    PeaksMemo = dict[tuple[object, ...], tuple[list[PeakDoc], dict[Shorthand, float | None]]]
+    """A chip and what its driver reports → its peaks and their shorthands."""
 
 __all__ = ["HostMatch", "is_known", "resolve"]
 
@@ -184,7 +185,10 @@ def _use_chip(device: DeviceDoc, chip: Chip, memo: PeaksMemo) -> None:
 
 def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo) -> None:
     if not device["peaks"]:
-        device["peaks"] = _chip_peaks(device, chip, live, memo)
+        peaks, figures = _chip_peaks(device, chip, live, memo)
+        device["peaks"] = [peak.copy() for peak in peaks]  # equal devices share the work alone
+        for name, figure in figures.items():
+            device[name] = figure
     if device["peaks"]:
         device["sources"].setdefault("peaks", "chipdb")
         return
@@ -193,14 +197,17 @@ def _use_peaks(device: DeviceDoc, chip: Chip, live: int | None, memo: PeaksMemo)
     device["unknown"]["peaks"] = reason or "chipdb has no counts and clock of this chip"
 
 
-def _chip_peaks(device: DeviceDoc, chip: Chip, units: int | None, memo: PeaksMemo) -> list[PeakDoc]:
-    """Return the chip's peaks, each a table of the device's own; equal devices share the work."""
+def _chip_peaks(
+    device: DeviceDoc, chip: Chip, units: int | None, memo: PeaksMemo
+) -> tuple[list[PeakDoc], dict[Shorthand, float | None]]:
+    """Return the chip's peaks and their shorthands, computed once for equal devices."""
     facts = _live_facts(device, chip, units)
     # By their text: a count of 8 and one of 8.0 are equal, and sources write them differently.
     key = (chip, repr((units, facts)))
     if key not in memo:
-        memo[key] = [peak.as_json() for peak in chip.peaks(units=units, **facts)]
-    return [peak.copy() for peak in memo[key]]
+        peaks: list[PeakDoc] = [peak.as_json() for peak in chip.peaks(units=units, **facts)]
+        memo[key] = peaks, {name: shorthand(name, peaks) for name in SHORTHANDS}
+    return memo[key]
 
 
 def _live_facts(device: DeviceDoc, chip: Chip, units: int | None) -> LiveFacts:

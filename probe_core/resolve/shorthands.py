@@ -22,10 +22,14 @@ SHORTHANDS: tuple[Shorthand, ...] = ("fp32", "fp16", "int8")
 
 
 def add_shorthands(device: DeviceDoc) -> None:
-    """Set the three numbers (TFLOPS, TOPS), or None with the reason in `unknown`."""
+    """Set those of the three numbers (TFLOPS, TOPS) that are missing, or the reason in `unknown`.
+
+    A device has them already where an equal one before it had the same peaks.
+    """
     peaks = device.get("peaks") or []
     for name in SHORTHANDS:
-        device[name] = shorthand(name, peaks)
+        if device.get(name) is None:
+            device[name] = shorthand(name, peaks)
         if device[name] is None:
             device["unknown"].setdefault(name, _missing(name, device))
 

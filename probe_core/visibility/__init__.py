@@ -141,8 +141,8 @@ def annotate(devices: Sequence[DeviceDoc], views: Views) -> None:
     entries: dict[str, dict[str, VisibilityDoc]] = {}
     for runtime in RUNTIMES:
         for view in views.get(runtime, ()):
-            for name in view.pool:
-                entries.setdefault(name, {})[runtime] = view.entry(name)
+            for name, entry in view.entries().items():
+                entries.setdefault(name, {})[runtime] = entry
     for device in devices:
         device["visibility"] = entries.get(device["id"], {})
 

@@ -75,6 +75,7 @@ def _hidden_finding(variable: str, device: str, hidden: _Hidden) -> FindingDoc:
         device=device,
         variable=variable,
         step="visible",
+        evidence=hidden.reason,
     )
 
 
@@ -89,6 +90,7 @@ def _faults(view: View) -> Iterator[FindingDoc]:
             _FIXES[mask.code].format(name=view.variable),
             variable=view.variable,
             step="visible",
+            evidence=mask.detail or mask.reason,
         )
     unsure = [name for name in view.pool if view.entry(name)["visible"] is None]
     if unsure and view.runtime == "cuda":

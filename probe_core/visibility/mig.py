@@ -71,8 +71,9 @@ def instances_of(
 ) -> dict[str, list[Instance]]:
     """Return the MIG instances of each GPU in MIG mode: an empty list for one without any."""
     instances = {}
+    parts = [device for device in devices if device["parent"]]
     for gpu in gpus:
-        own = [Instance(device) for device in partitions(devices, gpu)]
+        own = [Instance(device) for device in partitions(parts, gpu)]
         if own or _in_mig_mode(gpu):
             instances[gpu["id"]] = own
     return instances
@@ -80,7 +81,7 @@ def instances_of(
 
 def is_instance(device: DeviceDoc) -> bool:
     """Return whether the device is a MIG instance, by its UUID."""
-    return any(uuid.startswith("MIG-") for uuid in uuids(device))
+    return any(name.startswith("uuid:MIG-") for name in device["ids"])
 
 
 def without_gpu(

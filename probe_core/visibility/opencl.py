@@ -7,8 +7,6 @@ the part of compute-runtime that OpenCL and Level Zero share. Indexes count with
 
 from __future__ import annotations
 
-from probe_core.visibility import pal
-from probe_core.visibility.hip import see_through
 from probe_core.visibility.view import View
 
 TYPE_CHECKING = False
@@ -28,8 +26,12 @@ def see(
     """Return one view for each platform; `views` holds those of cuda, rocr and level-zero."""
     platforms = [_renamed(views[name]) for name in ("cuda", "level-zero") if name in views]
     if "rocr" in views:
+        from probe_core.visibility.hip import see_through
+
         platforms.append(see_through(devices, environ, views["rocr"], "opencl", (VARIABLE,)))
     elif "hip" in views:  # Windows
+        from probe_core.visibility import pal
+
         platforms.append(pal.see(devices, environ, "opencl", (VARIABLE,)))
     return platforms
 

@@ -6,7 +6,6 @@ Sources: intel/llvm, sycl/doc/EnvironmentVariables.md, sycl/source/detail/device
 
 from __future__ import annotations
 
-from probe_core.visibility.level_zero import tiles
 from probe_core.visibility.numbers import strtol
 from probe_core.visibility.view import Mask, View, quoted
 
@@ -142,6 +141,8 @@ def _accepts(
 
 
 def _has_sub(sub: str, device: DeviceDoc | None) -> bool:
+    from probe_core.visibility.level_zero import tiles
+
     count = 1 if device is None else tiles(device)
     if count < 2:  # not partitionable: SYCL says so and leaves it out
         return False

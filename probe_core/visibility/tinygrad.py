@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from probe_core.visibility.availability import available_to
 from probe_core.visibility.pool import gpus_of, ids_of, in_order
-from probe_core.visibility.rocr import agents
-from probe_core.visibility.tinygrad_dev import DEV_SINCE, dev_of
 from probe_core.visibility.view import Mask, View, quoted
 
 TYPE_CHECKING = False
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
     from probe_core.visibility.availability import Available
+    from probe_core.visibility.tinygrad_dev import Dev
 
     Release = tuple[int, ...]
 
@@ -36,7 +35,7 @@ __all__ = [
 NEWEST = (0, 14)
 """What is assumed where the version is unknown."""
 
-_OWN_SINCE, HCQ_SINCE = (0, 9), (0, 12)
+_OWN_SINCE, HCQ_SINCE, DEV_SINCE = (0, 9), (0, 12), (0, 13)
 HCQ = "HCQ_VISIBLE_DEVICES"
 
 _BACKENDS = {"nvidia": ("NV", "CUDA_VISIBLE_DEVICES"), "amd": ("AMD", "HIP_VISIBLE_DEVICES")}
@@ -70,6 +69,10 @@ def _ranked(
 ) -> list[DeviceDoc]:
     if backend == "NV":
         return in_order(gpus_of(devices, "nvidia"), "nvml")
+    if all(device["vendor"] != "amd" for device in devices):
+        return []
+    from probe_core.visibility.rocr import agents
+
     return agents(devices, installed)
 
 
@@ -106,18 +109,27 @@ def _masks(
     if release >= DEV_SINCE and environ.get(HCQ):
         detail = f"{HCQ} is set, which tinygrad since 0.13 refuses: use DEV=:0+{backend}"
         return HCQ, environ[HCQ], [Mask.broken(detail) for _ in numbers]
-    dev = dev_of(environ.get("DEV", ""), backend, release)
-    if dev.fault is not None:
+    dev = _dev_of(environ.get("DEV"), backend, release)
+    if dev and dev.fault is not None:
         detail = f"{dev.fault}, and tinygrad raises"
         return "DEV", environ["DEV"], [Mask.broken(detail) for _ in numbers]
-    variable, value = _deciding(environ, release, backend, dev.indices)
+    variable, value = _deciding(environ, release, backend, dev.indices if dev else "")
     slots = _CARD_SLOTS if backend == "NV" and release < DEV_SINCE else 0
     ranges = release >= DEV_SINCE
     name = variable or ""
     masks = [tinygrad_visible(value, ids, name, ranges=ranges, slots=slots) for ids in numbers]
-    if dev.doubt is None:
+    if dev is None or dev.doubt is None:
         return variable, value, masks
     return "DEV", environ["DEV"], [_doubted(mask, dev.doubt) for mask in masks]
+
+
+def _dev_of(value: str | None, backend: str, release: Release) -> Dev | None:
+    """Return what DEV means to the backend; None where it is not set."""
+    if not value:
+        return None
+    from probe_core.visibility.tinygrad_dev import dev_of
+
+    return dev_of(value, backend, release)
 
 
 def _doubted(mask: Mask, doubt: str) -> Mask:

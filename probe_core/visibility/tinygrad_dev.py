@@ -7,15 +7,16 @@ ops_amd.py (`ifaces`, renderers).
 
 from __future__ import annotations
 
+from probe_core.visibility.tinygrad import DEV_SINCE
 from probe_core.visibility.view import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DEV_SINCE", "Dev", "dev_of"]
+__all__ = ["Dev", "dev_of"]
 
-DEV_SINCE, _NAMES_SINCE, _CL_SINCE = (0, 13), (0, 11), (0, 12)
+_NAMES_SINCE, _CL_SINCE = (0, 11), (0, 12)
 
 _INTERFACES = {"NV": ("NVK", "PCI", "MOCK"), "AMD": ("KFD", "PCI", "USB")}
 _MOCK = "MOCK"

@@ -131,6 +131,14 @@ def test_virtual_functions_are_left_out(tree: Tree) -> None:
     assert list(links(tree)) == ["ens1"]
 
 
+def test_a_virtual_function_whose_card_is_elsewhere_counts(tree: Tree) -> None:
+    """Of a container's interfaces: the card's own is in the host's namespace."""
+    card = tree.pci("0000:81:00.0", "15b3:1021", pci_class="020000", driver="mlx5_core")
+    part = nic(tree, "0000:81:00.1", "eth0", speed=100000)
+    tree.link(f"{part}/physfn", card)
+    assert links(tree)["eth0"]["bandwidth"] == 12_500_000_000
+
+
 def test_rdma_ports_have_state_layer_and_rate(tree: Tree) -> None:
     first = nic(tree, "0000:81:00.0", "ib0", type=32)
     port(tree, first, "mlx5_0", "4: ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand")
@@ -209,6 +217,7 @@ def test_a_driver_that_never_answers_costs_its_speed_alone(
 ) -> None:
     """Where another process holds the kernel's lock of all interfaces, reads of `speed` hang."""
     monkeypatch.setattr(module, "LIMIT_S", 0.2)
+    monkeypatch.setattr(module, "_waits", None)
     release = threading.Event()
 
     def stuck() -> Any:
@@ -224,6 +233,34 @@ def test_a_driver_that_never_answers_costs_its_speed_alone(
         (1.0, None),
         (None, "the kernel did not answer within 0.2 s"),
     ]
+
+
+def test_a_driver_that_never_answers_keeps_a_thread_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LIMIT_S", 0.05)
+    monkeypatch.setattr(module, "_waits", None)  # an earlier test's thread may still end
+    release, asked = threading.Event(), threading.Semaphore(0)
+
+    def stuck() -> Any:
+        asked.release()
+        release.wait(30)
+        return (1.0, None), None
+
+    for _ in range(3):
+        rows: list[Any] = [{"name": "a", "state": "up"}]
+        module._ask(rows, [stuck], live=True)
+        assert rows[0]["reason"] == "the kernel did not answer within 0.05 s"
+    assert asked.acquire(timeout=10)
+    assert not asked.acquire(blocking=False)
+    release.set()
+    monkeypatch.setattr(module, "LIMIT_S", 10)
+    for _ in range(1000):
+        module._ask(rows, [lambda: ((1.0, None), None)], live=True)
+        if rows[0]["bandwidth"] == 1.0:
+            break
+        time.sleep(0.01)
+    assert rows[0]["bandwidth"] == 1.0
 
 
 def test_a_node_of_thousands_of_interfaces_is_bounded(tree: Tree) -> None:

@@ -163,7 +163,7 @@ def test_devices_without_a_prober_are_told_once_each(tree: Tree, probers: Prober
     told = {(f["device"], f["code"], f["severity"]) for f in report["findings"] if f["device"]}
     assert told == {
         ("pci:0000:00:00.0", "prober-missing", "info"),
-        ("pci:0000:01:00.0", "no-driver", "warning"),
+        ("pci:0000:01:00.0", "no-driver", "error"),
         ("pci:0000:02:00.0", "no-driver", "info"),
         ("pci:0000:03:00.0", "display-only", "info"),
     }

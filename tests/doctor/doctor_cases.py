@@ -44,6 +44,10 @@ class Case:
 
     def document(self, root: Path, probers: Probers) -> dict[str, Any]:
         """Return the doctor's document of the machine."""
+        return self.examined(root, probers)[1]
+
+    def examined(self, root: Path, probers: Probers) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the machine's report, and the doctor's document."""
         node = self.make(root)
         complete(node)
         arguments: dict[str, Any] = {}
@@ -53,7 +57,7 @@ class Case:
         report = report_of(node.machine(), **arguments)
         if self.patch is not None:
             self.patch(report)
-        return dict(examine(Request(node.machine(), report)))  # type: ignore[arg-type]
+        return report, dict(examine(Request(node.machine(), report)))  # type: ignore[arg-type]
 
     def _sighting(self, node: Node) -> dict[str, Any]:
         folder = node.tree.root / FOLDER.lstrip("/")

@@ -666,13 +666,7 @@ def nixos_with_graphics(root: Path) -> Node:
 
 @sound
 def integrated_gpu_beside_the_one_that_an_override_is_for(root: Path) -> Node:
-    node = amd(root)
-    node.tree.pci("0000:02:00.0", "1002:164e", driver="amdgpu", drm=(1, 129))
-    node.nodes("/dev/dri/renderD129")
-    text = "simd_count 4\nlocation_id 512\ndomain 0\n"
-    node.file("/sys/class/kfd/kfd/topology/nodes/2/properties", text)
-    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "11.0.0"
-    return node
+    return nodes.card_and_processor(root)
 
 
 @sound

@@ -100,6 +100,16 @@ def test_facts_of_checks_are_compared_when_they_ran(node: Node) -> None:
     ]
 
 
+def test_facts_of_checks_that_did_not_run_then_are_no_changes(node: Node) -> None:
+    save(*looked(node))
+    node.file("/proc/driver/nvidia/version", VERSION_TEXT.replace("580.95.05", "570.86.10"))
+    request, document = looked(node)
+    request.facts["wheel torch"] = "2.10.0+cu130"
+    compare(request, document)
+    assert document["baseline"]["lost"] == [DEVICE]
+    assert document["baseline"]["changed"] == []
+
+
 def test_every_fact_is_a_text_of_bounded_length(node: Node) -> None:
     node.environ["CUDA_VISIBLE_DEVICES"] = "0," * 4000
     request, _ = looked(node)

@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor_cases import CASES
+from doctor_cases import CASES, Case, wsl
 from fake_probers import Probers
+from readiness_nodes import Node, nvidia
+from reports import report_of
 
 from probe_core.doctor.causes import SCOPES
+from probe_core.doctor.check import Request
 from probe_core.doctor.checks import further_checks
 from probe_core.doctor.examine import all_checks
+from probe_core.machine import Machine
 from probe_core.model.causes import CAUSES
 
 # Causes of the step `visible`: the report's findings have the words of visibility, whose tests
@@ -48,7 +52,7 @@ def test_every_check_has_a_code_and_a_sentence() -> None:
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> None:
-    document = CASES[code][0].document(tmp_path / "root", probers)
+    report, document = CASES[code][0].examined(tmp_path / "root", probers)
     assert causes_in(document) == {code}
     assert status(document, code) == "failed"
     finding = next(f for f in document["findings"] if f["code"] == code)
@@ -63,6 +67,9 @@ def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> N
         assert document["healthy"] is False
     if cause.intended or cause.limits:
         assert finding["severity"] in ("info", "warning")
+    # One severity, whether the report or the doctor tells it.
+    same = [f["severity"] for f in report["findings"] if f["step"] == cause.step]
+    assert set(same) <= {finding["severity"]}
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -74,3 +81,63 @@ def test_a_look_alike_that_has_not(code: str, tmp_path: Path, probers: Probers) 
     # A tree of another system has no /proc to read the memory from.
     serious = [f["code"] for f in document["findings"] if f["severity"] != "info"]
     assert set(serious) <= (set() if document["system"].count("linux") else {"no-cpu-facts"})
+
+
+def test_a_driver_of_windows_without_its_cuda_library(tmp_path: Path, probers: Probers) -> None:
+    def make(root: Path) -> Node:
+        # Each WSL has this library; the folder of drivers tells whose GPU it is.
+        node = wsl("libdxcore.so")(root)
+        node.file(f"/usr/lib/wsl/drivers/{driver}/x")
+        return node
+
+    statuses = {}
+    for driver in ("nv_dispi.inf_amd64_0f1e", "iigd_dch.inf_amd64_0f1e"):
+        document = Case(make).document(tmp_path / driver, probers)
+        statuses[driver[:2]] = status(document, "wsl-no-library")
+    assert statuses == {"nv": "failed", "ii": "not_applicable"}
+
+
+def test_what_a_variable_hides_has_evidence(tmp_path: Path, probers: Probers) -> None:
+    def make(root: Path) -> Node:
+        node = nvidia(root)
+        node.environ["CUDA_VISIBLE_DEVICES"] = ""
+        return node
+
+    report, document = Case(make).examined(tmp_path, probers)
+    evidence = "CUDA_VISIBLE_DEVICES is empty, which hides every device"
+    for findings in (report["findings"], document["findings"]):
+        finding = next(f for f in findings if f["code"] == "hidden-by-variable")
+        assert evidence in finding["evidence"], finding
+
+
+class Running(Machine):
+    """A machine in a folder that passes for the one that runs this."""
+
+    __slots__ = ()
+
+    def path(self, path: str) -> str:
+        return self.root + path
+
+
+@pytest.mark.parametrize(
+    ("processes", "expected"),
+    [
+        ({1: "systemd", 4242: "nv-fabricmanage"}, "passed"),
+        ({1: "systemd", 4242: "sshd"}, "failed"),
+        ({4242: "python"}, "unknown"),  # /proc with hidepid: those of others are not there
+    ],
+)
+def test_a_fabric_manager_that_may_be_hidden(
+    processes: dict[int, str], expected: str, tmp_path: Path
+) -> None:
+    node = nvidia(tmp_path)
+    node.tree.pci("0000:05:00.0", "10de:22a3", pci_class="068000", driver="nvidia-nvswitch")
+    for number, name in processes.items():
+        node.file(f"/proc/{number}/comm", f"{name}\n")
+    machine = Running(str(tmp_path), {}, access=node.access)
+    request = Request(machine, report_of(machine))  # type: ignore[arg-type]
+    machine.live = True  # so that its processes count
+    assert (
+        next(c for c in all_checks() if c.code == "fabric-not-ready").run(request)["status"]
+        == expected
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import doctor_systems  # noqa: F401  # adds its machines
 import pytest
 from doctor_cases import complete
 from doctor_machines import BROKEN, SOUND
@@ -48,9 +49,10 @@ def test_a_broken_machine(name: str, tmp_path: Path) -> None:
     assert (first["code"], fix in first["fix"]) == (code, True), first["fix"]
     assert {f["code"] for f in document["findings"]} & set(CAUSES) == {code}
     assert document["healthy"] is CAUSES[code].limits
-    # One list from one source: the report has the same cause, evidence and fix.
+    # One list from one source: the report has the same cause, severity, evidence and fix.
     same = next(f for f in report["findings"] if f["code"] == code)
-    assert (same["fix"], same["evidence"]) == (first["fix"], first["evidence"])
+    keys = ("severity", "evidence", "fix")
+    assert [same[key] for key in keys] == [first[key] for key in keys]
     # `probe` shows it in one line, and where the rest is told.
     terminal: Any = SimpleNamespace(width=400, terminal=True, colour=False, encodable=str)
     *lines, hint = summary_lines(report, terminal)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import zipfile
+from _thread import get_ident
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,6 +167,16 @@ def test_cancelled_by_a_byte(make_prober: Callable[..., Prober]) -> None:
         os.close(read_fd)
         os.close(write_fd)
     assert run.status is None
+
+
+def test_each_device_arrives_in_the_callers_thread(run_hook: Hook) -> None:
+    arrived: list[tuple[int, object]] = []
+    body = "for bus in (1, 2, 3):\n        yield {'ids': [f'pci:0000:0{bus}:00.0'], 'kind': 'gpu'}"
+    run = run_hook(body, arrived=lambda run, raw: arrived.append((get_ident(), raw)))
+    assert run.status == "ok"
+    assert [raw for _, raw in arrived] == run.sightings
+    assert all(raw is kept for (_, raw), kept in zip(arrived, run.sightings, strict=True))
+    assert {thread for thread, _ in arrived} == {get_ident()}
 
 
 def test_what_else_there_is_to_do_is_done_meanwhile(run_hook: Hook) -> None:

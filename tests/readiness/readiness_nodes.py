@@ -102,6 +102,17 @@ def amd(root: Path, *, driver: str | None = "amdgpu", ids: str = "1002:744c", **
     return node
 
 
+def card_and_processor(root: Path) -> Node:
+    """Return a desktop with an RX 7900 XTX, a Ryzen's graphics, and an override for the card."""
+    node = amd(root)
+    node.tree.pci("0000:02:00.0", "1002:164e", driver="amdgpu", drm=(1, 129))
+    node.nodes("/dev/dri/renderD129")
+    text = "simd_count 4\nlocation_id 512\ndomain 0\n"
+    node.file("/sys/class/kfd/kfd/topology/nodes/2/properties", text)
+    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "11.0.0"
+    return node
+
+
 def intel(root: Path, *, driver: str | None = "xe", ids: str = "8086:e20b", **pci: Any) -> Node:
     """Return a desktop with an Arc B580 and everything that Level Zero needs."""
     node = Node(root)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fake_probers import Probers, gpu
-from readiness_nodes import DEVICE, Node, amd, nvidia, step_of, verdict
+from readiness_nodes import DEVICE, Node, amd, card_and_processor, nvidia, step_of, verdict
 from reports import report_of
 
 import probe_core
@@ -49,6 +49,29 @@ def test_a_fact_reaches_the_chain_with_its_prober_and_nothing_else(
     assert report["fallback"] == "no-accelerator"  # somebody wanted it so
     found = next(f for f in report["findings"] if f["code"] == "not-granted")
     assert (found["severity"], found["prober"], found["device"]) == ("info", "acme", DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "severity", "expected"),
+    [
+        ("runtime", "fabric-not-ready", "warning", "error"),
+        ("runtime", "fabric-not-ready", "error", "error"),
+        ("granted", "compute-prohibited", "info", "info"),
+        ("granted", "compute-prohibited", "warning", "warning"),
+    ],
+)
+def test_a_probers_finding_has_the_severity_of_its_cause(
+    step: str, code: str, severity: str, expected: str, tmp_path: Path, probers: Probers
+) -> None:
+    about = {"code": code, "severity": severity, "what": "x", "why": "y", "fix": "z"}
+    about |= {"device": DEVICE, "step": step}
+    device = sighting(fact(step, "broken", code))
+    probers.add(
+        "acme", f"from probe_core.api import finding\nyield finding(**{about!r})\nyield {device!r}"
+    )
+    report = run(nvidia(tmp_path), probers)
+    own = [f["severity"] for f in report["findings"] if f["step"] == step]
+    assert own == [expected]
 
 
 def test_a_slice_leaves_the_other_gpu_and_no_degraded_node(
@@ -366,12 +389,7 @@ def test_a_lost_gpu_is_off_the_bus_where_the_kernel_says_that_it_is_awake(
 
 def test_an_override_is_of_rocm_alone(tmp_path: Path) -> None:
     """Vulkan shows the GPU; of ROCm it depends on the release whether it takes a number."""
-    node = amd(tmp_path)
-    node.tree.pci("0000:02:00.0", "1002:164e", driver="amdgpu", drm=(1, 129))
-    node.nodes("/dev/dri/renderD129")
-    text = "simd_count 4\nlocation_id 512\ndomain 0\n"
-    node.file("/sys/class/kfd/kfd/topology/nodes/2/properties", text)
-    node.environ["HSA_OVERRIDE_GFX_VERSION"] = "11.0.0"
+    node = card_and_processor(tmp_path)
     own, other = node.report()["devices"][:2]
     assert (verdict(own)[0], verdict(other)[2]) == ("ready", "hsa-override-foreign")
     assert other["visibility"]["hip"]["visible"] is None

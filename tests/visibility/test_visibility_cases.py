@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import case_nodes
@@ -44,6 +47,26 @@ def test_entries_say_the_same_as_the_list(case: Case) -> None:
         assert entry["visible"] is True or entry["reason"], "a hidden device has a reason"
         assert entry["index"] is None or entry["visible"] is True
     json.dumps(findings(views))
+    for view in (view for platforms in views.values() for view in platforms):
+        assert view.entries() == {name: view.entry(name) for name in view.pool}
+
+
+OTHERS = ("hip", "rocr", "pal", "level_zero", "metal")
+
+
+def test_a_node_of_one_vendor_loads_no_rules_of_the_others() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import visibility_nodes as nodes; from probe_core.visibility import see\n"
+        "print(sorted(see(nodes.h100s(2), {})), *sys.modules, sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    runtimes, *loaded = done.stdout.splitlines()
+    assert {"cuda", "sycl", "opencl", "tinygrad"} <= set(ast.literal_eval(runtimes))
+    assert "probe_core.visibility.cuda" in loaded
+    assert {f"probe_core.visibility.{name}" for name in OTHERS}.isdisjoint(loaded)
 
 
 def test_there_are_enough_cases() -> None:

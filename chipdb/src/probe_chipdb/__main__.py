@@ -157,7 +157,7 @@ def _audit(options: argparse.Namespace) -> int:
     from probe_chipdb.tools import audit
 
     try:
-        table = audit.rows(options.table, options.name, options.value, options.scale)
+        table = audit.table(options.table, options.name, options.value, options.scale)
     except audit.Unreadable as refusal:
         print(f"probe_chipdb: {refusal}", file=sys.stderr)
         return 2

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
     from probe_chipdb.query import Query
+    from probe_chipdb.table import Table
 
 
 class Candidates:
@@ -80,10 +81,14 @@ def _by_device_tree(db: "Database", query: "Query") -> Candidates | None:
     generic = [name for name in names if name.startswith(_GENERIC)]
     specific = [name for name in names if name not in generic]
     closer = [key for name in specific for key in (name, f"{name}-mali")] if generic else specific
+    chips: list[Chip] = []
     for compatible in (*closer, *generic):
-        if chips := _chips(db, f"d:{compatible}"):
-            return Candidates("dt", chips)
-    return None
+        also = _chips(db, f"d:{compatible}")
+        # "amlogic,meson-g12a-mali" is the GPU of two SoCs; the board's "amlogic,g12b" is one.
+        chips = [chip for chip in chips if chip in also] or chips or also
+        if len(chips) == 1:
+            break
+    return Candidates("dt", chips) if chips else None
 
 
 _GENERIC = "arm,mali-"
@@ -95,7 +100,7 @@ def _compatible(text: str) -> str:
     return normalise(text, "dt")
 
 
-def register_keys(db: "Database", register: str, masks: str) -> list[str]:
+def register_keys(db: "Database | Table", register: str, masks: str) -> list[str]:
     """`arm:0xa867` as every key under which it may be filed, the exact one first.
 
     masks: the index key of the masks in use, "gm" for chips and "agm" for architectures.

@@ -140,6 +140,16 @@ class Chip:
         return whole(self._fields[_AT["units"]])
 
     @property
+    def units_range(self) -> tuple[int, int] | None:
+        """The least and the most units, where parts of several counts share the entry."""
+        if not self.raw(_AT["counts"]):
+            return None
+        from probe_chipdb.counts import stated
+
+        counts = stated(self)
+        return (min(counts), max(counts)) if counts else None
+
+    @property
     def unit(self) -> str | None:
         """What `units` counts."""
         arch = self._arch()

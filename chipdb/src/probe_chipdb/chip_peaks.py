@@ -2,7 +2,7 @@
 
 from probe_chipdb.peaks import Peak, from_rates
 from probe_chipdb.row import CHIP, parts
-from probe_chipdb.unknown import why
+from probe_chipdb.unknown import OF_CLOCKS, condition, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TOLERANCE = 0.03
 _PUBLISHED = CHIP.index("published")
 _OVERRIDE = CHIP.index("override")
+_OF_SOCS = CHIP.index("of_socs")
 _Key = tuple[str, str]  # rate key and sparsity
 
 
@@ -47,7 +48,7 @@ def all_peaks(chip: "Chip", arch: "Arch | None", live: Live) -> tuple[Peak, ...]
     by_key = {(peak.rate, peak.sparsity): peak for peak in _derived(chip, arch, live)}
     _published(chip, by_key, live)
     _override(chip, by_key, live)
-    if chip.clock.set_by:
+    if chip.clock.set_by or chip.units_range:
         from probe_chipdb.ranges import narrow
 
         narrow(chip, by_key.values(), live)
@@ -64,7 +65,9 @@ def why_none(chip: "Chip", arch: "Arch | None", live: Live) -> str | None:
 def reason(chip: "Chip", arch: "Arch | None") -> str:
     """Why the table itself has no figures of a chip, in one clause."""
     clock = chip.clock.boost or chip.clock.game or chip.clock.base
-    return why(chip.unknown, bool(arch and arch.rates), bool(chip.units), bool(clock))
+    return why(
+        chip.unknown, bool(arch and arch.rates), bool(chip.units or chip.units_range), bool(clock)
+    )
 
 
 def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:
@@ -72,21 +75,41 @@ def _missing(chip: "Chip", arch: "Arch | None", live: Live) -> str:
         return f"chipdb has no architecture for {chip.id}"
     if not arch.rates:
         return f"chipdb has no rates for the architecture {arch.id}"
-    if not live.units and not chip.units:
+    if not (live.units or chip.units or chip.units_range):
         return f"chipdb has no {arch.unit} count for {chip.id}, and none was given"
     return f"chipdb has no clock for {chip.id}"
 
 
 def _derived(chip: "Chip", arch: "Arch | None", live: Live) -> list[Peak]:
-    units = live.units or chip.units
+    span = chip.units_range
+    units = live.units or chip.units or (span[1] if span else None)
     clocks = _clocks(chip, live)
-    if arch is None or units is None or clocks is None:
+    if arch is None or units is None:
         return []
+    if clocks is None:
+        return _of_socs(chip, arch, units)
     low = None if live.mhz else chip.clock.boost_low
     peaks = from_rates(arch, units, clocks, _origin(chip, arch, live), low)
     if chip.confidence not in ("vendor", "derived"):
         for peak in peaks:
             peak.confidence = chip.confidence
+    return peaks
+
+
+def _of_socs(chip: "Chip", arch: "Arch", units: int) -> list[Peak]:
+    """What a count of cores of a licensed design reaches at the clocks of its known SoCs."""
+    rows = parts(chip.raw(_OF_SOCS))
+    if not rows:
+        return []
+    low, high, confidence, source = rows[0]
+    clocks = dict.fromkeys(("vector", "matrix"), ("boost", float(high)))
+    origin = (
+        f"live count of {units} {arch.unit}, rates [{', '.join(arch.sources)}], "
+        f"clocks of the SoCs of the table with this design [{source.replace(',', ', ')}]"
+    )
+    peaks = from_rates(arch, units, clocks, origin, float(low))
+    for peak in peaks:
+        peak.confidence, peak.condition = confidence, OF_CLOCKS
     return peaks
 
 
@@ -106,7 +129,9 @@ def _origin(chip: "Chip", arch: "Arch", live: Live) -> str:
     text = f"rates [{', '.join(arch.sources)}], counts and clock [{', '.join(chip.sources)}]"
     if not live.units:
         return text
-    nominal = f"{chip.units} nominal" if chip.units else "no nominal count"
+    span = chip.units_range
+    count = chip.units or (f"{span[0]} to {span[1]}" if span else None)
+    nominal = f"{count} nominal" if count else "no nominal count"
     return f"live count of {live.units} {arch.unit} ({nominal}), {text}"
 
 
@@ -140,7 +165,9 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
     """Replace the figures that the data corrects, and what sparsity makes of them."""
     rows = parts(chip.raw(_OVERRIDE))
     stated = {(row[0], row[1]) for row in rows}
-    for rate, sparsity, value, reason, source, confidence in rows:
+    if chip.unknown == "design" and (live.units or live.mhz):
+        return  # the range of known SoCs says nothing of another count or clock
+    for rate, sparsity, value, reason, source, confidence, *more in rows:
         old = by_key.pop((rate, sparsity), None)
         sparse_key = (rate, "sparse")
         sparse = None if sparse_key in stated else by_key.pop(sparse_key, None)
@@ -155,6 +182,8 @@ def _override(chip: "Chip", by_key: dict[_Key, Peak], live: Live) -> None:
             confidence=confidence or "vendor",
             published=old.published if old else None,
             basis="override",
+            low=float(more[0]) if more and more[0] else None,
+            condition=condition(chip.unknown or ""),
         )
         origin = peak.source
         by_key[rate, sparsity] = _scaled(chip, peak, live)

@@ -1,8 +1,10 @@
 """Reads the types under which clouds rent accelerators: `tpu-v6e-8`, `v5p-16`, `trn2.48xlarge`.
 
 The number behind a TPU counts cores (v2 to v4, v5p) or chips (v5e, v6e); either way it is a count
-of devices, and the product is the same.
+of devices, and the product is the same. Machines with GPUs are in `machine_types`.
 """
+
+from probe_chipdb.machine_types import machine_product
 
 # Google's version to the product's name; GKE's node labels write "v5-lite" for v5e.
 _TPUS = {
@@ -15,10 +17,6 @@ _MACHINES = {
     "ct6e": "v6e", "tpu7x": "7x",
 }  # fmt: skip
 _SLICES = ("podslice", "slice", "device", "pod")
-_AWS = {
-    "trn1": "trainium", "trn1n": "trainium", "trn2": "trainium2", "trn2u": "trainium2",
-    "trn3": "trainium3", "inf1": "inferentia", "inf2": "inferentia2",
-}  # fmt: skip
 
 
 def cloud_product(key: str) -> str:
@@ -29,11 +27,11 @@ def cloud_product(key: str) -> str:
     >>> cloud_product("ct6e-standard-8t"), cloud_product("v100 16"), cloud_product("v4")
     ('tpu v6e', '', '')
     """
+    if product := machine_product(key):
+        return product
     tokens = key.replace("-", " ").split()
     if tokens[:1] == ["google"]:
         del tokens[0]
-    if len(tokens) == 1 and (product := _AWS.get(tokens[0].partition(".")[0])):
-        return product
     return _machine(tokens) or _tpu(tokens)
 
 

@@ -1,5 +1,7 @@
 """The object that programs use: the built table, and what sites and vendors add to it."""
 
+import os
+
 from probe_chipdb import table
 from probe_chipdb.arch import Arch, shared
 from probe_chipdb.chip import Chip
@@ -40,7 +42,7 @@ def load(
     Raises OSError when the built table is missing. Bad extra files raise nothing: they are left
     out, and `Database.problems` says why.
     """
-    return Database(table.built(), tuple(extra), packages, path, accept, added)
+    return Database(table.built(), _paths(extra), packages, path, accept, added)
 
 
 def load_by_position(
@@ -54,7 +56,19 @@ def load_by_position(
     Reads of the built table what it is asked. Every question raises OSError once those files were
     replaced, as by an update.
     """
-    return Database(table.built_by_position(), tuple(extra), packages, None, accept, added)
+    return Database(table.built_by_position(), _paths(extra), packages, None, accept, added)
+
+
+def _paths(extra: object) -> tuple[str, ...]:
+    """Paths as texts, from one or several; what is no path becomes one that cannot be read."""
+    if isinstance(extra, str | bytes | os.PathLike) or not hasattr(extra, "__iter__"):
+        extra = () if extra is None else (extra,)
+    return tuple(
+        os.fsdecode(path)
+        if isinstance(path, str | bytes | os.PathLike)
+        else f"<{type(path).__name__}>"
+        for path in extra
+    )
 
 
 class Database:
@@ -107,7 +121,14 @@ class Database:
         # Imported only where there is something to read: TOML costs 15 ms.
         from probe_chipdb.entry.extras import read_extras
 
-        return read_extras(self._built, self._extra, packages, self._accept)
+        named = Database(self._built).ids_of_name
+        return read_extras(self._built, self._extra, packages, self._accept, named)
+
+    def ids_of_name(self, name: str) -> tuple[str, ...]:
+        """The ids of the chips that a name alone means: one, several that share it, or none."""
+        from probe_chipdb.matching import ids_of_name
+
+        return ids_of_name(self, name)
 
     @property
     def problems(self) -> tuple[str, ...]:

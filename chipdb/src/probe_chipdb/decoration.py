@@ -11,6 +11,7 @@ _GL_TAILS = (
     "/pcie/sse2",
     "/pci/sse2",
     "/integrated/sse2",
+    "/integrated",
     "/agp/sse2",
     "/sse2",
     "/pcie",
@@ -54,6 +55,7 @@ _DRIVER_WORDS = (
     "radv", "radeonsi", "llvm", "drm ", "nvk", "panfrost", "panvk", "turnip", "aco",
     "microsoft corporation", " gt1", " gt2", " gt3", " gt4", "g13", "g14", "g15", "0x0000",
     "panthor", "nvidia_proprietary", "amd proprietary", "open source", "open-source", "moltenvk",
+    "open_source_mesa", "mesa_",
 )  # fmt: skip
 # The dies that Mesa's Intel drivers print: "Intel(R) Arc(tm) A770 Graphics (DG2)".
 _DIES = frozenset((
@@ -94,6 +96,8 @@ def drop_gl_tail(text: str) -> str:
     """`.../pcie/sse2`: what OpenGL drivers say of the bus and the processor."""
     for tail in _GL_TAILS:
         text = text.removesuffix(tail)
+    if text.endswith(" (nvgpu)"):
+        text = text.replace("tegra ", "", 1)  # OpenGL on a Jetson: "NVIDIA Tegra Orin (nvgpu)"
     return text
 
 
@@ -123,13 +127,22 @@ def angle(text: str) -> str:
     """
     if not text.startswith("angle ("):
         return text
-    parts = _top_level(text[len("angle (") :])
+    parts = _top_level(text[len("angle (") :].replace("co., ltd.,", "co. ltd.,"))
     has_vendor = len(parts) > 2 or (len(parts) == 2 and parts[0] in _ANGLE_VENDORS)
     name = parts[1] if has_vendor else ", ".join(parts)
-    name = name.removeprefix("angle metal renderer: ")
+    name = _nested(name.removeprefix("angle metal renderer: "))
     for backend in (" direct3d", " opengl"):
         name = name.partition(backend)[0]
     return name
+
+
+def _nested(name: str) -> str:
+    """Samsung's driver is itself an ANGLE: `ANGLE ((Samsung Xclipse 940) on Vulkan 1.3.279)`."""
+    if name.startswith("angle (("):
+        return _top_level(name[len("angle ((") :])[0]
+    if name.startswith("angle vulkan 1."):
+        return name.removeprefix("angle ")
+    return name.partition(" on vulkan ")[0]
 
 
 def _top_level(text: str) -> list[str]:
@@ -236,6 +249,17 @@ def drop_apple_cores(text: str) -> str:
     if text.startswith("apple ") and text.endswith(")") and (start := _opening(text)) > 0:
         return text[:start].strip() if "core" in text[start:] else text
     return text
+
+
+def drop_snapdragon_model(text: str) -> str:
+    """`snapdragon x - x126100 - qualcomm hexagon npu`: one NPU for all models of a line.
+
+    Beside "adreno gpu" the model stays: it decides which GPU it is.
+    """
+    line, _, tail = text.partition(" - ")
+    model, _, unit = tail.partition(" - ")
+    plain = text.startswith("snapdragon ") and unit.endswith("hexagon npu") and model.isalnum()
+    return f"{line} {unit}" if plain else text
 
 
 def drop_slot(text: str) -> str:

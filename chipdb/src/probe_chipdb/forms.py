@@ -6,6 +6,8 @@ compared for equality: blanks do not count, some tokens have one spelling, and m
 the form factor are facts beside the product. No token that distinguishes two products is dropped.
 """
 
+from probe_chipdb.name_tokens import size_in, tokens_in
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,11 +17,12 @@ _MAKERS = {
     "nvidia": "nvidia", "amd": "amd", "ati": "amd", "intel": "intel", "google": "google",
     "aws": "aws", "amazon": "aws", "apple": "apple", "qualcomm": "qualcomm", "arm": "arm",
     "huawei": "huawei", "habana": "intel", "tenstorrent": "tenstorrent", "broadcom": "broadcom",
-    "samsung": "samsung",
+    "samsung": "samsung", "hygon": "hygon", "rockchip": "rockchip", "cambricon": "cambricon",
+    "metax": "metax", "iluvatar": "iluvatar", "biren": "biren",
 }  # fmt: skip
 BRANDS = (
     "radeon ai pro", "radeon instinct", "radeon pro", "data center gpu", "arc pro", "geforce",
-    "instinct", "firepro", "radeon", "quadro", "jetson", "tesla", "arc", "cloud",
+    "instinct", "firepro", "radeon", "quadro", "jetson", "tesla", "arc", "cloud", "dcu",
 )  # fmt: skip
 # Makers of boards: the chip on their cards is the same. Their own names of cards are not read.
 _BOARD_MAKERS = frozenset((
@@ -32,7 +35,7 @@ _TYPES = frozenset((
     "hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4", "gddr5", "gddr5x", "gddr6", "gddr6x", "gddr7", "ddr3",
     "ddr4", "lpddr5", "lpddr5x",
 ))  # fmt: skip
-_FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl", "oam")
+_FACTORS = ("sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci-e", "nvl", "oam", "nvlink")
 # NVIDIA's long titles ("A100 Tensor Core GPU"), licences ("-vws") and remarks ("(integrated)").
 _EMPTY = frozenset((
     "gpu", "gpus", "graphics", "card", "edition", "generation", "with", "design", "lovelace", "vws",
@@ -45,7 +48,11 @@ _EDITIONS = {
 _GLUED = ("laptopgpu", "laptop", "mobile", "maxq", "ada", "sff")
 # The editions of RTX PRO as RunPod, Vast.ai and Hugging Face abbreviate them.
 _PRO_EDITIONS = {"ws": "workstation", "wk": "workstation", "s": "server", "se": "server"}
-_SUPERCHIPS = ("gb200", "gb300", "gh200", "vr200")
+# With the names of their processors, as NVIDIA writes them behind.
+_SUPERCHIPS = {
+    "gb200": ("", "graceblackwell"), "gb300": ("", "graceblackwellultra"),
+    "gh200": ("", "gracehopper"), "vr200": ("", "verarubin"),
+}  # fmt: skip
 _SERIES = ("rtx", "gtx", "gt", "rx")
 
 
@@ -71,7 +78,7 @@ class Form:
         self.brand = self.vendor = self.factor = self.type = ""
         self.size: float | None = None
         self.units: int | None = None
-        tokens = _tokens(key)
+        tokens = tokens_in(key)
         editions: set[str] = set()
         model = self._product(self._without_maker(tokens), editions)
         dropped = (self.type, self.factor)
@@ -110,6 +117,9 @@ class Form:
         if tokens[:1] == ["pro"] and len(tokens) > 1 and tokens[1][:1] == "w":
             self.brand = "radeon pro"  # "PRO W7900"
             return tokens[1:]
+        if tokens[:2] == ["ai", "pro"]:
+            self.brand = "radeon ai pro"
+            return tokens[2:]
         for brand in _GLUED_BRANDS if tokens and tokens[0].startswith(_GLUED_BRANDS) else ():
             model = tokens[0].removeprefix(brand)
             if model != tokens[0] and model[-1:].isdecimal():
@@ -140,13 +150,14 @@ class Form:
         elif token in _TYPES:
             self.type = token
         elif token in _FACTORS:
-            self.factor = token.replace("-", "")
+            # CoreWeave's "A100_NVLINK_80GB"; cards have no NVLink of their own
+            self.factor = "sxm" if token == "nvlink" else token.replace("-", "")
         elif (size := size_in(token)) is not None:
             self.size = size
         elif token.startswith("core:") and token[5:].isdecimal():
             self.units = int(token[5:])
         else:
-            return False
+            return _is_power(token) or (token == "gen" and "ada" in editions)
         return True
 
     def _unglued(self, base: str, editions: set[str]) -> str:
@@ -167,8 +178,8 @@ class Form:
         self.base = _reordered(self.base)
         if self.base.startswith("rtxpro"):
             self._regular_pro(editions)
-        elif self.base in _SUPERCHIPS and self.factor == "nvl":
-            self.factor = ""  # the rack (GB200 NVL72), not another board
+        elif self.base in _SUPERCHIPS and self.factor in ("nvl", "sxm"):
+            self.factor = ""  # the rack (GB200 NVL72), not another board; Vast.ai's "GH200 SXM"
         elif self.base == "h100mega":
             self.base, self.factor = "h100", "sxm5"  # Google's A3 Mega machines
         self.base = _with_super(self.base)
@@ -192,6 +203,8 @@ class Form:
             )
         if self.base.isdecimal() and not self.editions and self.size is None:
             yield from (f"{self.base}{suffix}" for suffix in ("d", " laptop", " maxq"))
+        if self.base.startswith("rtxpro") and not self.editions:
+            yield from (f"{self.base} {edition}" for edition in ("workstation", "server", "maxq"))
 
 
 def without_series(base: str) -> str:
@@ -212,67 +225,10 @@ def without_series(base: str) -> str:
     return model if model != base and model[:1] in ("a", "p") and model[-3:].isdecimal() else ""
 
 
-def _tokens(key: str) -> list[str]:
-    for mark in "_,()":
-        key = key.replace(mark, " ")
-    key = key.replace("-", " ").replace("max q", "maxq").replace("tensor core", "tensor")
-    # SkyPilot's and Slurm's count: "H100:8"
-    head, colon, count = key.rpartition(":")
-    key = head if colon and len(count) <= 2 and count.isdecimal() else key
-    tokens = key.split()
-    if tokens[:1] == ["gpu"]:
-        del tokens[0]  # Lambda's types: gpu_8x_h100_sxm5
-    tokens = _without_count(tokens)
-    joined: list[str] = []
-    for token in tokens:
-        if token in ("gb", "gib", "mib", "g", "cores", "core") and joined and _is_count(joined[-1]):
-            number = joined.pop()
-            token = f"core:{number}" if token in ("core", "cores") else number + token
-        # "(ID=0x2684)" of ANGLE, and the driver's release in a line of nvidia-smi's CSV
-        if not token.startswith(("id=", "deviceid=")) and not _is_release(token):
-            joined.append(token)
-    return joined
-
-
-def _is_count(token: str) -> bool:
-    whole, _, fraction = token.partition(".")
-    return len(token) <= 8 and whole.isdecimal() and (not fraction or fraction.isdecimal())
-
-
-def _is_release(token: str) -> bool:
-    return token.count(".") == 2 and token.replace(".", "").isdecimal()
-
-
-def _without_count(tokens: list[str]) -> list[str]:
-    """`8x H100`, `8xh100`, `2 x H100`: how many there are is not what they are.
-
-    "x2" behind is left: a FirePro S9300 x2 is one card with two chips.
-    """
-    if len(tokens) > 2 and len(tokens[0]) <= 2 and tokens[0].isdecimal() and tokens[1] == "x":
-        return tokens[2:]
-    if tokens:
-        head, x, model = tokens[0].partition("x")
-        if x and 1 <= len(head) <= 2 and head.isdecimal():
-            return [model, *tokens[1:]] if model else tokens[1:]
-        number = tokens[-1].removesuffix("x")  # DigitalOcean's "H100 GPU - 8X"
-        if len(tokens) > 1 and len(number) < len(tokens[-1]) <= 3 and number.isdecimal():
-            return tokens[:-1]
-    return tokens
-
-
-def size_in(token: str) -> float | None:
-    """The memory that a token states, in GB as printed, or None.
-
-    >>> size_in("24gb"), size_in("144g"), size_in("24564mib"), size_in("1g.10gb")
-    (24.0, 144.0, 23.98828125, None)
-    """
-    if not token[:1].isdecimal():
-        return None  # most tokens
-    for unit, divisor in (("gib", 1.0), ("mib", 1024.0), ("gb", 1.0), ("g", 1.0)):
-        number = token.removesuffix(unit)
-        if number != token and number.isascii() and _is_count(number):
-            return float(number) / divisor or None
-    return None
+def _is_power(token: str) -> bool:
+    """`750w`: the board's power, as MLPerf's lists of systems have it behind the memory."""
+    watts = token.removesuffix("w")
+    return watts != token and 2 <= len(watts) <= 4 and watts.isascii() and watts.isdecimal()
 
 
 def _reordered(base: str) -> str:
@@ -280,18 +236,22 @@ def _reordered(base: str) -> str:
     if base.startswith("rtx"):
         pro = base[7:] in ("pro", "problackwell", "blackwell") and base[3:7].isdecimal()
         return f"rtxpro{base[3:7]}" if pro else base
-    if base.startswith(_SUPERCHIPS):
+    if base[:5] in _SUPERCHIPS and base != base[:5]:
         suffix = base[5:]
         rack = suffix.startswith("nvl") and suffix[3:].isdecimal()
-        return base[:5] if rack or suffix in ("gracehopper", "gracehoppersuperchip") else base
+        return (
+            base[:5] if rack or suffix.removesuffix("superchip") in _SUPERCHIPS[base[:5]] else base
+        )
     return base
 
 
 def _with_super(base: str) -> str:
     """Vast.ai and shops write `rtx 4080s`, `rtx 4070s ti` and `rtx 4070 tis` for SUPER."""
-    for series in ("rtx", "gtx"):
+    # Without its series only where a SUPER was sold: a "7600S" is a Radeon.
+    bare = base[:4].isdecimal() and base.startswith(("16", "20", "40"))
+    for series in ("rtx", "gtx", "") if bare else ("rtx", "gtx"):
         model = base.removeprefix(series)
-        if model == base or not model[:4].isdecimal():
+        if (model == base and series) or not model[:4].isdecimal():
             continue
         if model[4:] == "s":
             return f"{series}{model[:4]}super"

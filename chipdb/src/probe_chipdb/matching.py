@@ -6,6 +6,7 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 """
 
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
+from probe_chipdb.counts import counts_text, stated
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.query import Query
 from probe_chipdb.shares import Share, hosted_in, share_in
@@ -105,8 +106,11 @@ def _match(db: "Database", query: Query) -> Match:
         return excluded
     named = by_name(db, query)
     candidates = by_hardware_id(db, query) or by_units(db, query, named)
-    if candidates and named and _contradicts_driver(db, candidates, query):
-        return _without_hardware_id(db, query, candidates, named)
+    if candidates and _contradicts_driver(db, candidates, query):
+        if named:
+            return _without_hardware_id(db, query, candidates, named)
+        if query.memory and all(misfit(chip, query) for chip in candidates.chips):
+            return _refuted(db, query, candidates)
     if candidates:
         _compare_with_name(candidates, named, query)
     elif named:
@@ -116,6 +120,17 @@ def _match(db: "Database", query: Query) -> Match:
 
         return Match(reason=unknown(db, query))
     return _decide(db, query, candidates)
+
+
+def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
+    """The ids of the chips that a name alone may mean, or that it is a share of."""
+    query = Query((None,) * 4 + ((),) + (None,) * 6 + (name, "name"))
+    if share := share_in(name):
+        shared = Match()
+        _add_parents(db, query, shared, share)
+        return tuple(chip.id for chip in shared.parents)
+    candidates = by_hardware_id(db, query)
+    return tuple(chip.id for chip in (candidates.chips if candidates else by_name(db, query)))
 
 
 def _contradicts_driver(db: "Database", candidates: Candidates, query: Query) -> bool:
@@ -147,6 +162,19 @@ def _without_hardware_id(
     return match
 
 
+_NEVER_SHARED = ("-vgpu", "-laptop-gpu", "-embedded-gpu")
+
+
+def _refuted(db: "Database", query: Query, refuted: Candidates) -> Match:
+    """No chip: architecture and memory speak against the hardware id, and no name says more."""
+    from probe_chipdb.reasons import refutation
+
+    reported = other_arch(db, refuted.chips[0], query)
+    conflict = refutation(refuted.by, refuted.chips, query, reported)
+    conflict += f"; {misfit(refuted.chips[0], query)}"
+    return Match(conflicts=(conflict,), reason=conflict)
+
+
 def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> None:
     """Name the card that a share is of: by its PCI id, else by the name that it bears."""
     result.profile = share.profile or None
@@ -155,7 +183,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
         card = Query((None,) * 4 + ((),) + (None,) * 6 + (share.parent, "name"))
         candidates = Candidates("name", by_name(db, card))
     chips = candidates.chips if candidates else []
-    result.parents = tuple(chip for chip in chips if not chip.id.endswith("-vgpu"))
+    result.parents = tuple(chip for chip in chips if not chip.id.endswith(_NEVER_SHARED))
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:
@@ -230,7 +258,7 @@ def _is_confirmed(chip: "Chip", query: Query) -> bool:
 
     Of an R9 270 with 2 GiB and an R9 370 of unknown size, 4 GiB do not make the card an R9 370.
     """
-    return bool((query.units and chip.units) or (query.memory and chip.memory.gib))
+    return bool((query.units and stated(chip)) or (query.memory and chip.memory.gib))
 
 
 def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> Match:
@@ -247,8 +275,9 @@ def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> M
 
 def misfit(chip: "Chip", query: Query) -> str | None:
     """What the driver counts that this product does not have, or None."""
-    if query.units and (units := chip.units) and query.units != units:
-        return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {units}"
+    if query.units and (counts := stated(chip)) and query.units not in counts:
+        nominal = chip.units or counts_text(chip)
+        return f"the driver counts {query.units} {chip.unit or 'units'}, the product has {nominal}"
     size = chip.memory.bytes if query.memory else None
     if query.memory and size and not MEMORY_LOW * size <= query.memory <= MEMORY_HIGH * size:
         live = f"{query.memory / 2**30:.1f}"

@@ -81,20 +81,20 @@ def why(
 
 def bandwidth(name: object = None, *, per: str = "device", **facts: object) -> int | None:
     """The memory's bandwidth in bytes per second of one device; None where products differ."""
-    known = {
+    figures = {
         chip.bandwidth and chip.bandwidth * _share(chip, per) for chip in _chips(name, facts)[1]
     }
-    figure = known.pop() if len(known) == 1 else None
+    figure = figures.pop() if len(figures) == 1 else None
     return None if figure is None else round(figure)
 
 
 def memory(name: object = None, *, per: str = "device", **facts: object) -> int | None:
     """The nominal size of the memory in bytes, as sold; None for a share of the system's."""
-    known = {
+    figures = {
         chip.memory.bytes and chip.memory.bytes * _share(chip, per)
         for chip in _chips(name, facts)[1]
     }
-    figure = known.pop() if len(known) == 1 else None
+    figure = figures.pop() if len(figures) == 1 else None
     return None if figure is None else round(figure)
 
 
@@ -109,8 +109,8 @@ def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
 
 def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
     """The match, and the products that it leaves."""
-    known = Facts(name, facts)
-    match = known.match(_database(facts))
+    device = Facts(name, facts)
+    match = device.match(_database(facts))
     if match is None:
         return None, ()
     return match, ((match.chip,) if match.chip else match.candidates)
@@ -138,12 +138,14 @@ def _answer(
     if not kind:
         shown = dtype[:40] if isinstance(dtype, str) else type(dtype).__name__
         return _Answer(None, f"{shown!r} is no data type that chipdb has")
-    if path not in (None, *PATHS) or accumulate not in (None, *ACCUMULATORS):
+    if not (_is_one(path, (None, *PATHS)) and _is_one(accumulate, (None, *ACCUMULATORS))):
         return _Answer(None, f"path is one of {PATHS}, accumulate one of {ACCUMULATORS}")
+    if not _is_one(per, _PER):
+        return _Answer(None, f"per is one of {_PER}")
     match, chips = _chips(name, facts)
     if match is None:
         return _Answer(None, "no name and no id was given")
-    sparsity = "sparse" if sparse else "dense"
+    sparsity = "sparse" if _is_true(sparse) else "dense"
     peaks = _peaks(match, chips, name, facts)
     chosen = _choose(peaks, kind, sparsity, path, accumulate)
     if chosen is None:
@@ -151,17 +153,33 @@ def _answer(
     return _Answer(_scaled(chosen, chips, per), "")
 
 
+_PER = ("device", "package")
+
+
+def _is_one(value: object, allowed: tuple[object, ...]) -> bool:
+    """Whether a value is one of these; never asked of a caller's own class, which may raise."""
+    return (value is None or isinstance(value, str)) and value in allowed
+
+
+def _is_true(value: object) -> bool:
+    """A flag, in a type of numpy's or any other; what raises when asked is none."""
+    try:
+        return bool(value)
+    except Exception:  # a caller's object
+        return False
+
+
 def _peaks(
     match: "Match", chips: "tuple[Chip, ...]", name: object, facts: "dict[str, object]"
 ) -> tuple[Peak, ...]:
-    known = Facts(name, facts)
+    device = Facts(name, facts)
     if not chips:
-        return known.derived(_database(facts))
+        return device.derived(_database(facts))
     if len(chips) > 1:
         return match.shared_peaks()
     (chip,) = chips
     clock = chip.clock
-    mhz = None if clock.boost or clock.base or clock.matrix else known.clock_mhz
+    mhz = None if clock.boost or clock.base or clock.matrix else device.clock_mhz
     return chip.peaks(units=match.units, clock_mhz=mhz, clock_source="given")
 
 
@@ -203,8 +221,8 @@ def _scaled(peak: Peak, chips: "tuple[Chip, ...]", per: str) -> Peak:
     return peak
 
 
-def _share(chip: "Chip", per: str) -> float:
+def _share(chip: "Chip", per: object) -> float:
     """What one device, or one package, is of what the data describes."""
-    if per == "package":
+    if isinstance(per, str) and per == "package":
         return float(chip.boards)
     return 1.0 / _SHOWN.get(chip.id, 1) if chip.boards == 1 else 1.0

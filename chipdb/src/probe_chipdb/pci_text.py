@@ -28,6 +28,8 @@ def ids_in(text: str | None, only_ids: bool = False) -> Ids:
         return _windows(lower[lower.index("ven_") :])
     if lower.startswith("pci:v0000"):
         return _modalias(lower)
+    if "kernel modesetting (" in lower:
+        return _of_drm(lower.partition("kernel modesetting (")[2].split())
     if lower.startswith('"') or ' "' in lower:
         return _machine_readable(lower)
     if "[" in lower and (ids := _bracketed(lower))[0]:
@@ -45,6 +47,15 @@ def _is_marked(lower: str) -> bool:
         or "ven_" in lower
         or " device " in lower
     )
+
+
+def _of_drm(tokens: list[str]) -> Ids:
+    """amdgpu's line: `(IP DISCOVERY 0x1002:0x744C 0x1002:0x0E3B 0xC8).`"""
+    for at, token in enumerate(tokens[:8]):
+        if device := _whole(token):
+            subsystem, revision = [*tokens[at + 1 : at + 3], "", ""][:2]
+            return device, _whole(subsystem), _revision(revision.strip(").")[2:])
+    return NONE
 
 
 def revision_in(text: str | None) -> str:

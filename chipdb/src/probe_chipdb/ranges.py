@@ -18,12 +18,22 @@ if TYPE_CHECKING:
 
 def narrow(chip: "Chip", peaks: "Iterable[Peak]", live: "Live") -> None:
     """State each figure's condition, and cut the range to what the live facts allow."""
-    if live.mhz:  # one clock was given: there is no range
-        return
+    span = None if live.units else chip.units_range
+    set_by = None if live.mhz else chip.clock.set_by  # one clock was given: it has no range
     for peak in peaks:
-        peak.condition = condition(chip.clock.set_by or "")
-        _by_clock(chip, peak, live.max_mhz)
-        _by_power(chip, peak, live.power)
+        if set_by:
+            peak.condition = condition(set_by)
+            _by_clock(chip, peak, live.max_mhz)
+            _by_power(chip, peak, live.power)
+        if span and peak.basis == "derived":
+            _widen(peak, *span, chip.unit or "units")
+
+
+def _widen(peak: "Peak", fewest: int, most: int, unit: str) -> None:
+    """Lower the bottom to the part with the fewest units; the top has the most."""
+    peak.low = (peak.tflops if peak.low is None else peak.low) * fewest / most
+    counts = f"parts of {fewest} to {most} {unit} share the entry"
+    peak.condition = "; ".join(filter(None, (counts, peak.condition)))
 
 
 def _by_clock(chip: "Chip", peak: "Peak", max_mhz: float | None) -> None:

@@ -5,6 +5,7 @@ device tree names (rockchip,rk3588-mali). Both are right, so neither is a confli
 of a developer kit, which is the board's, and the module in it, which the device tree names.
 """
 
+from probe_chipdb.counts import stated
 from probe_chipdb.spelling import normalise
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ def refines(chip: "Chip", design: "Chip") -> bool:
     name, design_name = normalise(chip.name), normalise(design.name)
     if design_name.endswith(_KIT):
         return f"{name} ".startswith(f"{design_name.removesuffix(_KIT)} ")
-    if design.units and chip.units and design.units != chip.units:
+    if chip.units and (counts := stated(design)) and chip.units not in counts:
         return False
     return f" {design_name} " in f" {name} "
 

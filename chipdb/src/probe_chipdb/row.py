@@ -31,6 +31,8 @@ CHIP = (
     "note",
     "power_low",
     "unknown",
+    "counts",
+    "of_socs",
 )
 
 ARCH = (
@@ -69,8 +71,9 @@ SOURCE = ("key", "title", "publisher", "ref", "status")
 
 CLOCK = ("base", "boost", "matrix", "boost_low", "game", "set_by")  # MHz; set_by: who sets it
 MEMORY = ("gib", "type", "bus", "gbs", "gbs_low")
+OF_SOCS = ("low", "high", "confidence", "source")  # MHz of the SoCs that hold a licensed design
 PUBLISHED = ("rate", "sparsity", "tflops", "source", "clock", "low")
-OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence")
+OVERRIDE = ("rate", "sparsity", "tflops", "reason", "source", "confidence", "low")
 CPUID = ("name", "vendor", "family", "models", "brand", "efficient", "steppings", "flag")
 MIDR = ("name", "implementer", "part", "efficient", "variant")
 BRAND = ("name", "prefix", "efficient", "pattern")

@@ -3,6 +3,8 @@
 Such a device bears the name of its card and is less than it. The card is worth naming all the same.
 """
 
+from probe_chipdb.logline import balanced
+
 _SHARED = ("-shared", " shared")  # the label of NVIDIA's device plugin for time-sliced cards
 # A Vulkan or OpenGL device of a virtual machine, with the host's device in the parenthesis.
 _HOSTED = ("virtio-gpu venus (", "virgl (")
@@ -65,6 +67,7 @@ def _time_sliced(text: str) -> Share | None:
 def _mig(text: str) -> Share | None:
     for suffix in _SHARED:
         text = text.removesuffix(suffix)
+    text = _of_scheduler(text)
     spaced = f" {text.replace('-', ' ')} "
     at = spaced.find(" mig ")
     tail = spaced[at + 5 :].strip() if at >= 0 else text
@@ -72,8 +75,19 @@ def _mig(text: str) -> Share | None:
     if at < 0 and not _is_slice(profile):
         return None
     parent = text[:at].rstrip("- ") if at > 0 else ""
+    if "-" in parent and (shared := _virtual(parent)):
+        parent = shared.parent  # "GRID A100-1-5C MIG 1g.5gb"
     shown = profile if _is_slice(profile) else ""
     return Share(parent, shown, "it is a MIG slice: a share of a card, not the card")
+
+
+def _of_scheduler(text: str) -> str:
+    """Slurm's `gpu:nvidia_a100_80gb_pcie_1g.10gb:1` and Kubernetes' `nvidia.com/mig-1g.10gb`."""
+    text = text.removeprefix("gpu:").removeprefix("nvidia.com/")
+    head, colon, count = text.rpartition(":")
+    text = head if colon and count.isdecimal() else text
+    model, _, profile = text.rpartition("_")
+    return f"{model.replace('_', ' ')} mig {profile}" if model and _is_slice(profile) else text
 
 
 def _is_slice(word: str) -> bool:
@@ -130,15 +144,5 @@ def hosted_in(name: str) -> str:
     for start in _HOSTED:
         at = lower.find(start)
         if at >= 0 and len(lower) == len(name):
-            return _balanced(name[at + len(start) :])
+            return balanced(name[at + len(start) :])
     return ""
-
-
-def _balanced(text: str) -> str:
-    """Up to the parenthesis that closes the one before the text."""
-    depth = 1
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if not depth:
-            return text[:at].strip()
-    return text.strip()

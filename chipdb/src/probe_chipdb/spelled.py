@@ -5,7 +5,9 @@ chip's own, and memory, its type and the form factor contradict nothing that is 
 """
 
 from probe_chipdb.cloud import cloud_product, module_of
-from probe_chipdb.forms import BRANDS, Form, size_in
+from probe_chipdb.counts import stated
+from probe_chipdb.forms import BRANDS, Form
+from probe_chipdb.name_tokens import size_in
 from probe_chipdb.platforms import PLATFORMS, of_platform
 
 TYPE_CHECKING = False
@@ -31,14 +33,52 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     """The ids of the chips that a name means whose exact key no chip has."""
     key, name = query.name_key, query.name or ""
     if product := cloud_product(key):
-        return db.ids(f"n:{product}")
+        # Some clouds say less than a product's whole name: "A100 80GB".
+        return db.ids(f"n:{product}") or tuple(chip.id for chip in spelled(db, product)[0])
     if query.generic_name or key.startswith(_PROCESSORS):
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
         return _of_processor(db, query, name) or named
     chips, form = spelled(db, module_of(key))
     query.units = query.units or form.units
-    return tuple(chip.id for chip in chips)
+    return tuple(chip.id for chip in chips or _of_two_names(db, key))
+
+
+def _of_two_names(db: "Database", key: str) -> "list[Chip]":
+    """The chips of a name that holds two: `MI250X / MI250` means either, `X (Y)` both."""
+    if "/" in key:
+        return _of_either(db, [part.strip() for part in key.split("/")])
+    head, _, inside = key.removesuffix(")").rpartition(" (")
+    if not head or not key.endswith(")"):
+        return []
+    also = {chip.id for chip in spelled(db, inside)[0]}
+    return [
+        chip
+        for chip in spelled(db, head)[0]
+        if chip.id in also or (chip.codename or "").lower() == inside
+    ]
+
+
+_MOST_NAMES = 6  # a longer list is no driver's
+
+
+def _of_either(db: "Database", names: list[str]) -> "list[Chip]":
+    """The products of a list, if each of them is known and all are of one vendor.
+
+    A later one may leave out what the first begins with: "Instinct MI50/MI60".
+    """
+    if len(names) > _MOST_NAMES:
+        return []
+    start = names[0].rpartition(" ")[0]
+    chips: dict[str, Chip] = {}
+    for name in names:
+        whole = name if name == names[0] else f"{start} {name}"
+        same = spelled(db, whole)[0] or ([] if name.isdecimal() else spelled(db, name)[0])
+        if not same:
+            return []
+        chips.update((chip.id, chip) for chip in same)
+    single = len({chip.vendor for chip in chips.values()}) == 1
+    return list(chips.values()) if single else []
 
 
 def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
@@ -68,14 +108,26 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
         and "~" not in form.base
         and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
     ):
-        return whole, form
+        return _of_exact_size(db, form, whole), form
     chips: dict[str, Chip] = {}
     for base in form.bases():
         for chip in _chips(db, form, base):
             chips[chip.id] = chip
-        if chips and not form.base.isdecimal():
+        if chips and (base == form.key or form.editions) and not form.base.isdecimal():
             break
     return list(chips.values()), form
+
+
+def _of_exact_size(db: "Database", form: Form, near: "list[Chip]") -> "list[Chip]":
+    """The products of exactly the size, where those of the whole name are only near it.
+
+    "B200 168GB" is the B200 of 168 GB, although 168 is in the window of the one of 180.
+    """
+    size = form.size
+    if size is None or any(size in _sizes(chip) for chip in near):
+        return near
+    exact = [chip for chip in _chips(db, form, form.key) if size in _sizes(chip)]
+    return exact or near
 
 
 def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
@@ -89,8 +141,24 @@ def _chips(db: "Database", form: Form, base: str) -> "list[Chip]":
     # "H100 80GB SXM5" is the name of one product, its tokens in another order.
     declared = frozenset(db.ids(f"b:{base}|{form.facts}"))
     if same := [chip for chip in chips if chip.id in declared]:
-        return same
+        return same + _of_plain_names(chips, same, form)
     return _of_units(_fitting(chips, form), form)
+
+
+def _of_plain_names(chips: "list[Chip]", same: "list[Chip]", form: Form) -> "list[Chip]":
+    """Products of just that size whose names do not say it.
+
+    "RTX 3050 laptop 4GB" is the name of one in another order, and the plain one has 4 GB, too.
+    """
+    if form.size is None or form.factor or form.type:
+        return []
+    return [
+        chip
+        for chip in chips
+        if chip not in same
+        and chip.memory.gib == form.size
+        and all(size_in(word) is None for word in chip.words)
+    ]
 
 
 def _of_brand(db: "Database", form: Form, base: str) -> "list[Chip]":
@@ -116,7 +184,9 @@ def _is_bare(chip: "Chip") -> bool:
 
 
 def _of_units(chips: "list[Chip]", form: Form) -> "list[Chip]":
-    return [chip for chip in chips if not form.units or chip.units in (None, form.units)]
+    return [
+        chip for chip in chips if not form.units or form.units in (stated(chip) or (form.units,))
+    ]
 
 
 def _fitting(chips: "list[Chip]", form: Form) -> "list[Chip]":
@@ -169,6 +239,8 @@ def _of_factor(chips: "list[Chip]", factor: str) -> "list[Chip]":
 
 
 def _may_have(chip: "Chip", factor: str) -> bool:
+    if chip.id in ("intel/gaudi-2", "intel/gaudi-3"):
+        return factor == "oam"
     if factor == "oam":  # AMD's X and the MI250 are modules, the MI210 is a card
         return chip.id.startswith("amd/instinct-") and chip.id.endswith(("x", "-mi250"))
     superchip = chip.id.startswith(("nvidia/gb", "nvidia/gh"))

@@ -37,7 +37,7 @@ KINDS = (
 MAX_LENGTH = 256  # the longest alias in the data has 86 letters; a longer text is no name
 
 _TRADEMARKS = ("(r)", "(tm)", "(c)")
-_MARKS = {"®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
+_MARKS = {"×": "x", "®": " ", "™": " ", "©": " ", "‐": "-", "‑": "-", "–": "-"}
 _VENDORS = (
     "nvidia corporation", "nvidia",
     "advanced micro devices, inc. [amd/ati]", "advanced micro devices, inc. [amd]",
@@ -114,7 +114,7 @@ def _apply(text: str, rules: "tuple[Callable[[str], str], ...]") -> str:
 
 
 # How a text of letters, digits, blanks and hyphens alone begins that a tool has decorated.
-_DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ")
+_DECORATED = (*decoration.MALI, "mesa ", "turnip ", "anv ", "device ", "snapdragon ")
 _UNSETTLED = (*_DECORATED, *_VENDORS_BEFORE)
 
 
@@ -244,7 +244,9 @@ _DRIVER = (
     decoration.drop_mali_counts,
     decoration.mali_cores,
     decoration.drop_apple_cores,
+    decoration.drop_snapdragon_model,
 )
+_WINDOWS = (decoration.drop_driver_parenthesis, decoration.drop_snapdragon_model, *_COMMON)
 _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "name": (
         decoration.lspci_line,
@@ -263,8 +265,8 @@ _RULES: dict[str, tuple["Callable[[str], str]", ...]] = {
     "gl": (*_DRIVER, decoration.drop_final_parenthesis, *_COMMON),
     "drm": (*_DRIVER, *_COMMON),
     "metal": _COMMON,
-    "wmi": (decoration.drop_driver_parenthesis, *_COMMON),
-    "windows": (decoration.drop_driver_parenthesis, *_COMMON),
+    "wmi": _WINDOWS,
+    "windows": _WINDOWS,
     "cpuinfo": _PROCESSOR,
     "dt": (),
 }

@@ -12,10 +12,11 @@ REASONS = {
     "units": "no unit count was read in a source that the table cites",
     "rates": "no operations per clock were read, neither the vendor's nor measured ones",
     "limited": "the vendor limits the arithmetic in firmware, and no measurement was read",
+    "unbuilt": "no SoC with this core count of the design was read",
     "unsold": "a sample, a prototype or a board's name, of which nothing is published",
     "bound": "the vendor publishes a lower bound alone",
     "nothing": "no figure was read in a source that the table cites",
-    "graphics": "graphics pipelines without a compute interface; no operations per clock were read",
+    "graphics": "graphics pipelines without a compute interface; published rates contradict",
 }
 
 RANGES = {
@@ -24,6 +25,9 @@ RANGES = {
     "model": "the model of the processor sets the clock",
     "soc": "the maker of the SoC sets the clock",
 }
+
+OF_SOCS = "the maker of the SoC sets core count and clock; the range is that of the known SoCs"
+OF_CLOCKS = "the maker of the SoC sets the clock; the range is that of the known SoCs"
 
 
 def why(key: str | None, has_rates: bool, has_units: bool, has_clock: bool) -> str:
@@ -39,4 +43,4 @@ def why(key: str | None, has_rates: bool, has_units: bool, has_clock: bool) -> s
 
 def condition(key: str) -> str | None:
     """What a figure of a range depends on; None for a key of a newer table."""
-    return RANGES.get(key)
+    return OF_SOCS if key == "design" else RANGES.get(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import cast
 
 import pytest
@@ -10,7 +9,6 @@ from bench_devices import cpu, gpu
 
 from probe_bench import cores
 from probe_bench.figures import checked, figure, grouped, notes
-from probe_bench.guard import refusal
 from probe_bench.interfaces import bound
 from probe_bench.live import Readings, joined, of_sample
 from probe_bench.messages import Line, Task, title
@@ -293,34 +291,3 @@ def test_child_gets_the_leases_variables_and_no_others() -> None:
 )
 def test_tinygrad_never_takes_a_device_from_its_driver(dev: str, result: str) -> None:
     assert bound(dev) == result
-
-
-@pytest.mark.parametrize(
-    ("event", "arguments", "reason"),
-    [
-        ("open", ("/sys/bus/pci/devices/0000:01:00.0/driver/unbind", None, os.O_WRONLY),
-         "write to /sys/bus/pci/devices/0000:01:00.0/driver/unbind"),
-        ("open", ("/dev/vfio/vfio", None, os.O_RDWR), "open /dev/vfio/vfio"),
-        ("open", ("/dev/mem", None, os.O_RDONLY), "open /dev/mem"),
-        ("open", ("/sys/class/kfd/kfd/topology", "r", os.O_RDONLY), None),
-        ("open", ("/dev/nvidiactl", None, os.O_RDWR), None),
-        ("open", (5, "w", None), None),
-        ("subprocess.Popen", ("/usr/bin/sudo", ["sudo", "sh"], None, None), "start sudo"),
-        ("subprocess.Popen", ("clang", ["clang"], None, None), None),
-        ("os.system", (b"id",), "run a shell"),
-        ("socket.connect", (None, ("192.0.2.1", 80)), "use the network"),
-        ("socket.connect", (None, "/run/nvidia-persistenced/socket"), None),
-        ("ctypes.dlopen", ("libusb-1.0.so.0",), "open USB devices"),
-        ("ctypes.dlopen", (None,), None),
-        ("import", ("os",), None),
-        ("open", (b"/dev/mem", None, os.O_RDONLY), "open /dev/mem"),
-        ("open", (b"/sys/x", None, os.O_RDWR), "write to /sys/x"),
-        ("os.posix_spawn", ("/usr/bin/modprobe", ["modprobe", "vfio"], None), "start modprobe"),
-        ("os.exec", (b"/usr/bin/sudo", [b"sudo"], None), "start sudo"),
-    ],
-    ids=range(18),
-)  # fmt: skip
-def test_guard_refuses_what_no_measurement_needs(
-    event: str, arguments: tuple[object, ...], reason: str | None
-) -> None:
-    assert refusal(event, arguments) == reason

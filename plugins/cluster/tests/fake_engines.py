@@ -31,6 +31,9 @@ case $FAKE_HOST in
   refused) echo 'ssh: connect to host refused port 22: Connection refused' >&2; exit 255;;
   nokey) echo "nokey: Permission denied (publickey)." >&2; exit 255;;
   changed) printf '@@@@@\\r\\nHost key verification failed.\\r\\n' >&2; exit 255;;
+  replaced) printf 'Host key for [10.0.0.7]:2222 has changed' >&2
+    printf ' and you have requested strict checking.\\r\\n' >&2
+    printf 'Host key verification failed.\\r\\n' >&2; exit 255;;
   bare) PATH=/usr/bin:/bin; export PATH; HOME=/nonexistent; export HOME;;
   noisy) echo '#probe-cluster noisy 1 end'; head -c 3000000 /dev/zero | tr '\\0' x; echo;;
   banner) printf 'Welcome to banner, no newline: ';;

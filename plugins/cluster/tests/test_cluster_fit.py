@@ -61,6 +61,12 @@ def test_the_home_policy_wants_twice_the_weights_of_all_memory() -> None:
     assert fit([node("a", 128, 128)], model, "home").bits == 6.0
 
 
+@pytest.mark.parametrize("reserve", [float("nan"), -0.1, 1.0, 2.0])
+def test_a_reserve_that_is_no_share_is_refused(reserve: float) -> None:
+    with pytest.raises(ClusterError, match="the reserve is a share of the memory below 1, not"):
+        fit([node("a", 8, 8)], MODEL, reserve=reserve)
+
+
 def test_a_reserve_is_left_free() -> None:
     tight = [node("a", 131, 131)]
     assert fit(tight, MODEL, reserve=0.0).ok

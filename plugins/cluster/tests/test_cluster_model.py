@@ -103,6 +103,10 @@ def test_a_config_json_gives_the_shape(tmp_path: Path) -> None:
         ({"model": "7b", "layers": "32.5"}, "it must be a whole number"),
         ({"model": "7b", "layers": "many"}, "layers is 'many', which is no number"),
         ({"model": "7b", "layers": 0}, "the model's layers is 0; it must be at least 1"),
+        (
+            {"model": "7b", "layers": 1e9},
+            "the model's layers is 1000000000; it must be at most 4096",
+        ),
         ({"model": "7b", "layers": 32, "bits": 0}, "the model's bits is 0"),
         ({"model": "7b", "layers": 32, "bits": "nan"}, "bits is 'nan'"),
         ({"model": "7b", "layers": 32, "context": 8}, "needs kv_heads and head_dim"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from probe_cluster import ClusterError, Links, Member, member, plan
+from probe_cluster import ClusterError, Links, Member, fit, member, plan
 from probe_cluster.efficiency import device_class, efficiency_of, hop_software, table
 from probe_cluster.links import KINDS, Link
 from probe_cluster.model_spec import parse_model
@@ -144,3 +144,10 @@ def test_vllm_splits_layers_among_the_equal_gpus_of_a_node(home: Home) -> None:
     tight = replace(twin, pools=(25_200_000_000, 12_000_000_000))
     with pytest.raises(ClusterError):
         plan("fastest", [tight], model)
+    # Both together hold whole layers, so the model runs, without the splitting.
+    uneven = replace(twin, pools=(25_200_000_000, 19_000_000_000))
+    alone = plan("fastest", [uneven], model)
+    assert (alone.parallel, alone.fits, alone.gap) == ("one", True, 0.0)
+    assert fit([uneven], model).ok
+    small = parse_model({"model": "llama-3.1-8b", "bits": "awq"})
+    assert plan("fastest", [uneven], small).parallel == "tensor"

@@ -57,6 +57,25 @@ CACHES: dict[str, tuple[int, int, int, int]] = {
     "qwen3-next-80b-a3b": (2 * 2 * 256 * 2 * 12, 0, 0, 74 * MIB),
     "minimax-m2": (2 * 8 * 128 * 2 * 62, 0, 0, 0),
     "nemotron-3-nano-30b-a3b": (2 * 2 * 128 * 2 * 6, 0, 0, 23 * 2134016),
+    # 21 layers have an indexer of their own, whose 128 values are kept too.
+    "glm-5.2": (2 * (576 * 78 + 128 * 21), 0, 0, 0),
+    # Keys of 192 and values of 128: 9 full layers with 4 heads, 39 with 8 over the window.
+    "mimo-v2-flash": (4 * 320 * 2 * 9, 8 * 320 * 2 * 39, 128, 0),
+    # 21 layers keep one entry of 512 + 128 values per 4 tokens, 20 one of 512 per 128 tokens.
+    "deepseek-v4-flash": (2 * (21 * 160 + 20 * 4), 0, 0, 43 * 128 * 512 * 2),
+    # A state of heads x 64 x 128 in fp32, and three steps of the convolution in bf16.
+    "granite-4.0-h-small": (2 * 8 * 128 * 2 * 4, 0, 0, 36 * (128 * 64 * 128 * 4 + 3 * 8448 * 2)),
+    "falcon-h1-34b": (2 * 4 * 128 * 2 * 72, 0, 0, 72 * (4096 * 256 * 4 + 3 * 5120 * 2)),
+    "jamba-mini": (2 * 8 * 128 * 2 * 4, 0, 0, 28 * (8192 * 16 * 4 + 3 * 8192 * 2)),
+    "lfm2-1.2b": (2 * 8 * 64 * 2 * 6, 0, 0, 10 * 2 * 2048 * 2),
+    "kimi-linear-48b-a3b": (576 * 2 * 7, 0, 0, 20 * (32 * 128 * 128 * 4 + 3 * 3 * 4096 * 2)),
+    # The last 15 of 35 layers use the cache of earlier ones; of the first 20 four are full.
+    "gemma-3n-e4b": (2 * 2 * 256 * 2 * 4, 2 * 2 * 256 * 2 * 16, 512, 0),
+    "command-a-111b": (2 * 8 * 128 * 2 * 16, 2 * 8 * 128 * 2 * 48, 4096, 0),
+    "step-3.5-flash": (2 * 8 * 128 * 2 * 12, 2 * 8 * 128 * 2 * 33, 512, 0),
+    # 31 of 80 layers lost their attention.
+    "llama-3.3-nemotron-super-49b": (2 * 8 * 128 * 2 * 49, 0, 0, 0),
+    "mimo-7b": (2 * 8 * 128 * 2 * 36, 0, 0, 0),
 }
 
 
@@ -76,6 +95,17 @@ def test_published_caches_at_128k() -> None:
         assert model.kv_bytes / GIB == pytest.approx(gib, rel=0.002)
 
 
+@pytest.mark.parametrize(("text", "tokens"), [("32k", 32768), ("128K", 131072), ("1m", 1 << 20)])
+def test_a_context_may_be_written_short(text: str, tokens: int) -> None:
+    assert parse_model({"model": "llama-3.1-8b", "context": text}).context == tokens
+
+
+@pytest.mark.parametrize("text", ["k", "1.5.k", "-k", "nank", "1e99k"])
+def test_a_context_that_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(ClusterError, match=f"context is '{text}', which is no number of tokens"):
+        parse_model({"model": "llama-3.1-8b", "context": text})
+
+
 def test_a_quantised_cache_counts_its_scales() -> None:
     plain = parse_model({"model": "llama-3.1-8b", "context": 8192})
     small = parse_model({"model": "llama-3.1-8b", "context": 8192, "kv_bits": "q8_0"})
@@ -93,6 +123,17 @@ def test_a_quantised_cache_counts_its_scales() -> None:
         ("moonshotai/Kimi-K2-Thinking", "kimi-k2.5", 4.63),
         ("openai/gpt-oss-120b", "gpt-oss-120b", 4.46),
         ("llama3.1:8b", "llama-3.1-8b", 16.0),
+        ("deepseek-r1:32b", "qwen2.5-32b", 16.0),
+        ("nvidia/DeepSeek-R1-0528-FP4", "deepseek-v3", 4.53),
+        ("deepseek-ai/DeepSeek-V4-Flash", "deepseek-v4-flash", 4.38),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", "qwen3-30b-a3b", 16.0),
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", "mistral-small-24b", 16.0),
+        ("ibm-granite/granite-4.0-h-small", "granite-4.0-h-small", 16.0),
+        ("inclusionAI/Ring-1T", "ling-1t", 16.0),
+        ("nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "llama-3.3-nemotron-super-49b", 16.0),
+        ("mlx-community/GLM-4.7-8bit-gs32", "glm-4.6", 9.0),
+        ("mlx-community/gpt-oss-120b-MXFP4-Q8", "gpt-oss-120b", 4.33),
+        ("mlx-community/NVIDIA-Nemotron-Nano-9B-v2-4bits", "nemotron-nano-9b-v2", 4.5),
     ],
 )
 def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: float) -> None:
@@ -107,6 +148,9 @@ def test_spellings_and_what_they_say_of_the_weights(text: str, name: str, bits: 
         ("gpt-oss", "gpt-oss-20b"),
         ("Qwen/Qwen3-30B-A4B", "qwen3-30b-a3b"),
         ("deepsek-v3.2", "deepseek-v3.2"),
+        ("mlx-community/GLM-5.1-DQ4plus-q8", "glm-5"),
+        ("mistralai/Ministral-3-3B-Tuned", "ministral-3-3b"),
+        ("granite-4.0-h-smal", "granite-4.0-h-small"),
     ],
 )
 def test_a_near_miss_is_suggested_and_never_taken(text: str, close: str) -> None:

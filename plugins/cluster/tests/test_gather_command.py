@@ -84,6 +84,16 @@ def test_lines_and_document_are_the_same(files: list[str]) -> None:
     assert json.loads("\n".join(document_lines(empty))) == cluster_document(empty)
 
 
+def test_no_repr_holds_the_text_of_the_reports(files: list[str]) -> None:
+    """`asyncio.run` makes the repr of its result, which was twice the size of all reports."""
+    from probe_cluster.collectors import Files
+
+    gathered = asyncio.run(gather(Files(files)))
+    assert len(repr(gathered)) < 1000
+    assert all(len(repr(node)) < 1000 for node in gathered.nodes.values())
+    assert all(node.text for node in gathered.nodes.values())
+
+
 def test_a_report_of_several_lines_is_one(
     capsys: pytest.CaptureFixture[str], home: Home, tmp_path: Path
 ) -> None:
@@ -116,7 +126,8 @@ def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
 
         async def targets(self) -> list[Target]:
             return [
-                Target(id_) for id_ in ("../up", "n1/pod", ".hidden", "A", "a", "x" * 400, "é/")
+                Target(id_)
+                for id_ in ("../up", "n1/pod", ".hidden", "A", "a", "x" * 400, "é/", "节" * 100)
             ]
 
         async def collect(self, targets: Any, limits: Limits, sink: Any) -> None:
@@ -138,6 +149,7 @@ def test_names_of_nodes_are_no_paths(home: Home, tmp_path: Path) -> None:
             "a-2.json",
             "x" * 200 + ".json",
             "é_.json",
+            "节" * 66 + ".json",
         ]
     )
     assert stat.S_IMODE(os.stat(paths[0]).st_mode) & 0o400
@@ -193,6 +205,20 @@ def test_a_folder_that_cannot_be_made_stops_before_any_node_is_asked(
     status, out, err = run(capsys, *files, "--output", str(tmp_path / "file" / "out"))
     assert (status, out) == (1, "")
     assert "Not a directory" in err
+
+
+def test_a_report_that_cannot_be_written_costs_its_own_file_alone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, files: list[str]
+) -> None:
+    first, *others = [Path(file.partition("=")[2] or file).stem for file in files]
+    folder = tmp_path / "out"
+    (folder / f"{first}.json").mkdir(parents=True)
+    status, out, err = run(capsys, "--json", *files, "--output", str(folder))
+    assert status == 1
+    assert set(json.loads(out)["nodes"]) == {first, *others}
+    assert err.startswith(f"probe cluster: --output {folder}/{first}.json: ")
+    written = {path.stem for path in folder.iterdir() if path.is_file()}
+    assert written == set(others)
 
 
 def test_a_collector_that_breaks_costs_its_nodes_alone(home: Home) -> None:

@@ -91,7 +91,7 @@ def test_an_allocation_that_is_refused_or_queued(slurm: Engines) -> None:
     with pytest.raises(ClusterError, match="before any node started: srun: error: Unable to"):
         gathered("-p", "x")
     slurm.setenv(FAKE_SRUN="queued")
-    with pytest.raises(ClusterError, match="lists no node"):
+    with pytest.raises(ClusterError, match="slurm lists no node: none started within 1 s; look"):
         gathered(overall=1.0)
 
 

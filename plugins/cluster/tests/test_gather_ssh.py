@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -55,6 +58,11 @@ REASONS = {
     "refused": ("missing", "Connection refused (the command ended with 255)", "start the ssh"),
     "nokey": ("missing", "Permission denied (publickey).", "ssh-copy-id nokey"),
     "changed": ("missing", "Host key verification failed.", "ssh-keygen -R changed"),
+    "replaced": (
+        "missing",
+        "the host key of [10.0.0.7]:2222 has changed",
+        "ssh-keygen -R '[10.0.0.7]:2222'",
+    ),
     "bare": ("no-probe", "probe-core is not installed there", "pip install probe-core"),
     "broken": ("failed", "ended with 70 there: probe: internal error: KeyError", "run `probe"),
     "closed": ("missing", "the command ended with 1", ""),
@@ -87,6 +95,14 @@ def test_each_failure_is_one_sentence_and_the_others_are_unharmed(
         assert "\n" not in (node.reason or "\n")
         assert fix in (node.fix or "")
     assert not answer.complete
+
+
+def test_a_host_that_was_never_connected_to_is_told_from_its_user() -> None:
+    node = gathered("alice@changed").nodes["alice@changed"]
+    assert node.fix == (
+        "connect by hand to accept its key: ssh alice@changed;"
+        " if it replaces another: ssh-keygen -R changed"
+    )
 
 
 def alive(marker: str) -> list[str]:
@@ -185,4 +201,22 @@ def test_cancelling_ends_all_processes(engines: Engines) -> None:
             await task
 
     asyncio.run(asyncio.wait_for(cancelled(), 60))
+    assert gone(marker)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_its_processes(engines: Engines, number: int) -> None:
+    marker = f"GATHER_MARKER={os.getpid()}-{time.monotonic_ns()}"
+    engines.setenv(GATHER_MARKER=marker.partition("=")[2])
+    command = [sys.executable, "-m", "probe_core", "cluster", "--hosts", "hung,desk2"]
+    engines.report("desk2", "no json")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not sleeping(marker):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (-number, b"")
+    assert b"Traceback" not in err
     assert gone(marker)

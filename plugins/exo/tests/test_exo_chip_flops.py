@@ -48,6 +48,17 @@ def test_it_is_a_mapping_that_nobody_can_change() -> None:
     assert CHIP_FLOPS["Apple M1"].fp32 > 2
 
 
+def test_a_fork_adds_chips_to_a_copy() -> None:
+    own = {
+        "Apple M1": DeviceFlops(fp32=1, fp16=1, int8=1),
+        "mine": DeviceFlops(fp32=2, fp16=2, int8=2),
+    }
+    added = CHIP_FLOPS | own
+    assert (added["Apple M1"].fp32, added["mine"].fp32) == (1, 2)
+    assert (own | CHIP_FLOPS)["Apple M1"].fp32 > 2
+    assert CHIP_FLOPS.copy() == dict(CHIP_FLOPS)
+
+
 def test_every_key_that_it_lists_can_be_looked_up() -> None:
     names = list(CHIP_FLOPS)
     for name in names[:: len(names) // 100]:

@@ -51,6 +51,8 @@ def instance(parent: dict[str, Any], number: int, profile: str) -> dict[str, Any
 CARD = gpu(2, A100, step_facts=MIG)
 MIXED = [gpu(2, "NVIDIA GeForce RTX 4090", 24), gpu(1, "NVIDIA GeForce RTX 3090", 24)]
 MIG_NODE = [gpu(1, A100), CARD, instance(CARD, 21, "3g.40gb"), instance(CARD, 30, "3g.40gb")]
+NO_INSTANCE = {"step": "granted", "status": "broken", "evidence": "no instance is listed"}
+EMPTY = gpu(3, A100, step_facts=[{**NO_INSTANCE, "code": "mig-without-instances"}])
 LOST_NODE = [gpu(1, H100), gpu(2, H100, step_facts=LOST)]
 
 

@@ -72,6 +72,8 @@ PLACE = "expected HOST:PORT, such as 127.0.0.1:9101"
         ("nfd --output x --watch 0", f"--watch 0: {SECONDS}"),
         ("nfd --output x --watch nan", f"--watch nan: {SECONDS}"),
         ("nfd --listen :1", "--listen serves prometheus alone, not nfd"),
+        ("nfd --output=", "--output is empty; name a file"),
+        ("prometheus --listen 127.0.0.1:٩٩", f"--listen 127.0.0.1:٩٩: {PLACE}"),
         ("prometheus --listen x", f"--listen x: {PLACE}"),
         ("prometheus --listen 127.0.0.1:99999", f"--listen 127.0.0.1:99999: {PLACE}"),
     ],

@@ -177,6 +177,21 @@ def test_slurm_leaves_out_what_is_blocked_or_has_no_known_node(
     assert "# left out, its node in /dev is not known: 0000:03:00.0" in text
 
 
+@pytest.mark.parametrize("name", [None, "显卡", "(((-)))"])
+def test_slurm_takes_the_pci_id_where_the_name_is_no_type(name: Any, tmp_path: Path) -> None:
+    known = gpu(2, "NVIDIA L4", 24)
+    odd = gpu(1, "x", pci={"id": "10de:9999"}) | {"name": name}
+    text = export("slurm", node([odd, known], tmp_path))  # type: ignore[arg-type]
+    assert "Gres=gpu:pci_10de_9999:1,gpu:nvidia_l4:1 " in text
+    assert "Name=gpu Type=pci_10de_9999 File=/dev/nvidia0\n" in text
+
+
+def test_slurm_says_that_it_has_no_gpus_of_a_vendor(tmp_path: Path) -> None:
+    mali = gpu(1, "Mali-G610", vendor="arm", nodes=["/dev/dri/renderD128"])
+    text = export("slurm", node([mali], tmp_path))  # type: ignore[arg-type]
+    assert "# left out, Slurm has no GPUs of arm: 0000:01:00.0\n" in text
+
+
 def test_slurm_links_are_counted_in_the_order_of_the_bus(tmp_path: Path) -> None:
     def linked(number: int, peer: int) -> dict[str, Any]:
         link = {"kind": "nvlink", "peer": f"pci:0000:{peer:02x}:00.0", "count": 4}
@@ -228,6 +243,12 @@ def test_dra_has_strict_versions_and_one_type_a_value(reports: dict[str, dict[st
     assert attributes["cudaComputeCapability"] == {"version": "9.0.0"}
     assert devices[1]["capacity"] == {"memory": {"value": str(40 << 30)}}
     assert all(len(value) == 1 for device in devices for value in device["attributes"].values())
+
+
+def test_dra_cuts_text_to_64_bytes_and_not_within_a_character(tmp_path: Path) -> None:
+    report = node([gpu(1, "显" * 40)], tmp_path)
+    (device,) = json.loads(export("dra", report))["devices"]  # type: ignore[arg-type]
+    assert device["attributes"]["productName"] == {"string": "显" * 21}
 
 
 @pytest.mark.parametrize(

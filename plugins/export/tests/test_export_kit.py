@@ -14,7 +14,7 @@ def counted(pattern: str, text: str) -> int:
 
 class TestAnsible(ExporterContract):
     name = "ansible"
-    target = "probe_export.simple:ansible"
+    target = "probe_export.ansible:export"
 
     def count(self, text: str) -> int:
         return int(json.loads(text)["accelerators"])
@@ -30,7 +30,7 @@ class TestDra(ExporterContract):
 
 class TestEnv(ExporterContract):
     name = "env"
-    target = "probe_export.simple:env"
+    target = "probe_export.env:export"
 
     def count(self, text: str) -> int:
         return counted("^NODE_ACCELERATORS='([0-9]+)'$", text)
@@ -46,7 +46,7 @@ class TestNfd(ExporterContract):
 
 class TestOtel(ExporterContract):
     name = "otel"
-    target = "probe_export.simple:otel"
+    target = "probe_export.otel:export"
 
     def count(self, text: str) -> int:
         return counted("probe.accelerator.count=([0-9]+)", text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -38,79 +37,6 @@ def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         env={**os.environ, **environ},
     )
-
-
-def families(tmp_path: Path) -> set[str]:
-    """The names of all series that the exporter can write, beside those of unknown figures."""
-    names: set[str] = set()
-    for number, sightings in enumerate((LOST_NODE, MIXED)):
-        report: Any = node(sightings, tmp_path / str(number))
-        report["node"]["time"] = "2026-11-22T09:30:00.000Z"
-        report["node"]["network"] = [
-            {"name": "mlx5_0/1", "kind": "rdma", "state": "up", "bandwidth": 5e10}
-        ]
-        for device in report["devices"]:
-            device["memory"]["free"] = 1 << 30
-            device["links"] = [{"kind": "pcie", "bandwidth": 64e9}]
-        names |= set(re.findall("^# TYPE ([a-z_]+)", export("prometheus", report), re.MULTILINE))
-    return names
-
-
-def expressions() -> dict[str, str]:
-    rules = yaml.safe_load((FOLDER / "probe-alerts.yml").read_text())
-    found = {rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"]}
-    dashboard = json.loads((FOLDER / "probe-dashboard.json").read_text())
-    found |= {
-        panel["title"]: target["expr"]
-        for panel in dashboard["panels"]
-        for target in panel["targets"]
-    }
-    return found
-
-
-def test_every_series_of_alerts_and_dashboard_is_written_by_the_exporter(tmp_path: Path) -> None:
-    used = set(re.findall(r"\bprobe_[a-z_]+", " ".join(expressions().values())))
-    assert len(used) >= 10
-    assert used - families(tmp_path) == set()
-
-
-def test_promtool_reads_every_expression(tmp_path: Path) -> None:
-    # Grafana puts a regular expression in the place of its variable.
-    rules = [
-        {"record": f"dashboard:{number}:x", "expr": text.replace("$instance", ".*")}
-        for number, text in enumerate(expressions().values())
-    ]
-    path = tmp_path / "rules.yml"
-    path.write_text(yaml.safe_dump({"groups": [{"name": "all", "rules": rules}]}))
-    done = run(tool("promtool"), "check", "rules", str(path))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"SUCCESS: {len(rules)} rules found" in done.stdout
-
-
-def test_promtool_runs_the_alerts_own_tests() -> None:
-    done = run(tool("promtool"), "check", "rules", str(FOLDER / "probe-alerts.yml"))
-    assert (done.returncode, done.stderr) == (0, "")
-    done = run(tool("promtool"), "test", "rules", str(FOLDER / "probe-alerts-test.yml"))
-    assert (done.returncode, done.stderr) == (0, "")
-    tested = yaml.safe_load((FOLDER / "probe-alerts-test.yml").read_text())["tests"][0]
-    fired = {case["alertname"] for case in tested["alert_rule_test"] if case.get("exp_alerts")}
-    assert fired == {name for name in expressions() if name.startswith("Probe")}
-
-
-def test_the_dashboard_can_be_imported() -> None:
-    dashboard = json.loads((FOLDER / "probe-dashboard.json").read_text())
-    panels = dashboard["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in panels]
-    for x, y, width, height in places:
-        assert x + width <= 24
-        others = [place for place in places if place != (x, y, width, height)]
-        assert not any(
-            x < a + c and a < x + width and y < b + d and b < y + height for a, b, c, d in others
-        ), "two panels overlap"
-    names = {variable["name"] for variable in dashboard["templating"]["list"]}
-    used = set(re.findall(r"\$\{?([a-z]+)", json.dumps(panels)))
-    assert used == names
 
 
 @pytest.mark.parametrize("name", ["slurm-prolog.sh", "ray-start.sh"])

@@ -154,9 +154,20 @@ def test_unified_memory_is_not_counted_as_the_accelerators_own(folder: Path) -> 
 def test_resource_slices_are_within_the_apis_limits(name: str, made: Any) -> None:
     """k8s.io/api/resource/v1: names, 32 attributes, one typed value each, strings to 64."""
     devices = json.loads(export("dra", made))["devices"]
+    # Of a MIG instance NVIDIA's own driver publishes the card's name and address, and the profile.
     assert [d["attributes"]["productName"]["string"] for d in devices if _named(d)] == [
-        label for label in NAMES[name] if label
+        label.partition(" MIG ")[0] for label in NAMES[name] if label
     ]
+    if name == "A100 with MIG":
+        profiles = [d["attributes"]["profile"]["string"] for d in devices]
+        assert profiles == ["3g.20gb", "2g.10gb", "1g.5gb"]
+        units = [d["capacity"]["multiprocessors"]["value"] for d in devices]
+        assert units == ["42", "28", "14"]
+        address = "resource.kubernetes.io/pciBusID"
+        assert {d["attributes"][address]["string"] for d in devices} == {"0000:3b:00.0"}
+    if name == "8 x MI300X":
+        assert {d["capacity"]["computeUnits"]["value"] for d in devices} == {"304"}
+        assert {d["attributes"]["numaNode"]["int"] for d in devices} == {0, 1}
     for device in devices:
         assert re.fullmatch("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", device["name"])
         assert len(device["attributes"]) + len(device["capacity"]) <= 32

@@ -57,7 +57,7 @@ try:
                 print(json.dumps(item), file=sys.stderr, flush=True)
 except Unavailable as error:
     said["error"] = {"reason": error.reason, "code": error.code, "fix": error.fix}
-said["modules"] = [name for name in ("pynvml", "ctypes") if name in set(sys.modules) - loaded]
+said["modules"] = [name for name in ("pynvml", "_ctypes") if name in set(sys.modules) - loaded]
 json.dump(said, sys.stdout)
 """
 

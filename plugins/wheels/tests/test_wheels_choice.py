@@ -349,3 +349,16 @@ def test_uv_finds_rocms_tool_by_path_alone(tmp_path: Path) -> None:
     assert alone([amd("gfx942")], report, machine)[0] == "cpu"
     machine = Machine(str(tmp_path), {"PATH": "/usr/bin:/opt/rocm/bin"})
     assert alone([amd("gfx942")], report, machine)[0] == "rocm7.2"
+
+
+def test_a_recording_without_architecture_gets_no_build_for_the_cpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = Tree(tmp_path)
+    tree.pci("0000:01:00.0", "10de:1db6", driver="nvidia")
+    tree.file("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Module  580.95.05  Tue\n")
+    tree.release("6.8.0")
+    assert main(["env", "--json", "--machine", str(tmp_path)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["backend"] == "cu126"
+    assert document["why"].endswith("; the node's architecture is unknown: x86_64 is assumed")

@@ -129,6 +129,11 @@ WHEELS: dict[str, tuple[str, str, dict[str, bytes | str]]] = {
         "4.8.5",
         {"ctranslate2.libs/libctranslate2-a7a60d30.so.4.8.5": build.cuda(CTRANSLATE)},
     ),
+    "flash-attn": (
+        "flash-attn",
+        "2.8.3",
+        {"flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so": build.cuda({"sm_80 sm_90": 70})},
+    ),
     "vllm": ("vllm", "0.11.0", {"vllm/_C.abi3.so": build.cuda(VLLM_011)}),
     "bitsandbytes": (
         "bitsandbytes",
@@ -256,6 +261,26 @@ def test_code_in_kernel_packs_of_another_distribution(tmp_path: Path) -> None:
     documents = read_distributions([str(site)], Budget())
     verdicts = [v for v in judge(gpus, Scene(documents)) if v["wheel"].startswith("torch ")]
     assert [v["verdict"] for v in verdicts] == [NATIVE, LACKS]
+
+
+@pytest.mark.parametrize(
+    ("section", "capability", "expected"),
+    [
+        (build.container(["sm_80"]) + b"\xff" * 64, "8.0", NATIVE),
+        (build.container(["sm_80"]) + b"\xff" * 64, "9.0", "unknown"),
+        # A container whose entry has a header of 0 bytes.
+        (bytes(bytearray(build.container(["sm_80"]))[:20] + bytes(76)), "8.0", "unknown"),
+    ],
+)
+def test_what_was_not_read_is_not_missing(
+    tmp_path: Path, section: bytes, capability: str, expected: str
+) -> None:
+    site = build.environment(tmp_path / "env")
+    library = build.elf([(".nv_fatbin", section)])
+    build.install(site, "acme", "1.0", {"acme/x.so": library})
+    documents = read_distributions([str(site)], Budget())
+    assert [v["verdict"] for v in judge([nvidia(capability)], Scene(documents))] == [expected]
+    assert documents[0]["files"]["acme/x.so"]["problem"]
 
 
 def test_many_files_of_machine_code_are_counted_by_their_names(tmp_path: Path) -> None:
@@ -481,6 +506,27 @@ def test_findings_have_the_facts_and_one_repair(tmp_path: Path) -> None:
             nvidia("9.0"),
             "error",
             ("install a build of faiss-gpu-cu12 for sm_90, or build it from source for sm_90"),
+        ),
+        (
+            "vllm",
+            nvidia("6.1"),
+            "error",
+            "use another GPU for vllm: it needs compute capability 7.0 or newer",
+        ),
+        (
+            "vllm",
+            nvidia("7.5"),
+            "error",
+            "install a build of vllm for sm_75, or build it from source for sm_75",
+        ),
+        (
+            "flash-attn",
+            nvidia("7.5"),
+            "error",
+            (
+                "use PyTorch's scaled_dot_product_attention: FlashAttention 2 needs Ampere or newer"
+                " (on Turing also 'flash-attn<2')"
+            ),
         ),
         ("tensorflow", nvidia("12.0"), "info", "nothing to do"),
         (

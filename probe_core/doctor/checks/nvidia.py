@@ -97,6 +97,8 @@ def fabric(request: Request) -> ResultDoc:
         return unknown("whether nvidia-fabricmanager runs is not visible here")
     if _is_running(request, "nv-fabricmanage"):  # 15 characters: TASK_COMM_LEN
         return passed()
+    if request.machine.read("/proc/1/comm", 32) is None:  # proc(5), hidepid
+        return unknown("/proc hides the processes of other users", "sudo probe doctor")
     evidence = f"{switches[0]} is an NVSwitch; no process nv-fabricmanager"
     return failed(of_cause(request, "fabric-not-ready", evidence, devices))
 

@@ -9,12 +9,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.doctor.check import Request, ResultDoc
 
-__all__ = ["CHECKS", "FOLDER"]
+__all__ = ["CHECKS", "DRIVERS", "FOLDER"]
 
 FOLDER, _LIBRARY, _NODE = "/usr/lib/wsl/lib", "libcuda.so.1", "/dev/dxg"
 
+DRIVERS = "/usr/lib/wsl/drivers"
+"""The drivers of Windows, one folder each: NVIDIA's are nv_dispi.inf_amd64_… and the like."""
 
-@check("wsl-no-library", step="library", needs=(FOLDER, _NODE))
+
+@check("wsl-no-library", step="library", needs=(FOLDER, DRIVERS, _NODE))
 def library(request: Request) -> ResultDoc:
     """Whether WSL passes a GPU in and has no CUDA library of the Windows driver."""
     machine = request.machine
@@ -24,7 +27,8 @@ def library(request: Request) -> ResultDoc:
         return passed()
     # Windows gives WSL the libraries of its GPUs' vendors: nvidia-smi comes with NVIDIA's alone.
     names = machine.listdir(FOLDER)
-    if names and not any("nvidia" in name or "cuda" in name for name in names):
+    has_driver = any(name.startswith("nv") for name in machine.listdir(DRIVERS))
+    if names and not has_driver and not any("nvidia" in n or "cuda" in n for n in names):
         return not_applicable("no NVIDIA driver is in Windows, as its other libraries show")
     evidence = f"{_NODE} is there, {FOLDER}/{_LIBRARY} is not"
     return failed(of_cause(request, "wsl-no-library", evidence))

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from probe_chipdb.entry.ownership import Named
     from probe_chipdb.packages import Package
     from probe_chipdb.table import Table
 
@@ -18,16 +19,20 @@ if TYPE_CHECKING:
 
 
 def read_extras(
-    built: "Table", extra: "Iterable[str]", packages: "Iterable[Package]", accept: "Accept"
+    built: "Table",
+    extra: "Iterable[str]",
+    packages: "Iterable[Package]",
+    accept: "Accept",
+    named: "Named",
 ) -> "tuple[list[Table], list[Table], tuple[str, ...]]":
-    """Site tables, package tables, and what was left out of them."""
+    """Site tables, package tables, and what was left out of them. named: see `ownership`."""
     problems: list[Problem] = []
     budget = Budget()
     consent = Consent(built)
     sites = [_site(path, budget, consent, problems) for path in extra]
     tables = [built]
     for package in packages:
-        table = _package(package, tables, accept, budget, consent, problems)
+        table = _package(package, tables, accept, budget, consent, problems, named)
         if table:
             tables.append(table)
     return sites, tables[1:], tuple(map(str, problems))
@@ -50,6 +55,7 @@ def _package(
     budget: Budget,
     consent: Consent,
     problems: list[Problem],
+    named: "Named",
 ) -> "Table | None":
     """A vendor package's table; `earlier` are the built one and those of packages before it."""
     if package.problem:
@@ -69,8 +75,8 @@ def _package(
         content, faults = read(path, label)
         problems += faults
         data.add_chips(label, content)
-    disown(data, earlier, consent.vendors(package.distribution))
-    _limit(data, package)
+    _limit(data, package)  # before what costs most for each chip
+    disown(data, earlier, consent.vendors(package.distribution), named)
     problems += data.problems
     return to_table(data, f"package:{package.distribution}", "")
 

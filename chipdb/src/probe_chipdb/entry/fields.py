@@ -52,6 +52,11 @@ CHIP: dict[str, Spec] = {
     "codename": Text("the die", most=64),
     "year": Number("year of release", 1999, 2035, whole=True),
     "units": Number("SMs, CUs, EUs or cores per device as the OS shows it", 1, 30000, whole=True),
+    "counts": ListOf(
+        Text("a count or a range of counts", r"\d{1,3}(?:-\d{1,3})?", "write 4 or 6-9"),
+        "counts of units that an entry without units stands for",
+        most=16,
+    ),
     "clock": Table(
         {
             "base": Number("base clock", 50, 7000, "MHz"),
@@ -118,6 +123,7 @@ CHIP: dict[str, Spec] = {
                 "reason": Text("why the formula fails", most=400),
                 "source": source_key,
                 "confidence": confidence,
+                "low": _tflops,
             },
             need=("rate", "reason", "source"),
         ),

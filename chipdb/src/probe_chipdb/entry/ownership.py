@@ -2,24 +2,31 @@
 
 A package adds chips of a vendor that nobody else has. To a vendor of the built table it may add
 where it is that vendor's own: chipdb lists its distribution among the publishers, or the user's own
-file does. It never takes a key that means another chip, nor another vendor's PCI ids.
+file does. It never takes a key that means another chip, a name that is read as another chip's, nor
+ids of another vendor.
 """
 
+from probe_chipdb.candidates import register_keys
+from probe_chipdb.entry.arch_keys import foreign_keys, is_foreign
 from probe_chipdb.entry.pack import chip_keys, loose_keys
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.entry.validate import Data, distribution_name
+from probe_chipdb.spelling import is_generic, normalise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from probe_chipdb.entry.types import ChipEntry
     from probe_chipdb.table import Table
 
     Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
+    Named = Callable[[str], tuple[str, ...]]
+    """The ids of the built table's chips that a name means, by any rule of the matcher."""
 
 # Kinds of keys that no table owns: vendor ("v:"), and architecture with unit count ("u:").
 _COMMON = ("v", "u")
+_MOST_NAMED = 4  # ids in one sentence
 
 
 class Consent:
@@ -42,11 +49,11 @@ class Consent:
         return frozenset((*self._built.ids(f"pub:{name}"), *self._by_user.get(name, ())))
 
 
-def disown(data: Data, earlier: "list[Table]", vendors: frozenset[str]) -> None:
+def disown(data: Data, earlier: "list[Table]", vendors: frozenset[str], named: "Named") -> None:
     """Leave out what another table defines: its namespaces, its ids, its keys, its architectures.
 
     earlier: the built table, then the packages before. vendors: whose namespaces the package may
-    add to.
+    add to. named: see Named.
     """
     built, *packages = earlier
     for id_, chip in list(data.chips.items()):
@@ -54,23 +61,30 @@ def disown(data: Data, earlier: "list[Table]", vendors: frozenset[str]) -> None:
             del data.chips[id_]
             _report(data, id_, "id", *refusal)
             continue
-        for field, fault, fix in taken(chip, built):
+        for field, fault, fix in list(taken(chip, built, named)):
             _report(data, id_, field, fault, fix)
             _drop_key(chip, field)
+            if field == f"n:{normalise(chip['name'])}":
+                data.unnamed.add(id_)  # it stays under its id and its other keys
         _report_shared_keys(data, id_, chip, packages)
     if data.publishers:
         problem = ("[publishers]", "", "only a site's own file may list publishers", "remove it")
         data.problems.append(Problem("package", *problem))
-    _disown_archs(data, earlier)
+    _disown_archs(data, earlier, vendors)
 
 
-def _disown_archs(data: Data, earlier: "list[Table]") -> None:
-    for name in list(data.archs):
+def _disown_archs(data: Data, earlier: "list[Table]", vendors: frozenset[str]) -> None:
+    built = earlier[0]
+    for name, arch in list(data.archs.items()):
+        where, label = data.where[f"arch:{name}"], f"arch {name!r}"
         if any(table.archs.find(name) for table in earlier):
             del data.archs[name]
-            where, label = data.where[f"arch:{name}"], f"arch {name!r}"
             fault, fix = "the architecture is defined already", "give yours another name"
             data.problems.append(Problem(where, label, "arch", fault, fix))
+            continue
+        for field, fault in foreign_keys(arch, built, vendors):
+            fix = "remove it; list keys of your own hardware alone"
+            data.problems.append(Problem(where, label, f"match.{field}", fault, fix))
 
 
 def _refusal(
@@ -88,18 +102,56 @@ def _refusal(
     return None
 
 
-def taken(chip: "ChipEntry", built: "Table") -> "Iterator[Fault]":
-    """The keys of a chip that the built table has for another, and PCI ids of another vendor."""
-    for pci in list(chip.get("pci", ())):
-        owners = built.ids(f"pv:{pci[:4]}")
-        if owners and chip["vendor"] not in owners and not built.ids(f"p:{pci}"):
-            fault = f"the PCI vendor id {pci[:4]} is that of {', '.join(owners)}"
-            yield f"p:{pci}", fault, "list PCI ids of your own vendor id alone"
+def taken(chip: "ChipEntry", built: "Table", named: "Named") -> "Iterator[Fault]":
+    """The keys of a chip that the built table has for another, and ids of another vendor.
+
+    named: see Named.
+    """
+    yield from _foreign_ids(chip, built)
+    exact = set()
     for key in _keys(chip):
         others = [id_ for id_ in built.ids(key) if id_ != chip["id"]]
         if others:
-            fault = f"it already means {', '.join(others)}"
-            yield key, fault, "remove it; the built table keeps it"
+            exact.add(key)
+            yield key, _means(others), "remove it; the built table keeps it"
+    for name in (chip["name"], *chip.get("aliases", ())):
+        key = f"n:{normalise(name)}"
+        if key in exact:
+            continue
+        if is_generic(key[2:]):
+            yield key, "it names no product", "remove it"
+        elif others := [id_ for id_ in named(name) if id_ != chip["id"]]:
+            yield key, _means(others), "remove it; the built table keeps it"
+
+
+def _foreign_ids(chip: "ChipEntry", built: "Table") -> "Iterator[Fault]":
+    """Ids that another vendor gives: of PCI, of device trees, and in registers."""
+    vendor = chip["vendor"]
+    for pci in list(chip.get("pci", ())):
+        owners = built.ids(f"pv:{pci[:4]}")
+        if owners and vendor not in owners and not built.ids(f"p:{pci}"):
+            fault = f"the PCI vendor id {pci[:4]} is that of {', '.join(owners)}"
+            yield f"p:{pci}", fault, "list PCI ids of your own vendor id alone"
+    for register in list(chip.get("gpu_id", ())):
+        owner = register.partition(":")[0]
+        keys = register_keys(built, register.partition("/")[0], "gm")
+        others = [id_ for key in keys for id_ in built.ids(f"g:{key}") if id_ != chip["id"]]
+        if others:
+            yield f"g:{register}", _means(others), "remove it; the built table keeps it"
+        elif is_foreign(owner, vendor, built):
+            fault = f"the id registers of {owner} are not those of {vendor}"
+            yield f"g:{register}", fault, "list registers of your own hardware alone"
+
+    for compatible in list(chip.get("dt", ())):
+        owner = compatible.partition(",")[0]
+        if is_foreign(owner, vendor, built) and not built.ids(f"d:{compatible}"):
+            fault = f"compatibles of {owner} are not those of {vendor}"
+            yield f"d:{compatible}", fault, "list compatibles of your own alone"
+
+
+def _means(ids: list[str]) -> str:
+    uncounted = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    return f"it already means {', '.join(ids[:_MOST_NAMED])}{uncounted}"
 
 
 def _keys(chip: "ChipEntry") -> list[str]:
@@ -122,10 +174,14 @@ def _drop_key(chip: "ChipEntry", key: str) -> None:
     chip["pci"] = [id_ for id_ in chip.get("pci", []) if key not in _keys({**bare, "pci": [id_]})]
     chip["dt"] = [name for name in chip.get("dt", []) if key not in _keys({**bare, "dt": [name]})]
     chip["gpu_id"] = [
-        id_ for id_ in chip.get("gpu_id", []) if key not in _keys({**bare, "gpu_id": [id_]})
+        id_
+        for id_ in chip.get("gpu_id", [])
+        if key != f"g:{id_}" and key not in _keys({**bare, "gpu_id": [id_]})
     ]
     chip["aliases"] = [
-        name for name in chip.get("aliases", []) if key not in _keys({**bare, "aliases": [name]})
+        name
+        for name in chip.get("aliases", [])
+        if key != f"n:{normalise(name)}" and key not in _keys({**bare, "aliases": [name]})
     ]
 
 

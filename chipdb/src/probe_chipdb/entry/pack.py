@@ -1,6 +1,8 @@
 """Packs good entries into the lines and index keys of a table: the same for every origin."""
 
 from probe_chipdb.brand import brand_key
+from probe_chipdb.cloud import module_of
+from probe_chipdb.entry.designs import ranges
 from probe_chipdb.entry.validate import Data
 from probe_chipdb.forms import Form, without_series
 from probe_chipdb.row import (
@@ -11,6 +13,7 @@ from probe_chipdb.row import (
     CPUID,
     MEMORY,
     MIDR,
+    OF_SOCS,
     OVERRIDE,
     PUBLISHED,
     SOURCE,
@@ -24,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from probe_chipdb.entry.designs import DesignRange
     from probe_chipdb.entry.types import ArchEntry, ChipEntry, MatchEntry
 
 _INNER = {
@@ -43,8 +47,9 @@ def to_table(data: Data, origin: str, version: str) -> Table:
 
 def texts(data: Data) -> dict[str, str]:
     """The four files of a table."""
+    of_socs = ranges(data)
     return {
-        "chips.txt": _lines(_chip_row(chip) for chip in data.chips.values()),
+        "chips.txt": _lines(_chip_row(chip, of_socs.get(id_)) for id_, chip in data.chips.items()),
         "archs.txt": _lines(_arch_row(name, arch) for name, arch in data.archs.items()),
         "sources.txt": _lines(
             [key, *(scalar(source.get(column)) for column in SOURCE[1:])]
@@ -61,14 +66,16 @@ def _lines(rows: "Iterable[list[str]]") -> str:
     return "".join(line + "\n" for line in ordered)
 
 
-def _chip_row(chip: "ChipEntry") -> list[str]:
+def _chip_row(chip: "ChipEntry", of_socs: "DesignRange | None") -> list[str]:
     explain = chip.get("explain", {})
+    override = [*chip.get("override", ()), *(of_socs["figures"] if of_socs else ())]
     packed = {
         "clock": _parts(chip.get("clock"), CLOCK).rstrip(";"),
         "memory": _parts(chip.get("memory"), MEMORY).rstrip(";"),
         "explain": "|".join(f"{rate};{escape(text)}" for rate, text in explain.items()),
+        "of_socs": _parts(of_socs["clock"] if of_socs else None, OF_SOCS),
     }
-    return _row(CHIP, packed, chip)
+    return _row(CHIP, packed, {**chip, "override": override})
 
 
 def _arch_row(name: str, arch: "ArchEntry") -> list[str]:
@@ -136,12 +143,11 @@ class _Index:
     __slots__ = ("ids",)
 
     def __init__(self) -> None:
-        self.ids: dict[str, list[str]] = {}
+        # Inner keys, not a list: a vendor with 20,000 chips is one key with as many ids.
+        self.ids: dict[str, dict[str, None]] = {}
 
     def add(self, key: str, id_: str) -> None:
-        ids = self.ids.setdefault(key, [])
-        if id_ not in ids:
-            ids.append(id_)
+        self.ids.setdefault(key, {})[id_] = None
 
     def add_masks(self, letters: str, registers: "Iterable[str]") -> None:
         """File the masks in use, by vendor: a reader has to try each."""
@@ -152,9 +158,12 @@ class _Index:
                 self.add(f"{letters}:{vendor}", f"{int(mask, 16):#x}")
 
 
-def _index(data: Data) -> dict[str, list[str]]:
+def _index(data: Data) -> dict[str, dict[str, None]]:
     index = _Index()
-    chips = sorted(data.chips.items())
+    chips = [
+        (id_, _without_name(chip) if id_ in data.unnamed else chip)
+        for id_, chip in sorted(data.chips.items())
+    ]
     for id_, chip in chips:
         for key in chip_keys(chip):
             index.add(key, id_)
@@ -169,10 +178,14 @@ def _index(data: Data) -> dict[str, list[str]]:
     _add_owners(index, data)
     for id_, arch in sorted(data.archs.items()):
         match = arch.get("match", {})
-        for key in _arch_keys(match):
+        for key in arch_index_keys(match):
             index.add(key, id_)
         index.add_masks("agm", match.get("gpu_id", ()))
     return index.ids
+
+
+def _without_name(chip: "ChipEntry") -> "ChipEntry":
+    return {**chip, "name": ""}
 
 
 def chip_keys(chip: "ChipEntry") -> "Iterator[str]":
@@ -221,6 +234,8 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
     for id_, chip in chips:
         for name in (chip["name"], *chip.get("aliases", ())):
             keys = [(key, id_) for key in form_keys(name)]
+            if id_.endswith("-mobile"):  # the driver prints the desktop card's name for it
+                keys += [(key, id_) for key in form_keys(id_.partition("/")[2])]
             if with_die(name):
                 listed += keys
             else:
@@ -237,7 +252,7 @@ def _add_forms(index: _Index, chips: "list[tuple[str, ChipEntry]]") -> None:
 
 def form_keys(name: str) -> "Iterator[str]":
     """The keys of a name's form, with and without its brand and its series: see `forms`."""
-    form = Form(normalise(name))
+    form = Form(module_of(normalise(name)))  # "HGX B200 168GB" is a B200 of 168 GB, too
     if not form.base or "/" in form.base:
         return
     editions = form.key[len(form.base) :]
@@ -272,7 +287,8 @@ _BRANDS = (
 )
 
 
-def _arch_keys(match: "MatchEntry") -> "Iterator[str]":
+def arch_index_keys(match: "MatchEntry") -> "Iterator[str]":
+    """Every key under which an architecture can be found."""
     values = {
         "c": match.get("compute_capability", ()),
         "x": match.get("gfx", ()),

@@ -65,6 +65,7 @@ class OverrideEntry(TypedDict, total=False):
     reason: Required[str]
     source: Required[str]
     confidence: str
+    low: float
 
 
 class ChipEntry(TypedDict, total=False):
@@ -80,6 +81,7 @@ class ChipEntry(TypedDict, total=False):
     codename: str
     year: int
     units: int
+    counts: list[str]
     clock: ClockEntry
     memory: MemoryEntry
     power: float

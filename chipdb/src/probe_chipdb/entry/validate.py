@@ -24,9 +24,10 @@ class Data:
 
     where: "chip:id", "arch:id" or "source:key" to the file that has it.
     publishers: distribution to the vendors whose namespaces it may add to.
+    unnamed: ids of chips whose own name means another chip: their names find nothing.
     """
 
-    __slots__ = ("archs", "chips", "problems", "publishers", "sources", "where")
+    __slots__ = ("archs", "chips", "problems", "publishers", "sources", "unnamed", "where")
 
     def __init__(self) -> None:
         self.chips: dict[str, ChipEntry] = {}
@@ -34,6 +35,7 @@ class Data:
         self.sources: dict[str, SourceEntry] = {}
         self.problems: list[Problem] = []
         self.publishers: dict[str, list[str]] = {}
+        self.unnamed: set[str] = set()
         self.where: dict[str, str] = {}
 
     def add_chips(self, file: str, tables: Raw) -> None:

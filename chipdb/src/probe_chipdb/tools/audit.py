@@ -6,14 +6,15 @@ CSV with a header, or TOML. A name that means several products agrees if one of 
 
 import csv
 import json
-import os
 from collections.abc import Iterable, Iterator
 
 from probe_chipdb.chip import Chip
 from probe_chipdb.database import Database
 from probe_chipdb.peaks import Peak, find, natural_accumulator
+from probe_chipdb.tools.text_file import Refused, read_text
 
 MAX_BYTES = 4 * 2**20
+MAX_ROWS = 20_000  # ten times the chips of the table
 _NAMES = ("name", "gpu", "device", "chip", "id", "accelerator")
 _VALUES = ("tflops", "peak", "flops", "value", "peak_tflops", "bf16", "fp16")
 
@@ -23,18 +24,31 @@ class Unreadable(ValueError):
 
 
 class Row:
-    """One name with a figure in TFLOPS, and the line of the file where the name stands, or 0."""
+    """One name with a figure in TFLOPS; None where the table has something else there."""
 
-    __slots__ = ("line", "name", "tflops")
+    __slots__ = ("_text", "name", "tflops")
 
-    def __init__(self, name: str, tflops: float, line: int) -> None:
+    def __init__(self, name: str, tflops: float | None, text: str = "") -> None:
         self.name = name
         self.tflops = tflops
-        self.line = line
+        self._text = text
+
+    @property
+    def line(self) -> int:
+        """The first line of the file with the name alone, or 0.
+
+        "RTX 4090" is not rows in "RTX 4090 D".
+        """
+        at = self._text.find(f'"{self.name}"')
+        at = self._text.find(self.name) if at < 0 else at
+        return 0 if at < 0 else self._text.count("\n", 0, at) + 1
 
 
 class Verdict:
-    """What is to be said of a row. kind: "agrees", "differs", "unknown" or "no figure"."""
+    """What is to be said of a row.
+
+    kind: "agrees", "differs", "unknown", "no figure" of ours, or "no number" of theirs.
+    """
 
     __slots__ = ("kind", "row", "sentence")
 
@@ -45,30 +59,33 @@ class Verdict:
 
 
 def rows(path: str, name_column: str = "", value_column: str = "", scale: float = 1.0) -> list[Row]:
-    """The rows of a table; figures x scale are TFLOPS (1e-12 for a table in FLOPS).
+    """The rows of a table that have a figure; see `table`."""
+    return [row for row in table(path, name_column, value_column, scale) if row.tflops is not None]
+
+
+def table(
+    path: str, name_column: str = "", value_column: str = "", scale: float = 1.0
+) -> list[Row]:
+    """Every row of a table; figures x scale are TFLOPS (1e-12 for a table in FLOPS).
 
     Raises Unreadable for a file that is no table, and OSError.
     """
-    if os.path.getsize(path) > MAX_BYTES:
-        raise Unreadable(f"{path} is larger than {MAX_BYTES} bytes; name the table itself")
-    with open(path, encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    lines = text.splitlines()
-    pairs = _pairs(path, text, name_column, value_column)
-    rows = [Row(name, value * scale, _line(lines, name)) for name, value in pairs]
-    if not rows:
+    try:
+        text = read_text(path, MAX_BYTES)
+    except Refused as refusal:
+        raise Unreadable(str(refusal)) from None
+    rows = []
+    for name, value in _pairs(path, text, name_column, value_column):
+        rows.append(Row(name, None if value is None else value * scale, text))
+        if len(rows) > MAX_ROWS:
+            raise Unreadable(f"{path} has more than {MAX_ROWS} rows; name the table itself")
+    if all(row.tflops is None for row in rows):
         columns = f"{', '.join(_NAMES)} and {', '.join(_VALUES)}"
         raise Unreadable(f"{path} has no names with numbers; name the columns (known: {columns})")
     return rows
 
 
-def _line(lines: list[str], name: str) -> int:
-    """The first line with the name alone, so that "RTX 4090" is not rows in "RTX 4090 D"."""
-    quoted = next((at for at, line in enumerate(lines, 1) if f'"{name}"' in line), 0)
-    return quoted or next((at for at, line in enumerate(lines, 1) if name in line), 0)
-
-
-def _pairs(path: str, text: str, name: str, value: str) -> Iterator[tuple[str, float]]:
+def _pairs(path: str, text: str, name: str, value: str) -> Iterator[tuple[str, float | None]]:
     if path.endswith((".csv", ".tsv")):
         delimiter = "\t" if path.endswith(".tsv") else ","
         yield from _records(csv.DictReader(text.splitlines(), delimiter=delimiter), name, value)
@@ -85,7 +102,9 @@ def _pairs(path: str, text: str, name: str, value: str) -> Iterator[tuple[str, f
     yield from _tree(content, name, value)
 
 
-def _tree(content: object, name: str, value: str, depth: int = 0) -> Iterator[tuple[str, float]]:
+def _tree(
+    content: object, name: str, value: str, depth: int = 0
+) -> Iterator[tuple[str, float | None]]:
     """Names to numbers, names to tables with one, and lists of such tables, a few levels deep."""
     if isinstance(content, list):
         yield from _records((item for item in content if isinstance(item, dict)), name, value)
@@ -94,7 +113,7 @@ def _tree(content: object, name: str, value: str, depth: int = 0) -> Iterator[tu
             number = _number(item)
             if number is None and isinstance(item, dict):
                 number = _first(item, value, _VALUES)
-            if number is not None:
+            if number is not None or not isinstance(item, dict | list):
                 yield str(key), number
             elif depth < 3:
                 yield from _tree(item, name, value, depth + 1)
@@ -102,11 +121,11 @@ def _tree(content: object, name: str, value: str, depth: int = 0) -> Iterator[tu
 
 def _records(
     records: "Iterable[dict[str, object]]", name: str, value: str
-) -> Iterator[tuple[str, float]]:
+) -> Iterator[tuple[str, float | None]]:
     for record in records:
         label = next((record[key] for key in (name, *_NAMES) if record.get(key)), None)
         number = _first(record, value, _VALUES)
-        if isinstance(label, str) and number is not None:
+        if isinstance(label, str):
             yield label, number
 
 
@@ -127,22 +146,27 @@ def _number(value: object) -> float | None:
 
 
 def audit(
-    db: Database, table: list[Row], dtype: str, sparsity: str, path: str, within: float
+    db: Database, rows: Iterable[Row], dtype: str, sparsity: str, path: str, within: float
 ) -> Iterator[Verdict]:
     """The verdict on each row. within: how far a figure may be off, as a share."""
     rate = f"{dtype}.{path}.{natural_accumulator(dtype, path)}"
-    for row in table:
+    for row in rows:
         match = db.match(name=row.name)
         chips = (match.chip,) if match.chip else match.candidates
+        if row.tflops is None:
+            if chips:  # "licence": "MIT" is no row of the table
+                yield Verdict("no number", row, "the table has no positive number there")
+            continue
         if not chips:
             yield Verdict("unknown", row, match.reason or "no chip of the table")
             continue
         figures = {chip.id: find(chip.peaks(), rate, sparsity) for chip in chips}
-        yield _verdict(row, chips, figures, f"{sparsity} {rate}", within)
+        yield _verdict(row, row.tflops, chips, figures, f"{sparsity} {rate}", within)
 
 
 def _verdict(
     row: Row,
+    tflops: float,
     chips: tuple[Chip, ...],
     figures: "dict[str, Peak | None]",
     label: str,
@@ -154,10 +178,10 @@ def _verdict(
         return Verdict("no figure", row, f"{ids}: chipdb has no {label} figure")
     for chip, peak in known:
         low = peak.tflops if peak.low is None else peak.low
-        if (1 - within) * low <= row.tflops <= (1 + within) * peak.tflops:
+        if (1 - within) * low <= tflops <= (1 + within) * peak.tflops:
             return Verdict("agrees", row, f"{chip.id}: {peak.tflops:.4g} TFLOPS")
     shown = "; ".join(f"{chip.id}: {_shown(peak)}" for chip, peak in known[:4])
-    return Verdict("differs", row, f"{row.tflops:.4g} TFLOPS, but {label} is {shown}")
+    return Verdict("differs", row, f"{tflops:.4g} TFLOPS, but {label} is {shown}")
 
 
 def _shown(peak: Peak) -> str:
@@ -169,7 +193,7 @@ def report(path: str, verdicts: Iterable[Verdict], annotate: bool) -> Iterator[s
     """One line a disagreement; annotate: in the form that a GitHub workflow shows at the line."""
     counts = dict.fromkeys(("agrees", "differs", "unknown", "no figure"), 0)
     for verdict in verdicts:
-        counts[verdict.kind] += 1
+        counts[verdict.kind] = counts.get(verdict.kind, 0) + 1
         if verdict.kind == "agrees":
             continue
         text = f"{verdict.row.name}: {verdict.sentence}"

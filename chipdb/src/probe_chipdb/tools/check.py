@@ -1,11 +1,13 @@
 """`check PATH`: all that can be wrong with the data, in sentences with file, entry and fix."""
 
 import os
+import tomllib
 
 from probe_chipdb import table
 from probe_chipdb.database import Database
+from probe_chipdb.entry.arch_keys import foreign_keys
 from probe_chipdb.entry.folder import read_folder
-from probe_chipdb.entry.ownership import taken
+from probe_chipdb.entry.ownership import Consent, taken
 from probe_chipdb.entry.pack import to_table
 from probe_chipdb.entry.problem import Problem
 from probe_chipdb.tools import crosscheck, layout, plausibility, references, repository
@@ -14,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from probe_chipdb.entry.types import ArchEntry, MatchEntry
     from probe_chipdb.entry.validate import Data
 
 
@@ -73,7 +76,9 @@ def check(path: str, alone: bool = False) -> Result:
     problems += crosscheck.problems(data, db)
     problems += layout.problems(path)
     if built:
-        problems += _foreign(data, built)
+        vendors = Consent(built).vendors(_distribution(path))
+        problems += _foreign_keys(data, built, vendors)
+        problems += _foreign_archs(data, built, vendors)
     if root:
         problems += repository.problems(root, data, db)
     return Result(data, problems, db)
@@ -99,18 +104,53 @@ def _built() -> table.Table | None:
         return None
 
 
-def _foreign(data: "Data", built: table.Table) -> "Iterator[Problem]":
-    """Chips in a namespace of the built table, and ids and names that it has for other chips."""
+_NEAR = 4  # folders above the data in which a package's pyproject.toml is looked for
+
+
+def _distribution(path: str) -> str:
+    """The name of the distribution that a folder of data belongs to, or the empty text."""
+    folder = os.path.abspath(path)
+    for _ in range(_NEAR):
+        try:
+            with open(os.path.join(folder, "pyproject.toml"), "rb") as file:
+                project = tomllib.load(file).get("project")
+        except (OSError, ValueError):
+            folder = os.path.dirname(folder)
+            continue
+        name = project.get("name") if isinstance(project, dict) else None
+        return name if isinstance(name, str) else ""
+    return ""
+
+
+def _foreign_archs(
+    data: "Data", built: table.Table, vendors: frozenset[str]
+) -> "Iterator[Problem]":
+    """Keys of architectures by which drivers name other vendors' hardware."""
+    for name, arch in data.archs.items():
+        where, label = data.where[f"arch:{name}"], f"arch {name!r}"
+        match: MatchEntry = {**arch.get("match", {})}
+        copy: ArchEntry = {**arch, "match": match}
+        for field, fault in foreign_keys(copy, built, vendors):
+            fix = "remove it; list keys of your own hardware alone"
+            yield Problem(where, label, f"match.{field}", fault, fix)
+
+
+def _foreign_keys(data: "Data", built: table.Table, vendors: frozenset[str]) -> "Iterator[Problem]":
+    """Chips in a namespace of the built table, and ids and names that it has for other chips.
+
+    vendors: those for which the distribution is a publisher.
+    """
+    named = Database(built).ids_of_name
     fix = "use a namespace of your own, or send the chip to the project"
     for id_, chip in data.chips.items():
         where, label = data.where[f"chip:{id_}"], f"chip {id_!r}"
-        if built.ids(f"v:{chip['vendor']}"):
+        if built.ids(f"v:{chip['vendor']}") and chip["vendor"] not in vendors:
             fault = f"the namespace {chip['vendor']!r} belongs to the built table"
             yield Problem(where, label, "id", fault, fix, "warning")
         if built.chips.find(id_):
             yield Problem(where, label, "id", "the built table has this chip", fix, "warning")
             continue
-        for key, fault, advice in taken(chip, built):
+        for key, fault, advice in taken(chip, built, named):
             yield Problem(where, label, _field(key), f"{key[2:]!r}: {fault}", advice)
 
 

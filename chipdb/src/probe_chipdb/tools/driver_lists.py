@@ -24,8 +24,15 @@ _NO_CHIP = re.compile(r"Audio|USB|UCSI|HDMI|Bridge|Switch|Thermal|Controller|Hos
 
 def nvidia_supported(text: str) -> Iterator[Listed]:
     """supported-gpus.json of NVIDIA's Linux driver."""
+    listed = []
     for chip in json.loads(text)["chips"]:
-        yield "pci", _pci("10de", chip["devid"], chip), chip["name"]
+        try:
+            listed.append(("pci", _pci("10de", chip["devid"], chip), str(chip["name"])))
+        except (ValueError, KeyError, TypeError):
+            continue  # one entry of another form hides none of the rest
+    if not listed:
+        raise ValueError("no entry of this form")
+    yield from listed
 
 
 def nvidia_names(text: str) -> Iterator[Listed]:
@@ -93,6 +100,12 @@ def cuda_targets(text: str) -> Iterator[Listed]:
         yield "compute capability", f"{digits[:-1]}.{digits[-1]}", f"sm_{digits}"
 
 
+def targets(text: str) -> Iterator[Listed]:
+    """Both, in any text that names either."""
+    yield from gfx_targets(text)
+    yield from cuda_targets(text)
+
+
 # The first mark that a text holds names its reader.
 _READERS: tuple[tuple[str, Reader], ...] = (
     ('"devid"', nvidia_supported),
@@ -103,10 +116,10 @@ _READERS: tuple[tuple[str, Reader], ...] = (
     ("\n10de  ", pci_ids),
     ("\n1002  ", pci_ids),
     ("\n8086  ", pci_ids),
-    ("gfx9", gfx_targets),
-    ("gfx1", gfx_targets),
-    ("sm_", cuda_targets),
-    ("compute_", cuda_targets),
+    ("gfx9", targets),
+    ("gfx1", targets),
+    ("sm_", targets),
+    ("compute_", targets),
 )
 
 
@@ -118,7 +131,7 @@ def read(text: str) -> list[Listed] | None:
         if mark in text:
             try:
                 return list(reader(text))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 return None
     return None
 

@@ -36,8 +36,8 @@ def write(db: Database, into: str) -> list[str]:
     chips = db.chips()
     files = {
         "chips.json": json.dumps(document(db, chips), ensure_ascii=False, indent=1) + "\n",
-        "chips.csv": table(chips),
-        "hardware.ts": typescript(chips),
+        "chips.csv": table(db, chips),
+        "hardware.ts": typescript(db, chips),
     }
     for name, text in files.items():
         with open(os.path.join(into, name), "w", encoding="utf-8", newline="") as file:
@@ -98,12 +98,14 @@ def entry(chip: Chip) -> Json:
         "codename": chip.codename,
         "year": chip.year,
         "units": chip.units,
+        "units_range": chip.units_range,
         "unit": chip.unit,
         "cores": chip.cores,
         "clock_mhz": _filled(clock),
         "memory": _filled(memory),
         "bandwidth": chip.bandwidth,
         "power_w": chip.power,
+        "power_low_w": chip.power_low,
         "devices_per_board": chip.boards,
         "pci": chip.pci,
         "dt": chip.dt,
@@ -123,13 +125,24 @@ def _filled(part: Clock | Memory) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def table(chips: Iterable[Chip]) -> str:
-    """One line a chip, for spreadsheets; empty cells are unknown, or a path that is not there."""
+def titles(db: Database, keys: Iterable[str]) -> dict[str, str]:
+    """Source keys to "publisher: title", in the order given."""
+    sources = {key: source for key in keys if (source := db.source(key))}
+    return {key: f"{source['publisher']}: {source['title']}" for key, source in sources.items()}
+
+
+def table(db: Database, chips: Iterable[Chip]) -> str:
+    """One line a chip, for spreadsheets; empty cells are unknown, or a path that is not there.
+
+    Where `boost_low_mhz` has a value, figures are the top of a range, whose bottom is in that ratio
+    below it; `range_set_by` is what decides.
+    """
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
-        ("id", "name", "vendor", "kind", "arch", "year", "units", "unit", "boost_mhz", "memory_gib",
-         "memory_type", "bandwidth_gbs", "power_w", *CSV_PEAKS, "sources", "confidence", "licence")
+        ("id", "name", "vendor", "kind", "arch", "year", "units", "unit", "boost_mhz",
+         "boost_low_mhz", "range_set_by", "memory_gib", "memory_type", "bandwidth_gbs", "power_w",
+         *CSV_PEAKS, "no_peaks", "sources", "source_titles", "confidence", "licence")
     )  # fmt: skip
     for chip in chips:
         peaks = chip.peaks()
@@ -137,9 +150,11 @@ def table(chips: Iterable[Chip]) -> str:
         memory = chip.memory
         writer.writerow(
             (chip.id, chip.name, chip.vendor, chip.kind, chip.arch, chip.year, chip.units,
-             chip.unit, chip.clock.boost, memory.gib, memory.type, memory.gbs, chip.power,
-             *(f"{peak.tflops:.4g}" if peak else None for peak in figures),
-             " ".join(chip.sources), chip.confidence, LICENCE)
+             chip.unit, chip.clock.boost, chip.clock.boost_low, chip.clock.set_by, memory.gib,
+             memory.type, memory.gbs, chip.power,
+             *(f"{peak.tflops:.4g}" if peak else None for peak in figures), chip.why_no_peaks(),
+             " ".join(chip.sources), "; ".join(titles(db, chip.sources).values()),
+             chip.confidence, LICENCE)
         )  # fmt: skip
     return out.getvalue()
 
@@ -160,6 +175,10 @@ _HEADER = """\
 export interface HardwareSpec {{
 	/** Dense TFLOPS of `rate`: fp16 with fp32 accumulation on matrix units where there are any. */
 	tflops: number;
+	/** The bottom of a range, where the maker of the machine or a mode sets the clock. */
+	tflopsLow?: number;
+	/** What decides within the range. */
+	condition?: string;
 	/** Data type, path and accumulator of `tflops`. */
 	rate: string;
 	/** GiB as sold; several where products of one name differ in nothing else. */
@@ -173,24 +192,30 @@ export interface HardwareSpec {{
 	releaseYear?: number;
 	/** Ids of the products. */
 	ids: string[];
-	/** How the figure came about, and from which documents. */
+	/** How the figure came about, and from which documents: keys of `SOURCES`. */
 	source: string;
 }}
+
+/** Documents: publisher and title. */
+export const SOURCES: Record<string, string> = {sources};
 
 """
 
 
-def typescript(chips: Iterable[Chip]) -> str:
-    """Names to specifications, by vendor: only products with a figure."""
+def typescript(db: Database, chips: Iterable[Chip]) -> str:
+    """Names to specifications, by vendor: only products with a figure; and the documents."""
     vendors: dict[str, dict[str, Json]] = {}
+    keys: set[str] = set()
     for chip in chips:
         peak = half_precision(chip.peaks())
         if peak is None:
             continue
+        keys.update(source_keys(chip))
         specs = vendors.setdefault(chip.vendor.upper(), {})
         _add(specs, chip, _spec(chip, peak))
     body = json.dumps(vendors, ensure_ascii=False, indent="\t")
-    head = _HEADER.format(notice=NOTICE)
+    documents = json.dumps(titles(db, sorted(keys)), ensure_ascii=False, indent="\t")
+    head = _HEADER.format(notice=NOTICE, sources=documents)
     return f"{head}export const SKUS: Record<string, Record<string, HardwareSpec>> = {body};\n"
 
 
@@ -224,6 +249,8 @@ def _spec(chip: Chip, peak: Peak) -> Json:
     capability = _capability(chip)
     spec: Json = {
         "tflops": round(peak.tflops, 2),
+        "tflopsLow": None if peak.low is None else round(peak.low, 2),
+        "condition": peak.condition,
         "rate": peak.rate,
         "memory": None if memory.gib is None else [memory.gib],
         "bandwidth": memory.gbs,

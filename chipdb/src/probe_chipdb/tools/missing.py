@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.arch import Arch
 
-_NO_PRODUCT = ("vgpu", "design", "unsold")
+_NO_PRODUCT = ("vgpu", "design", "unbuilt", "unsold")
 
 
 def figureless(db: Database) -> list[Chip]:
@@ -59,8 +59,16 @@ def _by_vendor(chips: Iterable[Chip]) -> Counter[str]:
 
 def _row(chip: Chip) -> str:
     arch = _arch(chip)
-    units = f"{chip.units} {chip.unit}" if chip.units else ""
-    return f"| {chip.name}<br>`{chip.id}` | {units} | {_fact(chip)} | {reason(chip, arch)} |"
+    return (
+        f"| {chip.name}<br>`{chip.id}` | {counted(chip)} | {_fact(chip)} | {reason(chip, arch)} |"
+    )
+
+
+def counted(chip: Chip) -> str:
+    """The units, or the fewest and the most of an entry that parts of several counts share."""
+    span = chip.units_range
+    count = f"{span[0]}-{span[1]}" if span else str(chip.units or "")
+    return f"{count} {chip.unit or ''}".strip() if count else ""
 
 
 def _arch(chip: Chip) -> "Arch | None":
@@ -72,7 +80,7 @@ def _fact(chip: Chip) -> str:
     arch = _arch(chip)
     facts = [
         "rates" if arch is None or not arch.rates else "",
-        "units" if chip.units is None else "",
+        "" if counted(chip) else "units",
         "clock" if not (chip.clock.boost or chip.clock.game or chip.clock.base) else "",
     ]
     return ", ".join(filter(None, facts)) or "the vendor's limit"

@@ -95,8 +95,7 @@ def _facts(chip: Chip) -> list[str]:
         else _plain(clock.boost)
     )
     size = f"{memory.gib:g} GiB" if memory.gib else ""
-    units = f"{chip.units} {chip.unit or ''}".strip() if chip.units else ""
-    return [f"{chip.name}<br>`{chip.id}`", chip.arch or "", units, boost,
+    return [f"{chip.name}<br>`{chip.id}`", chip.arch or "", missing.counted(chip), boost,
             f"{size} {memory.type or ''}".strip(), _plain(memory.gbs)]  # fmt: skip
 
 

@@ -27,10 +27,11 @@ _PIN_RATE = {"GDDR": (1.5, 40.0), "HBM": (0.9, 12.0), "LPDDR": (0.3, 11.0), "DDR
 # Words of a note that deny the one clock beside it, and names of parts that a laptop's maker tunes.
 _DIFFERS = re.compile(
     r"clock (?:depends|differs|varies)|game clock|Super mode|power mode|other .* models run at"
-    r"|rates the models differently|(?:runs|launched).* at .*MHz|MHz as launched",
+    r"|rates the models differently|(?:runs|launched).* at .*MHz|MHz as launched"
+    r"|clock of (?:the )?(?:Ryzen|Core|Snapdragon)|may be rated|another SoC may set",
     re.IGNORECASE,
 )
-_LAPTOP = re.compile(r"Laptop GPU|Max-Q Design|\bMobile\b")
+_LAPTOP = re.compile(r"Laptop GPU|Max-Q Design|\bMobile\b|\bRX \d{4}[MS]\b|\bArc A\d{3}M\b")
 
 
 def problems(data: "Data", db: "Database") -> "Iterator[Problem]":
@@ -70,6 +71,7 @@ def _range(entry: "ChipEntry") -> "Iterator[Fault]":
     clock = entry.get("clock", {})
     if clock.get("boost_low") and not clock.get("set_by"):
         yield "clock", "boost_low without set_by", f"name what decides: {', '.join(RANGES)}"
+    yield from _units(entry)
     if entry.get("power_low", 0) > entry.get("power", math.inf):
         yield "power", "power_low is above power", "swap them"
     ranged = clock.get("set_by") or clock.get("game")
@@ -81,6 +83,16 @@ def _range(entry: "ChipEntry") -> "Iterator[Fault]":
     elif _DIFFERS.search(entry.get("note", "")):
         fix = "write boost_low and set_by, or the confidence of the one clock"
         yield "clock", "one vendor clock, but the note says that it differs", fix
+
+
+def _units(entry: "ChipEntry") -> "Iterator[Fault]":
+    counts = entry.get("counts", [])
+    if counts and "units" in entry:
+        yield "counts", "beside units", "give one of them"
+    for text in counts:
+        first, _, last = text.partition("-")
+        if last and int(first) >= int(last):
+            yield "counts", f"{text} does not go up", "write the lower one first"
 
 
 def _memory(memory: "MemoryEntry") -> "Iterator[Fault]":
@@ -113,3 +125,5 @@ def _overrides(chip: "ChipEntry") -> "Iterator[Fault]":
         if ("tflops" in item) == bool(item.get("absent")):
             fault = f"{item['rate']} needs either tflops or absent = true"
             yield "override", fault, "give one of them"
+        if item.get("low", 0) > item.get("tflops", math.inf):
+            yield "override", f"low of {item['rate']} is above tflops", "swap them"

@@ -27,6 +27,7 @@ _RATES = {
 }
 _COLUMNS = (
     "id", "name", "vendor", "kind", "year", "memory", "bandwidth", "figures", "search",
+    "ranged",
 )  # fmt: skip
 
 
@@ -81,12 +82,12 @@ def _row(chip: Chip) -> list[object]:
     peaks = chip.peaks()
     figures = []
     for rates in _RATES.values():
-        known = [peak.tflops for rate in rates if (peak := find(peaks, rate))]
-        figures.append(float(f"{max(known):.4g}") if known else None)
+        values = [peak.tflops for rate in rates if (peak := find(peaks, rate))]
+        figures.append(float(f"{max(values):.4g}") if values else None)
     memory = chip.memory
     return [
         chip.id, chip.name, chip.vendor, chip.kind, chip.year, memory.gib, memory.gbs, figures,
-        _search(chip),
+        _search(chip), int(any(peak.low is not None for peak in peaks)),
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from probe_chipdb.database import Database
 from probe_chipdb.exclusions import exclusion
 from probe_chipdb.spelling import normalise
 from probe_chipdb.tools import driver_lists
+from probe_chipdb.tools.text_file import Refused, read_text
 
 _MOST = 32 * 2**20  # bytes; pci.ids has 1.6 MB, the longest list
 
@@ -19,8 +20,12 @@ def report(db: Database, paths: list[str]) -> Iterator[str]:
     """Lines of what is newer than the table; a last line with the counts. Raises OSError."""
     missing = 0
     for path in paths:
-        listed = driver_lists.read(_text(path))
         name = os.path.basename(path)
+        try:
+            listed = driver_lists.read(read_text(path, _MOST))
+        except Refused as refusal:
+            yield str(refusal)
+            continue
         if listed is None:
             yield f"{name}: no list of a known form; docs/format.md names the forms"
             continue
@@ -34,11 +39,6 @@ def report(db: Database, paths: list[str]) -> Iterator[str]:
 def newer(db: Database, text: str) -> list[str]:
     """The entries of one list that the table does not have."""
     return list(dict.fromkeys(_newer(db, driver_lists.read(text) or [])))
-
-
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace", newline=None) as file:
-        return file.read(_MOST)
 
 
 def _newer(db: Database, listed: "list[driver_lists.Listed]") -> Iterator[str]:

@@ -13,11 +13,11 @@ import signal
 import sys
 import threading
 
-from probe_bench import guard
 from probe_bench.crew import Crew
 from probe_bench.memory_runs import Memory
 from probe_bench.register_runs import Registers
 from probe_bench.statistics import series
+from probe_core import guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def main() -> None:
     job: Job = json.loads(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # what libraries print
-    guard.install()
+    guard.install("a measurement")
     threading.Thread(target=_end_with_parent, args=(job["folder"],), daemon=True).start()
     if job["cpus"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, job["cpus"])

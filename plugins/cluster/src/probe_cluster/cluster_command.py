@@ -108,16 +108,23 @@ def _run(
     limits: Limits,
     network: Network | None,
 ) -> int:
+    from probe_cluster.errors import ClusterError
     from probe_cluster.gather_document import document_lines, make_folder, write_reports
     from probe_cluster.gather_table import table
 
     if args.output is not None:
         make_folder(args.output)
     gathered = _gathered(collector, limits, network, context)
+    unwritten = None
     if args.output is not None:
-        write_reports(gathered, args.output)
+        try:
+            write_reports(gathered, args.output)
+        except ClusterError as error:
+            unwritten = error  # what was gathered is shown all the same
     for line in document_lines(gathered) if args.json else table(gathered, context):
         context.out(line)
+    if unwritten is not None:
+        raise unwritten
     if gathered.network_problem is not None:
         context.err(f"probe cluster: {gathered.network_problem}")
     return 0 if gathered.complete and gathered.all_measured else _NO_NODE
@@ -132,8 +139,10 @@ def _gathered(
     from probe_cluster.gathering import gather
 
     progress = progress_line(context.environ)
+    ended_by: list[int] = []
 
     async def gathered_and_measured() -> Gathered:
+        _cancel_at_signals(ended_by)
         gathered = await gather(collector, limits=limits, progress=progress)
         if network is not None:
             from probe_cluster.networking import measure_links
@@ -152,9 +161,36 @@ def _gathered(
 
     try:
         return asyncio.run(gathered_and_measured())
+    except asyncio.CancelledError:
+        import os
+
+        if ended_by:  # by its own signal, whose handler is the system's again
+            os.kill(os.getpid(), ended_by[0])
+        raise
     finally:
         if progress is not None:
             progress.erase()
+
+
+def _cancel_at_signals(ended_by: list[int]) -> None:
+    """Let SIGTERM and SIGHUP end the engine's processes, too: each has a session of its own."""
+    import asyncio
+    import signal
+    from contextlib import suppress
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def end(number: int) -> None:
+        ended_by.append(number)
+        if task is not None:
+            task.cancel()
+
+    for name in ("SIGTERM", "SIGHUP"):
+        # Windows has no such loop, and threads other than the main one no signals.
+        with suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
+            number = getattr(signal, name)
+            if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores SIGHUP
+                loop.add_signal_handler(number, end, number)
 
 
 def _collector(args: argparse.Namespace) -> Collector:

@@ -7,11 +7,12 @@ from typing import Any
 
 from probe_cluster.errors import ClusterError
 
-__all__ = ["ConfigTable"]
+__all__ = ["MOST_LAYERS", "ConfigTable"]
 
 # Far above the largest open model (vocabulary 262,208; context 10,485,760), below what overflows.
 _MOST = 1 << 27
-_MOST_LAYERS = 4096
+MOST_LAYERS = 4096
+"""Layers of a model at most: planning takes time for each. The largest open ones have 126."""
 
 
 class ConfigTable:
@@ -29,13 +30,16 @@ class ConfigTable:
     def whole(self, *names: str) -> int | None:
         """Return the first of the named figures that is there, None where none is.
 
-        Raises `ClusterError` for one that is no whole number of 0 to 134,217,728. 0 is None.
+        A list that has the same figure for each layer is that figure. Raises `ClusterError` for one
+        that is no whole number of 0 to 134,217,728. 0 is None.
         """
         for name in names:
             value = self._table.get(name)
+            if isinstance(value, list) and value and value == value[:1] * len(value):
+                value = value[0]
             if value is None:
                 continue
-            most = _MOST_LAYERS if name == "num_hidden_layers" else _MOST
+            most = MOST_LAYERS if name == "num_hidden_layers" else _MOST
             if type(value) is not int or not 0 <= value <= most:
                 shown = repr(value)[:40]
                 raise ClusterError(
@@ -48,6 +52,40 @@ class ConfigTable:
         """Return whether a switch is on, in the text's table or in the outer one."""
         return self._table.get(name) is True or self.outer.get(name) is True
 
+    def choice(self, name: str) -> bool | None:
+        """Return a switch as the file has it, in the text's table or the outer one; else None."""
+        for table in (self._table, self.outer):
+            value = table.get(name)
+            if isinstance(value, bool):
+                return value
+        return None
+
+    def wholes(self, name: str) -> list[int]:
+        """Return a list of whole numbers, empty where there is none."""
+        value = self._table.get(name)
+        if not isinstance(value, list) or any(type(entry) is not int for entry in value):
+            return []
+        return value[:MOST_LAYERS]
+
+    def table(self, name: str) -> ConfigTable:
+        """Return the table of a name, an empty one where there is none."""
+        value = self._table.get(name)
+        return ConfigTable(value if isinstance(value, Mapping) else {}, self.label)
+
+    def tables(self, name: str) -> list[ConfigTable]:
+        """Return a list of tables, empty where there is none."""
+        value = self._table.get(name)
+        if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+            return []
+        return [ConfigTable(entry, self.label) for entry in value[:MOST_LAYERS]]
+
+    def number(self, name: str) -> float | None:
+        """Return a number of 0 to 1,000; None for anything else."""
+        value = self._table.get(name)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return None
+        return float(value) if 0 <= value <= 1000 else None
+
     def text(self, name: str) -> str:
         """Return a text, empty where there is none."""
         value = self._table.get(name)
@@ -56,7 +94,7 @@ class ConfigTable:
     def texts(self, name: str) -> list[str]:
         """Return a list of texts, empty where there is none."""
         value = self._table.get(name)
-        return [str(entry) for entry in value[:_MOST_LAYERS]] if isinstance(value, list) else []
+        return [str(entry) for entry in value[:MOST_LAYERS]] if isinstance(value, list) else []
 
     def has(self, *names: str) -> bool:
         """Return whether one of these keys is there with a value."""

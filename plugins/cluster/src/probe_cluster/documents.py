@@ -11,6 +11,7 @@ from probe_cluster.planning import Comparison
 from probe_cluster.predict import Plan, Stage
 from probe_cluster.setting import Setting
 from probe_cluster.stages import token_seconds
+from probe_cluster.teams import teams
 
 __all__ = ["comparison_document", "plan_document"]
 
@@ -47,7 +48,9 @@ def _costs(setting: Setting | None) -> dict[str, Any] | None:
     """Return the costs that all plans are judged by, so that anybody can check one.
 
     A token takes, over the nodes with layers, layers x layer_seconds + fixed_seconds, and the hops
-    of their ring in order, the last one back to the first; a node alone has no hop.
+    of their ring in order, the last one back to the first; a node alone has no hop. A team of nodes
+    that splits layers counts as one: its hop is the least of its nodes', and one to it takes its
+    spread_seconds more.
     """
     if setting is None:
         return None
@@ -67,6 +70,15 @@ def _costs(setting: Setting | None) -> dict[str, Any] | None:
         "nodes": nodes,
         "hops": hops,
         "default_hop": links.default.seconds(size) + links.software,
+        "teams": [
+            {
+                "nodes": [names[at] for at in team.nodes],
+                "layer_seconds": team.layer,
+                "most": min(team.most, setting.model.layers),
+                "spread_seconds": team.reduce,
+            }
+            for team in teams(setting)
+        ],
     }
 
 
@@ -106,6 +118,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
         "memory": stage.memory,
         "room": stage.room,
         "seconds": stage.seconds,
+        "split_with": list(stage.split_with),
         "link": stage.link,
         "hop_seconds": stage.hop_seconds,
     }

@@ -13,6 +13,7 @@ from probe_core.commands import bandwidth as rate_text
 
 __all__ = [
     "ENGINES",
+    "SPLITTING",
     "Efficiency",
     "device_class",
     "efficiency_of",
@@ -30,6 +31,9 @@ ENGINES = {
     "none": "no engine: times are lower bounds, from theoretical peaks",
 }
 """Engine → what it is."""
+
+SPLITTING = ("mlx", "vllm")
+"""Engines that split layers across nodes; llama.cpp's RPC and the ring of old exo do not."""
 
 # engine → its key in efficiency.toml for what it computes with
 _COMPUTES = {"llama.cpp": "llama-cpp", "mlx": "mlx", "vllm": "vllm", "exo-ring": "mlx"}
@@ -65,6 +69,8 @@ class Efficiency(NamedTuple):
     """What it rests on."""
     measured: bool = False
     """Whether the bandwidth is a measured one, which no fit on published speeds is about."""
+    engine: str | None = None
+    """One of `ENGINES`."""
 
     def layer_seconds(self, kind: str) -> float:
         """Return the seconds of a layer beyond its bytes, by kind of model."""
@@ -118,7 +124,7 @@ def efficiency_of(class_: str | None, engine: str = "auto") -> Efficiency | None
     if tau is None or share is None:
         return None
     basis = f"{engine} on {class_}: {share:.0%} of the bandwidth and {tau:g} us a layer"
-    return Efficiency(share, tau * 1e-6, f"{basis}, fitted on published speeds")
+    return Efficiency(share, tau * 1e-6, f"{basis}, fitted on published speeds", engine=engine)
 
 
 def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
@@ -128,7 +134,7 @@ def with_measured(default: Efficiency, bandwidth: float, by: str) -> Efficiency:
     """
     speed = f"measured: {rate_text(bandwidth)} read by {by}"
     basis = f"{speed}, and {default.tau * 1e6:g} us a layer"
-    return Efficiency(1.0, default.tau, basis, measured=True)
+    return Efficiency(1.0, default.tau, basis, measured=True, engine=default.engine)
 
 
 def hop_software(engine: str, classes: set[str | None]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 __all__ = ["EXACT_NODES", "Costs", "cheapest", "lower_bound"]
@@ -30,6 +30,8 @@ class Costs(NamedTuple):
     """Layers that it can have."""
     hops: Callable[[int, int], float]
     """From a node to another one."""
+    must: Collection[int] = ()
+    """Nodes that have some layers in any case, besides those with a least."""
 
 
 def cheapest(costs: Costs, layers: int) -> list[tuple[int, int]] | None:
@@ -41,11 +43,12 @@ def cheapest(costs: Costs, layers: int) -> list[tuple[int, int]] | None:
     room that grows and nodes that are added only ever lower the minimum.
     """
     nodes = [at for at, step in enumerate(costs.layer) if step < _NEVER and costs.most[at] > 0]
-    if any(costs.least[at] and at not in nodes for at in range(len(costs.layer))):
+    needed = {*costs.must, *(at for at, least in enumerate(costs.least) if least)}
+    if not needed.issubset(nodes):
         return None
     hops = [[costs.hops(first, second) for second in nodes] for first in nodes]
     paths = _paths(hops)
-    pinned = sum(1 << place for place, at in enumerate(nodes) if costs.least[at])
+    pinned = sum(1 << place for place, at in enumerate(nodes) if at in needed)
     by_speed = sorted(range(len(nodes)), key=lambda place: costs.layer[nodes[place]])
     best, best_mask = _NEVER, 0
     for mask in range(1, 1 << len(nodes)):

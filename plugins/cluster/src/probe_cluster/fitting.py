@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from probe_cluster.errors import ClusterError
 from probe_cluster.members import Member
 from probe_cluster.model import Model
-from probe_cluster.stages import RESERVE, layer_cap
+from probe_cluster.stages import RESERVE, check_reserve, layer_cap, undivided
 from probe_core.wording import gib
 
 __all__ = ["POLICIES", "Fit", "fit"]
@@ -69,6 +69,7 @@ def fit(
     """
     if policy not in POLICIES:
         raise ClusterError(f"{policy!r} is no policy; there are {', '.join(POLICIES)}")
+    check_reserve(reserve)
     if not members:
         raise ClusterError("there is no node; give at least one report")
     ok, required, have, layers = _judge(members, model, policy, reserve)
@@ -96,7 +97,8 @@ def _judge(
         have = sum(sum(member.usable("total")) for member in members)
         required = HOME_FACTOR * model.weight_bytes
         return have >= required, required, have, min(model.layers, have * model.layers // required)
-    layers = sum(layer_cap(member, model, policy, reserve) for member in members)
+    roomy = [undivided(member, model, policy, reserve) for member in members]
+    layers = sum(layer_cap(member, model, policy, reserve) for member in roomy)
     have = sum(int(pool * (1 - reserve)) for m in members for pool in m.usable(policy))
     return layers >= model.layers, model.layer_bytes * model.layers, have, min(layers, model.layers)
 

@@ -48,6 +48,9 @@ __all__ = ["cluster_document", "document_lines", "make_folder", "write_reports"]
 
 SCHEMA = 1
 
+_MOST_NAME = 200
+"""Bytes of a node's name in that of its file."""
+
 
 def cluster_document(gathered: Gathered) -> ClusterDoc:
     """Return the whole document, each report checked and complete; raises nothing."""
@@ -121,10 +124,11 @@ def make_folder(path: str) -> None:
 def write_reports(gathered: Gathered, folder: str) -> list[str]:
     """Write each report to ``FOLDER/NODE.json``, each in one step; return the paths.
 
-    Raises `ClusterError` for a file that cannot be written.
+    Raises `ClusterError` for a file that cannot be written, after the others were.
     """
     paths: list[str] = []
     names: set[str] = set()
+    problem: ClusterError | None = None
     for node in gathered.nodes.values():
         if node.text is None:
             continue
@@ -133,15 +137,19 @@ def write_reports(gathered: Gathered, folder: str) -> list[str]:
         try:
             replace_file(path, node.text + b"\n")
         except OSError as error:
-            raise ClusterError(f"--output {path}: {error.strerror or error}") from None
+            problem = problem or ClusterError(f"--output {path}: {error.strerror or error}")
+            continue
         paths.append(path)
+    if problem is not None:
+        raise problem
     return paths
 
 
 def _file_name(name: str, used: set[str]) -> str:
     """Return a name that is no path, no hidden file, and no other node's."""
-    safe = "".join(char if char.isalnum() or char in "-_.@" else "_" for char in name)[:200]
-    safe = safe.lstrip(".") or "node"
+    safe = "".join(char if char.isalnum() or char in "-_.@" else "_" for char in name)
+    # A file system counts bytes: 255 with the hidden name under which it is written.
+    safe = safe.encode()[:_MOST_NAME].decode("utf-8", "ignore").lstrip(".") or "node"
     unique, number = safe, 1
     # Compared without case: macOS and Windows have one file for both.
     while unique.lower() in used:

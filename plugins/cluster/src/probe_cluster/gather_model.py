@@ -109,7 +109,7 @@ class Answer:
     status: str
     reason: str | None = None
     fix: str | None = None
-    text: bytes | None = None
+    text: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,9 @@ class Node:
     """Why there is no report."""
     fix: str | None = None
     """What to do about it."""
-    text: bytes | None = None
+    text: bytes | None = field(default=None, repr=False)
     """The report as the node wrote it: JSON in ASCII."""
-    summary: Summary | None = None
+    summary: Summary | None = field(default=None, repr=False)
     engine: EngineDoc | None = None
     """What the engine itself counts there; None where it counts nothing."""
     seconds: float | None = None
@@ -71,12 +71,14 @@ class Gathered:
     """What came of all nodes."""
 
     collector: str
-    nodes: dict[str, Node] = field(default_factory=dict)
+    # asyncio.run makes the repr of its result (signal.getsignal does, seen in CPython 3.11): with
+    # the texts of 1,000 reports that took twice their memory.
+    nodes: dict[str, Node] = field(default_factory=dict, repr=False)
     """By id, in the order in which the engine lists them."""
     problem: str | None = None
     """What is wrong with the engine as a whole: nodes may be missing that it did not list."""
     seconds: float = 0.0
-    targets: dict[str, Target] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict, repr=False)
     """How the engine reaches each node."""
     links: list[LinkDoc] = field(default_factory=list)
     """The pairs that were to be measured; see `networking`."""
@@ -209,6 +211,9 @@ class _Gather:
             text = str(error) if isinstance(error, ClusterError) else error_text(error)
             self.problem(f"{name}: {text}")
         ended = work.done() and not work.cancelled()
+        if error is None and not ended and not self._gathered.nodes:
+            # A job waits in the queue of its engine, which lists no node until it starts.
+            self.problem(f"{name} lists no node: none started within {total:g} s; {_QUEUE}")
         for node in self._gathered.waiting:
             if error is not None:
                 self.answer(Answer(node.id, "failed", f"{name} failed: {self._gathered.problem}"))
@@ -228,6 +233,8 @@ class _Gather:
 
 
 _LONGER = "give it more time: --timeout SECONDS"
+
+_QUEUE = "look into its queue, or give it more time: --overall SECONDS"
 
 
 async def _stopped(work: asyncio.Future[None]) -> None:

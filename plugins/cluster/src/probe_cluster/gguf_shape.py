@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_cluster.architecture import Shape
 from probe_cluster.cache import grouped
+from probe_cluster.config_table import MOST_LAYERS
 from probe_cluster.errors import ClusterError
 from probe_cluster.feedforward import Experts
 from probe_cluster.gguf import Value
@@ -24,7 +25,6 @@ _PATTERNS = {
     "exaone4": 4,
 }
 _LINEAR = ("qwen3next", "qwen35", "qwen35moe")
-_MOST_LAYERS = 4096
 
 
 class _Keys:
@@ -67,8 +67,10 @@ def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
     keys = _Keys(values, path)
     blocks = keys.whole("block_count")
     layers = None if blocks is None else blocks - (keys.whole("nextn_predict_layers") or 0)
-    if layers is None or not 0 < layers <= _MOST_LAYERS:
-        raise ClusterError(f"{path}: {keys.arch}.block_count is {blocks}; it must be 1 to 4096")
+    if layers is None or not 0 < layers <= MOST_LAYERS:
+        raise ClusterError(
+            f"{path}: {keys.arch}.block_count is {blocks}; it must be 1 to {MOST_LAYERS}"
+        )
     heads, count = keys.whole("attention.head_count"), keys.whole("expert_count")
     hidden = keys.whole("embedding_length")
     wide = keys.whole("attention.key_length") or (hidden // heads if hidden and heads else None)
@@ -88,8 +90,11 @@ def shape_of_gguf(values: dict[str, Value], path: str) -> Shape:
     )
 
 
+_STATEFUL = ("ssm.state_size", "kda.head_dim")
+
+
 def _kind(keys: _Keys, count: int | None) -> str:
-    if keys.whole("ssm.state_size") is not None:
+    if any(keys.whole(name) is not None for name in _STATEFUL):
         return "hybrid"
     if not count:
         return "dense"
@@ -97,35 +102,45 @@ def _kind(keys: _Keys, count: int | None) -> str:
 
 
 def _layers(keys: _Keys, layers: int, wide: int) -> list[tuple[int, int | None, int]]:
-    """Return (values, window, state) of each layer."""
-    rank = keys.whole("attention.kv_lora_rank")
-    if rank is not None:
-        rope = keys.whole("rope.dimension_count") or 0
-        indexer = keys.whole("attention.indexer.key_length") or 0
-        return [(rank + rope + indexer, None, 0)] * layers
+    """Return (values, window, state) of each layer that has a cache of its own."""
     # A file without the key has as many KV heads as heads.
     name = "attention.head_count_kv"
     name = name if keys.get(name) is not None else "attention.head_count"
-    heads = keys.per_layer(name, layers)
-    both = wide + (keys.whole("attention.value_length") or wide)
+    heads, state = keys.per_layer(name, layers), _state(keys)
+    linear = _linear(keys, layers, heads)
+    rank = keys.whole("attention.kv_lora_rank")
+    if rank is not None:
+        rope = keys.whole("rope.dimension_count") or 0
+        values = rank + rope + (keys.whole("attention.indexer.key_length") or 0)
+        return [(0, None, state) if keeps else (values, None, 0) for keeps in linear]
+    pair = wide + (keys.whole("attention.value_length") or wide)
     swa = (keys.whole("attention.key_length_swa") or 0) + (
         keys.whole("attention.value_length_swa") or 0
     )
-    state, windows = _state(keys), _windows(keys, layers)
-    linear = _linear(keys, layers, heads)
-    values = [swa if window and swa else both for window in windows]
-    return [
-        (0, None, state) if linear[at] else (heads[at] * values[at], window, 0)
-        for at, window in enumerate(windows)
-    ]
+    beside = state if keys.arch in _WITH_STATE else 0
+    each: list[tuple[int, int | None, int]] = []
+    for at, window in enumerate(_windows(keys, layers)):
+        values = swa if window and swa else pair
+        each.append((0, None, state) if linear[at] else (heads[at] * values, window, beside))
+    # Gemma 3n and 4: the last layers use the cache of earlier ones.
+    return each[: max(0, layers - (keys.whole("attention.shared_kv_layers") or 0))]
+
+
+# A state beside the attention of each layer.
+_WITH_STATE = ("falcon-h1",)
 
 
 def _linear(keys: _Keys, layers: int, heads: list[int]) -> list[bool]:
-    """Return which layers keep a state: those without KV heads, or all but each fourth."""
+    """Return which layers keep a state: those without KV heads, or all but each fourth.
+
+    Nemotron-H's blocks of experts have no KV heads either; they have a feed-forward part.
+    """
     if keys.arch in _LINEAR:
         interval = keys.whole("full_attention_interval") or 4
         return [(at + 1) % interval != 0 for at in range(layers)]
-    return [count == 0 for count in heads]
+    wide = keys.per_layer("feed_forward_length", layers)
+    apart = 0 in wide and any(wide)
+    return [count == 0 and not (apart and width) for count, width in zip(heads, wide, strict=True)]
 
 
 def _windows(keys: _Keys, layers: int) -> list[int | None]:
@@ -144,8 +159,13 @@ def _windows(keys: _Keys, layers: int) -> list[int | None]:
 
 def _state(keys: _Keys) -> int:
     """Return the bytes of a layer's state; llama.cpp keeps all of it in fp32."""
-    size, inner = keys.whole("ssm.state_size"), keys.whole("ssm.inner_size")
-    if size is None or inner is None:
-        return 0
-    groups, kernel = keys.whole("ssm.group_count") or 1, keys.whole("ssm.conv_kernel") or 4
-    return 4 * (inner * size + (kernel - 1) * (inner + 2 * groups * size))
+    kernel, head = keys.whole("ssm.conv_kernel") or 4, keys.whole("kda.head_dim")
+    if head is not None:
+        inner = (keys.whole("attention.head_count") or 0) * head
+        return 4 * (inner * head + (kernel - 1) * 3 * inner)
+    size, inner_size = keys.whole("ssm.state_size"), keys.whole("ssm.inner_size")
+    if size is None or inner_size is None:
+        steps = (keys.whole("shortconv.l_cache") or 1) - 1
+        return 4 * steps * (keys.whole("embedding_length") or 0)
+    groups = keys.whole("ssm.group_count") or 1
+    return 4 * (inner_size * size + (kernel - 1) * (inner_size + 2 * groups * size))

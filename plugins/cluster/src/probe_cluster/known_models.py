@@ -42,10 +42,16 @@ class KnownModel(NamedTuple):
 # What distributors append to a model's name; none of it changes the shape.
 _SUFFIXES = frozenset(
     "instruct it chat base thinking hf gguf mlx dwq qat preview fp original dynamic unsloth ud pt"
-    " v0.1 v0.2 v0.3 2501 2503 2506 2507 2509 0414 0711 0905 think sft dpo latest text bnb"
-    " quantized w4a16 w8a8".split()
+    " v0.1 v0.2 v0.3 2407 2410 2411 2501 2503 2506 2507 2509 2512 0414 0711 0905 think sft dpo"
+    " latest text bnb quantized w4a16 w8a8".split()
 )
+# How MLX's distributors write precisions: groups of 32, and all but the experts in 8 bits.
+_SPELLINGS = (("bits", "bit"), ("bit-gs32", "bit_gs32"), ("mxfp4-q8", "mxfp4_q8"))
 _PREFIXES = ("meta-", "google-", "openai-", "qwen-", "deepseek-ai-")
+
+
+_NAME = 5
+"""Letters of a name that is taken for the start of another one: ``glm-5.1``. A judgement."""
 
 
 @cache
@@ -91,6 +97,9 @@ def close_names(text: str, most: int = 3) -> list[str]:
     matches.sort(key=lambda key: -SequenceMatcher(None, wish, key).ratio())
     # A name without its size is a prefix of those with it.
     starts = [key for key in spelled if key.startswith(wish) and len(wish) >= 3]
+    # A known name with a suffix that nobody knows: the longest such name.
+    within = [key for key in spelled if wish.startswith(key) and len(key) >= _NAME]
+    starts += sorted(within, key=len, reverse=True)
     return list(dict.fromkeys(spelled[key] for key in (*starts, *matches)))[:most]
 
 
@@ -113,6 +122,8 @@ def _plain(text: str) -> tuple[str, str | None]:
     name = text.strip().lower().rpartition("/")[2].removesuffix(".gguf")
     for char in " :@":
         name = name.replace(char, "-")
+    for spelling, usual in _SPELLINGS:
+        name = name.replace(spelling, usual)
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     precision = None
@@ -120,6 +131,8 @@ def _plain(text: str) -> tuple[str, str | None]:
         head, suffix = _last_part(name)
         if head and suffix in PRECISIONS:
             precision = precision or suffix
+        elif head and suffix == "fp4":  # NVIDIA's name of its own format
+            precision = precision or "nvfp4"
         elif not head or suffix not in _SUFFIXES:
             return name, precision
         name = head
@@ -129,6 +142,6 @@ def _last_part(name: str) -> tuple[str, str]:
     """Split the last part off: ``q4_k_m`` is one part, ``-`` and ``.`` end another."""
     for mark in "-.":
         head, _, suffix = name.rpartition(mark)
-        if suffix in PRECISIONS or suffix in _SUFFIXES:
+        if suffix in PRECISIONS or suffix in _SUFFIXES or suffix == "fp4":
             return head, suffix
     return name.rpartition("-")[0], name.rpartition("-")[2]

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from probe_cluster.cache import CacheGroup, cache_bytes
+from probe_cluster.config_table import MOST_LAYERS
 from probe_cluster.errors import ClusterError
 
 __all__ = ["Model"]
@@ -60,6 +61,10 @@ class Model:
         ):
             if not least <= value < 1e18:
                 raise ClusterError(f"the model's {name} is {value}; it must be at least {least:g}")
+        if self.layers > MOST_LAYERS:
+            raise ClusterError(
+                f"the model's layers is {self.layers}; it must be at most {MOST_LAYERS}"
+            )
         if self.active_params is not None and not 0 < self.active_params <= self.params:
             raise ClusterError(
                 f"the model's active_params is {self.active_params}, of {self.params} in all"

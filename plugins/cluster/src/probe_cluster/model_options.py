@@ -22,7 +22,7 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
         ("active-params", "N", "parameters that one token touches (mixture of experts)"),
         ("layers", "N", "layers, where M lacks them"),
         ("bits", "N", "bits per parameter as stored, or q4_k_m, 4bit, fp8 (as published, else 16)"),
-        ("context", "TOKENS", "count the KV cache of so many tokens (0)"),
+        ("context", "TOKENS", "count the KV cache of so many tokens, such as 32k (0)"),
         ("kv-bits", "N", "bits per value of the KV cache, or q8_0, q4_0, fp8 (16)"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=meaning)

@@ -16,8 +16,9 @@ from probe_cluster.tensors import Weights, weights_of
 
 __all__ = ["parse_model"]
 
-# Bytes; a config.json of an open model takes some KiB. A judgement.
-_CONFIG_LIMIT = 1 << 20
+# Bytes; a config.json of an open model takes some KiB, with a list of all modules that stay
+# unquantised 3 MB (nvidia/MiniMax-M3-NVFP4).
+_CONFIG_LIMIT = 16 << 20
 
 Fields = dict[str, Any]
 """Arguments of `Model`; ``parameters`` and ``precision`` besides, which `_weighed` resolves."""
@@ -38,15 +39,18 @@ def parse_model(options: Mapping[str, Any]) -> Model:
             fields[name] = parse_count(str(options[name]))
             # Then the sizes of its parts are not known.
             fields |= {"parameters": None, "read_bytes": None}
-    for name, whole in (("layers", True), ("context", True)):
-        if options.get(name) is not None:
-            fields[name] = _number(name, options[name], whole)
+    if options.get("layers") is not None:
+        fields["layers"] = _number("layers", options["layers"], True)
+    if options.get("context") is not None:
+        fields["context"] = _tokens(options["context"])
     _weighed(fields, options.get("bits"))
     if options.get("kv_bits") is not None:
         fields["kv_bits"] = _cache_bits(options["kv_bits"])
+    reason = fields.pop("reason", None)
     for name, option in (("params", "--params 70b"), ("layers", "--layers 80")):
         if name not in fields:
-            raise ClusterError(f"the {name} of {text!r} are not known; give them: {option}")
+            unknown = f"the {name} of {text!r} are not known{f': {reason}' if reason else ''}"
+            raise ClusterError(f"{unknown}; give them: {option}")
     return Model(**fields)
 
 
@@ -111,13 +115,20 @@ def _configured(path: str) -> tuple[Shape, Precision | None]:
     tables = [config, inner] if isinstance(inner, Mapping) else [config]
     stored = [table.get(key) for key in ("quantization_config", "quantization") for table in tables]
     table = next((entry for entry in stored if isinstance(entry, Mapping)), {})
-    return shape, precision_of(table)
+    # DeepSeek V4's experts are in another precision than its table says.
+    experts = config.get("expert_dtype")
+    return shape, precision_of({**table, "expert_dtype": experts} if table and experts else table)
 
 
 def _config(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            config = json.loads(file.read(_CONFIG_LIMIT))
+            text = file.read(_CONFIG_LIMIT + 1)
+        if len(text) > _CONFIG_LIMIT:
+            raise ClusterError(f"{path} is no config.json: it has more than {_CONFIG_LIMIT} bytes")
+        config = json.loads(text)
+    except ClusterError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise ClusterError(f"{path} is no config.json that can be read: {error}") from None
     if not isinstance(config, dict):
@@ -170,7 +181,7 @@ def _with_weights(shape: Shape, weights: Weights, path: str) -> Fields:
 def _shaped(shape: Shape, precision: Precision | None) -> Fields:
     fields = _plain(shape) | ({"layers": shape.layers} if shape.layers else {})
     if shape.params is None:
-        return fields
+        return fields | {"reason": shape.reason}
     active = shape.params.active if shape.experts else None
     return fields | {
         "params": shape.params.total,
@@ -240,6 +251,20 @@ def _number(name: str, text: Any, whole: bool) -> int | float:
     if value != value or abs(value) > 1e15 or (whole and value != int(value)):
         raise ClusterError(f"{name} is {text!r}; it must be a {'whole ' if whole else ''}number")
     return int(value) if whole else value
+
+
+def _tokens(text: Any) -> int | float:
+    """Return a number of tokens, of which ``32k`` are 32,768 and ``1m`` are 1,048,576."""
+    digits = str(text).strip().lower()
+    scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)
+    if scale == 1:
+        return _number("context", text, True)
+    try:
+        return _number("context", digits[:-1], True) * scale
+    except ClusterError:
+        raise ClusterError(
+            f"context is {text!r}, which is no number of tokens: 32768, 32k"
+        ) from None
 
 
 def _choices(name: str) -> str:

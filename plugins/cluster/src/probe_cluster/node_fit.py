@@ -8,7 +8,7 @@ from typing import Any
 from probe_cluster.capacities import Capacity, capacity
 from probe_cluster.errors import ClusterError
 from probe_cluster.model import Model
-from probe_cluster.stages import RESERVE
+from probe_cluster.stages import RESERVE, check_reserve
 from probe_core.wording import gib
 
 __all__ = ["DeviceFit", "NodeFit", "node_fit"]
@@ -78,8 +78,7 @@ def node_fit(report: Any, model: Model, devices: str = "all", reserve: float = R
 
     Raises `ClusterError` for a node of unknown memory and a reserve that is no share.
     """
-    if not 0 <= reserve < 1:
-        raise ClusterError(f"the reserve is a share of the memory below 1, not {reserve}")
+    check_reserve(reserve)
     offer = capacity(report, devices)
     if not offer.pools:
         reason = offer.reasons.get("memory_total", "its report does not give")

@@ -13,7 +13,10 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from typing import Any
+
+    Process = tuple[asyncio.SubprocessTransport, "_Pipes"]
 
 __all__ = ["Ended", "output", "run"]
 
@@ -93,12 +96,13 @@ async def run(
 
     It is ended after `seconds`, and when the caller is cancelled. Raises nothing of its own.
     """
-    loop = asyncio.get_running_loop()
     stdin = asyncio.subprocess.DEVNULL if opened is None else asyncio.subprocess.PIPE
     try:
-        transport, pipes = await loop.subprocess_exec(
-            lambda: _Pipes(feed, both), *command, stdin=stdin,
-            start_new_session=os.name == "posix", cwd=folder, env=environ,
+        transport, pipes = await _started(
+            asyncio.get_running_loop().subprocess_exec(
+                lambda: _Pipes(feed, both), *command, stdin=stdin,
+                start_new_session=os.name == "posix", cwd=folder, env=environ,
+            )
         )  # fmt: skip
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -115,6 +119,21 @@ async def run(
         await _end(transport, pipes)
     stderr = _without_marked(bytes(pipes.stderr[-_STDERR_TAIL:]))
     return Ended(None if timed_out else transport.get_returncode(), stderr, timed_out)
+
+
+async def _started(start: Coroutine[Any, Any, Process]) -> Process:
+    """Return the process. A caller that is cancelled meanwhile leaves none of its group behind.
+
+    asyncio alone would kill the first process of the group, and not what that has started.
+    """
+    work = asyncio.ensure_future(start)
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        if work.exception() is None:
+            await _end(*work.result())
+        raise
 
 
 def _without_marked(data: bytes) -> str:

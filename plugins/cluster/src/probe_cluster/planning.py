@@ -15,7 +15,7 @@ from probe_cluster.quickest import quickest
 from probe_cluster.ring import ring_memory_weighted, shards
 from probe_cluster.setting import Setting
 from probe_cluster.share import balanced, proportional
-from probe_cluster.stages import RESERVE, prompt_seconds, token_seconds
+from probe_cluster.stages import RESERVE, prompt_seconds, token_seconds, undivided
 from probe_cluster.tensor import tensor_plan
 
 __all__ = ["STRATEGIES", "Comparison", "Plan", "best", "compare", "plan"]
@@ -76,7 +76,8 @@ def plan(
     """
     if strategy not in STRATEGIES:
         raise ClusterError(f"{strategy!r} is no strategy; there are {', '.join(STRATEGIES)}")
-    return _plan(strategy, Setting(members, model, links or Links(), use, reserve, pinned))
+    settings = _settings(members, model, links or Links(), use, reserve, pinned)
+    return _quickest_of(strategy, settings)[0]
 
 
 def compare(
@@ -90,18 +91,58 @@ def compare(
     strategies: Sequence[str] = tuple(STRATEGIES),
 ) -> Comparison:
     """Return the plans of all strategies; raises `ClusterError` where no strategy could plan."""
-    setting = Setting(members, model, links or Links(), use, reserve, pinned)
-    plans, refused = [], []
+    settings = _settings(members, model, links or Links(), use, reserve, pinned)
+    plans: list[tuple[Plan, Setting]] = []
+    refused: list[tuple[str, str]] = []
     for strategy in strategies:
         try:
-            plans.append(_plan(strategy, setting))
+            plans.append(_quickest_of(strategy, settings))
         except ClusterError as error:
             refused.append((strategy, str(error)))
     # Only where all strategies are compared: it is no pipeline, and most engines lack it.
-    split = tensor_plan(setting) if len(strategies) == len(STRATEGIES) else None
+    split = tensor_plan(settings[0]) if len(strategies) == len(STRATEGIES) else None
     if split is not None:
-        plans.append(split)
-    return Comparison(tuple(plans), tuple(refused), setting)
+        plans.append((split, settings[0]))
+    fitting = [entry for entry in reversed(plans) if entry[0].fits]
+    _, setting = min(fitting, key=lambda entry: _time(entry[0]), default=(None, settings[0]))
+    return Comparison(tuple(plan for plan, _ in plans), tuple(refused), setting)
+
+
+def _settings(
+    members: Sequence[Member],
+    model: Model,
+    links: Links,
+    use: str,
+    reserve: float,
+    pinned: Mapping[str, int] | None,
+) -> list[Setting]:
+    """Return the question as it is, and where nodes hold more with no layer split, as that too."""
+    whole = [undivided(member, model, use, reserve) for member in members]
+    settings: list[Setting] = []
+    problem: ClusterError | None = None
+    differ = any(a is not b for a, b in zip(whole, members, strict=True))
+    for own in [members, whole] if differ else [members]:
+        try:
+            settings.append(Setting(own, model, links, use, reserve, pinned))
+        except ClusterError as error:
+            problem = problem or error
+    if not settings and problem is not None:
+        raise problem
+    return settings
+
+
+def _quickest_of(strategy: str, settings: Sequence[Setting]) -> tuple[Plan, Setting]:
+    """Return the plan that fits in the least time; raises the first `ClusterError` without one."""
+    plans: list[tuple[Plan, Setting]] = []
+    problem: ClusterError | None = None
+    for setting in settings:
+        try:
+            plans.append((_plan(strategy, setting), setting))
+        except ClusterError as error:
+            problem = problem or error
+    if not plans and problem is not None:
+        raise problem
+    return min(plans, key=lambda entry: (not entry[0].fits, _time(entry[0])))
 
 
 def best(

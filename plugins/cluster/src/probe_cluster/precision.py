@@ -37,6 +37,7 @@ _GGUF = {
 
 # MLX: b bits and, per group of 64, a scale and a bias of 16 bits each.
 _MLX = {f"{bits}bit": bits + 32 / 64 for bits in (2, 3, 4, 5, 6, 8)}
+_MLX |= {f"{bits}bit_gs32": bits + 32 / 32 for bits in (2, 3, 4, 5, 6, 8)}
 
 PRECISIONS: dict[str, Precision] = {
     "fp32": _even(32.0),
@@ -44,6 +45,8 @@ PRECISIONS: dict[str, Precision] = {
     "bf16": _even(16.0),
     "fp16": _even(16.0),
     "f16": _even(16.0),
+    # DeepSeek V4: only the routed experts are in 4 bits, as MXFP4 has them.
+    "fp8_fp4": Precision(16.0, 8.002, 4.25),
     # A scale of 32 bits per block of 128 x 128.
     "fp8": Precision(16.0, 8.002, 8.002),
     "mxfp8": _even(8.25),
@@ -51,6 +54,8 @@ PRECISIONS: dict[str, Precision] = {
     "mxfp4": Precision(16.0, 16.0, 4.25),
     # llama.cpp's file type of the same name: all but the experts is Q8_0.
     "mxfp4_moe": Precision(8.5, 8.5, 4.25),
+    # MLX's of gpt-oss and others: the same, with scales of its own.
+    "mxfp4_q8": Precision(8.5, 8.5, 4.25),
     "nvfp4": Precision(16.0, 4.5, 4.5),
     # Kimi K2.5: groups of 32 with a bf16 scale; all but the experts stays bf16 (its config.json).
     "int4": Precision(16.0, 16.0, 4.5),
@@ -62,10 +67,15 @@ PRECISIONS: dict[str, Precision] = {
 
 
 def precision_of(quantization: Mapping[str, Any]) -> Precision | None:
-    """Return how a config.json says that its weights are stored; None for a way not known."""
+    """Return how a config.json says that its weights are stored; None for a way not known.
+
+    ``expert_dtype`` of DeepSeek V4 stands beside the table, and is passed in it.
+    """
     if not quantization:
         return PRECISIONS["bf16"]
     method = quantization.get("quant_method")
+    if method == "fp8" and quantization.get("expert_dtype") == "fp4":
+        return PRECISIONS["fp8_fp4"]
     if method in ("fp8", "mxfp4"):
         return PRECISIONS[str(method)]
     bits, group = quantization.get("bits"), quantization.get("group_size")
@@ -93,7 +103,8 @@ def _compressed(weights: Mapping[str, Any], ignore: Any) -> Precision | None:
     bits, group = weights.get("num_bits"), weights.get("group_size") or 1 << 14
     if type(bits) is not int or type(group) is not int or not (1 <= bits <= 16 and group > 0):
         return None
-    mean = bits + 16 / group
+    # Scales of 16 bits; those of MXFP4 have 8.
+    mean = bits + (8 if "uint8" in str(weights.get("scale_dtype")) else 16) / group
     # Kimi's list leaves all attention in 16 bits.
     left_out = isinstance(ignore, list) and any("self_attn" in str(entry) for entry in ignore)
     return Precision(16.0, 16.0 if left_out else mean, mean)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from probe_cluster.efficiency import table
+from probe_cluster.efficiency import SPLITTING, table
 from probe_cluster.links import Links
 from probe_cluster.members import Member
 from probe_cluster.model import Model
@@ -14,7 +14,7 @@ from probe_cluster.order import pairs, ring_seconds
 from probe_cluster.stages import prompt_seconds, splits, token_seconds
 from probe_core.wording import counted, gib
 
-__all__ = ["PEAKS", "Part", "Plan", "Stage", "predicted", "split"]
+__all__ = ["PEAKS", "Part", "Plan", "Share", "Stage", "predicted", "split"]
 
 PEAKS = "theoretical peaks: a lower bound of the time"
 """What the time of a node rests on whose like was never measured."""
@@ -51,6 +51,8 @@ class Stage:
     """Kind of the link to the next node; None for a node alone."""
     hop_seconds: float
     """Time of that hop for one token."""
+    split_with: tuple[str, ...] = ()
+    """Nodes with which it splits each of its layers."""
 
     @property
     def layers(self) -> int:
@@ -129,36 +131,87 @@ def _is_fitted(part: Part) -> bool:
     return efficiency is not None and not efficiency.measured
 
 
-def split(pipeline: Plan, model: Model, layer_seconds: float) -> Plan:
-    """Return a plan whose nodes all have a part of each layer, of these seconds."""
-    width = len(pipeline.stages)
-    seconds = layer_seconds * model.layers
-    own = model.kv_bytes if model.kind == "mla" else model.kv_bytes // width
-    memory = model.weight_bytes // width + own
-    stages = [
-        replace(
-            stage,
-            start_layer=0,
-            end_layer=model.layers - 1,
-            memory=memory,
-            most=model.layers,
-            seconds=seconds,
-            hop_seconds=0.0,
-        )
-        for stage in pipeline.stages
+class Share(NamedTuple):
+    """Layers of `members`, which split each of them where they are several."""
+
+    members: Sequence[Member]
+    rooms: Sequence[int]
+    layers: int
+    memory: int
+    """Bytes on each member."""
+    most: int
+    seconds: float
+    link: str | None
+    """To the next ones; None where there are none."""
+    hop: float
+
+
+def split(shares: Sequence[Share], model: Model) -> Plan:
+    """Return the plan of shares that follow each other, in which layers are split."""
+    stages: list[Stage] = []
+    start = 0
+    for share in shares:
+        stages += _split_stages(share, start)
+        start += share.layers
+    hops, seconds = sum(share.hop for share in shares), [share.seconds for share in shares]
+    parts = [
+        Part(member, share.layers, room, share.most)
+        for share in shares
+        for member, room in zip(share.members, share.rooms, strict=True)
     ]
-    prompt = pipeline.seconds_per_prompt_token
-    return replace(
-        pipeline,
+    prompts = [_split_prompt(share, model) for share in shares]
+    arithmetic = [prompt for prompt in prompts if prompt is not None]
+    return Plan(
+        strategy="tensor",
         stages=tuple(stages),
-        seconds_per_token=seconds,
-        slowest_stage=seconds,
-        seconds_per_prompt_token=None if prompt is None else prompt / width**2,
-        hop_seconds=0.0,
+        seconds_per_token=sum(seconds) + hops,
+        slowest_stage=max(seconds),
+        seconds_per_prompt_token=sum(arithmetic) if len(arithmetic) == len(prompts) else None,
+        hop_seconds=hops,
         fits=True,
-        notes=(),
+        notes=_cannot_split(parts),
         parallel="tensor",
+        basis=_basis(parts),
+        factor=table()["range"] if all(map(_is_fitted, parts)) else None,
     )
+
+
+def _cannot_split(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return a sentence about an engine that the speeds are of, and that splits no layers."""
+    engines = {part.member.efficiency.engine for part in parts if part.member.efficiency}
+    others = sorted(engine for engine in engines if engine and engine not in SPLITTING)
+    return tuple(
+        f"{engine} splits no layers across nodes; {' and '.join(SPLITTING)} do" for engine in others
+    )
+
+
+def _split_stages(share: Share, start: int) -> list[Stage]:
+    """Return a stage for each member; the first one's hop is that of all."""
+    names = [member.id for member in share.members]
+    return [
+        Stage(
+            node=name,
+            start_layer=start,
+            end_layer=start + share.layers - 1,
+            memory=share.memory,
+            room=room,
+            most=share.most,
+            seconds=share.seconds,
+            link=share.link,
+            hop_seconds=share.hop if place == 0 else 0.0,
+            split_with=tuple(other for other in names if other != name),
+        )
+        for place, (name, room) in enumerate(zip(names, share.rooms, strict=True))
+    ]
+
+
+def _split_prompt(share: Share, model: Model) -> float | None:
+    """Return the arithmetic of one prompt token, of which each member has an equal part."""
+    steps = [prompt_seconds(member, model) for member in share.members]
+    slowest = max((step for step in steps if step is not None), default=None)
+    if slowest is None or None in steps:
+        return None
+    return slowest * share.layers / len(steps)
 
 
 def _parallel(parts: Sequence[Part], model: Model) -> str:

@@ -13,7 +13,7 @@ from probe_cluster.model import Model
 from probe_cluster.order import ring_order
 from probe_cluster.predict import Part, Plan, predicted
 from probe_cluster.routes import routed
-from probe_cluster.stages import layer_cap
+from probe_cluster.stages import check_reserve, layer_cap
 
 __all__ = ["Counts", "Setting"]
 
@@ -37,8 +37,7 @@ class Setting:
     ) -> None:
         if use not in ("available", "total"):
             raise ClusterError(f"memory to use is 'available' or 'total', not {use!r}")
-        if not 0 <= reserve < 1:
-            raise ClusterError(f"the reserve is a share of the memory below 1, not {reserve}")
+        check_reserve(reserve)
         _distinct(members)
         links.check(member.id for member in members)
         self.members = members

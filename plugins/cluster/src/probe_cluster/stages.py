@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from probe_cluster.efficiency import table
+from probe_cluster.errors import ClusterError
 from probe_cluster.members import Member
 from probe_cluster.model import Model
 
 __all__ = [
     "RESERVE",
+    "check_reserve",
     "layer_cap",
     "prompt_seconds",
     "split_seconds",
     "splits",
     "token_seconds",
+    "undivided",
     "widths",
 ]
 
@@ -33,21 +37,30 @@ def token_seconds(member: Member, model: Model) -> float | None:
 
     Where a node's equal devices split each layer faster than one of them runs it, that time.
     """
-    whole, split = whole_seconds(member, model), _split(member, model)
-    return whole if whole is None or split is None else min(whole, split)
+    return _quickest(member, model)[0]
 
 
 def splits(member: Member, model: Model) -> bool:
     """Return whether the equal devices of a node split each layer, as that is faster."""
-    whole, split = whole_seconds(member, model), _split(member, model)
-    return whole is not None and split is not None and split < whole
+    return _quickest(member, model)[1] > 1
 
 
-def _split(member: Member, model: Model) -> float | None:
-    if member.width < 2 or member.width not in widths(model):
-        return None
+def _quickest(member: Member, model: Model) -> tuple[float | None, int]:
+    """Return the least time of one layer, and by how many of the node's devices.
+
+    All devices work in groups of that width, one group after the other.
+    """
+    best, by = whole_seconds(member, model), 1
+    if best is None or member.width < 2:
+        return best, by
     # What the devices are joined by is not known here; PCIe is the slowest that they can be.
-    return split_seconds([member] * member.width, model, table()["reduce"]["pcie"] * 1e-6)
+    reduce = table()["reduce"]["pcie"] * 1e-6
+    for width in widths(model):
+        if member.width % width == 0:
+            seconds = split_seconds([member] * width, model, reduce)
+            if seconds is not None and seconds < best:
+                best, by = seconds, width
+    return best, by
 
 
 def whole_seconds(member: Member, model: Model) -> float | None:
@@ -80,13 +93,33 @@ def layer_cap(member: Member, model: Model, use: str, reserve: float) -> int:
     Raises `ClusterError` when the node's memory is not known.
     """
     rooms = [int(pool * (1 - reserve)) for pool in member.usable(use)]
-    if not splits(member, model) or len(rooms) < member.width:
+    width = _quickest(member, model)[1]
+    if width == 1 or len(rooms) < member.width:
         return sum(room // model.layer_bytes for room in rooms)
     # Each device holds its part of every layer; MLA's cache whole.
     cache = model.kv_bytes_per_layer
-    own = cache if model.kind == "mla" else cache / member.width
-    part = (model.layer_bytes - cache) / member.width + own
-    return int(min(rooms) // part)
+    own = cache if model.kind == "mla" else cache / width
+    part = (model.layer_bytes - cache) / width + own
+    rooms.sort(reverse=True)
+    return sum(int(room // part) for room in rooms[width - 1 :: width])
+
+
+def check_reserve(reserve: float) -> None:
+    """Raise `ClusterError` for what is no share of a memory."""
+    if not 0 <= reserve < 1:
+        raise ClusterError(f"the reserve is a share of the memory below 1, not {reserve}")
+
+
+def undivided(member: Member, model: Model, use: str, reserve: float) -> Member:
+    """Return the node with no layer split, where it holds more layers so: its memories differ.
+
+    Raises `ClusterError` when the node's memory is not known.
+    """
+    if member.width < 2 or not splits(member, model):
+        return member
+    whole = replace(member, width=1)
+    more = layer_cap(whole, model, use, reserve) > layer_cap(member, model, use, reserve)
+    return whole if more else member
 
 
 def widths(model: Model) -> list[int]:
@@ -116,5 +149,7 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
         if member.bandwidth is None or member.efficiency is None:
             return None
         reading = part / (member.bandwidth * member.efficiency.share)
-        slowest = max(slowest, reading + member.efficiency.layer_seconds(model.kind))
+        # Arithmetic bounds a part as it does the whole layer.
+        least = max(reading, (prompt_seconds(member, model) or 0.0) / len(members))
+        slowest = max(slowest, least + member.efficiency.layer_seconds(model.kind))
     return slowest + 2 * reduce

@@ -43,6 +43,16 @@ class ChipFlops(Mapping[str, DeviceFlops]):
         hash(name)
         return isinstance(name, str) and figures_by_name(name).known
 
+    def copy(self) -> dict[str, DeviceFlops]:
+        """Return all as a table of one's own, as a dict does: forks add chips to a copy."""
+        return dict(self)
+
+    def __or__(self, other: Mapping[str, DeviceFlops]) -> dict[str, DeviceFlops]:
+        return {**self, **other}
+
+    def __ror__(self, other: Mapping[str, DeviceFlops]) -> dict[str, DeviceFlops]:
+        return {**other, **self}
+
     def __repr__(self) -> str:
         return f"<CHIP_FLOPS over chipdb {database().version}>"
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from probe_cluster.links import KINDS, Link
+from probe_core.commands import node_network
 from probe_core.machine import Machine
 from probe_exo import mac_links
 
-__all__ = ["NodeLinks", "RdmaPort", "ThunderboltPort", "neighbours", "node_links"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_core.model.document import NetworkDoc
 
-_BUS = "/sys/bus/thunderbolt/devices"
-_RDMA = "/sys/class/infiniband"
+__all__ = ["NodeLinks", "RdmaPort", "ThunderboltPort", "neighbours", "node_links"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,59 +54,34 @@ class NodeLinks:
 
 
 def node_links(machine: Machine | None = None) -> NodeLinks:
-    """Return the links of this node, or of a recorded `machine`. Blocks on a Mac; never raises."""
+    """Return the links of this node, or of a recorded `machine`. Blocks on a Mac; never raises.
+
+    Linux's are those of the report's ``node.network``, read now: a driver that hangs costs the
+    rates and 0.2 s. Thunderbolt's docks and disks are no hosts, and left out.
+    """
     target = machine or Machine()
     if target.os == "darwin" and target.live:
         ports = [ThunderboltPort(*port) for port in mac_links.thunderbolt_ports()]
         return NodeLinks(tuple(ports), rdma_enabled=mac_links.rdma_enabled())
-    return NodeLinks(_linux_thunderbolt(target), _linux_rdma(target))
+    links = node_network(target)
+    hosts = [(link.get("id"), link.get("peer"), link) for link in links]
+    return NodeLinks(
+        tuple(
+            ThunderboltPort(own, peer, None, _gbits(link))
+            for own, peer, link in hosts
+            if own and peer and link["kind"] == "thunderbolt"
+        ),
+        tuple(
+            RdmaPort(link["name"], link["state"] == "up", _gbits(link))
+            for link in links
+            if link["kind"] == "rdma"
+        ),
+    )
 
 
-def _linux_thunderbolt(machine: Machine) -> tuple[ThunderboltPort, ...]:
-    """Read the other hosts on the bus: devices like 0-1, whose router's host is 0-0.
-
-    See the kernel's Documentation/ABI/testing/sysfs-bus-thunderbolt. Docks and disks have no
-    services of another host, and are left out.
-    """
-    ports: list[ThunderboltPort] = []
-    names = machine.listdir(_BUS)
-    for name in names:
-        domain, _, route = name.partition("-")
-        if not domain.isdecimal() or not route.isalnum() or route == "0":
-            continue
-        if not any(other.startswith(f"{name}.") for other in names):
-            continue  # no XDomain service: not a host
-        uuid = machine.read(f"{_BUS}/{domain}-0/unique_id", 64)
-        peer = machine.read(f"{_BUS}/{name}/unique_id", 64)
-        if uuid and peer:
-            speed = _speed(machine, f"{_BUS}/{name}")
-            ports.append(ThunderboltPort(uuid, peer, None, speed))
-    return tuple(ports)
-
-
-def _speed(machine: Machine, folder: str) -> float | None:
-    """Return "20.0 Gb/s" per lane times the lanes."""
-    fields = (machine.read(f"{folder}/tx_speed", 32) or "").split()
-    lanes = machine.read_int(f"{folder}/tx_lanes")
-    try:
-        return float(fields[0]) * (lanes or 1)
-    except (IndexError, ValueError):
-        return None
-
-
-def _linux_rdma(machine: Machine) -> tuple[RdmaPort, ...]:
-    ports: list[RdmaPort] = []
-    for device in machine.listdir(_RDMA):
-        for port in machine.listdir(f"{_RDMA}/{device}/ports"):
-            folder = f"{_RDMA}/{device}/ports/{port}"
-            state = machine.read(f"{folder}/state", 64) or ""
-            fields = (machine.read(f"{folder}/rate", 64) or "").split()
-            try:
-                gbits: float | None = float(fields[0])
-            except (IndexError, ValueError):
-                gbits = None
-            ports.append(RdmaPort(f"{device}/{port}", "ACTIVE" in state, gbits))
-    return tuple(ports)
+def _gbits(link: NetworkDoc) -> float | None:
+    rate = link["bandwidth"]
+    return None if rate is None else rate * 8 / 1e9
 
 
 def neighbours(links: Mapping[str, NodeLinks]) -> dict[tuple[str, str], Link]:

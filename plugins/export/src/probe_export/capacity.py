@@ -52,12 +52,13 @@ def capacity(report: ReportDoc) -> list[DeviceDoc]:
 
 
 def missing(report: ReportDoc) -> list[DeviceDoc]:
-    """Return the accelerators that are there and cannot be used, in the order of the bus.
+    """Return the accelerators that are there and no job can be given, in the order of the bus.
 
     A card that is cut into partitions, some of which can be used, is not missing.
     """
     cut = {device["parent"] for device in capacity(report)}
-    return [d for d in accelerators(report) if blocked(d) and d["id"] not in cut]
+    useless = [d for d in accelerators(report) if blocked(d) or _is_empty(d)]
+    return [device for device in useless if device["id"] not in cut]
 
 
 def blocked(device: DeviceDoc) -> bool:

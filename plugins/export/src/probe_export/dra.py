@@ -19,21 +19,29 @@ if TYPE_CHECKING:
 __all__ = ["export", "semver"]
 
 _MAX_TEXT = 64
+"""Bytes, not characters: the API server says "may not be more than 64 bytes"."""
+
 _STANDARD = "resource.kubernetes.io"
 
 
 def export(report: ReportDoc) -> str:
     """Return ``{"devices": […]}`` of all usable accelerators."""
     names = stable_names(report["devices"])
-    devices = [_device(device, names) for device in capacity(report)]
+    cards = {device["id"]: device for device in report["devices"]}
+    devices = []
+    for device in capacity(report):
+        # The vendors' drivers give a partition the product's name and the address of its card.
+        card = cards.get(device["parent"] or "", device)
+        own = {key: value for key, value in _attributes(device, card).items() if value is not None}
+        amounts = {key: n for key, n in _capacities(device).items() if n is not None}
+        devices.append(
+            {
+                "name": dns_label(names[device["id"]]),
+                "attributes": own,
+                "capacity": {key: {"value": str(n)} for key, n in amounts.items()},
+            }
+        )
     return write_json_lines({"devices": devices})
-
-
-def _device(device: DeviceDoc, names: dict[str, str]) -> dict[str, object]:
-    own = {name: value for name, value in _attributes(device).items() if value is not None}
-    memory = memory_of(device)
-    capacities = {} if memory is None else {"memory": {"value": str(memory)}}
-    return {"name": dns_label(names[device["id"]]), "attributes": own, "capacity": capacities}
 
 
 def dns_label(text: str) -> str:
@@ -42,16 +50,25 @@ def dns_label(text: str) -> str:
     return f"dev-{plain}"[:63].strip("-")
 
 
-def _attributes(device: DeviceDoc) -> dict[str, Value | None]:
-    parts = _OF_VENDOR.get(device["vendor"] or "", _other)(device)
-    return {f"{_STANDARD}/pciBusID": _text(pci_address(device)), **parts}
+def _capacities(device: DeviceDoc) -> dict[str, int | None]:
+    units = None
+    if device["vendor"] == "amd":
+        units = "computeUnits"
+    elif device["vendor"] == "nvidia" and device["parent"]:
+        units = "multiprocessors"
+    return {"memory": memory_of(device), **({units: device["units"]} if units else {})}
 
 
-def _nvidia(device: DeviceDoc) -> dict[str, Value | None]:
+def _attributes(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
+    parts = _OF_VENDOR.get(device["vendor"] or "", _other)(device, card)
+    return {f"{_STANDARD}/pciBusID": _text(pci_address(card)), **parts}
+
+
+def _nvidia(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
     driver = device["driver"] or {}
     return {
         "type": _text("mig" if device["parent"] else "gpu"),
-        "productName": _text(device["name"]),
+        "productName": _text(card["name"]),
         "architecture": _text((device["arch"] or "").capitalize() or None),
         "cudaComputeCapability": _version(device.get("compute_capability")),
         "driverVersion": _version(driver.get("version")),
@@ -60,19 +77,20 @@ def _nvidia(device: DeviceDoc) -> dict[str, Value | None]:
     }
 
 
-def _amd(device: DeviceDoc) -> dict[str, Value | None]:
+def _amd(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
     return {
         "type": _text("amdgpu-partition" if device["parent"] else "amdgpu"),
-        "pciAddr": _text(pci_address(device)),
+        "pciAddr": _text(pci_address(card)),
+        "numaNode": _number(card.get("numa_node")),
         "renderIndex": _number((device.get("node_index") or {}).get("drm_render")),
-        "deviceID": _text(_device_id(device)),
-        "productName": _text(device["name"]),
+        "deviceID": _text(_device_id(card)),
+        "productName": _text(card["name"]),
         "driverVersion": _version((device["driver"] or {}).get("version")),
         "partitionProfile": _text(partition_profile(device)),
     }
 
 
-def _intel(device: DeviceDoc) -> dict[str, Value | None]:
+def _intel(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
     return {
         "type": _text("gpu"),
         "model": _text(device["name"]),
@@ -81,7 +99,7 @@ def _intel(device: DeviceDoc) -> dict[str, Value | None]:
     }
 
 
-def _other(device: DeviceDoc) -> dict[str, Value | None]:
+def _other(device: DeviceDoc, card: DeviceDoc) -> dict[str, Value | None]:
     return {
         "type": _text(device["kind"]),
         "vendor": _text(device["vendor"]),
@@ -98,7 +116,8 @@ def _device_id(device: DeviceDoc) -> str | None:
 
 
 def _text(value: str | None) -> Value | None:
-    return {"string": value[:_MAX_TEXT]} if value else None
+    cut = (value or "").encode("utf-8", "replace")[:_MAX_TEXT].decode("utf-8", "ignore")
+    return {"string": cut} if cut else None
 
 
 def _number(value: int | None) -> Value | None:

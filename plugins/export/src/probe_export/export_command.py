@@ -80,6 +80,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
         export = load(args.format, formats)
         if args.listen is not None:
             return _serve(args, context, formats[args.format], export)
+        if args.output == "":
+            raise CommandError("--output is empty; name a file")
         if args.output is not None:
             return _write(args.output, seconds, context, _lapsing(formats, args, seconds, export))
         if seconds is not None:

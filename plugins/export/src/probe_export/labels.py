@@ -37,9 +37,14 @@ def product(device: DeviceDoc, limit: int = MAX_LABEL) -> str | None:
 def slurm_type(device: DeviceDoc) -> str | None:
     """Return a GRES type: lower case, underscores for blanks, ``[a-z0-9_.-]`` alone.
 
-    ``:`` and parentheses in a type give a node without GPUs. So spelled, a type is a part of what
-    Slurm's own detection reports (`nvidia_h100_80gb_hbm3`), which it must be.
+    ``:`` and parentheses in a type give a node without GPUs. So spelled, a card's type is what
+    Slurm's own detection reports (`nvidia_h100_80gb_hbm3`). Without a name that can be one it is
+    the PCI id: `pci_10de_2330`.
     """
-    name = (device["name"] or "").lower()
-    plain = "".join(char if char in _PLAIN else " " for char in name)
+    number = ((device["pci"] or {}).get("id") or "").replace(":", "_")
+    return _plain_type(device["name"] or "") or _plain_type(number and f"pci_{number}")
+
+
+def _plain_type(name: str) -> str | None:
+    plain = "".join(char if char in _PLAIN else " " for char in name.lower())
     return "_".join(plain.split()).strip(_ENDS) or None

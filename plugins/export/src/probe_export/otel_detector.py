@@ -18,7 +18,7 @@ class ProbeResourceDetector(ResourceDetector):  # type: ignore[misc]  # no stubs
         """Return the node's attributes; none where it cannot be probed."""
         try:
             from probe_core.commands import probe_document
-            from probe_export.simple import attributes
+            from probe_export.otel import attributes
 
             return Resource(attributes(probe_document()))
         except Exception:

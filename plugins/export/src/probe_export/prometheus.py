@@ -8,7 +8,7 @@ stable label `device`, which holds no serial number and no UUID.
 from __future__ import annotations
 
 from probe_core.model.readiness import state_of
-from probe_export.capacity import accelerators, capacity, cause
+from probe_export.capacity import accelerators, capacity, cause, missing
 from probe_export.stable import stable_names
 
 TYPE_CHECKING = False
@@ -140,6 +140,10 @@ def _of_devices(report: ReportDoc) -> Iterator[Family]:
     for name, help_text, figure in _FIGURES:
         samples: list[Sample] = [({"device": names[d["id"]]}, figure(d)) for d in devices]
         yield f"probe_device_{name}", help_text, samples
+    # Not the same as not ready: jobs can have what a variable or CUDA hides from this process.
+    absent = {device["id"] for device in missing(report)}
+    lost: list[Sample] = [({"device": names[d["id"]]}, d["id"] in absent) for d in devices]
+    yield "probe_device_missing", "1 when it is there and no job can be given it.", lost
     peaks: list[Sample] = [
         ({"device": names[device["id"]], "dtype": dtype}, peak and peak * _TERA)
         for device in devices

@@ -1,8 +1,9 @@
 """An HTTP endpoint for Prometheus: small, bounded, and of no use to anybody else.
 
-A scrape waits 10 s by default, a probe of a hung driver may take longer: one thread probes, each
-request is answered from the last report. Connections have a deadline and their number a bound, so
-that half a request blocks nobody. On loopback the Host header must be loopback's: a web page could
+A scrape waits 10 s by default, a probe of a hung driver may take longer: one thread probes, and a
+request that has waited for a while is answered from the last report. A request has a deadline as a
+whole, and where no connection is free the one that has been silent for longest gives way, so that
+half a request blocks nobody. On loopback the Host header must be loopback's: a web page could
 otherwise read the metrics through a name that it points there (DNS rebinding).
 """
 
@@ -10,7 +11,10 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET, AF_INET6, SHUT_RDWR
+from socketserver import TCPServer
 from time import monotonic
 
 from probe_export.errors import ExportError
@@ -29,15 +33,22 @@ __all__ = ["Endpoint", "address"]
 MAX_AGE_S = 15.0
 """Seconds after which a scrape asks for a new report; Prometheus scrapes every 15 s to 1 min."""
 
+_REFRESH_S = 3.0
+"""Seconds that a scrape waits for a new report where there is an old one."""
+
 _READ_S = 5.0
+"""Seconds for a whole request: a limit of each read alone lets a byte now and then hold a place."""
+
 _MAX_CONNECTIONS = 32
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+_GIVE_WAY_S = 3.0
+"""Seconds for the thread of a connection that is hung up on to leave; milliseconds without load."""
+_LOOPBACK = ("localhost", "[::1]", "::1")
 
 
 def address(text: str) -> tuple[str, int]:
     """Return host and port of ``127.0.0.1:9101``; raises `ExportError`."""
     host, colon, port = text.rpartition(":")
-    if colon and port.isdecimal() and len(port) <= 5 and int(port) <= 65535:
+    if colon and port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535:
         return host.strip("[]") or "127.0.0.1", int(port)
     raise ExportError(f"--listen {text}: expected HOST:PORT, such as 127.0.0.1:9101", 2)
 
@@ -60,10 +71,10 @@ class Endpoint:
         try:
             self._server = _Server(place, self._cache, content_type)
         except OSError as error:
-            text = f"{place[0]}:{place[1]} cannot be listened on: {error.strerror or error}"
+            text = f"{_joined(*place)} cannot be listened on: {error.strerror or error}"
             raise ExportError(text, 2) from None
         host, port = self._server.server_address[:2]
-        self.url = f"http://{host!s}:{port}/metrics"
+        self.url = f"http://{_joined(str(host), port)}/metrics"
 
     def serve(self) -> None:
         """Serve until SIGTERM or Ctrl-C; for the main thread alone."""
@@ -90,55 +101,121 @@ class Endpoint:
             self._server.server_close()
 
 
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class _Cache:
-    """The last text, made anew when it is old; who comes meanwhile gets the last one."""
+    """The last text; when it is old, a thread makes a new one, for which nobody waits for long."""
 
     def __init__(self, make: Callable[[], str], max_age: float) -> None:
         self._make = make
         self._max_age = max_age
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._text: bytes | None = None
+        self._error: Exception | None = None
         self._made_at = 0.0
+        self._is_busy = False
 
     def text(self) -> bytes:
-        """Return the text; waits only where there is none yet."""
-        fresh = self._text is not None and monotonic() - self._made_at < self._max_age
-        if fresh or not self._lock.acquire(blocking=self._text is None):
+        """Return the text; waits without a limit only where there is none yet."""
+        with self._changed:
+            if not self._is_busy and not self._is_fresh():
+                threading.Thread(target=self._renew, daemon=True).start()
+                self._is_busy = True
+            seconds = None if self._text is None else _REFRESH_S
+            self._changed.wait_for(lambda: not self._is_busy, seconds)
+            if self._error is not None:
+                raise self._error
             return self._text or b""
+
+    def _is_fresh(self) -> bool:
+        return self._text is not None and monotonic() - self._made_at < self._max_age
+
+    def _renew(self) -> None:
+        text, error = None, None
         try:
-            if self._text is None or monotonic() - self._made_at >= self._max_age:
-                self._text = self._make().encode()
-                self._made_at = monotonic()
-            return self._text
+            text = self._make().encode()
+        except Exception as failure:
+            error = failure
         finally:
-            self._lock.release()
+            with self._changed:
+                self._text, self._error = text or self._text, error
+                self._made_at = monotonic() if error is None else self._made_at
+                self._is_busy = False
+                self._changed.notify_all()
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128
 
     def __init__(self, place: tuple[str, int], cache: _Cache, content_type: str) -> None:
         self.cache = cache
         self.content_type = content_type
-        self.is_loopback = place[0] in _LOOPBACK or place[0].startswith("127.")
+        self.address_family = AF_INET6 if ":" in place[0] else AF_INET
         self._room = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._silent: dict[Peer, float] = {}
+        """Connections without a whole request, and since when; the oldest stands first."""
         super().__init__(place, _Handler)
+        # As bound: a name in /etc/hosts, such as the computer's own, can be loopback's as well.
+        self.hosts = {place[0].lower()} if _is_loopback(str(self.server_address[0])) else None
+
+    def server_bind(self) -> None:
+        """Bind alone: HTTPServer asks the DNS for a name as well, which can take many seconds."""
+        TCPServer.server_bind(self)
 
     def process_request(self, request: Peer, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        if not self._has_room():
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        self._silent[request] = monotonic()
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self._leave(request)
+            raise
 
     def process_request_thread(self, request: Peer, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._leave(request)
+
+    def requested(self, request: Peer) -> None:
+        """Let a connection stay until its answer is sent: its request is complete."""
+        self._silent.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Hang up on requests that are not complete in time; called several times a second."""
+        now = monotonic()
+        for request, since in list(self._silent.items()):
+            if now - since > _READ_S:
+                _hang_up(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: a peer that hangs up is no error of this process."""
+
+    def _has_room(self) -> bool:
+        if self._room.acquire(blocking=False):
+            return True
+        oldest = next(iter(list(self._silent)), None)
+        if oldest is None:
+            return False
+        _hang_up(oldest)
+        return self._room.acquire(timeout=_GIVE_WAY_S)
+
+    def _leave(self, request: Peer) -> None:
+        self._silent.pop(request, None)
+        self._room.release()
+
+
+def _hang_up(request: Peer) -> None:
+    """End both directions; the thread that reads sees the end and leaves."""
+    sock = request if not isinstance(request, tuple) else request[1]
+    with suppress(OSError):
+        sock.shutdown(SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -153,8 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
+        self.server.requested(self.connection)
         path = self.path.partition("?")[0]
-        if self.server.is_loopback and not _is_loopback(self.headers.get("Host", "")):
+        if not self._is_own_host():
             self._send(403, b"", "text/plain")
         elif path == "/metrics":
             self._metrics()
@@ -162,6 +240,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b"ok\n", "text/plain")
         else:
             self._send(404, b"", "text/plain")
+
+    def _is_own_host(self) -> bool:
+        if self.server.hosts is None:
+            return True
+        host = self.headers.get("Host", "").lower()
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        return _is_loopback(name) or name in self.server.hosts
 
     def _metrics(self) -> None:
         try:
@@ -189,6 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: a scrape every few seconds is no news."""
 
 
-def _is_loopback(host: str) -> bool:
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-    return name in _LOOPBACK
+def _is_loopback(name: str) -> bool:
+    """Return whether it is an address of loopback, or the name that every system has for one."""
+    digits = name.removeprefix("127.").replace(".", "")
+    is_number = digits.isascii() and digits.isdecimal()
+    return name in _LOOPBACK or (name.startswith("127.") and is_number)

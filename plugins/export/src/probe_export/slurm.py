@@ -8,7 +8,7 @@ not known is left out with a comment, and both files come from one list.
 from __future__ import annotations
 
 from probe_export.capacity import by_model, capacity, cause, missing, node_of
-from probe_export.labels import slurm_type
+from probe_export.labels import label_value, slurm_type
 from probe_export.slurm_cpus import cores_near, node_keys
 from probe_export.stable import stable_names
 
@@ -46,13 +46,16 @@ def export(report: ReportDoc) -> str:
         "AutoDetect=off",
     ]
     lines += [_line(device, usable, cores_near(device, report)) for device in usable]
-    lines += [
-        f"# left out, its {'name' if _files(d) else 'node in /dev'} is not known: {names[d['id']]}"
-        for d in devices
-        if d not in usable
-    ]
+    lines += [f"# left out, {_gap(d)}: {names[d['id']]}" for d in devices if d not in usable]
     lines += [f"# left out, {cause(d)}: {names[d['id']]}" for d in missing(report)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _gap(device: DeviceDoc) -> str:
+    """Return why a GPU that works has no line."""
+    if device["vendor"] not in _NODES:
+        return f"Slurm has no GPUs of {label_value(device['vendor'] or '') or 'an unknown vendor'}"
+    return f"its {'name' if _files(device) else 'node in /dev'} is not known"
 
 
 def _node_name(host: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from probe_core.sysfs.pci import normal_id
 from probe_core.sysfs.pcie import GENERATIONS, Hop
+from probe_nvidia.c_types import Structure, byref, c_ubyte, c_uint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +25,14 @@ _COMPLETED = 3
 _FABRIC = {1: "not-started", 2: "in-progress", _COMPLETED: "completed"}  # nvmlGpuFabricState_t
 
 
-class _FabricInfo(ctypes.Structure):
+class _FabricInfo(Structure):
     """nvmlGpuFabricInfo_t, ours because nvidia-ml-py 12 lays it out wrongly."""
 
     _fields_ = (
-        ("cluster", ctypes.c_ubyte * 16),
-        ("status", ctypes.c_uint),
-        ("clique", ctypes.c_uint),
-        ("state", ctypes.c_ubyte),
+        ("cluster", c_ubyte * 16),
+        ("status", c_uint),
+        ("clique", c_uint),
+        ("state", c_ubyte),
     )
 
 
@@ -97,7 +96,7 @@ def _active(asker: Asker, count: int) -> list[int]:
 def _fabric(asker: Asker) -> str | None:
     """Return how far the fabric manager is with this GPU; None where none is needed."""
     info = _FabricInfo()
-    asker.get(None, "nvmlDeviceGetGpuFabricInfo", ctypes.byref(info))
+    asker.get(None, "nvmlDeviceGetGpuFabricInfo", byref(info))
     if info.state == _COMPLETED and info.status:
         return "failed"  # the status counts once the state is completed (nvmlGpuFabricInfo_t)
     return _FABRIC.get(info.state)

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import byref, c_char_p, c_double, c_int, c_uint, c_ulonglong, c_void_p
 
 from probe_nvidia.codes import INSUFFICIENT_SIZE
-from probe_nvidia.nvml import Client, FieldValue, NvmlError
+from probe_nvidia.nvml import Client, FieldValue, NvmlError, writing_one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,12 +97,7 @@ class LiveClient(Client):
         """Return a function that answers with one number; it is kept."""
         if name not in _NUMBERS:
             return super().__getattr__(name)
-
-        def call(*arguments: Any) -> int:
-            result = c_uint()
-            self._call(name, *arguments, byref(result))
-            return result.value
-
+        call = writing_one(self._function(name), c_uint)
         setattr(self, name, call)
         return call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import Structure, c_uint, c_ulonglong
+from probe_nvidia.c_types import Structure, c_uint, c_ulonglong
 
 __all__ = ["Attributes"]
 

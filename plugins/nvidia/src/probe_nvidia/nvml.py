@@ -7,9 +7,16 @@ faked driver through both. The functions here have its names, arguments and resu
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import byref, c_char, c_int, c_uint, c_ulonglong
-
+from probe_nvidia.c_types import (
+    Library,
+    Structure,
+    Union,
+    byref,
+    c_char,
+    c_uint,
+    c_ulonglong,
+    c_void_p,
+)
 from probe_nvidia.codes import FUNCTION_NOT_FOUND, INSUFFICIENT_SIZE, LIBRARY_NOT_FOUND, name_of
 
 TYPE_CHECKING = False
@@ -17,7 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["SONAME", "Client", "FieldValue", "Memory", "MemoryV2", "NvmlError", "PciInfo"]
+__all__ = [
+    "SONAME",
+    "Client",
+    "FieldValue",
+    "Memory",
+    "MemoryV2",
+    "NvmlError",
+    "PciInfo",
+    "writing_one",
+]
 
 SONAME = "libnvidia-ml.so.1"
 
@@ -52,7 +68,7 @@ _PLAIN: dict[str, tuple[str, Any, int]] = {
         )
     },
     "nvmlDeviceGetCount": ("nvmlDeviceGetCount_v2", c_uint, 1),
-    "nvmlDeviceGetCudaComputeCapability": ("nvmlDeviceGetCudaComputeCapability", c_int, 2),
+    "nvmlDeviceGetCudaComputeCapability": ("nvmlDeviceGetCudaComputeCapability", c_uint, 2),
     "nvmlDeviceGetCurrentClocksEventReasons": (
         "nvmlDeviceGetCurrentClocksEventReasons",
         c_ulonglong,
@@ -72,8 +88,8 @@ _PLAIN: dict[str, tuple[str, Any, int]] = {
     ),
     "nvmlDeviceGetRemappedRows": ("nvmlDeviceGetRemappedRows", c_uint, 4),
     "nvmlDeviceGetVirtualizationMode": ("nvmlDeviceGetVirtualizationMode", c_ulonglong, 1),
-    "nvmlSystemGetCudaDriverVersion": ("nvmlSystemGetCudaDriverVersion", c_int, 1),
-    "nvmlSystemGetCudaDriverVersion_v2": ("nvmlSystemGetCudaDriverVersion_v2", c_int, 1),
+    "nvmlSystemGetCudaDriverVersion": ("nvmlSystemGetCudaDriverVersion", c_uint, 1),
+    "nvmlSystemGetCudaDriverVersion_v2": ("nvmlSystemGetCudaDriverVersion_v2", c_uint, 1),
 }
 
 _PROCESSES = "nvmlDeviceGetComputeRunningProcesses"
@@ -87,7 +103,7 @@ class NvmlError(Exception):
         self.value = value
 
 
-class PciInfo(ctypes.Structure):
+class PciInfo(Structure):
     """nvmlPciInfo_t, version 3."""
 
     _fields_ = (
@@ -106,13 +122,13 @@ class PciInfo(ctypes.Structure):
         return str(self.address, "ascii", "replace")
 
 
-class Memory(ctypes.Structure):
+class Memory(Structure):
     """nvmlMemory_t."""
 
     _fields_ = (("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong))
 
 
-class MemoryV2(ctypes.Structure):
+class MemoryV2(Structure):
     """nvmlMemory_v2_t."""
 
     _fields_ = (
@@ -124,24 +140,57 @@ class MemoryV2(ctypes.Structure):
     )
 
 
-class _Value(ctypes.Union):
+class _Value(Union):
     """nvmlValue_t; the fields that a probe asks are unsigned."""
 
     _fields_ = (("uiVal", c_uint), ("ullVal", c_ulonglong))
 
 
-class FieldValue(ctypes.Structure):
+class FieldValue(Structure):
     """nvmlFieldValue_t."""
 
     _fields_ = (
         ("fieldId", c_uint),
         ("scopeId", c_uint),
-        ("timestamp", ctypes.c_longlong),
-        ("latencyUsec", ctypes.c_longlong),
+        ("timestamp", c_ulonglong),
+        ("latencyUsec", c_ulonglong),
         ("valueType", c_uint),
         ("nvmlReturn", c_uint),
         ("value", _Value),
     )
+
+
+def _absent(*_arguments: Any) -> int:
+    """Answer as NVML does for what its driver does not have."""
+    return FUNCTION_NOT_FOUND
+
+
+def writing_one(function: Callable[..., int], kind: Any) -> Callable[..., Any]:
+    """Return a call of `function` that returns the number it writes: nearly all calls of a probe.
+
+    Each call has a variable of its own: a driver that answers without writing must not repeat
+    another GPU's figure.
+    """
+
+    def call(*arguments: Any) -> Any:
+        result = kind()
+        if code := function(*arguments, byref(result)):
+            raise NvmlError(code)
+        return result.value
+
+    return call
+
+
+def _writing(function: Callable[..., int], kind: Any, count: int) -> Callable[..., Any]:
+    """Return a call of `function` that returns the `count` numbers it writes."""
+
+    def call(*arguments: Any) -> Any:
+        results = [kind() for _ in range(count)]
+        if code := function(*arguments, *map(byref, results)):
+            raise NvmlError(code)
+        return [result.value for result in results]
+
+    return call
 
 
 class Client:
@@ -155,14 +204,10 @@ class Client:
         if name not in _PLAIN:
             raise AttributeError(name)
         symbol, kind, count = _PLAIN[name]
-
-        def call(*arguments: Any) -> Any:
-            results = [kind() for _ in range(count)]
-            self._call(symbol, *arguments, *map(byref, results))
-            values = [result.value for result in results]
-            return values[0] if count == 1 else values
-
-        setattr(self, name, call)
+        function = self._function(symbol)
+        call = writing_one(function, kind) if count == 1 else _writing(function, kind, count)
+        if self._library is not None:
+            setattr(self, name, call)
         return call
 
     def _call(self, symbol: str, *arguments: Any) -> None:
@@ -171,18 +216,18 @@ class Client:
             raise NvmlError(code)
 
     def _code(self, symbol: str, *arguments: Any) -> int:
-        try:
-            function = getattr(self._library, symbol)
-        except AttributeError:
-            raise NvmlError(FUNCTION_NOT_FOUND) from None
-        code: int = function(*arguments)
-        return code
+        return self._function(symbol)(*arguments)
+
+    def _function(self, symbol: str) -> Callable[..., int]:
+        """Return the library's function; where it lacks it, one that answers so."""
+        function: Callable[..., int] = getattr(self._library, symbol, _absent)
+        return function
 
     def nvmlInit(self) -> None:
         """Load and initialise the library."""
         if self._library is None:
             try:
-                self._library = ctypes.CDLL(SONAME)
+                self._library = Library(SONAME)
             except OSError:
                 raise NvmlError(LIBRARY_NOT_FOUND) from None
         self._call("nvmlInitWithFlags", 0)
@@ -200,7 +245,7 @@ class Client:
         return self._text("nvmlDeviceGetName", handle)
 
     def _text(self, symbol: str, *arguments: Any) -> bytes:
-        buffer = ctypes.create_string_buffer(_TEXT)
+        buffer = (c_char * _TEXT)()
         self._call(symbol, *arguments, buffer, c_uint(_TEXT))
         return buffer.value
 
@@ -217,7 +262,7 @@ class Client:
         return self._handle("nvmlDeviceGetMigDeviceHandleByIndex", handle, c_uint(index))
 
     def _handle(self, symbol: str, *arguments: Any) -> Any:
-        handle = ctypes.c_void_p()
+        handle = c_void_p()
         self._call(symbol, *arguments, byref(handle))
         return handle
 

@@ -52,7 +52,7 @@ def probe_devices(request: Request) -> Answer:
 
 
 def _ask_library(scene: Scene) -> Answer:
-    # Imported here: ctypes costs as much as all the rest, and is often not needed.
+    # Imported here: the C types of the calls cost as much as the rest, and are often not needed.
     from probe_nvidia import library, report
 
     try:

@@ -28,9 +28,9 @@ def main() -> None:
     """Do the job given as the first argument, and leave without tinygrad's exit handlers."""
     job: Job = json.loads(sys.argv[1])
     send = _channel()
-    from probe_tinygrad import guard
+    from probe_core import guard
 
-    guard.install()
+    guard.install("a probe")
     try:
         _work(job, send)
     except BaseException as error:

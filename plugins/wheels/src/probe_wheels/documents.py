@@ -152,6 +152,8 @@ class FrameworkDoc(TypedDict, total=False):
     compiles: list[str]
     follows: str
     published: bool
+    least: int
+    instead: str
     fix: dict[str, str]
 
 

@@ -21,7 +21,7 @@ from probe_wheels.installers import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from probe_core.commands import Context
     from probe_core.model.document import ReportDoc
@@ -34,6 +34,8 @@ HELP = """Print the lines that make an installer choose the build that fits this
 
 For uv and conda they are lines for a shell: eval "$(probe env --for uv)". A comment says why.
 Nothing is installed, and no interpreter is started."""
+
+_USUAL = "x86_64"
 
 EXAMPLES = (
     ('eval "$(probe env --for uv)"', "before `uv pip install torch`"),
@@ -65,10 +67,13 @@ def run(args: argparse.Namespace, context: Context) -> int:
     report = context.report()
     environ = {} if args.machine else context.environ
     gpus = gpus_of(report, environ)
+    is_assumed = _assume_architecture(gpus)
     with _machine(args, context) as machine:
         musl = _is_musl(machine)
         choice = choose(_selected(gpus, args.device), musl=musl)
         backend, reason = alone(gpus, report, machine, musl=musl)
+    if is_assumed:
+        choice.reason += f"; the node's architecture is unknown: {_USUAL} is assumed"
     variables = _variables(args.installer, choice)
     if args.json:
         context.json(_document(args.installer, choice, variables, (backend, reason)))
@@ -76,6 +81,17 @@ def run(args: argparse.Namespace, context: Context) -> int:
         for line in _lines(args, choice, variables, report, (backend, reason)):
             context.out(line)
     return 1 if args.device and not choice.served else 0
+
+
+def _assume_architecture(gpus: Iterable[Gpu]) -> bool:
+    """Give GPUs of a recording that does not say its architecture the usual one; tell whether.
+
+    Without it no build would fit, and a node with GPUs would get the build for the CPU.
+    """
+    unknown = [gpu for gpu in gpus if gpu.arch == "unknown"]
+    for gpu in unknown:
+        gpu.arch = _USUAL
+    return bool(unknown)
 
 
 def _selected(gpus: list[Gpu], device: str | None) -> list[Gpu]:

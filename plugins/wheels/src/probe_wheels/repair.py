@@ -35,6 +35,8 @@ def repair_of(
     kind = verdict["verdict"]
     if kind == "jit-only" or (served and (kind == "other-vendor" or not gpu.discrete)):
         return "nothing to do"
+    if kind == "lacks-device" and framework and _is_too_old(framework, gpu):
+        return framework["instead"]
     install = _install(name, framework, gpu)
     if kind == "lacks-device" and not (framework and framework.get("published")):
         install = None  # the same build again would lack the device again
@@ -50,6 +52,12 @@ def repair_of(
     if kind == "lacks-device" and not served and (offer := _override(verdict, gpu)):
         return offer
     return _by_hand(name, key, gpu, kind)
+
+
+def _is_too_old(framework: FrameworkDoc, gpu: Gpu) -> bool:
+    """Return whether nothing that the makers publish, source or build, supports the GPU."""
+    pairs = gpu.capabilities if "instead" in framework else ()
+    return any(10 * major + minor < framework.get("least", 0) for major, minor in pairs)
 
 
 def _override(verdict: VerdictDoc, gpu: Gpu) -> str | None:

@@ -112,7 +112,16 @@ def _nvidia(library: LibraryDoc, gpu: Gpu, toolkit: tuple[int, ...]) -> Judgemen
         return Judgement("unknown", has, "the compute capability of the GPU", reason)
     toolkit = toolkit or _least_toolkit(library, groups)
     judgements = [_cuda(groups, has, pair, gpu, toolkit) for pair in gpu.capabilities]
-    return max(judgements, key=lambda judgement: judgement.rank)
+    judgement = max(judgements, key=lambda judgement: judgement.rank)
+    return _of_whole(library, judgement)
+
+
+def _of_whole(library: LibraryDoc, judgement: Judgement) -> Judgement:
+    """Return a verdict; unknown where the part that was not read may have the code."""
+    problem = library.get("problem")
+    if problem is None or judgement.verdict != "lacks-device":
+        return judgement
+    return Judgement("unknown", judgement.has, judgement.needs, problem)
 
 
 def _least_toolkit(library: LibraryDoc, groups: Groups) -> tuple[int, ...]:
@@ -204,7 +213,8 @@ def _amd(library: LibraryDoc, gpu: Gpu) -> Judgement:
         if library.get("packs"):
             reason = "its code lies in kernel packs, and none is in this environment"
         return Judgement("unknown", has, gpu.processor, reason)
-    return Judgement("lacks-device", has, gpu.processor, f"none of its code is for {gpu.processor}")
+    reason = f"none of its code is for {gpu.processor}"
+    return _of_whole(library, Judgement("lacks-device", has, gpu.processor, reason))
 
 
 def _intel(library: LibraryDoc, gpu: Gpu, torch: bool) -> Judgement:

@@ -25,7 +25,10 @@ const chipLink = (id, name) => element("a", name, { href: `#/chip/${id}` });
 
 // The address: #/?q=4090&vendor=nvidia, #/chip/nvidia/l4, #/compare/nvidia/l4,nvidia/l40s
 function place() {
-  const hash = decodeURI(location.hash.slice(1)) || "/";
+  let hash = location.hash.slice(1) || "/";
+  try {
+    hash = decodeURI(hash);
+  } catch { /* "%" without two digits stands for itself */ }
   const [path, query = ""] = hash.split("?");
   return { path, query: new URLSearchParams(query) };
 }
@@ -75,7 +78,7 @@ function list() {
     element("td", plain(chip[at.memory], " GiB"), { class: "number" }),
     element("td", plain(chip[at.bandwidth]), { class: "number wide-only" }),
     element("td", plain(chip[at.year]), { class: "number wide-only" }),
-    element("td", figure(value(chip)), { class: "number" }),
+    element("td", (chip[at.ranged] && value(chip) !== null ? "≤ " : "") + figure(value(chip)), { class: "number" }),
     element("td", compareButton(chip[at.id]), { class: "wide-only" }),
   ])));
   const parts = [element("div", element("table", [element("thead", head), body]), { class: "scroll" })];
@@ -134,12 +137,14 @@ const sourceOf = (id, key) => details[id.split("/")[0]].sources[key];
 
 function facts(chip) {
   const memory = chip.memory || {};
-  const clock = Object.entries(chip.clock_mhz || {}).map(([name, mhz]) => `${name} ${mhz} MHz`).join(", ");
+  const { boost_low: low, set_by: by, ...clocks } = chip.clock_mhz || {};
+  const clock = Object.entries(clocks).map(([name, mhz]) => `${name} ${low && name === "boost" ? `${low} to ` : ""}${mhz} MHz`).join(", ");
+  const units = chip.units_range ? chip.units_range.join("-") : chip.units;
   return {
     Vendor: chip.vendor, Kind: chip.kind, Architecture: chip.arch, Die: chip.codename, Year: chip.year,
-    Units: chip.units && `${chip.units} ${chip.unit || "units"}`, Cores: chip.cores, Clock: clock,
+    Units: units && `${units} ${chip.unit || "units"}`, Cores: chip.cores, Clock: by ? `${clock}, set by the ${by}` : clock,
     Memory: [memory.gib && `${memory.gib} GiB`, memory.type, memory.bus && `${memory.bus} bits`].filter(Boolean).join(", "),
-    Bandwidth: memory.gbs && `${memory.gbs} GB/s`, Power: chip.power_w && `${chip.power_w} W`,
+    Bandwidth: memory.gbs && `${memory.gbs_low ? `${memory.gbs_low} to ` : ""}${memory.gbs} GB/s`, Power: chip.power_w && `${chip.power_low_w ? `${chip.power_low_w} to ` : ""}${chip.power_w} W`,
     "Devices per board": chip.devices_per_board > 1 ? chip.devices_per_board : null,
     "PCI ids": (chip.pci || []).join(", "), "Device tree": (chip.dt || []).join(", "),
     "Other names": (chip.aliases || []).join(" · "), Confidence: chip.confidence, Note: chip.note,

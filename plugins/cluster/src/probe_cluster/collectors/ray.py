@@ -46,6 +46,7 @@ class Ray:
 
     def __init__(self, address: str = "auto", *, python: str | None = None) -> None:
         self._address = address
+        self._place = "on this computer" if address == "auto" else f"at {address}"
         self._python = python or sys.executable
 
     async def targets(self) -> list[Target]:
@@ -67,7 +68,7 @@ class Ray:
             sink.problem(f"Ray did not end within {seconds:g} s")
         elif ended.status != 0:
             sentence = ended.last_line() or "it printed nothing"
-            raise ClusterError(f"no Ray cluster answers at {self._address}: {sentence}")
+            raise ClusterError(f"no Ray cluster answers {self._place}: {sentence}")
         for target in sink.open_targets():
             reason = f"its task gave no answer within {limits.node:g} s"
             sink.answer(Answer(target.id, "timeout", reason, "see `ray status`"))
@@ -101,7 +102,7 @@ class Ray:
         try:
             await asyncio.wait({work, first}, timeout=_START_S, return_when="FIRST_COMPLETED")
             if not (work.done() or first.done()):
-                raise ClusterError(f"no Ray answers at {self._address} within {_START_S:g} s")
+                raise ClusterError(f"no Ray answers {self._place} within {_START_S:g} s")
             return await work
         finally:
             first.cancel()

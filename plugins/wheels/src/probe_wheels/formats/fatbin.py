@@ -43,8 +43,14 @@ def cuda_groups(file: Opened, offset: int, size: int) -> tuple[Groups, str | Non
 
     A target is ``sm_90a`` (machine code) or ``ptx_90@8.7`` (PTX with its ISA version).
     """
+    groups, problem = _containers(file, offset, offset + size)
+    if groups and not any(groups) and problem is None:
+        problem = "no container of its CUDA code can be read"
+    return groups, problem
+
+
+def _containers(file: Opened, offset: int, end: int) -> tuple[Groups, str | None]:
     groups: Groups = {}
-    end = offset + size
     padding = 0
     for _ in range(MAX_CONTAINERS):
         offset = (offset + 7) & ~7

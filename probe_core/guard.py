@@ -1,7 +1,9 @@
-"""Refuses, inside tinygrad's process, what no probe may do: whatever version asks for it.
+"""Refuses, in a process made to run a foreign library, what no probe and no measurement needs.
 
-An audit hook cannot be removed and sees `os.open`, ``ctypes`` and ``subprocess`` alike. It is a
-second line behind the chosen interfaces, not a sandbox.
+Without a kernel driver tinygrad takes a PCI device itself: it unbinds drivers through /sys, maps
+/dev/mem and loads firmware from the network (tinygrad/runtime/support/system.py). As root that
+would succeed. An audit hook cannot be removed, and sees `os.open`, ``ctypes`` and ``subprocess``
+alike. It is a second line behind the chosen interfaces, no sandbox.
 """
 
 from __future__ import annotations
@@ -16,28 +18,32 @@ if TYPE_CHECKING:
 __all__ = ["Refused", "install", "refusal"]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_NODES = ("/dev/mem", "/dev/vfio", "/dev/bus/usb")
+_STARTS = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn")
 # Programs that raise rights, change the kernel's modules, or fetch files.
 _PROGRAMS = ("sudo", "doas", "pkexec", "modprobe", "rmmod", "insmod", "curl", "wget")
-_STARTS = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn")
 
 
 class Refused(PermissionError):
-    """tinygrad tried what a probe may not do."""
+    """A library tried what the process may not do."""
 
 
-def install() -> None:
-    """Refuse from now on, for the remaining life of this process."""
-    sys.addaudithook(_hook)
+def install(purpose: str) -> None:
+    """Refuse from now on, for the remaining life of this process, which is for a `purpose`.
 
+    It is the subject of the sentences: "a probe" may not open /dev/mem.
+    """
 
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    reason = refusal(event, arguments)
-    if reason is not None:
-        raise Refused(f"a probe may not {reason}")
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        reason = refusal(event, arguments)
+        if reason is not None:
+            raise Refused(f"{purpose} may not {reason}")
+
+    sys.addaudithook(hook)
 
 
 def refusal(event: str, arguments: tuple[Any, ...]) -> str | None:
-    """Return what the audited event would do that no probe may, or None."""
+    """Return what the audited event would do that must not be done; None for all else."""
     if event == "open":
         return _opening(_text(arguments[0]), arguments[2])
     if event in _STARTS:
@@ -45,14 +51,14 @@ def refusal(event: str, arguments: tuple[Any, ...]) -> str | None:
     if event == "os.system":
         return f"run {_text(arguments[0])[:80]!r} in a shell"
     if event == "ctypes.dlopen" and "libusb" in _text(arguments[0]):
-        return "open USB devices"  # its USB interface claims whatever bridge it sees
+        return "open USB devices"  # tinygrad's USB interface claims whatever bridge it sees
     if event == "socket.connect" and isinstance(arguments[1], tuple):
         return "use the network"
     return None
 
 
 def _opening(path: str, flags: object) -> str | None:
-    if path.startswith(("/dev/mem", "/dev/vfio")):
+    if path.startswith(_NODES):
         return f"open {path}"
     # Flags are None where the io module wraps a descriptor that was checked when it was opened.
     writes = isinstance(flags, int) and flags & _WRITES
@@ -71,6 +77,5 @@ def _starting(arguments: tuple[Any, ...]) -> str | None:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value if isinstance(value, str) else str(value)
+    # A path of bytes is the same path.
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
