@@ -50,7 +50,7 @@ class Rounds:
     def __del__(self) -> None:
         # An interpreter that ends runs no other thread, and waiting for one would never return.
         # The processes end without: their pipes close with this process.
-        if not is_finalizing():
+        if not getattr(self, "_closed", True) and not is_finalizing():
             self.close()
 
     def __next__(self) -> Round:

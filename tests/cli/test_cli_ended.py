@@ -106,12 +106,20 @@ class Interrupt:
         if event == "call" and "probe_c" in frame.f_code.co_filename:
             self.count += 1
             # The first is main itself, whose caller is not ours. What is raised in a generator
-            # that Python closes is lost by Python itself ("Exception ignored in"), so the next
-            # call is taken.
+            # that Python closes, or in a finaliser, is lost by Python itself ("Exception ignored
+            # in"), so the next call is taken.
             is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR
-            if self.count > self.number and not is_generator:
+            if self.count > self.number and not is_generator and not _is_finaliser(frame):
                 sys.setprofile(None)
                 raise KeyboardInterrupt
+
+
+def _is_finaliser(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def interrupted(number: int, action: Callable[[], int]) -> tuple[int, int]:

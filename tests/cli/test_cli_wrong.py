@@ -86,7 +86,7 @@ def mistakes(action: argparse.Action) -> Iterator[list[str]]:
     if not action.option_strings:
         return
     # The long form: of `-hhx` Python 3.13 reads `-h`, and prints the help.
-    option = action.option_strings[-1]
+    option = max(action.option_strings, key=len)
     typo = f"{option}{option[-1]}x"
     yield [typo]
     if action.nargs == 0:
