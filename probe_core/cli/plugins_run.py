@@ -97,10 +97,10 @@ def _decision(
 ) -> Decision:
     """Return whether a report would run it; raises `CommandError` where it must not run at all."""
     from probe_core.commands import CommandError
-    from probe_core.pipeline.run_probers import pci_vendors
     from probe_core.registry.select import select
 
-    (decision,) = select([prober], config, machine, set(pci_vendors(bus)))  # type: ignore[arg-type]
+    ids = [(sighting.get("pci") or {}).get("id", "") for sighting in bus]
+    (decision,) = select([prober], config, machine, {ident[:4] for ident in ids if ident})
     if decision.cause in _REFUSALS:
         raise CommandError(f"{prober.target} is not run: {decision.reason}")
     return decision

@@ -112,7 +112,7 @@ def _answers(machine: Machine, config: Config, context: Context) -> dict[str, Re
 
     run = ProberRun(machine, config, None)
     run.waiting = context.waiting()
-    run.run_builtin(_ignore)
+    run.look(_ignore)
     run.run_plugins({}, -1, _ignore, lambda: None)
     return answers_of(run.runs)
 

@@ -11,7 +11,7 @@ from probe_core.model.statuses import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
 
     from probe_core.isolation.run import Run
@@ -57,7 +57,7 @@ class Unresponsive:
 class Attempts:
     """The runs of one prober, in the order in which they were started."""
 
-    def __init__(self, first: Run, bus: Bus) -> None:
+    def __init__(self, first: Run, bus: Callable[[], Bus]) -> None:
         self.runs = [first]
         self._bus = bus
 
@@ -112,7 +112,7 @@ class Attempts:
             ids = {device, normalise_id(device)}
         except ValueError:
             return frozenset((device,))
-        for sighting in self._bus:
+        for sighting in self._bus():
             known = sighting.get("ids")
             if isinstance(known, (list, tuple)) and not ids.isdisjoint(known):
                 ids.update(known)

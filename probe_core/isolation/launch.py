@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from probe_core.registry.prober import Prober
 
     Bus = Sequence[Mapping[str, object]]
+    BusSource = Callable[[], Bus]
+    """Returns what the bus prober saw; it is called once the first child is on its way."""
     Driver = PosixDriver | PortableDriver
     Observe = Callable[[str, Mapping[str, object]], None]
     Waiting = Callable[[float, Sequence[Run]], None]
@@ -53,7 +55,7 @@ declared = False
 def run_probers(
     probers: Sequence[Prober],
     machine: Machine,
-    bus: Bus,
+    bus: Bus | BusSource,
     *,
     active: bool = False,
     wake_fd: int = -1,
@@ -65,6 +67,8 @@ def run_probers(
 ) -> list[Run]:
     """Run `probers` in parallel, launched in the order given; one `Run` with an outcome for each.
 
+    `bus` is for all of them; a function is called in another thread, after the first child was
+    started: it takes the time in which that child's interpreter starts.
     `meanwhile` is called once, after the last child was started: work that does not need them.
     `arrived` is called with each device, in the order in which they come, while others still run.
     They and `observe` are called in the caller's thread. `waiting` is called at least every 0.1 s
@@ -99,11 +103,16 @@ class _Launcher:
     """Starts the processes of all probers, and those that go around a silent device."""
 
     def __init__(
-        self, driver: Driver, machine: Machine, bus: Bus, active: bool, observe: Observe | None
+        self,
+        driver: Driver,
+        machine: Machine,
+        bus: Bus | BusSource,
+        active: bool,
+        observe: Observe | None,
     ) -> None:
         self.driver = driver
         self._machine = machine
-        self._bus = bus
+        self._bus: BusSource = bus if callable(bus) else lambda: bus
         self._active = active
         self._observe = observe
         self.waiting: Waiting | None = None
@@ -174,7 +183,7 @@ def start(
     driver: Driver,
     run: Run,
     machine: Machine,
-    bus: Bus,
+    bus: Bus | BusSource,
     active: bool,
     first: RoundMessage | None = None,
     inherited: Mapping[str, str] | None = None,
@@ -185,7 +194,8 @@ def start(
     """
     try:
         environ = {**(inherited or _environ()), MARK_VARIABLE: run.mark}
-        driver.start(run, _command(), environ, _request(run, machine, bus, active, first))
+        request = partial(_request, run, machine, bus, active, first)
+        driver.start(run, _command(), environ, request)
     except Exception as error:  # no room, or an audit hook of the host forbids it
         run.finish("resource", f"no process could be started: {error}", monotonic())
 
@@ -221,7 +231,11 @@ def _notify(observe: Observe, event: str, run: Run, attempt: int) -> None:
 
 
 def _request(
-    run: Run, machine: Machine, bus: Bus, active: bool, first: RoundMessage | None
+    run: Run,
+    machine: Machine,
+    bus: Bus | BusSource,
+    active: bool,
+    first: RoundMessage | None,
 ) -> bytes:
     import marshal
 
@@ -238,7 +252,7 @@ def _request(
         "environ": {str(name): str(value) for name, value in machine.environ.items()},
         "os": machine.os,
         "arch": machine.arch,
-        "bus": list(bus),
+        "bus": list(bus() if callable(bus) else bus),
         "avoid": sorted(run.avoid),
         "round": first,
     }

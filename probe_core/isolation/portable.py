@@ -69,13 +69,16 @@ class Driver:
         """
         threading.Thread(target=call, name="probe-core", daemon=True).start()
 
-    def start(self, run: Run, argv: list[str], environ: dict[str, str], request: bytes) -> None:
-        """Start one child; raises `OSError` when it cannot be started."""
+    def start(
+        self, run: Run, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
+    ) -> None:
+        """Start one child, then send it the request; raises `OSError` when it cannot be started."""
         child = Child(run, _popen(argv, environ))
         self._children.append(child)
         if sys.platform == "linux":
             stay_small(child.pid)
-        child.start_thread(_send, b"%08x" % len(request) + request)
+        data = request()
+        child.start_thread(_send, b"%08x" % len(data) + data)
         child.start_thread(_pump, "result", child.process.stdout, self._events)
         child.start_thread(_pump, "stderr", child.process.stderr, self._events)
 

@@ -56,8 +56,10 @@ class Driver:
         """Start the thread in which everything else here is called; may raise `RuntimeError`."""
         start_new_thread(call, ())
 
-    def start(self, run: Run, argv: list[str], environ: dict[str, str], request: bytes) -> None:
-        """Start one child; raises `OSError` when the system has no room for it."""
+    def start(
+        self, run: Run, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
+    ) -> None:
+        """Start one child, then send it the request; raises `OSError` without room for it."""
         child = Child(run)
         self._children.append(child)
         try:

@@ -75,8 +75,13 @@ class Child:
             self.release(name)
 
 
-def start(child: Child, argv: list[str], environ: dict[str, str], request: bytes) -> None:
-    """Start `child`; raises `OSError` when the system has no room for it."""
+def start(
+    child: Child, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
+) -> None:
+    """Start `child`; raises `OSError` when the system has no room for it.
+
+    `request` makes what it is sent, while its interpreter starts.
+    """
     child.request_end, child.request_fd = _pipe()
     child.result_fd, result_end = _pipe()
     try:
@@ -93,7 +98,8 @@ def start(child: Child, argv: list[str], environ: dict[str, str], request: bytes
     for fd in (child.request_fd, child.result_fd, child.stderr_fd):
         os.set_blocking(fd, False)
     child.pidfd = _watch_exit(child.pid)
-    child.unsent = b"%08x" % len(request) + request
+    data = request()
+    child.unsent = b"%08x" % len(data) + data
     send(child)
 
 

@@ -15,18 +15,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from probe_core.api import NotApplicable
     from probe_core.config import Config
     from probe_core.isolation.launch import Waiting
     from probe_core.isolation.run import Run
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
     from probe_core.pipeline.collect import Checking, Collected
+    from probe_core.probers.bus import Scan
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
 
+    Answer = Iterable[Sighting] | NotApplicable
     Lap = Callable[[str], None]
 
-__all__ = ["Cancelled", "ProberRun", "pci_vendors"]
+__all__ = ["Cancelled", "ProberRun"]
 
 _stuck: set[str] = set()
 """Names of probers whose child could not be killed; they are not started again in this process."""
@@ -56,8 +59,9 @@ class ProberRun:
         self.runs: list[Run] = []
         self.budget = Budget()
         self.waiting: Waiting | None = None
-        self._bus: list[Sighting] | None = None
+        self._scan: Scan | None = None
         self._builtin: list[BuiltinRun] = []
+        self._bus: BuiltinRun | None = None
         self._early: dict[Run, Checking] = {}
         self._collected: Collected | None = None
 
@@ -65,8 +69,8 @@ class ProberRun:
     def collected(self) -> Collected:
         """What the probers reported, checked.
 
-        The tables to check it by are imported when this is first asked for: the children are
-        started by then, which need none of them.
+        The built-in probers run, and the tables to check by are imported, when this is first asked
+        for: the children are started by then, which need none of them.
         """
         if self._collected is None:
             from probe_core.pipeline.collect import Collected
@@ -79,17 +83,25 @@ class ProberRun:
 
     @property
     def bus(self) -> Sequence[Sighting]:
-        """What the bus prober saw."""
-        return self._bus or ()
+        """What the bus prober saw.
 
-    def run_builtin(self, lap: Lap) -> None:
-        """Run the built-in probers, in process: they only read files."""
+        Each device is described when this is first asked for: by then the first child is on its
+        way, and waits for it.
+        """
+        return () if self._bus is None else self._bus.sightings
+
+    def look(self, lap: Lap) -> None:
+        """Look which devices are on the buses, for that decides which probers run.
+
+        The built-in probers run in process: they only read files.
+        """
         for prober in builtin_probers():
-            if prober.name not in self.config.disable:
-                run = BuiltinRun(prober, self.machine, self.config)
-                self._builtin.append(run)
-                if prober.name == "bus" and run.status != "call_error":
-                    self._bus = run.sightings
+            if prober.name in self.config.disable:
+                continue
+            run = BuiltinRun(prober, self.machine, self.config)
+            self._builtin.append(run)
+            if prober.name == "bus":
+                self._scan, self._bus = run.scan(), run
         lap("bus")
 
     def run_plugins(
@@ -122,7 +134,7 @@ class ProberRun:
         lap("select")
 
     def _select(self, probers: Sequence[Prober]) -> None:
-        vendors = None if self._bus is None else set(pci_vendors(self._bus))
+        vendors = None if self._scan is None else self._scan.vendors
         veto = self.host.veto if self.host is not None else None
         self.decisions = select(
             probers, self.config, self.machine, vendors, veto, _stuck, self.budget
@@ -173,7 +185,7 @@ class ProberRun:
         runs = run_probers(
             probers,
             self.machine,
-            self.bus,
+            lambda: self.bus,
             active=self.config.active,
             wake_fd=wake_fd,
             observe=self.host.observe if self.host is not None else None,
@@ -196,43 +208,70 @@ class ProberRun:
 
 
 class BuiltinRun:
-    """What a built-in prober answered, as it came."""
+    """A built-in prober, which is called once its answer is asked for; never raises."""
 
     def __init__(self, prober: Prober, machine: Machine, config: Config) -> None:
-        """Call the prober, in this process; never raises."""
-        from probe_core.api import NotApplicable, Request
-        from probe_core.wording import error_text
-
-        start = monotonic()
-        self.sightings: list[Sighting] = []
-        self.status = "ok"
         self._prober = prober
+        self._machine = machine
+        self._config = config
+        self._call: Callable[[], Answer] = self._probe
+        self._called = False
+        self._elapsed_s = 0.0
+        self._sightings: list[Sighting] = []
+        self._status = "ok"
         self._reason: str | None = None
-        try:
-            assert prober.builtin is not None
-            answer = prober.builtin(Request(machine, active=config.active))
-            if isinstance(answer, NotApplicable):
-                self.status, self._reason = "not_applicable", answer.reason
-            else:
-                self.sightings = list(answer)
-        except Exception as error:  # whatever a file held, the node starts
-            self.status, self._reason = "call_error", error_text(error)
-        self._elapsed_ms = (monotonic() - start) * 1000
+
+    @property
+    def sightings(self) -> list[Sighting]:
+        """What it saw, as it came."""
+        if not self._called:
+            self._called = True
+            self._timed(self._answer)
+        return self._sightings
+
+    def scan(self) -> Scan | None:
+        """Take the first of the bus prober's two steps; None where that fails."""
+        from probe_core.probers.bus import Scan
+
+        scans: list[Scan] = []
+        self._timed(lambda: scans.append(Scan(self._machine)))
+        if not scans:
+            return None
+        self._call = scans[0].answer
+        return scans[0]
 
     def add_to(self, collected: Collected) -> None:
         """Have the answer checked and noted."""
         collected.add(
             self._prober,
             self.sightings,
-            status=self.status,
+            status=self._status,
             reason=self._reason,
-            elapsed_ms=self._elapsed_ms,
+            elapsed_ms=self._elapsed_s * 1000,
         )
 
+    def _probe(self) -> Answer:
+        from probe_core.api import Request
 
-def pci_vendors(sightings: Iterable[Sighting]) -> Iterable[str]:
-    """Return the PCI vendor ids, four hexadecimal digits each, of what the bus prober saw."""
-    for sighting in sightings:
-        pci = sighting.get("pci", {})
-        if "id" in pci:
-            yield pci["id"][:4]
+        assert self._prober.builtin is not None
+        answer: Answer = self._prober.builtin(Request(self._machine, active=self._config.active))
+        return answer
+
+    def _answer(self) -> None:
+        from probe_core.api import NotApplicable
+
+        answer = self._call()
+        if isinstance(answer, NotApplicable):
+            self._status, self._reason = "not_applicable", answer.reason
+        else:
+            self._sightings = list(answer)
+
+    def _timed(self, step: Callable[[], object]) -> None:
+        start = monotonic()
+        try:
+            step()
+        except Exception as error:  # whatever a file held, the node starts
+            from probe_core.wording import error_text
+
+            self._called, self._status, self._reason = True, "call_error", error_text(error)
+        self._elapsed_s += monotonic() - start

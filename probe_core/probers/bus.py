@@ -14,24 +14,42 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import Sighting
 
-__all__ = ["probe_devices"]
+    Answer = list[Sighting] | NotApplicable
+
+__all__ = ["Scan", "probe_devices"]
 
 
 @hookimpl
-def probe_devices(request: Request) -> list[Sighting] | NotApplicable:
+def probe_devices(request: Request) -> Answer:
     """Report PCI displays and accelerators, and GPU and NPU nodes of the device tree."""
-    machine = request.machine
-    functions, nodes = pci.candidates(machine), devicetree.candidates(machine)
-    if not (functions or nodes):
-        return not_applicable("no display, GPU or accelerator is on any bus")
-    from probe_core.machine.remembering import remembering
+    return Scan(request.machine).answer()
 
-    machine = remembering(machine)
-    minors = _minors(machine)
-    described = (pci.describe(machine, function, minors) for function in functions)
-    sightings = [sighting for sighting in described if sighting]
-    sightings += devicetree.describe(machine, nodes, minors)
-    return sightings or not_applicable("no display, GPU or accelerator is on any bus")
+
+class Scan:
+    """A look at the buses: first at what kind each device is, which two files of each tell.
+
+    `vendors` are the PCI vendor ids of the devices that compute or display, four hexadecimal digits
+    each: they decide which probers run. A dozen files more describe each device.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._functions = pci.candidates(machine)
+        self._nodes = devicetree.candidates(machine)
+        self.vendors = {function.vendor for function in self._functions}
+
+    def answer(self) -> Answer:
+        """Return a sighting of each device, or that there is none."""
+        if not (self._functions or self._nodes):
+            return not_applicable("no display, GPU or accelerator is on any bus")
+        from probe_core.machine.remembering import remembering
+
+        machine = remembering(self._machine)
+        minors = _minors(machine)
+        described = (pci.describe(machine, function, minors) for function in self._functions)
+        sightings = [sighting for sighting in described if sighting]
+        sightings += devicetree.describe(machine, self._nodes, minors)
+        return sightings or not_applicable("no display, GPU or accelerator is on any bus")
 
 
 def _minors(machine: Machine) -> dict[str, dict[str, int]]:

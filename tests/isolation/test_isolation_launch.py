@@ -169,6 +169,32 @@ def test_cancelled_by_a_byte(make_prober: Callable[..., Prober]) -> None:
     assert run.status is None
 
 
+def test_the_bus_is_described_while_the_first_child_starts(run_hook: Hook) -> None:
+    """In the thread that started it, so that it costs the time of an interpreter's start."""
+    threads: list[int] = []
+
+    def describe() -> list[dict[str, object]]:
+        threads.append(get_ident())
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # raises without a child
+        return [{"ids": ["x:1"]}]
+
+    body = "yield {'ids': ['x:1'], 'kind': 'npu', 'extra': {'bus': len(request.bus)}}"
+    run = run_hook(body, bus=describe)
+    assert [sighting["extra"] for sighting in run.sightings] == [{"bus": 1}]
+    assert threads != [get_ident()]
+    assert len(threads) == 1
+
+
+def test_a_bus_that_cannot_be_described_leaves_no_child(run_hook: Hook) -> None:
+    def fail() -> list[dict[str, object]]:
+        raise RuntimeError("no bus")
+
+    run = run_hook("yield {'ids': ['x:1'], 'kind': 'npu'}", bus=fail)
+    assert (run.status, run.reason) == ("resource", "no process could be started: no bus")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
 def test_each_device_arrives_in_the_callers_thread(run_hook: Hook) -> None:
     arrived: list[tuple[int, object]] = []
     body = "for bus in (1, 2, 3):\n        yield {'ids': [f'pci:0000:0{bus}:00.0'], 'kind': 'gpu'}"

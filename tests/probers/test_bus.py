@@ -187,3 +187,15 @@ def test_display_only_vendors_have_names() -> None:
 
 def test_empty_bus_is_not_applicable(tree: Tree) -> None:
     assert isinstance(seen(tree), NotApplicable)
+
+
+def test_vendors_are_known_before_a_device_is_described(tree: Tree) -> None:
+    pci(tree, "0000:01:00.0", "10de:2684", "030000")
+    pci(tree, "0000:02:00.0", "1a03:2000", "030000")
+    pci(tree, "0000:03:00.0", "8086:10fb", "020000")
+    scan = bus.Scan(tree.machine())
+    assert scan.vendors == {"10de", "1a03"}
+    sightings = scan.answer()
+    assert not isinstance(sightings, NotApplicable)
+    assert {sighting["pci"]["id"][:4] for sighting in sightings} == scan.vendors
+    assert bus.probe_devices(Request(tree.machine())) == sightings
