@@ -73,3 +73,9 @@ def test_missing_library_has_its_code() -> None:
         client.nvmlInit()
     assert caught.value.value == 12
     assert str(caught.value) == "NVML_ERROR_LIBRARY_NOT_FOUND"
+
+
+def test_types_of_links_need_no_dlopen_which_windows_lacks() -> None:
+    """There nvidia-ml-py calls NVML, with the structures of ours."""
+    code = "import _ctypes; del _ctypes.dlopen; import probe_nvidia.links, probe_nvidia.mig"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

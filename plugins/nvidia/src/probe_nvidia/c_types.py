@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from ctypes import CDLL as Library
     from ctypes import Structure, Union, byref, c_char, c_ubyte, c_uint, c_ulonglong, c_void_p
 else:
-    from _ctypes import FUNCFLAG_CDECL, CFuncPtr, Structure, Union, _SimpleCData, byref, dlopen
+    import _ctypes  # Windows' has no dlopen; nvidia-ml-py calls NVML there
+    from _ctypes import FUNCFLAG_CDECL, CFuncPtr, Structure, Union, _SimpleCData, byref
 
     class c_char(_SimpleCData):
         """One byte of text."""
@@ -47,7 +48,7 @@ else:
 
         def __init__(self, name):
             """Load the library as `ctypes.CDLL` does; raises `OSError`."""
-            self._handle = dlopen(name, 0)
+            self._handle = _ctypes.dlopen(name, 0)
 
         def __getattr__(self, symbol):
             """Return a function, which is kept; raises `AttributeError` where there is none."""
