@@ -10,7 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Rhythm", "is_readable"]
+__all__ = ["PIECE_S", "Rhythm", "is_readable"]
+
+
+PIECE_S = 1.0
+"""Seconds of sleep at most before Python looks for signals.
+
+One that comes between its last look and the system call interrupts nothing: its handler would run
+after the whole pause, which may be an hour.
+"""
 
 
 def is_readable(fd: int, seconds: float = 0.0) -> bool:
@@ -48,11 +56,13 @@ class Rhythm:
         if self._due is None:
             self._due = now
         pause = self._due - now
-        if pause > 0:
-            if wake_fd >= 0:
-                is_readable(wake_fd, pause)
-            else:
-                self._sleep(pause)
+        while pause > 0:
+            piece = min(pause, PIECE_S)
+            pause -= piece
+            if wake_fd < 0:
+                self._sleep(piece)
+            elif is_readable(wake_fd, piece):
+                break
         late = max(0.0, self.clock() - self._due)
         beats = int(late / self._interval) + 1 if self._interval else 1
         self._due += beats * self._interval

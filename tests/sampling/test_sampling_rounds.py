@@ -260,3 +260,12 @@ def test_a_static_report_means_that_no_plugin_runs(
     with probe_core.samples(count=1, probers={"acme": "stage_acme"}) as rounds:
         list(rounds)
     assert not (tmp_path / "stage_acme.py.ran").exists()
+
+
+def test_a_long_pause_comes_in_pieces() -> None:
+    """A signal just before a system call interrupts nothing, and Python runs no handler in it."""
+    times, pauses = iter([0.0, 0.0, 0.0, 3.5]), list[float]()
+    rhythm = Rhythm(3.5, lambda: next(times), pauses.append)
+    rhythm.wait()
+    rhythm.wait()
+    assert pauses == [1.0, 1.0, 1.0, 0.5]

@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["Rhythm"]
+__all__ = ["PIECE_S", "Rhythm"]
+
+PIECE_S = 1.0
+"""Seconds of a pause at most before Python looks for signals: one that comes between its last look
+and the system call interrupts nothing."""
 
 
 class Rhythm:
@@ -51,4 +55,7 @@ class Rhythm:
 
     def wait(self) -> bool:
         """Wait for one period; return False when a signal ended it."""
-        return not self._ended.wait(self._seconds)
+        pause = self._seconds
+        while pause > 0 and not self._ended.wait(min(pause, PIECE_S)):
+            pause -= PIECE_S
+        return not self._ended.is_set()

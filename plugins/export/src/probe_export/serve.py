@@ -18,6 +18,7 @@ from socketserver import TCPServer
 from time import monotonic
 
 from probe_export.errors import ExportError
+from probe_export.rhythm import PIECE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class Endpoint:
         thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
         thread.start()
         try:
-            ended.wait()
+            while not ended.wait(PIECE_S):
+                pass
         finally:
             self._server.shutdown()
             self._server.server_close()
