@@ -2,8 +2,9 @@
 
 importlib asks four finders for each module, lists each folder, and looks for five kinds of file.
 Ours are plain files beside their package's `__init__`, and a command or a prober's process imports
-a hundred of them to live for 30 ms: found by their names, each takes 0.18 instead of 0.31 million
-instructions, which is an eighth of a probe. A host's process keeps its finders as they are.
+a hundred of them to live for 30 ms. Found by its name each takes 0.15 million instructions less,
+together an eighth of the command's own (149 modules, eight GPUs, CPython 3.11). A host's process
+keeps its finders as they are.
 
 What is not as expected here (a zip file, a module without its source, bytecode that is missing or
 older than the source) is left to importlib, which the specs and modules made here equal.

@@ -32,8 +32,8 @@ DYING_S = 1.0
 """Seconds in which a process that closed its result pipe must have ended, if it was dying.
 
 The kernel closes a dying process's descriptors before it can be waited for; with much memory to
-give back that takes a while, and its supervisor has to run. A judgement: 0.3 s were too short once
-among 13,000 tests on two busy processors, where a crash was told as a closed pipe.
+give back that takes a while, and its supervisor has to run. A judgement: with 0.3 s the signal of a
+crash was missing once in 13,000 tests on two busy processors, most likely for this.
 """
 
 _READ_BYTES = 64 << 10

@@ -38,8 +38,7 @@ def test_each_spec_is_that_of_importlib(package: str) -> None:
     names = sorted(modules(package))
     assert len(names) > 30
     for name in names:
-        parent = f"{name.rpartition('.')[0].replace('.', '/')}/".partition("/")[2]
-        folders = [f"{PLACES[package][0]}/{parent}".rstrip("/")]
+        folders = [str(Path(PLACES[package][0], *name.split(".")[1:-1]))]
         own, theirs = OwnModules.find_spec(name, folders), PathFinder.find_spec(name, folders)
         assert own is not None, name
         assert theirs is not None, name

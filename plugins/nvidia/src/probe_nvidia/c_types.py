@@ -1,7 +1,7 @@
 """The C types of NVML's calls, and its library, from the module that ctypes itself is built on.
 
-ctypes defines 27 types, a prototype and three libraries when it is imported: 16 million of the 53
-that a prober's process takes in all. NVML's calls need five types.
+Importing ctypes takes 16 million instructions, a third of a prober's process: it defines 18 types,
+their byte-swapped twins and more. NVML's calls need five types, and six million instructions less.
 """
 
 from __future__ import annotations
