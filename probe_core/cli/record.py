@@ -112,7 +112,7 @@ def _answers(machine: Machine, config: Config, context: Context) -> dict[str, Re
 
     run = ProberRun(machine, config, None)
     run.waiting = context.waiting()
-    run.look(_ignore)
+    run.scan_buses(_ignore)
     run.run_plugins({}, -1, _ignore, lambda: None)
     return answers_of(run.runs)
 

@@ -71,7 +71,7 @@ def run_pipeline(
         conclusion = _conclusion(run, wake_fd)
         conclusion.rehearse()
 
-    run.look(watch.lap)
+    run.scan_buses(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, rehearse)
     # Without a child nothing was rehearsed.
     conclusion = conclusion or _conclusion(run, wake_fd)

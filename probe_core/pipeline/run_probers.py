@@ -90,8 +90,8 @@ class ProberRun:
         """
         return () if self._bus is None else self._bus.sightings
 
-    def look(self, lap: Lap) -> None:
-        """Look which devices are on the buses, for that decides which probers run.
+    def scan_buses(self, lap: Lap) -> None:
+        """See which vendors' devices are on the buses, for that decides which probers run.
 
         The built-in probers run in process: they only read files.
         """

@@ -45,7 +45,7 @@ def choose(
     On a recorded machine only those are that read its files: no library knows it.
     """
     run = ProberRun(machine, config, None)
-    run.look(_no_lap)
+    run.scan_buses(_no_lap)
     run.choose({**registered_probers(), **(extra or {})}, _no_lap)
     selected = [decision.prober for decision in run.decisions if decision.cause is None]
     probers = [prober for prober in selected if prober.answer is None]

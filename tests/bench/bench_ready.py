@@ -39,7 +39,7 @@ for number in range(8):
         nodes[path] = "ok"
 machine = Machine(str(tree.root), access=nodes)
 run = ProberRun(machine, load_config({"only": "none"}, {})[0], None)
-run.look(lambda name: None)
+run.scan_buses(lambda name: None)
 Machine.path = lambda self, path: self.root + path
 taken = []
 for _ in range(rounds):

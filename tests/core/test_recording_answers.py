@@ -227,7 +227,7 @@ def test_a_replay_may_be_repeated(tmp_path: Path) -> None:
 def runs_of(tree: Tree, probers: Probers, timeout: float = 2.0) -> Any:
     settings = {"only": list(probers.targets), "timeout": timeout}
     run = ProberRun(tree.machine(), load_config(settings, {}, None)[0], None)
-    run.look(lambda lap: None)
+    run.scan_buses(lambda lap: None)
     run.run_plugins(dict(probers.targets), -1, lambda lap: None, lambda: None)  # type: ignore[arg-type]
     return run.runs
 

@@ -53,7 +53,7 @@ class Live:
         """Write its recording, and return the document."""
         config, _ = load_config({"only": "nvidia"}, {}, None)
         run = ProberRun(self.machine, config, None)
-        run.look(lambda lap: None)
+        run.scan_buses(lambda lap: None)
         run.run_plugins(self.probers, -1, lambda lap: None, lambda: None)
         answers = answers_of(run.runs)
         declared = Sources().declarations
