@@ -47,6 +47,8 @@ TEXT_LIMIT = 4_096
 """Characters of one text."""
 
 _INTEGER_LIMIT = 1 << 63  # what most readers of JSON can hold
+_MAX_NAMES = 1_000
+_names: dict[str, str] = {}
 _TYPE_NAME = type.__dict__["__name__"].__get__
 
 
@@ -125,12 +127,27 @@ def _sequence(value: list[object] | tuple[object, ...], depth: int, budget: list
 def _mapping(value: dict[object, object], depth: int, budget: list[int]) -> str:
     pairs = []
     for key, item in value.items():
-        if type(key) is not str:
-            key = f"({type_name(key)} key)"
-        pairs.append(f"{_text(key)}:{_encode(item, depth + 1, budget)}")
+        name = _names.get(key) if type(key) is str else None
+        if name is None:
+            name = _name(key)
+        if type(item) is str and len(item) <= TEXT_LIMIT and budget[0] > 0:
+            budget[0] -= 1  # as `_encode` does: most values are short texts
+            pairs.append(name + _quote(item))
+            continue
+        pairs.append(name + _encode(item, depth + 1, budget))
         if budget[0] < 0:
             break
     return "{" + ",".join(pairs) + "}"
+
+
+def _name(key: object) -> str:
+    """Return a key with its colon, which all devices of a prober have; some are kept."""
+    if type(key) is not str:
+        return _text(f"({type_name(key)} key)") + ":"
+    name = _text(key) + ":"
+    if len(_names) < _MAX_NAMES:
+        _names[key] = name
+    return name
 
 
 def _text(value: str) -> str:

@@ -31,6 +31,11 @@ KERNELS = ("/sys/", "/proc/", "/dev/")
 _PIECE = 64 << 10
 """Bytes asked for at once: nearly every file of /proc and /sys comes in one piece."""
 
+_ATTRIBUTES = ("/sys/bus/", "/sys/class/", "/sys/devices/")
+_PAGE = 4 << 10
+"""Bytes of the smallest page. What is shorter is the whole of a device's file, which the kernel
+gives a page at a time (kernfs_file_read_iter in fs/kernfs/file.c): its end need not be asked for."""
+
 _OS_NAMES = {"darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 _ARCHES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
 
@@ -99,7 +104,7 @@ class Machine:
         plain = self.live and is_kernels(path) and not path.startswith("/dev/")
         place = self.path(path)
         with FileIO(place) if plain else open_regular(place) as file:
-            return read_file(file, limit)
+            return read_file(file, limit, _PAGE if plain and path.startswith(_ATTRIBUTES) else 0)
 
     def read(self, path: str, limit: int = READ_LIMIT) -> str | None:
         """Return the stripped text of a file, or None when it cannot be read.
@@ -135,6 +140,18 @@ class Machine:
             return os.path.exists(self.path(path))
         except (OSError, ValueError):
             return False
+
+    def readlink(self, path: str) -> str:
+        """Return where the link at `path` leads, as it is written ("" for what is no link).
+
+        One system call, where `realpath` takes one for each link on the way.
+        """
+        try:
+            if self._mapped is not None:
+                return self._mapped.link(path)
+            return os.readlink(self.path(path))
+        except (OSError, ValueError):
+            return ""
 
     def realpath(self, path: str) -> str:
         """Return the machine's own absolute path with all links resolved ("" when it leads out)."""
@@ -196,8 +213,11 @@ def open_regular(path: str, status: os.stat_result | None = None) -> FileIO:
     return FileIO(path)
 
 
-def read_file(file: FileIO, limit: int) -> bytes:
-    """Read up to `limit` bytes: /proc and /sys files may come in several pieces."""
+def read_file(file: FileIO, limit: int, page: int = 0) -> bytes:
+    """Read up to `limit` bytes: /proc and /sys files may come in several pieces.
+
+    A piece that is shorter than a `page` is the last.
+    """
     pieces, size = [], 0
     while size < limit:
         piece = file.read(min(_PIECE, limit - size))
@@ -205,6 +225,8 @@ def read_file(file: FileIO, limit: int) -> bytes:
             break
         pieces.append(piece)
         size += len(piece)
+        if len(piece) < page:
+            break
     return b"".join(pieces)
 
 

@@ -31,12 +31,13 @@ def access(machine: Machine, path: str) -> str:
     """
     if path in machine.access:
         return machine.access[path]
-    node = status(machine, path)
-    if node is not None:
-        return _ask(machine.path(path), node)
-    if machine.live or machine.exists("/dev"):
-        return UNKNOWN if machine.exists(path) else _absent(machine, path)
-    return UNKNOWN
+    try:
+        node = os.stat(machine.path(path))
+    except OSError as error:
+        return _without_node(machine, error)
+    except ValueError:
+        return UNKNOWN
+    return _ask(machine.path(path), node) if stat.S_ISCHR(node.st_mode) else UNKNOWN
 
 
 def status(machine: Machine, path: str) -> os.stat_result | None:
@@ -53,17 +54,13 @@ def number(node: os.stat_result) -> tuple[int, int]:
     return os.major(node.st_rdev), os.minor(node.st_rdev)
 
 
-def _absent(machine: Machine, path: str) -> str:
-    """Return "missing", unless a folder above the node cannot be searched."""
-    try:
-        os.stat(machine.path(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return MISSING
-    except OSError as error:
-        return _name(error.errno)
-    except ValueError:
+def _without_node(machine: Machine, error: OSError) -> str:
+    """Return "missing", unless a folder above the node cannot be searched, or was not recorded."""
+    if not (machine.live or machine.exists("/dev")):
         return UNKNOWN
-    return UNKNOWN
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return MISSING
+    return _name(error.errno)
 
 
 def _ask(path: str, node: os.stat_result) -> str:

@@ -93,6 +93,11 @@ class Mapped:
             parts += target.split("/")[::-1]
         return "/".join(done) or "/"
 
+    def link(self, path: str) -> str:
+        """Return the target of the link at `path` as it is written ("" for what is no link)."""
+        folder, _, name = normpath(path).rpartition("/")
+        return self._links.get(f"{self.real(folder).rstrip('/')}/{name}", "")
+
     def names(self, path: str) -> list[str]:
         """Return the sorted names in a folder, links among them; raises `OSError`."""
         folder = self.real(path).rstrip("/")

@@ -101,14 +101,18 @@ _POWER_STATES = ("active", "suspended", "suspending", "resuming")
 
 
 class Candidate:
-    """A PCI function that computes or displays: its address, kind, vendor (four digits), class."""
+    """A PCI function that computes or displays: its address, kind, ids (four digits), class.
 
-    __slots__ = ("address", "kind", "pci_class", "vendor")
+    `device` is empty where the vendor and class told the kind.
+    """
 
-    def __init__(self, address: str, kind: Kind, vendor: str, pci_class: int) -> None:
+    __slots__ = ("address", "device", "kind", "pci_class", "vendor")
+
+    def __init__(self, address: str, kind: Kind, vendor: str, device: str, pci_class: int) -> None:
         self.address = address
         self.kind = kind
         self.vendor = vendor
+        self.device = device
         self.pci_class = pci_class
 
 
@@ -131,25 +135,29 @@ def _candidate(machine: Machine, address: str) -> Candidate | None:
     if pci_class is None or pci_class >> 16 == _BRIDGE:
         return None
     vendor = _digits(machine, f"{folder}/vendor")
-    kind = _kind(machine, folder, vendor, pci_class) if vendor else None
-    return Candidate(address, kind, vendor, pci_class) if kind else None
+    if not vendor:
+        return None
+    # Most functions of a server are none of these: one read less for each.
+    by_device = vendor in _ACCELERATOR_DEVICES or vendor in _NPUS or pci_class >> 16 == _DISPLAY
+    device = _digits(machine, f"{folder}/device") if by_device else ""
+    kind = _kind(vendor, device, pci_class)
+    return Candidate(address, kind, vendor, device, pci_class) if kind else None
 
 
-def _kind(machine: Machine, folder: str, vendor: str, pci_class: int) -> Kind | None:
+def _kind(vendor: str, device: str, pci_class: int) -> Kind | None:
     """Return what a device is to us, or None when it neither computes nor displays."""
     base, sub = pci_class >> 16, pci_class >> 8
     if vendor in _ACCELERATOR_DEVICES:
         kind, ids = _ACCELERATOR_DEVICES[vendor]
-        return kind if _digits(machine, f"{folder}/device") in ids else None
-    if vendor in _NPUS and _digits(machine, f"{folder}/device") in _NPUS[vendor]:
+        return kind if device in ids else None
+    if vendor in _NPUS and device in _NPUS[vendor]:
         return "npu"
     if vendor in _ACCELERATOR_VENDORS and base not in _COMPANIONS:
         return _ACCELERATOR_VENDORS[vendor]
     if base == _DISPLAY:
         if vendor in DISPLAY_ONLY:
             return "display"
-        identity = vendor + ":" + _digits(machine, f"{folder}/device")
-        return "display" if identity in _DISPLAY_ONLY_DEVICES else "gpu"
+        return "display" if f"{vendor}:{device}" in _DISPLAY_ONLY_DEVICES else "gpu"
     if base == _ACCELERATOR:
         # Instinct cards report 0380 or 1200; Intel's NPUs 1200.
         return _PROCESSING.get(vendor, "coprocessor")
@@ -176,6 +184,9 @@ def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting
         return None
     folder = f"{FOLDER}/{candidate.address}"
     numbers = {"vendor": int(candidate.vendor, 16), "class": candidate.pci_class}
+    if candidate.device:
+        numbers["device"] = int(candidate.device, 16)
+    status = power.status(machine, folder)
 
     def number(name: str) -> int | None:
         return numbers.get(name) or pci.hexadecimal(machine, f"{folder}/{name}")
@@ -185,7 +196,7 @@ def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting
         "kind": candidate.kind,
         "pci": pci.identity_of(number),
         "node_index": dict(minors.get(machine.realpath(folder), {})),
-        "links": pcie.links(machine, folder),
+        "links": pcie.links(machine, folder, status),
     }
     if bridges := pcie.bridges(machine, folder):
         sighting["bridges"] = bridges
@@ -193,7 +204,6 @@ def describe(machine: Machine, candidate: Candidate, minors: Minors) -> Sighting
         sighting["vendor"] = VENDORS[candidate.vendor]
     if driver := drivers.bound(machine, folder):
         sighting["driver"] = {"name": driver}
-    status = power.status(machine, folder)
     if status in _POWER_STATES:
         sighting["power_state"] = status
     if (node := pci.numa_node(machine, folder)) is not None:

@@ -9,7 +9,7 @@ step is broken is imported there.
 from __future__ import annotations
 
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.readiness.chain import combined, conclusion
+from probe_core.readiness.chain import combined, conclusion, with_visible, without_visible
 from probe_core.readiness.driver import driver
 from probe_core.readiness.facts import Facts
 from probe_core.readiness.granted import granted
@@ -76,8 +76,7 @@ def conclude(devices: Iterable[DeviceDoc]) -> None:
     """Add the step `visible` to each accelerator, once its `visibility` is there."""
     for device in devices:
         if device["kind"] in ACCELERATORS and device.get("readiness"):
-            steps = device["readiness"]["steps"]
-            device["readiness"] = conclusion([*_without_visible(steps), visible(device)])
+            device["readiness"] = with_visible(device["readiness"], visible(device))
 
 
 def reopen(devices: Iterable[DeviceDoc]) -> None:
@@ -85,8 +84,4 @@ def reopen(devices: Iterable[DeviceDoc]) -> None:
     for device in devices:
         readiness = device.get("readiness")
         if readiness and any(step["step"] == "visible" for step in readiness["steps"]):
-            device["readiness"] = conclusion(_without_visible(readiness["steps"]))
-
-
-def _without_visible(steps: Sequence[StepDoc]) -> list[StepDoc]:
-    return [step for step in steps if step["step"] != "visible"]
+            device["readiness"] = conclusion(without_visible(readiness["steps"]))

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     Judge = Callable[[DeviceDoc, Scene], StepDoc]
 
-__all__ = ["blocks", "combined", "conclusion"]
+__all__ = ["blocks", "combined", "conclusion", "with_visible", "without_visible"]
+
+# The steps after `visible`.
+_BEHIND = STEPS[STEPS.index("visible") + 1 :]
 
 # The core read these itself, in this process: a prober's answer counts where it could not.
 _OWN = ("node", "permission")
@@ -83,6 +86,22 @@ def conclusion(steps: Iterable[StepDoc]) -> ReadinessDoc:
     first = blocking or limiting
     state = "blocked" if blocking else "limited" if limiting else _unbroken(ordered)
     return {"state": state, "broken": first["step"] if first else None, "steps": ordered}
+
+
+def with_visible(readiness: ReadinessDoc, step: StepDoc) -> ReadinessDoc:
+    """Return a readiness with the step `visible`, which takes the place of an earlier one."""
+    steps = without_visible(readiness["steps"])
+    if readiness["broken"] or step["status"] == "broken":
+        return conclusion([*steps, step])
+    # Nothing is broken: what the steps amount to does not rest on this one, see `_unbroken`.
+    place = next((at for at, other in enumerate(steps) if other["step"] in _BEHIND), len(steps))
+    steps.insert(place, step)
+    return {**readiness, "steps": steps}
+
+
+def without_visible(steps: Sequence[StepDoc]) -> list[StepDoc]:
+    """Return the steps but for `visible`."""
+    return [step for step in steps if step["step"] != "visible"]
 
 
 def _unbroken(steps: Iterable[StepDoc]) -> str:

@@ -87,7 +87,8 @@ def _number(path: str, scene: Scene) -> tuple[int, int] | None:
 def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if scene.driver(device) != "nvidia":
         return None
-    address = address_of(device)
+    # A GPU that the driver leaves out has no node that a library could open: one that answered is in.
+    address = None if device["id"] in scene.answered else address_of(device)
     if address and scene.nvidia_card(device).get("GPU Excluded", "").lower() == "yes":
         place = f"/proc/driver/nvidia/gpus/{address}/information"
         return broken(_STEP, "gpu-excluded", f"{place}: GPU Excluded: Yes")

@@ -59,6 +59,7 @@ class Libraries:
         self._refused = False
         self._paths: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
+        self._cached: dict[str, bool] = {}
 
     def find(self, name: str) -> list[str]:
         """Return the paths of a library in the loader's order; `name` is a soname."""
@@ -112,7 +113,12 @@ class Libraries:
         """
         if self._is_nixos or not self.are_recorded or self._refused:
             return False
-        return not any(name.encode() in self._cache for name in names)
+        return not any(map(self._is_cached, names))
+
+    def _is_cached(self, name: str) -> bool:
+        if name not in self._cached:  # each GPU asks, and the file is searched from end to end
+            self._cached[name] = name.encode() in self._cache
+        return self._cached[name]
 
     @lazy
     def _is_nixos(self) -> bool:

@@ -11,9 +11,7 @@ __all__ = ["bound", "version"]
 
 def bound(machine: Machine, folder: str) -> str | None:
     """Return the name of the driver that holds the device at `folder`; None when none does."""
-    link = f"{folder}/driver"
-    name = machine.realpath(link).rpartition("/")[2] if machine.exists(link) else ""
-    return name or None
+    return machine.readlink(f"{folder}/driver").rpartition("/")[2] or None
 
 
 def version(machine: Machine, *modules: str) -> dict[str, str]:

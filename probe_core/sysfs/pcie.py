@@ -92,13 +92,13 @@ class Hop:
         return figures
 
 
-def links(machine: Machine, folder: str) -> list[LinkDoc]:
+def links(machine: Machine, folder: str, status: str | None = None) -> list[LinkDoc]:
     """Return a sighting's ``links``: the PCIe link of the device at `folder`, or nothing.
 
     Nothing is returned for an integrated device, for one that sleeps (its files are not read), and
-    where the files cannot be believed.
+    where the files cannot be believed. `status` is as `hops` takes it.
     """
-    link = document(hops(machine, folder))
+    link = document(hops(machine, folder, status))
     return [link] if link else []
 
 
@@ -136,15 +136,18 @@ def local_document(hop: Hop) -> LinkDoc:
     return link
 
 
-def hops(machine: Machine, folder: str) -> list[Hop]:
+def hops(machine: Machine, folder: str, status: str | None = None) -> list[Hop]:
     """Return the links from the device at `folder` up to the host, its own first.
+
+    `status` is the kernel's word for the device's power state (see `power.status`), where the
+    caller has just read it.
 
     A link has two ends that agree on width and rate, so one is read, the nearer to the device: in
     a virtual machine the other end may be an emulated bridge with figures of its own. Hops that
     tell nothing are left out; without the device's own there are none.
     """
     # First of all the device itself: while it sleeps, so may the bridges above it.
-    if power.asleep(power.status(machine, folder)):
+    if power.asleep(status or power.status(machine, folder)):
         return []
     ends = route(machine, folder)[::2]
     own = _hop(machine, ends[0]) if ends else None

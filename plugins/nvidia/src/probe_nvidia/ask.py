@@ -9,6 +9,7 @@ from probe_nvidia.codes import LOST, MISSING, NO_PERMISSION, ORDINARY, code_of, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 __all__ = ["Asker", "text"]
@@ -77,6 +78,24 @@ class Asker:
             if self.lost or (self.code is not None and self.code not in MISSING):
                 return None
         return None
+
+    def each(self, call: str, arguments: Iterable[int]) -> Iterator[Any]:
+        """Yield what `call` answers for each argument, None where it does not, as `get` does.
+
+        Of the parts of a device there can be many: 18 links of each GPU, asked twice.
+        """
+        function = getattr(self.nvml, call, None)
+        for argument in arguments:
+            if function is None or self.lost:
+                yield self.get(None, call, argument)
+                continue
+            try:
+                answer = function(self.handle, argument)
+            except Exception as error:
+                yield self._fail(None, call, error)
+                continue
+            self.answers += 1
+            yield answer
 
     def number(self, field: str, call: str, *arguments: Any) -> int | None:
         """Return a count or figure; 0 is no answer, for none of these can be 0."""

@@ -89,7 +89,7 @@ def pci_facts(asker: Asker) -> tuple[str | None, dict[str, str]]:
     info = asker.get("pci", "nvmlDeviceGetPciInfo")
     if info is None:
         return None, {}
-    identity = normal_id(str(getattr(info, "busId", "")))
+    identity = normal_id(text(getattr(info, "busId", "")) or "")
     if identity is None:
         identity = normal_id(f"{info.domain:x}:{info.bus:x}:{info.device:x}.0")
     facts = {"id": _pair(info.pciDeviceId)}

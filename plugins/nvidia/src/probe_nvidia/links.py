@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from probe_core.sysfs.pci import normal_id
 from probe_core.sysfs.pcie import GENERATIONS, Hop
+from probe_nvidia.ask import text
 from probe_nvidia.c_types import Structure, byref, c_ubyte, c_uint
 
 TYPE_CHECKING = False
@@ -90,7 +91,8 @@ def _count_one_by_one(asker: Asker) -> int:
 
 
 def _active(asker: Asker, count: int) -> list[int]:
-    return [n for n in range(count) if asker.get(None, "nvmlDeviceGetNvLinkState", n) == 1]
+    states = asker.each("nvmlDeviceGetNvLinkState", range(count))
+    return [link for link, state in enumerate(states) if state == 1]
 
 
 def _fabric(asker: Asker) -> str | None:
@@ -104,14 +106,13 @@ def _fabric(asker: Asker) -> str | None:
 
 def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[LinkDoc]:
     """Return one entry per peer, with the number of links to it."""
+    by_address: dict[str | bytes, list[int]] = {}  # 18 links lead to four switches
+    infos = asker.each("nvmlDeviceGetNvLinkRemotePciInfo", active)
+    for link, info in zip(active, infos, strict=True):
+        by_address.setdefault(getattr(info, "busId", ""), []).append(link)
     peers: dict[str | None, list[int]] = {}
-    ids: dict[str, str | None] = {}  # 18 links lead to four switches
-    for link in active:
-        info = asker.get(None, "nvmlDeviceGetNvLinkRemotePciInfo", link)
-        address = str(getattr(info, "busId", ""))
-        if address not in ids:
-            ids[address] = normal_id(address)
-        peers.setdefault(ids[address], []).append(link)
+    for address, links in by_address.items():
+        peers.setdefault(normal_id(text(address) or ""), []).extend(links)
     return [_nvlink(asker, peer, links, speed) for peer, links in peers.items()]
 
 

@@ -113,13 +113,8 @@ class PciInfo(Structure):
         ("device", c_uint),
         ("pciDeviceId", c_uint),
         ("pciSubSystemId", c_uint),
-        ("address", c_char * 32),
+        ("busId", c_char * 32),  # 00000000:1B:00.0
     )
-
-    @property
-    def busId(self) -> str:
-        """The address as NVML prints it, 00000000:1B:00.0."""
-        return str(self.address, "ascii", "replace")
 
 
 class Memory(Structure):
@@ -160,6 +155,13 @@ class FieldValue(Structure):
     )
 
 
+# Function → (symbol, the structure that it writes), which is the answer.
+_STRUCTURES: dict[str, tuple[str, Any]] = {
+    "nvmlDeviceGetNvLinkRemotePciInfo": ("nvmlDeviceGetNvLinkRemotePciInfo_v2", PciInfo),
+    "nvmlDeviceGetPciInfo": ("nvmlDeviceGetPciInfo_v3", PciInfo),
+}
+
+
 def _absent(*_arguments: Any) -> int:
     """Answer as NVML does for what its driver does not have."""
     return FUNCTION_NOT_FOUND
@@ -193,6 +195,18 @@ def _writing(function: Callable[..., int], kind: Any, count: int) -> Callable[..
     return call
 
 
+def _writing_structure(function: Callable[..., int], kind: Any) -> Callable[..., Any]:
+    """Return a call of `function` that returns the structure it writes, new for each call."""
+
+    def call(*arguments: Any) -> Any:
+        result = kind()
+        if code := function(*arguments, byref(result)):
+            raise NvmlError(code)
+        return result
+
+    return call
+
+
 class Client:
     """Calls the library's functions by their names; raises `NvmlError`."""
 
@@ -200,23 +214,30 @@ class Client:
         self._library: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function that takes plain numbers and writes plain numbers; it is kept."""
-        if name not in _PLAIN:
+        """Return a function that takes plain numbers, and writes such or one structure.
+
+        It is kept.
+        """
+        if name in _STRUCTURES:
+            symbol, kind = _STRUCTURES[name]
+            call = _writing_structure(self._function(symbol), kind)
+        elif name in _PLAIN:
+            symbol, kind, count = _PLAIN[name]
+            function = self._function(symbol)
+            call = writing_one(function, kind) if count == 1 else _writing(function, kind, count)
+        else:
             raise AttributeError(name)
-        symbol, kind, count = _PLAIN[name]
-        function = self._function(symbol)
-        call = writing_one(function, kind) if count == 1 else _writing(function, kind, count)
         if self._library is not None:
             setattr(self, name, call)
         return call
 
     def _call(self, symbol: str, *arguments: Any) -> None:
-        code = self._code(symbol, *arguments)
-        if code:
+        if code := self._code(symbol, *arguments):
             raise NvmlError(code)
 
     def _code(self, symbol: str, *arguments: Any) -> int:
-        return self._function(symbol)(*arguments)
+        code: int = getattr(self._library, symbol, _absent)(*arguments)
+        return code
 
     def _function(self, symbol: str) -> Callable[..., int]:
         """Return the library's function; where it lacks it, one that answers so."""
@@ -265,18 +286,6 @@ class Client:
         handle = c_void_p()
         self._call(symbol, *arguments, byref(handle))
         return handle
-
-    def nvmlDeviceGetPciInfo(self, handle: Any) -> PciInfo:
-        """Return address and ids of a GPU."""
-        info = PciInfo()
-        self._call("nvmlDeviceGetPciInfo_v3", handle, byref(info))
-        return info
-
-    def nvmlDeviceGetNvLinkRemotePciInfo(self, handle: Any, link: int) -> PciInfo:
-        """Return address and ids of what an NVLink leads to."""
-        info = PciInfo()
-        self._call("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link, byref(info))
-        return info
 
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int = 0) -> Memory | MemoryV2:
         """Return the memory of a GPU or MIG instance, in bytes; with its `version` that of 2."""
