@@ -19,7 +19,8 @@ static void copy_text(char *out, const char *in)
     size_t n = 0;
     while (*in && n + 1 < TEXT) {
         unsigned byte;
-        if (sscanf(in, "\\x%2x", &byte) == 1) {
+        /* Without the look at the first character, sscanf() of each costs more than all calls. */
+        if (*in == '\\' && sscanf(in, "\\x%2x", &byte) == 1) {
             out[n++] = (char)byte;
             in += 4;
         } else {
