@@ -123,8 +123,8 @@ def lease(
     ids as `select` reads them, or with `index` one group of a layout such as ``4x2``
     (``next``: the first that is free). Each must have `memory` (bytes or ``20GiB``) free. With
     `share`, others that share may use them too; with `reserve` (bytes or ``20GiB``) others may
-    lease what remains of each device's memory. `avoid_occupied` passes over devices on which
-    processes outside any lease hold memory, unless shared.
+    lease what remains of each device's memory. `avoid_occupied` passes over devices that
+    processes outside any lease use, unless shared.
     `wait`: False to fail at once, True to wait for ever, or seconds. `runtime` is whose numbers
     count (``cuda``); `style` how devices are named to it: ``uuid``, ``index``, or ``auto``, which
     goes by what the program in `command` can read. `report` and `environ` are those of this

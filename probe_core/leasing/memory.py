@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Measure = Callable[[], object]
 
-__all__ = ["LOOK_AGAIN_S", "Room", "used_memory", "wait_for_room"]
+__all__ = ["LOOK_AGAIN_S", "Room", "is_used", "wait_for_room"]
 
 LOOK_AGAIN_S = 1.0
 """Seconds after which a device that lacked something is measured again: a probe keeps
@@ -33,6 +33,9 @@ _LEAST, _SHARE = 1 << 30, 0.05
 """Memory in use up to which a device counts as empty, in bytes and as a share of it. A CUDA context
 takes 300 to 500 MiB, a desktop with a browser less than 1 GiB (judgements); the share covers what
 the driver reserves on large cards."""
+
+_WITHOUT_DISPLAY = "0302"
+"""PCI class of GPUs that drive no display ("3D controller"): NVIDIA's data centre GPUs."""
 
 
 class Room:
@@ -65,7 +68,7 @@ class Room:
         suspects = [
             device
             for device in devices
-            if used_memory(device)
+            if is_used(device)
             and device["id"] not in self._exempt
             and stable_name(device) not in self._exempt
         ]
@@ -93,15 +96,25 @@ class Room:
         return short | set(occupied)
 
 
-def used_memory(device: DeviceDoc) -> int:
-    """Return the bytes in use, where they are more than an idle device's; else 0."""
+def is_used(device: DeviceDoc) -> bool:
+    """Return whether more is in use than of an idle device, or processes compute on it.
+
+    A count of processes is enough of a GPU of NVIDIA's that drives no display: on an H100 a job
+    that kept it busy held 874 MiB, less than what a large card's driver may reserve. Elsewhere the
+    programs of a desktop count, too, and ROCm's processes on GPUs that they do not use.
+    """
     memory = device["memory"]
     total, free = memory["total"], memory["free"]
     # Shared memory is the system's: who uses it says nothing of the device.
-    if total is None or free is None or memory["kind"] in ("unified", "shared"):
-        return 0
-    used = total - free
-    return used if used > max(_LEAST, int(_SHARE * total)) else 0
+    if memory["kind"] in ("unified", "shared"):
+        return False
+    pci_class = (device["pci"] or {}).get("class", "")
+    has_display = device["vendor"] != "nvidia" or not pci_class.startswith(_WITHOUT_DISPLAY)
+    if device.get("processes") and not has_display:
+        return True
+    if total is None or free is None:
+        return False
+    return total - free > max(_LEAST, int(_SHARE * total))
 
 
 def _bytes(memory: str | int) -> int:

@@ -1,10 +1,10 @@
-"""Devices on which processes outside any lease hold memory, and which processes these are."""
+"""Devices that processes outside any lease use, and which processes these are."""
 
 from __future__ import annotations
 
 import os
 
-from probe_core.leasing.memory import used_memory
+from probe_core.leasing.memory import is_used
 from probe_core.leasing.processes import processes
 
 TYPE_CHECKING = False
@@ -15,16 +15,21 @@ if TYPE_CHECKING:
 
 __all__ = ["occupancy"]
 
-_DESKTOP = frozenset(
+_COUNTED = frozenset(
     (
         "Xorg Xwayland gnome-shell mutter mutter-x11-fram kwin_x11 kwin_wayland kwin_wayland_wr"
         " plasmashell sway weston Hyprland cosmic-comp labwc wayfire river niri cinnamon muffin"
         " marco xfwm4 picom gamescope gamescope-wl sddm sddm-greeter gdm-wayland-ses"
-        " gdm-x-session lightdm nvidia-persiste nvidia-powerd nv-hostengine nvidia-smi nvtop"
+        " gdm-x-session lightdm nvidia-cuda-mps"
     ).split()
 )
-"""Names (as /proc/PID/comm has them, 15 characters) of compositors, display managers and vendors'
-daemons: what they hold is the desktop's, and no job's."""
+"""Names (as /proc/PID/comm has them, 15 characters) of compositors, display managers and MPS, whose
+server stays when its last client ends. NVML may count them, and they are no job's."""
+
+_IGNORED = _COUNTED | frozenset(
+    "nvidia-persiste nvidia-powerd nv-hostengine nvidia-smi nvtop".split()
+)
+"""The same and vendors' daemons and monitors, which open a device and compute nothing."""
 
 _SHOWN = 4
 """Processes that a sentence names; their number is told besides."""
@@ -38,16 +43,21 @@ def occupancy(devices: Iterable[DeviceDoc], root: str = "") -> dict[str, str]:
     known, none is invented. `root` stands for / in tests.
     """
     return {
-        device["id"]: f"{_size(used)} in use outside any lease, by {holders}"
+        device["id"]: f"{_used(device)}in use outside any lease, by {holders}"
         for device in devices
-        if (used := used_memory(device)) and (holders := _holders(device, root))
+        if is_used(device) and (holders := _holders(device, root))
     }
 
 
-def _size(count: int) -> str:
+def _used(device: DeviceDoc) -> str:
+    """Return the memory in use, and a blank; "" where the driver does not tell it."""
     from probe_core.sizes import format_size
 
-    return format_size(count)
+    memory = device["memory"]
+    total, free, used = memory["total"], memory["free"], memory.get("used")
+    if used is None and total is not None and free is not None:
+        used = total - free
+    return "" if used is None else f"{format_size(used)} "
 
 
 def _holders(device: DeviceDoc, root: str) -> str:
@@ -55,9 +65,12 @@ def _holders(device: DeviceDoc, root: str) -> str:
     count = device.get("processes")
     if count == 0:
         return ""
-    named = [f"{name} ({pid})" for pid, name in _openers(device, root) if name not in _DESKTOP]
+    openers = _openers(device, root)
+    named = [f"{name} ({pid})" for pid, name in openers if name not in _IGNORED]
     if not named:
-        return f"{count} process{'es' * (count != 1)}" if count else ""
+        # Others may not be seen from here (another container), but these are counted as well.
+        others = (count or 0) - sum(name in _COUNTED for _, name in openers)
+        return f"{others} process{'es' * (others != 1)}" if others > 0 else ""
     shown = ", ".join(named[:_SHOWN])
     unlisted = max(count or 0, len(named)) - min(len(named), _SHOWN)
     return f"{shown} and {unlisted} more" if unlisted else shown

@@ -33,8 +33,8 @@ _PIECE = 64 << 10
 
 _ATTRIBUTES = ("/sys/bus/", "/sys/class/", "/sys/devices/")
 _PAGE = 4 << 10
-"""Bytes of the smallest page. What is shorter is the whole of a device's file, which the kernel
-gives a page at a time (kernfs_file_read_iter in fs/kernfs/file.c): its end need not be asked for."""
+"""Bytes of the smallest page. What is shorter is the whole of such a file, which the kernel gives
+a page at a time (kernfs_file_read_iter in fs/kernfs/file.c): its end need not be asked for."""
 
 _OS_NAMES = {"darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 _ARCHES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}

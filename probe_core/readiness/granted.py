@@ -87,7 +87,7 @@ def _number(path: str, scene: Scene) -> tuple[int, int] | None:
 def _by_nvidia(device: DeviceDoc, scene: Scene) -> StepDoc | None:
     if scene.driver(device) != "nvidia":
         return None
-    # A GPU that the driver leaves out has no node that a library could open: one that answered is in.
+    # What the driver leaves out no library can open: a GPU that answered is none of those.
     address = None if device["id"] in scene.answered else address_of(device)
     if address and scene.nvidia_card(device).get("GPU Excluded", "").lower() == "yes":
         place = f"/proc/driver/nvidia/gpus/{address}/information"

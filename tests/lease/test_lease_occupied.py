@@ -86,6 +86,43 @@ def test_these_are_not_occupied(device: dict[str, Any]) -> None:
     assert occupancy([device]) == {}
 
 
+# As an H100 was reported (driver 580.159.04) while a loop of torch's matmul kept it busy.
+BUSY = {
+    "vendor": "nvidia",
+    "pci": {"id": "10de:2330", "class": "030200"},
+    "memory": {
+        "kind": "dedicated",
+        "total": 85520809984,
+        "free": 84091797504,
+        "usable": 84091797504,
+        "used": 925696000,
+    },
+    "processes": 1,
+}
+
+
+def test_one_process_occupies_a_gpu_that_drives_no_display() -> None:
+    reason = "882.8 MiB in use outside any lease, by 1 process"
+    assert occupancy([gpu(1, **BUSY)]) == {"pci:0000:01:00.0": reason}
+    unknown = {"kind": "dedicated", "total": None, "free": None, "usable": None}
+    reason = "in use outside any lease, by 1 process"
+    assert occupancy([gpu(1, **BUSY | {"memory": unknown})]) == {"pci:0000:01:00.0": reason}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"processes": 0},
+        {"processes": None},
+        {"pci": {"id": "10de:2684", "class": "030000"}},  # a browser's process is counted, too
+        {"pci": None},
+        {"vendor": "amd"},  # a process of ROCm's is counted on GPUs that it does not use
+    ],
+)
+def test_little_memory_alone_occupies_nothing(more: dict[str, Any]) -> None:
+    assert occupancy([gpu(1, **BUSY | more)]) == {}
+
+
 def opened(root: Path, pid: int, name: str, *files: str) -> None:
     folder = root / "proc" / str(pid)
     (folder / "fd").mkdir(parents=True)
@@ -117,6 +154,19 @@ def test_processes_are_named_by_the_node_that_they_have_open(root: str) -> None:
 
 def test_a_desktop_alone_occupies_nothing(root: str) -> None:
     assert occupancy([used(2, processes=None)], root) == {}
+    assert occupancy([used(2, processes=1)], root) == {}
+    assert occupancy([used(2, processes=3)], root)["pci:0000:02:00.0"].endswith("by 2 processes")
+
+
+def test_the_server_of_mps_is_no_job_and_a_daemon_hides_none(root: str) -> None:
+    """MPS's server is counted and stays; a monitor is not counted, the job beside it is."""
+    place = Path(root)
+    for pid in ("10", "11", "12"):
+        (place / "proc" / pid / "comm").write_text("nvidia-cuda-mps\n")
+    assert occupancy([gpu(1, **BUSY | {"processes": 3})], root) == {}
+    for pid in ("10", "11", "12"):
+        (place / "proc" / pid / "comm").write_text("nv-hostengine\n")
+    assert list(occupancy([gpu(1, **BUSY)], root)) == ["pci:0000:01:00.0"]
 
 
 def test_what_an_outer_lease_gave_is_used_by_its_own_processes(tmp_path: Path) -> None:

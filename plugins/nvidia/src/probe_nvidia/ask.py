@@ -92,9 +92,10 @@ class Asker:
             try:
                 answer = function(self.handle, argument)
             except Exception as error:
-                yield self._fail(None, call, error)
-                continue
-            self.answers += 1
+                self._fail(None, call, error)
+                answer = None
+            else:
+                self.answers += 1
             yield answer
 
     def number(self, field: str, call: str, *arguments: Any) -> int | None:
