@@ -157,12 +157,29 @@ def test_command_build_diff_schema(data: Path, tmp_path: Path, capsys: Capture) 
     assert "left out: chips/acme/fast.toml: chip 'X': id" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "line", [["check", "nowhere"], ["build", "nowhere"], ["diff", "nowhere", "nowhere"]]
-)
-def test_a_missing_path_is_a_usage_error(line: list[str], capsys: Capture) -> None:
-    assert main(line) == 2
+@pytest.mark.parametrize("command", ["check", "build", "diff"])
+def test_a_missing_path_is_a_usage_error(command: str, tmp_path: Path, capsys: Capture) -> None:
+    path = str(tmp_path / "nowhere")
+    into = ["--into", str(tmp_path / "table")] if command == "build" else []
+    assert main([command, path, *([path] if command == "diff" else into)]) == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+def test_a_folder_without_data_makes_no_table(tmp_path: Path, capsys: Capture) -> None:
+    """It would take the place of the one that ships: with a typing error in the path, of all."""
+    table = tmp_path / "table"
+    table.mkdir()
+    (table / "chips.txt").write_text("as it was")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "pyproject.toml").write_text("")
+    for line in (["check", str(empty)], ["build", str(empty), "--into", str(table)]):
+        assert main(line) == 2
+        assert capsys.readouterr().err.endswith(
+            f"no TOML file is in it: {str(empty)!r}; check the path\n"
+        )
+    assert [path.name for path in table.iterdir()] == ["chips.txt"]
+    assert (table / "chips.txt").read_text() == "as it was"
 
 
 @pytest.mark.parametrize("line", [[], ["chek", "x"], ["check"]])

@@ -143,13 +143,14 @@ SHOW = (
     [
         ((), "install(); install()", 1),
         (("-O",), "install()", 0),
-        (("-X", "pycache_prefix=/nowhere"), "install()", 0),
+        (("-X", "pycache_prefix={tmp_path}"), "install()", 0),
         ((), "import probe_core; probe_core.probe(only=['cpu'])", 0),
     ],
 )
 def test_it_is_installed_once_and_in_no_host(
-    options: tuple[str, ...], code: str, times: int
+    options: tuple[str, ...], code: str, times: int, tmp_path: Path
 ) -> None:
+    options = tuple(option.format(tmp_path=tmp_path) for option in options)
     command = [sys.executable, *options, "-c", SHOW.format(code)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     assert json.loads(done.stdout) == times

@@ -91,7 +91,7 @@ def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _check(options: argparse.Namespace) -> int:
     from probe_chipdb.tools import check, layout
 
-    os.stat(options.path)
+    _require_files(options.path)
     if options.fix:
         for path in layout.fix(options.path):
             print(f"laid out {path}")
@@ -100,6 +100,20 @@ def _check(options: argparse.Namespace) -> int:
         print(f"{problem.level}: {problem}")
     print(result.summary(), file=sys.stderr)
     return int(bool(result.problems if options.strict else result.errors))
+
+
+def _require_files(path: str) -> None:
+    """Raise `OSError` for a path that is not there or holds no data.
+
+    A table made of an empty folder would take the place of the one that ships.
+    """
+    from errno import ENOENT
+
+    from probe_chipdb.entry.folder import toml_files
+
+    os.stat(path)
+    if next(toml_files(path), None) is None:
+        raise FileNotFoundError(ENOENT, "no TOML file is in it", path)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -119,7 +133,7 @@ def _new(options: argparse.Namespace) -> int:
 def _build(options: argparse.Namespace) -> int:
     from probe_chipdb.tools.build import build
 
-    os.stat(options.data)
+    _require_files(options.data)
     problems = build(options.data, options.into)
     for problem in problems:
         print(f"left out: {problem}")
