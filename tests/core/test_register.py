@@ -118,6 +118,7 @@ def test_changed_visibility_is_seen(monkeypatch: pytest.MonkeyPatch, probers: Pr
     probers.reports("own", gpu())
     probe_core.register("own", "fake_own")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PROBE_DISABLE", "bus")  # it would show the GPUs of the computer itself
     first = probe_core.probe(only="own")
     assert [d.id for d in first.visible("cuda")] == ["pci:0000:01:00.0"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")

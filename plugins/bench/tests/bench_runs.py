@@ -16,7 +16,9 @@ PROBE = [sys.executable, "-m", "probe_core", "bench"]
 
 def environment(place: Path, **changes: str) -> dict[str, str]:
     own = {"XDG_STATE_HOME": f"{place}/state", "XDG_CACHE_HOME": f"{place}/cache"}
-    return {**os.environ, **own, "PROBE_LEASES": f"{place}/leases", "PROBE_ONLY": "cpu", **changes}
+    # Without the bus, which would show the GPUs of the computer itself.
+    alone = {"PROBE_ONLY": "cpu", "PROBE_DISABLE": "bus"}
+    return {**os.environ, **own, **alone, "PROBE_LEASES": f"{place}/leases", **changes}
 
 
 def run(place: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:

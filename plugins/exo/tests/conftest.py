@@ -51,6 +51,7 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     path.write_text("[]")
     monkeypatch.setenv("EXO_TEST_DEVICES", str(path))
     monkeypatch.setenv("PROBE_ONLY", "given")
+    monkeypatch.setenv("PROBE_DISABLE", "bus")  # it would show the GPUs of the computer itself
     for name in ("CUDA_VISIBLE_DEVICES", "OVERRIDE_MEMORY_MB", "EXO_PROBE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
     probe_core.register("given", "exo_given_prober")

@@ -270,18 +270,19 @@ def test_two_digits_are_a_number_and_the_same_key_ends_it() -> None:
 
 
 def test_processes_by_device_and_hidden() -> None:
-    used = [[{"pid": 10 + n, "user": "u", "memory": n * GIB}] for n in (1, 2)]
+    # Above the kernel's largest number, so that no process of this computer has a name for them.
+    used = [[{"pid": 5_000_010 + n, "user": "u", "memory": n * GIB}] for n in (1, 2)]
     two = [busy(address(n), processes=used[n - 1]) for n in (1, 2)]
     view = view_of(two, H100, H100)
 
     def pids(lines: list[str]) -> list[str]:
         return [line.split()[1] for line in lines if " GiB" in line and "/" not in line]
 
-    assert pids(frame(view)) == ["12", "11"]
-    assert pids(panel(view, "g")) == ["11", "12"]
-    assert pids(panel(view, "m")) == ["12", "11"]
+    assert pids(frame(view)) == ["5000012", "5000011"]
+    assert pids(panel(view, "g")) == ["5000011", "5000012"]
+    assert pids(panel(view, "m")) == ["5000012", "5000011"]
     assert pids(panel(view, "P")) == []
-    assert pids(panel(view, "P")) == ["12", "11"]
+    assert pids(panel(view, "P")) == ["5000012", "5000011"]
 
 
 def test_the_help_explains_every_column_and_key_at_the_smallest_usual_screen() -> None:

@@ -46,6 +46,7 @@ class Live:
             WATCH_FIGURES=str(self._file),
             WATCH_SESSION=str(os.getpid()),
             PROBE_ONLY="live",
+            PROBE_DISABLE="bus",  # it would show the GPUs of the computer itself
             TERM="xterm",
             HOME=str(folder),
         )
