@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import probe_core
+from probe_core.leasing.occupants import occupancy
 from probe_core.recording import open_machine
 
 NAME = "vm-with-h100-80gb-hbm3-driver-580.159.04.json"
+IN_USE = "vm-with-busy-h100-80gb-hbm3-driver-580.159.04.json"
 RECORDING = Path(__file__).parent / "recordings" / NAME
 
 
@@ -32,6 +34,18 @@ def test_the_report_has_what_nvidia_smi_said(report: probe_core.Report) -> None:
     assert document["driver"] == {"name": "nvidia", "version": "580.159.04", "cuda": "13.0"}
     assert (document["units"], document["clocks"]["max_mhz"]) == (132, 1980)
     assert document["readiness"]["state"] == "ready"
+
+
+def test_what_it_was_in_use_by_is_in_its_recording(tmp_path: Path) -> None:
+    """A process held 256 MiB of numbers, and CUDA's context with them."""
+    with open_machine(str(RECORDING.with_name(IN_USE))) as machine:
+        device = probe_core.probe(machine=machine).to_json()["devices"][0]
+    assert device["processes"] == 1
+    assert device["memory"]["used"] == 822935552
+    assert device["memory"]["free"] == 84194557952
+    assert occupancy([device], str(tmp_path)) == {
+        "pci:0000:00:06.0": "784.8 MiB in use outside any lease, by 1 process"
+    }
 
 
 def test_its_figures_are_those_of_the_data_sheet(report: probe_core.Report) -> None:
