@@ -37,6 +37,7 @@ def job(folder: str, *tasks: Task) -> Job:
         "flags": [],
         "arch": "x86_64",
         "backends": ["CPU"],
+        "address": None,
         "buffer_bytes": 1 << 20,
     }
 

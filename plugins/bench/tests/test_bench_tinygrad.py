@@ -31,6 +31,7 @@ def lines_of(place: Path, backends: list[str], *tasks: Task) -> list[Line]:
         "flags": [],
         "arch": "x86_64",
         "backends": backends,
+        "address": None,
         "buffer_bytes": 256,
     }
     environ = child_environ(os.environ, str(place), backends[-1:], version("tinygrad"))

@@ -125,7 +125,7 @@ class Bench:
         if self._tinygrad is None:
             from probe_bench.tinygrad_runs import Tinygrad
 
-            self._tinygrad = Tinygrad(self._job["backends"])
+            self._tinygrad = Tinygrad(self._job["backends"], self._job["address"])
         if task["figure"] != "compute":
             size = self._job["buffer_bytes"]
             line = self._series(self._tinygrad.memory(task["figure"], size, self._run_s))
@@ -167,5 +167,5 @@ def _reason(error: Exception) -> str:
         return f"{getattr(error, 'cmd', ['the compiler'])[0]} does not compile tinygrad's kernel"
     lines = str(error).strip().splitlines()
     text = lines[0][:300] if lines else ""
-    plain = kind in ("CompilerError", "WrongResult", "LookupError")
+    plain = kind in ("CompilerError", "WrongResult", "LookupError", "OtherDevice")
     return text if plain and text else f"{kind}: {text}".removesuffix(": ")

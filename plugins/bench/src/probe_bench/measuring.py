@@ -126,6 +126,7 @@ def _job(
         "flags": _flags(device),
         "arch": platform.machine(),
         "backends": backends(device),
+        "address": next((name for name in device["ids"] if name.startswith("pci:")), None),
         "buffer_bytes": buffer,
     }
 

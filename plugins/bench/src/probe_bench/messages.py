@@ -36,6 +36,8 @@ class Job(TypedDict):
     """As `platform.machine` has it: x86_64, aarch64."""
     backends: list[str]
     """tinygrad's names for the device, the first that opens counts."""
+    address: str | None
+    """The device's ``pci:`` id; None of one without."""
     buffer_bytes: int
     """Size of the memory to go through."""
 

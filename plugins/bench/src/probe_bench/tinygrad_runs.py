@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from time import perf_counter, process_time
 
+from probe_bench import opened
 from probe_bench.register_runs import WrongResult
 from probe_bench.statistics import Run
 
@@ -40,9 +41,12 @@ _PREPARING = 3
 
 
 class Tinygrad:
-    """tinygrad on one device: the first of `backends` that opens. Raises `LookupError`."""
+    """tinygrad on one device: the first of `backends` that opens. Raises `LookupError`.
 
-    def __init__(self, backends: Sequence[str]) -> None:
+    `address` is the ``pci:`` id of the device that is meant, where it has one.
+    """
+
+    def __init__(self, backends: Sequence[str], address: str | None) -> None:
         from importlib.metadata import version
 
         # Its CPU backend starts what CC names with options that clang alone has.
@@ -52,15 +56,18 @@ class Tinygrad:
 
         self._api: Any = tinygrad
         self.version = version("tinygrad")
-        self.device = self._opened(backends)
+        self.device = self._opened(backends, address)
 
-    def _opened(self, backends: Sequence[str]) -> str:
+    def _opened(self, backends: Sequence[str], address: str | None) -> str:
         reasons = []
         for name in backends:
             try:
                 self._api.Tensor([1.0], device=name).realize()
                 self._check_single(name)
+                opened.check(name, address)
                 return name
+            except opened.OtherDevice:  # another interface would open that one, too
+                raise
             except Exception as error:  # whatever a backend raises, the next may open
                 reasons.append(f"{name}: {_reason(error)}")
         raise LookupError(f"tinygrad {self.version} opens no backend: {'; '.join(reasons)}")
