@@ -92,12 +92,13 @@ class Acquisition:
 
     def attempt(self, choose: Choose) -> Leased | None:
         """Take what `choose` picks of the free devices, now; None when it picks nothing."""
+        leased = self._try(choose, None)
         until = monotonic() + _ENDING_S
-        while True:
-            leased = self._try(choose, None)
-            if leased is not None or monotonic() >= until or not self._ending():
-                return leased
+        # Nothing is shared without the door, and who had it may have been slow, not stopped.
+        while leased is None and monotonic() < until and (self._door.passed or self._ending()):
             sleep(POLL_S)
+            leased = self._try(choose, None)
+        return leased
 
     def wait(self, choose: Choose, deadline: float | None, needed: int) -> Leased | None:
         """Queue, then take what `choose` picks; None when the deadline passed.

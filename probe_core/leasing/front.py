@@ -121,24 +121,31 @@ class Front:
 
     def _reap(self) -> bool:
         """Do the keeper's work after somebody killed it: its children are this process's now."""
+        alone = False
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return self._give_back()
             if pid == 0:
-                return self._alone()
+                # A command that ends between the look at the children and that at /proc is in
+                # neither: it is reaped by one look more, or its status would be the keeper's.
+                if alone:
+                    return self._give_back()
+                alone = self._is_alone()
+                if not alone:
+                    return False
+                continue
+            alone = False
             if os.WIFSTOPPED(status):
                 if pid in self.pids:
                     os.kill(os.getpid(), _signal.SIGSTOP)
             elif self.pids.pop(pid, None) is not None:
                 self._ended(status)
 
-    def _alone(self) -> bool:
-        """Return whether only the witness is left; the devices are then given back."""
-        if not processes() or descendants([os.getpid()]) - {self._witness.pid}:
-            return False
-        return self._give_back()
+    def _is_alone(self) -> bool:
+        """Return whether nothing but the witness runs below this process, as /proc shows it."""
+        return bool(processes()) and not descendants([os.getpid()]) - {self._witness.pid}
 
     def _give_back(self) -> bool:
         from probe_core.leasing.scope import tidy

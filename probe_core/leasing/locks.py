@@ -105,15 +105,16 @@ class Door:
 
     It is a courtesy: what keeps two holders apart are the devices' own locks. So a process that is
     stopped with the door in its hand, or holds it out of malice, costs others a quarter of a
-    second once, and a door that cannot be opened costs nothing.
+    second once, and a door that cannot be opened costs nothing. `passed` is whether the last look
+    went on without the door.
     """
 
-    __slots__ = ("_handle", "_passed")
+    __slots__ = ("_handle", "passed")
 
     NAME = ".door"
 
     def __init__(self, folder: Folder) -> None:
-        self._passed = False
+        self.passed = False
         try:
             self._handle = folder.open(self.NAME)
         except LeaseError:  # a pipe or a link in its place: whoever made it gains nothing
@@ -127,11 +128,11 @@ class Door:
         while not try_take(self._handle):
             now = monotonic()
             late = now - since > _DOOR_STALE_S and self._stuck()
-            if self._passed or late or (deadline is not None and now >= deadline):
-                self._passed = self._passed or late
+            if self.passed or late or (deadline is not None and now >= deadline):
+                self.passed = self.passed or late
                 return False
             sleep(_DOOR_POLL_S)
-        self._passed = False
+        self.passed = False
         renew(self._handle)
         return True
 

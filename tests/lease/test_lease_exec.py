@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from lease_node import Node, gpu
+from test_lease_keeper import soon
 
 SLEEP = ("--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; exec sleep 60")
 
@@ -45,7 +46,7 @@ def test_two_commands_get_two_gpus_and_a_third_none(node: Node) -> None:
     finally:
         ended(one)
         ended(two)
-    assert node.held() == []
+    assert soon(lambda: node.held() == [])
 
 
 def test_sigkill_frees_at_once(node: Node) -> None:
@@ -69,10 +70,7 @@ def test_what_the_command_left_running_keeps_the_lease(node: Node) -> None:
         assert entry["kept_by"] == [child]
     finally:
         os.kill(child, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while node.held() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert node.held() == []
+    assert soon(lambda: node.held() == [])
 
 
 def test_waiting_takes_what_comes_free(node: Node) -> None:
