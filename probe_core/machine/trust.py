@@ -63,8 +63,10 @@ class Trust:
         cache = f"{folder}/__pycache__"
         if cache not in self._bytecode:
             listed = self._bytecode[cache] = {}
-            for name in os.listdir(cache) if os.path.isdir(cache) else ():
-                listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
+            for name in _names(cache):
+                # Python writes it under a longer name first: what is not whole is not run.
+                if name.endswith(".pyc"):
+                    listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
         return self._bytecode[cache].get(module, [])
 
     def _with_tree(self, path: str) -> str | None:
@@ -95,8 +97,12 @@ class Trust:
     def _target(self, path: str, status: os.stat_result) -> str | None:
         if not stat.S_ISLNK(status.st_mode):
             return None
+        try:
+            hop = os.path.join(os.path.dirname(path), os.readlink(path))
+        except OSError as error:
+            return f"{path} cannot be checked: {error.strerror}"
         # Each hop may be a link again, which somebody else could turn to another place.
-        hop = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
+        hop = os.path.normpath(hop)
         return self._chain(hop) or self._with_tree(os.path.realpath(path))
 
     def _tree(self, folder: str) -> str | None:
@@ -111,6 +117,8 @@ class Trust:
         while folders:
             try:
                 entries = list(os.scandir(folders.pop()))
+            except FileNotFoundError:  # it was there a moment ago, see `_entry`
+                continue
             except OSError as error:
                 return f"{top} cannot be checked: {error.strerror}"
             count += len(entries)
@@ -122,13 +130,30 @@ class Trust:
         return None
 
     def _entry(self, entry: os.DirEntry[str], folders: list[str]) -> str | None:
-        status = entry.stat(follow_symlinks=False)
+        """Check one entry; add it to `folders` when it is one.
+
+        One that is gone is no risk: Python puts bytecode beside a module under a name that lasts
+        for a moment, so that two starts after an installation see each other's.
+        """
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return f"{entry.path} cannot be checked: {error.strerror}"
         if entry.is_dir(follow_symlinks=False):
             folders.append(entry.path)
             # Into a sticky folder everybody may put a module, or bytecode for one.
             if status.st_mode & stat.S_IWOTH:
                 return f"{entry.path} is writable by everyone"
         return _open_to_others(entry.path, status) or self._target(entry.path, status)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:  # most have none
+        return []
 
 
 def _open_to_others(path: str, status: os.stat_result) -> str | None:

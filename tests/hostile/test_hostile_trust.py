@@ -234,3 +234,38 @@ def test_no_data_is_read_from_a_file_of_the_kernel_that_blocks(
     assert ignored.reason.endswith("cannot be read: a file of the kernel")
     with pytest.raises(BadRecording, match="a file of the kernel"), open_machine(str(chips)):
         pass
+
+
+@root
+def test_bytecode_that_is_just_being_written_is_no_reason(
+    probe_with: Probe, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process compiles the plugin: its files have a name for a moment, then another."""
+    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
+    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
+    assert probe_with(OK)["status"] == "ok"
+    cache = site / "x_bad" / "__pycache__"  # a folder of that name can become a package
+    cache.mkdir(parents=True)
+    (site / "__pycache__").mkdir(exist_ok=True)
+    listed: list[str] = []
+    scandir, listdir = os.scandir, os.listdir
+
+    def vanishing(list_: Callable[[Any], Any], folder: Any) -> Any:
+        """List a folder in which a file and a folder are gone right after."""
+        if os.fspath(folder) not in (str(cache), str(site / "__pycache__")):
+            return list_(folder)
+        gone, inner = Path(folder) / "x_bad.cpython-399.pyc.140296639276800", Path(folder) / "inner"
+        gone.touch()
+        inner.mkdir()
+        names = list(list_(folder))
+        gone.unlink()
+        inner.rmdir()
+        listed.append(str(folder))
+        return names
+
+    monkeypatch.setattr(os, "scandir", lambda folder=".": vanishing(scandir, folder))
+    monkeypatch.setattr(os, "listdir", lambda folder=".": vanishing(listdir, folder))
+    config, _ = load_config({"only": ["bad", "good"]}, {})
+    outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
+    assert outcomes["bad"]["status"] == "ok", outcomes["bad"]
+    assert set(listed) == {str(cache), str(site / "__pycache__")}
