@@ -62,8 +62,14 @@ class Trust:
         """
         cache = f"{folder}/__pycache__"
         if cache not in self._bytecode:
+            try:
+                names = os.listdir(cache)
+            except (FileNotFoundError, NotADirectoryError):  # most have none
+                names = []
+            except OSError:  # it is checked in place of its files, and refused
+                return [cache]
             listed = self._bytecode[cache] = {}
-            for name in _names(cache):
+            for name in names:
                 # Python writes it under a longer name first: what is not whole is not run.
                 if name.endswith(".pyc"):
                     listed.setdefault(name.partition(".")[0], []).append(f"{cache}/{name}")
@@ -147,13 +153,6 @@ class Trust:
             if status.st_mode & stat.S_IWOTH:
                 return f"{entry.path} is writable by everyone"
         return _open_to_others(entry.path, status) or self._target(entry.path, status)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:  # most have none
-        return []
 
 
 def _open_to_others(path: str, status: os.stat_result) -> str | None:

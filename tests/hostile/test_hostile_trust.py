@@ -269,3 +269,29 @@ def test_bytecode_that_is_just_being_written_is_no_reason(
     outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
     assert outcomes["bad"]["status"] == "ok", outcomes["bad"]
     assert set(listed) == {str(cache), str(site / "__pycache__")}
+
+
+@root
+def test_bytecode_that_cannot_be_listed_is_refused(
+    probe_with: Probe, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may not list a folder on a file server, and Python opens the file by its name."""
+    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
+    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
+    assert probe_with(OK)["status"] == "ok"
+    cache = site / "__pycache__"
+    cache.mkdir(exist_ok=True)
+
+    def refusing(list_: Callable[[Any], Any], folder: Any) -> Any:
+        if os.fspath(folder) == str(cache):
+            raise PermissionError(13, "Permission denied", str(cache))
+        return list_(folder)
+
+    scandir, listdir = os.scandir, os.listdir
+    monkeypatch.setattr(os, "scandir", lambda folder=".": refusing(scandir, folder))
+    monkeypatch.setattr(os, "listdir", lambda folder=".": refusing(listdir, folder))
+    config, _ = load_config({"only": ["bad"]}, {})
+    outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
+    assert (outcomes["bad"]["status"], outcomes["bad"]["code"]) == ("skipped", "trust")
+    reason = f"running as root, and {cache} cannot be checked: Permission denied"
+    assert outcomes["bad"]["reason"] == reason
