@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from readiness_nodes import DEVICE, FOLDER, PCI, RELEASE, Node, amd, intel, nvid
 from probe_core.model.causes import CAUSES
 from probe_core.model.readiness import STATES, STATUSES
 from probe_core.testing.spy import Notes
+
+Listener = Callable[[str, tuple[object, ...]], None]
 
 READ = (
     "/etc/group",
@@ -142,15 +145,36 @@ def test_an_odd_answer_of_access_is_unknown_with_its_reason(tmp_path: Path) -> N
     assert (step["status"], step["evidence"]) == ("unknown", "/dev/nvidia0: EIO")
 
 
+_listeners: list[Listener] = []
+
+
+@cache
+def _listen() -> None:
+    """Install the hook that serves all tests of this process: no audit hook can be removed."""
+
+    def hear(event: str, arguments: tuple[object, ...]) -> None:
+        for listener in _listeners:
+            listener(event, arguments)
+
+    sys.addaudithook(hear)
+
+
+@contextmanager
+def hearing(listener: Listener) -> Iterator[None]:
+    _listen()
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
 @contextmanager
 def notes_of(node: Node) -> Iterator[Notes]:
     notes = Notes(node.machine())
-    sys.addaudithook(notes.hear)
     notes.listening = True
-    try:
+    with hearing(notes.hear):
         yield notes
-    finally:
-        notes.listening = False
 
 
 @pytest.mark.parametrize("name", [*cases.BROKEN, *cases.HEALTHY])
@@ -180,13 +204,12 @@ def test_files_of_a_sleeping_device_are_not_read(tmp_path: Path) -> None:
     opened: list[str] = []
 
     def hear(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "open" and opened is not None:
+        if event == "open":
             opened.append(str(arguments[0]))
 
     node.report()
-    sys.addaudithook(hear)
-    opened.clear()
-    node.report()
+    with hearing(hear):
+        node.report()
     names = {Path(path).name for path in opened}
     assert "runtime_status" in names
     assert names.isdisjoint(SLEEPY)

@@ -263,18 +263,14 @@ def test_an_hour_needs_one_start_and_no_more_memory(
         for _ in range(100):
             next(rounds)
         early = _memory(next(rounds), rounds)
-        while clock.now < 2000:
-            look = next(rounds)
-        middle = _memory(look, rounds)
         while clock.now < 3600:
             look = next(rounds)
         late = _memory(look, rounds)
     finally:
         tracemalloc.stop()
-    # A leak grows in both halves; in two whole runs of the suite 1.2 MiB came, as much as modules
-    # take that are imported late, and that comes once.
-    assert min(middle - early, late - middle) < 256 << 10
-    assert late - early < 2 << 20
+    # It is a few KiB. What another test leaves listening in this process counts too: an audit hook
+    # that kept each path that was opened made it 1.2 MiB, in the runs that put both in one process.
+    assert late - early < 256 << 10
     engine = rounds._engine
     assert engine
     assert engine.sources[0].starts == 1
