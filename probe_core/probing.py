@@ -11,7 +11,7 @@ from probe_core.pipeline.settings import load_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -272,11 +272,12 @@ def document(
     hooks: Sequence[object] = (),
     wake_fd: int = -1,
     waiting: Waiting | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> ReportDoc:
     """Return the report's document as plain data; `probe` is this with a typed view.
 
     A static report named by the settings replaces probing. Where it cannot be used, no plugin runs.
-    `waiting` is told of probers that are slow, see `isolation.launch.run_probers`.
+    `waiting` and `meanwhile` are called while plugins run, see `pipeline.run.run_pipeline`.
     """
     unusable: list[FindingDoc] = []
     if config.static:
@@ -300,6 +301,7 @@ def document(
         host=host,
         wake_fd=wake_fd,
         waiting=waiting,
+        meanwhile=meanwhile,
     )
     report["findings"] = unusable + report["findings"]
     return report

@@ -111,8 +111,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     refuse_without_locks()
     from probe_core.commands.context import CommandError
     from probe_core.leasing.execute import CannotRun, replace, resolve
-    from probe_core.leasing.keeper import Program, can_keep
-    from probe_core.leasing.keeper import run as keep
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     _check(args, command)
@@ -123,6 +121,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
         path = resolve(command[0], context.environ)
         lease = _leased(args, context, command)
         _require_working(args, lease, path, command)
+        from probe_core.leasing.keeper import Program, can_keep
+        from probe_core.leasing.keeper import run as keep
+
         programs = [Program(path, command, environ) for environ in _environments(args, lease)]
         if can_keep():
             keep(lease.kept(), programs)
@@ -163,8 +164,16 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
         raise CommandError("exec: --wait takes seconds, 0 or more", USAGE)
 
 
+def _prepare() -> None:
+    """Import what leasing takes: done while a library answers, it takes no time of its own."""
+    import probe_core.leasing.front
+    import probe_core.leasing.handout
+    import probe_core.leasing.keeper
+    import probe_core.selection.interpreter  # noqa: F401
+
+
 def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
-    report = context.report()
+    report = context.report(_prepare)
     if getattr(args, "machine", None):
         # A recorded machine's visibility is that of its own environment; the command gets ours.
         from probe_core.pipeline.refresh import refresh
@@ -174,6 +183,7 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
+    report = _report(args, context)
     from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError
@@ -181,7 +191,6 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
     from probe_core.leasing.plan import Request
     from probe_core.selection.interpreter import versions
 
-    report = _report(args, context)
     request = Request(
         args.gpus,
         args.device if args.layout is None else args.layout,
@@ -257,11 +266,11 @@ def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, s
 
 def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> int:
     """Print the environment that the command would get; the lease is released at once."""
-    from probe_core.leasing.keys import OUTER_LEASE
-    from probe_core.leasing.owners import MARK
-    from probe_core.leasing.shell import lines
-
     with _leased(args, context, command) as lease:
+        from probe_core.leasing.keys import OUTER_LEASE
+        from probe_core.leasing.owners import MARK
+        from probe_core.leasing.shell import lines
+
         # The variables that name the lease would be about one that has ended.
         own = (OUTER_LEASE, MARK)
         changes = {name: value for name, value in lease.changes.items() if name not in own}

@@ -137,17 +137,24 @@ class Context:
             encode = write
         self.out(encode(data))
 
-    def report(self) -> ReportDoc:
+    def report(self, meanwhile: Callable[[], object] | None = None) -> ReportDoc:
         """Probe with the options of this run and return the report's document.
 
-        Raises `CommandError` for options that make no sense, unknown probers among them.
+        `meanwhile` is called once while plugins run, and not where none does: the place to import
+        what is needed afterwards, for a library takes milliseconds to answer. Raises `CommandError`
+        for options that make no sense, unknown probers among them, and what `meanwhile` raises.
         """
-        return self.examined(lambda machine, report: report)
+        return self.examined(lambda machine, report: report, meanwhile)
 
-    def examined(self, use: Callable[[Machine, ReportDoc], Answer]) -> Answer:
+    def examined(
+        self,
+        use: Callable[[Machine, ReportDoc], Answer],
+        meanwhile: Callable[[], object] | None = None,
+    ) -> Answer:
         """Probe, and return what `use` makes of the machine, while it is open, and its report.
 
-        Raises `CommandError` as `report` does, and what `use` raises.
+        `meanwhile` is as for `report`. Raises `CommandError` as `report` does, and what `use`
+        raises.
         """
         from probe_core.config import ConfigError
         from probe_core.probing import document
@@ -156,7 +163,9 @@ class Context:
 
         def probe(machine: Machine) -> Answer:
             try:
-                report = document(config, ignored, machine=machine, waiting=self.waiting())
+                report = document(
+                    config, ignored, machine=machine, waiting=self.waiting(), meanwhile=meanwhile
+                )
             except ConfigError as error:
                 from probe_core.commands.typed import unusable_option
 

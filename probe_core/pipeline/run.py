@@ -12,7 +12,7 @@ from probe_core.pipeline.run_probers import Cancelled, ProberRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from probe_core.config import Config, IgnoredSetting
     from probe_core.isolation.launch import Waiting
@@ -54,12 +54,13 @@ def run_pipeline(
     host: Host | None = None,
     wake_fd: int = -1,
     waiting: Waiting | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> ReportDoc:
     """Probe `machine` and return the report's document.
 
     `ignored` are the settings that could not be used; `waiting` is told of probers that are slow,
-    see `isolation.launch.run_probers`. Raises `Cancelled` when `wake_fd` became
-    readable, and nothing else that a prober could cause.
+    see `isolation.launch.run_probers`. `meanwhile` is called once while plugins run, if any does.
+    Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
     run = ProberRun(machine, config, host)
@@ -70,6 +71,8 @@ def run_pipeline(
         nonlocal conclusion
         conclusion = _conclusion(run, wake_fd)
         conclusion.rehearse()
+        if meanwhile is not None:
+            meanwhile()
 
     run.scan_buses(watch.lap)
     run.run_plugins(registered or {}, wake_fd, watch.lap, rehearse)
