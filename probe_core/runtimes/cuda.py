@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from probe_core.api import Unavailable, hookimpl
+from probe_core.runtimes.bus_id import bus_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _LIBRARY = "libcuda.so.1"
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE: also when CUDA_VISIBLE_DEVICES hides every device
-_BUS_ID_BYTES = 64  # ``00000000:01:00.0`` and its NUL take 17
 
 
 @hookimpl
@@ -39,7 +39,9 @@ def probe_devices(request: Request) -> Iterator[Sighting]:
     for index in range(count.value):
         device = ctypes.c_int()
         _check(library.cuDeviceGet(ctypes.byref(device), index), "cuDeviceGet")
-        ids = [*_uuids(library, device), *_pci(library, device)]
+        ids = _uuids(library, device)
+        if identity := bus_id(library.cuDeviceGetPCIBusId, device):
+            ids.append(identity)
         yield {
             "ids": ids or [f"cuda:{index}"],
             "kind": "gpu",
@@ -74,25 +76,3 @@ def _uuids(library: CDLL, device: c_int) -> list[str]:
     uuid = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     # The sixteen bytes do not tell whether they are a GPU's or an instance's.
     return [f"uuid:GPU-{uuid}", f"uuid:MIG-{uuid}"]
-
-
-def _pci(library: CDLL, device: c_int) -> list[str]:
-    import ctypes
-
-    raw = ctypes.create_string_buffer(_BUS_ID_BYTES)
-    if library.cuDeviceGetPCIBusId(raw, len(raw), device):
-        return []
-    return [pci_id(raw.value.decode("ascii", "replace"))]
-
-
-def pci_id(text: str) -> str:
-    """Return ``pci:0000:01:00.0`` for ``0000:01:00.0`` in any case and width of the domain."""
-    try:
-        domain, bus, slot = text.strip().split(":")
-        number, _, function = slot.partition(".")
-        return (
-            f"pci:{int(domain, 16):04x}:{int(bus, 16):02x}"
-            f":{int(number, 16):02x}.{int(function or '0', 16):x}"
-        )
-    except ValueError:
-        return f"pci:{text.strip().lower()}"

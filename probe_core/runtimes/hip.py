@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from probe_core.api import Unavailable, hookimpl
-from probe_core.runtimes.cuda import pci_id
+from probe_core.runtimes.bus_id import bus_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # Newest first; the name without a number is the development package's.
 _LIBRARIES = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so")
 _NO_DEVICE = 100  # hipErrorNoDevice
-_BUS_ID_BYTES = 64  # ``0000:01:00.0`` and its NUL take 13
 
 
 @hookimpl
@@ -38,9 +37,7 @@ def probe_devices(request: Request) -> Iterator[Sighting]:
     if status:
         raise Unavailable(f"HIP answered {status}", code="driver-error")
     for index in range(count.value):
-        raw = ctypes.create_string_buffer(_BUS_ID_BYTES)
-        failed = library.hipDeviceGetPCIBusId(raw, len(raw), index)
-        name = f"hip:{index}" if failed else pci_id(raw.value.decode("ascii", "replace"))
+        name = bus_id(library.hipDeviceGetPCIBusId, index) or f"hip:{index}"
         yield {"ids": [name], "kind": "gpu", "vendor": "amd", "node_index": {"hip": index}}
 
 

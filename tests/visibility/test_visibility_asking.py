@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
+from probe_core.runtimes.bus_id import bus_id
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "tests" / "fakes" / "cuda" / "fake_cuda.c"
 
@@ -141,3 +143,25 @@ def test_a_missing_library_is_told(tmp_path: Path) -> None:
     answers, _ = ask(tmp_path, FOUR)
     assert answers["cuda"]["status"] == "unavailable"
     assert "libcuda.so.1" in answers["cuda"]["said"]
+
+
+@pytest.mark.parametrize(
+    ("written", "status", "identity"),
+    [
+        (b"00000000:1B:00.0", 0, "pci:0000:1b:00.0"),
+        (b"000f:01:00.0", 0, "pci:000f:01:00.0"),
+        (b"00000000:1B:00.0", 101, None),
+        (b"", 0, None),
+        (b"somewhere", 0, None),
+        (b"\xff\xfe:00.0", 0, None),
+    ],
+)
+def test_what_is_no_address_names_no_device(
+    written: bytes, status: int, identity: str | None
+) -> None:
+    def call(text: Any, size: int, device: int) -> int:
+        assert (len(text), device) == (size, 3)
+        text.value = written
+        return status
+
+    assert bus_id(call, 3) == identity
