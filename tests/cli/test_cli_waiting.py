@@ -17,6 +17,7 @@ import termios
 import time
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import pytest
 from command import environment, install, probe
@@ -70,6 +71,7 @@ class Terminal:
 
     def __init__(self, columns: int) -> None:
         self.ours, self.theirs = os.openpty()
+        finalize(self, os.close, self.ours)
         self.resize(columns)
         self.received = ""
         self._bytes = b""
