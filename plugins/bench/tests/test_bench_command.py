@@ -55,8 +55,9 @@ def test_memory_needs_no_compiler(tmp_path: Path) -> None:
     assert [figure["unknown"].get("clock_mhz") for figure in figures.values()] == [
         "no C compiler made the loop that measures it"
     ] * 3
+    reason = "no C compiler is installed; install gcc or clang"
     assert cpu["problems"] == [
-        {"task": "fp32 alu by c", "reason": "no C compiler is installed; install gcc or clang"}
+        {"figure": "compute", "kind": "alu", "dtype": "fp32", "library": "c", "reason": reason}
     ]
     assert (answer["kept"], answer["not_kept"]) == (None, None)
     assert not (tmp_path / "state").exists()
@@ -74,12 +75,11 @@ def test_list_runs_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "--list", "--kind", "alu", "--dtype", "fp32,fp32")
     assert done.returncode == 0
     assert done.stdout.splitlines()[1:] == ["  fp32 alu by c"]
-    (entry,) = document(tmp_path, "--list", "--kind", "memory")
-    assert entry == {  # type: ignore[comparison-overlap]
-        "id": "cpu:0",
-        "tasks": ["memory read by libc", "memory write by libc", "memory copy by libc"],
-        "not_measured": None,
-    }
+    answer = document(tmp_path, "--list", "--kind", "memory")
+    (entry,) = answer["devices"]
+    assert (answer["schema"], entry["id"], entry["not_measured"]) == (1, "cpu:0", None)
+    common = {"kind": "memory", "dtype": None, "library": "libc"}
+    assert entry["tasks"] == [{"figure": word, **common} for word in ("read", "write", "copy")]
     assert list(tmp_path.iterdir()) == []
 
 

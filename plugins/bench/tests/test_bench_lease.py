@@ -49,7 +49,8 @@ def test_driver_that_is_not_there_is_the_reason_and_the_lease_ends(
     answer = entry(document(tmp_path, "--device", "01:00.0", *WORDS, **node))
     assert (answer["not_measured"], answer["measured"]) == (None, [])
     (problem,) = answer["problems"]
-    assert problem["task"] == "fp32 matmul by tinygrad"
+    task = {name: problem[name] for name in ("figure", "kind", "dtype", "library")}
+    assert list(task.values()) == ["compute", "matmul", "fp32", "tinygrad"]
     # Where the computer has a GPU of its own, that one would be opened, and is none of ours.
     reasons = ("opens no backend: CUDA: ", "which is not the device that was leased")
     assert any(reason in problem["reason"] for reason in reasons)

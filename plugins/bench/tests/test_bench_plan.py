@@ -258,10 +258,12 @@ def test_figure_below_what_is_usual_is_told(part: float, kind: str, sentences: l
 
 
 def test_problems_of_one_cause_are_one_sentence() -> None:
-    problems = [("fp32 matmul", "no clang"), ("fp32 alu", "no cc"), ("bf16 matmul", "no clang")]
-    assert list(grouped(problems)) == [
-        "no fp32 matmul, bf16 matmul: no clang",
-        "no fp32 alu: no cc",
+    single: Task = {"figure": "compute", "kind": "matmul", "dtype": "fp32", "library": "tinygrad"}
+    half: Task = {**single, "dtype": "bf16"}
+    alu: Task = {**single, "kind": "alu", "library": "c"}
+    assert list(grouped([(single, "no clang"), (alu, "no cc"), (half, "no clang")])) == [
+        "no fp32 matmul by tinygrad, bf16 matmul by tinygrad: no clang",
+        "no fp32 alu by c: no cc",
     ]
 
 

@@ -205,7 +205,7 @@ def _entry(device: DeviceDoc, outcome: Outcome) -> dict[str, object]:
         "name": device["name"],
         "not_measured": outcome.refusal,
         "measured": outcome.figures,
-        "problems": [{"task": task, "reason": reason} for task, reason in outcome.problems],
+        "problems": [{**task, "reason": reason} for task, reason in outcome.problems],
         "findings": [above] if above else [],
     }
 
@@ -242,21 +242,22 @@ def _print_list(
     from probe_bench.bench_table import sentence
     from probe_bench.messages import title
 
-    names = {
-        d["id"]: [] if d["id"] in refused else list(map(title, ordered[d["id"]])) for d in devices
-    }
+    chosen = {d["id"]: [] if d["id"] in refused else list(ordered[d["id"]]) for d in devices}
     if args.json:
-        context.json(
-            [
-                {"id": d["id"], "tasks": names[d["id"]], "not_measured": refused.get(d["id"])}
-                for d in devices
-            ]
-        )
+        entries = [
+            {
+                "id": device["id"],
+                "name": device["name"],
+                "not_measured": refused.get(device["id"]),
+                "tasks": chosen[device["id"]],
+            }
+            for device in devices
+        ]
+        context.json({"schema": 1, "devices": entries})
         return
     for device in devices:
         context.out(f"{device['id']}  {device['name'] or ''}".rstrip())
-        for text in names[device["id"]] or [
-            f"not measured: {refused.get(device['id'], 'no task')}"
-        ]:
+        reason = f"not measured: {refused.get(device['id'], 'no task')}"
+        for text in [title(task) for task in chosen[device["id"]]] or [reason]:
             for line in sentence(text, context):
                 context.out(line)

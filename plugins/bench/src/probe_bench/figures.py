@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import gmtime, strftime
 
+from probe_bench.messages import title
 from probe_bench.statistics import disturbances, median
 from probe_core.commands import driver_text, measured_name, with_fractions
 from probe_core.model.measured import DISTURBANCES, Measurement
@@ -107,13 +108,13 @@ def notes(device: DeviceDoc, figures: Sequence[MeasuredDoc]) -> Iterator[str]:
             yield f"{measured_name(entry)} by {entry['by']}: {low}"
 
 
-def grouped(problems: Sequence[tuple[str, str]]) -> Iterator[str]:
+def grouped(problems: Sequence[tuple[Task, str]]) -> Iterator[str]:
     """Yield a sentence for each reason, with all tasks that it keeps from a figure."""
     reasons: dict[str, list[str]] = {}
     for task, reason in problems:
-        reasons.setdefault(reason, []).append(task)
-    for reason, tasks in reasons.items():
-        yield f"no {', '.join(tasks)}: {reason}"
+        reasons.setdefault(reason, []).append(title(task))
+    for reason, titles in reasons.items():
+        yield f"no {', '.join(titles)}: {reason}"
 
 
 def _below(device: DeviceDoc, entry: MeasuredDoc) -> str:

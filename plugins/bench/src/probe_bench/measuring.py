@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     """What became of one device: its figures, and (task, reason) for what has none."""
 
     figures: list[MeasuredDoc]
-    problems: list[tuple[str, str]]
+    problems: list[tuple[Task, str]]
     refusal: str | None = None
     """Why the device was not measured at all."""
 
@@ -93,7 +93,7 @@ def _run(
     free = memory["free"] if memory["free"] is not None else memory["usable"]
     buffer = buffer_bytes(device, cores.last_cache(machine, cpus), free)
     fitting = [task for task in tasks if buffer or task["kind"] != "memory"]
-    problems = [(title(task), _TOO_LITTLE) for task in tasks if task not in fitting]
+    problems = [(task, _TOO_LITTLE) for task in tasks if task not in fitting]
     try:
         folder = folders.scratch(machine.environ)
     except OSError as error:
@@ -137,16 +137,16 @@ def _outcome(
     lines: Sequence[Line],
     early: str | None,
     watch: _Watch,
-    problems: list[tuple[str, str]],
+    problems: list[tuple[Task, str]],
 ) -> Outcome:
     figures: list[MeasuredDoc] = []
     for place, task in enumerate(tasks):
         own = [line for line in lines if line.get("task") == place]
         answer = next((line for line in own if line["event"] in ("result", "problem")), None)
         if answer is None:
-            problems.append((title(task), early or "it gave no answer"))
+            problems.append((task, early or "it gave no answer"))
         elif answer["event"] == "problem":
-            problems.append((title(task), clean_text(answer.get("reason") or "", _MAX_REASON)))
+            problems.append((task, clean_text(answer.get("reason") or "", _MAX_REASON)))
         else:
             clock = next((line for line in own if line["event"] == "clock"), None)
             answer["clock_mhz"] = clock.get("clock_mhz") if clock else None
@@ -154,9 +154,7 @@ def _outcome(
             try:
                 figures.append(checked(figure(device, task, answer, seen, device.get("processes"))))
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-                problems.append(
-                    (title(task), f"its answer makes no sense: {clean_text(str(error))}")
-                )
+                problems.append((task, f"its answer makes no sense: {clean_text(str(error))}"))
     return Outcome(figures, problems)
 
 
