@@ -161,9 +161,13 @@ class Acquisition:
                 return None
             keys = {id(device): key for device, key in free}
             locks = Locks(self)
-            refused = next((d for d in chosen if not locks.take(d, keys[id(d)])), None)
-            if refused is None:
-                return locks.sign(chosen)
+            try:
+                refused = next((d for d in chosen if not locks.take(d, keys[id(d)])), None)
+                if refused is None:
+                    return locks.sign(chosen)
+            except BaseException:  # Ctrl-C in a notebook: the process goes on, and holds nothing
+                locks.withdraw()
+                raise
             locks.close()
             free = [(device, key) for device, key in free if device is not refused]
 

@@ -54,13 +54,14 @@ class Locks:
             except LeaseError as error:
                 self._request.unusable[name] = error
                 return -1
+            self._files[name] = handle  # now: what is interrupted from here on is closed
             if not try_take(handle, share=share):
-                os.close(handle)
+                os.close(self._files.pop(name))
                 return -1
             if folder.same(name, handle):
                 break
-            os.close(handle)  # somebody tidied the folder between open and lock: again
-        self._files[name] = handle
+            # Somebody tidied the folder between open and lock: again.
+            os.close(self._files.pop(name))
         obstacles = [owner for owner in read_owners(handle) if not (share and owner.share)]
         if self._request.has_survivors(name, obstacles):
             return -1
@@ -79,6 +80,16 @@ class Locks:
             write_record(handle, *sharers, record)
         signed, wholes = list(self._files.values()), list(self._wholes.values())
         return Leased(devices, signed, wholes, self._request.folder, terms.mark)
+
+    def withdraw(self) -> None:
+        """Give all of them back, without the records that were written into them."""
+        mark = self._request.terms.mark
+        for handle in self._files.values():
+            owners = read_owners(handle)
+            others = [owner for owner in owners if owner.mark != mark]
+            if len(others) < len(owners):
+                write_record(handle, *others)
+        self.close()
 
     def close(self) -> None:
         """Give all of them back."""
