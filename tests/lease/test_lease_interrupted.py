@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -48,10 +49,10 @@ def interrupted(number: int, **request: Any) -> bool:
     return False
 
 
-def locks() -> list[str]:
-    """Return the lock files that this process has open."""
+def locks(folder: Path) -> list[str]:
+    """Return the files in a lease folder that this process has open."""
     names = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
-    return [name for name in names if name.endswith(".lock")]
+    return [name for name in names if name.startswith(f"{folder}/")]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc to count open files by")
@@ -63,7 +64,7 @@ def test_nothing_is_held_wherever_it_is_interrupted(node: Node, kind: dict[str, 
     assert not interrupted(1 << 40, **request)  # modules are imported now
     number = 0
     while interrupted(number, **request):
-        assert locks() == []
+        assert locks(node.leases) == []
         with lease(2, report=document, environ=node.environ) as held:
             assert len(held.devices) == 2
         number += 1
