@@ -210,6 +210,16 @@ def test_a_lost_gpu_is_unavailable_and_the_others_are_not(bench: Bench) -> None:
     assert "GPU_IS_LOST" in last.samples[5]["reason"]
 
 
+def test_readings_of_devices_that_are_found_anew_are_given_back(bench: Bench) -> None:
+    rounds = bench.rounds(count=4, asleep=[[], [], [IDS[2]], []])
+    assert [len(look.samples) for look in rounds] == [8, 8, 7, 8]
+    assert rounds[1].samples[0]["activity"] == {"sm": 0.505, "tensor": 0.2525, "memory": 0.125}
+    calls = bench.calls()
+    # Two readings a GPU: of eight, then of seven, then of eight again.
+    assert calls.count("nvmlGpmSampleAlloc") == 16 + 14 + 16
+    assert calls.count("nvmlGpmSampleFree") == 16 + 14
+
+
 def test_mig_instances_are_sampled_with_their_gpu(bench: Bench) -> None:
     mig = (bench.fake.PROFILES / "a100-mig.profile").read_text()
     (bench.folder / "eight.profile").write_text(mig)

@@ -49,17 +49,27 @@ class Activity:
                 self._reason = unknown["activity"] = _OLD
                 return None
             self._spare = nvml.nvmlGpmSampleAlloc()
-        now, self._spare = self._spare, self._before
+        now, before = self._spare, self._before
         if self._instance is None:
             nvml.nvmlGpmSampleGet(self._handle, now)
         else:
             nvml.nvmlGpmMigSampleGet(self._handle, self._instance[1], now)
-        before, self._before = self._before, now
+        self._before, self._spare = now, before
         if before is None:
             self._spare = nvml.nvmlGpmSampleAlloc()
             unknown["activity"] = NEEDS_TWO
             return None
         return self._shares(before, now, unknown)
+
+    def close(self) -> None:
+        """Give the room of both readings back, which is the library's own."""
+        for sample in (self._before, self._spare):
+            if sample is not None:
+                try:
+                    self._nvml.nvmlGpmSampleFree(sample)
+                except Exception:  # a driver that has gone: the end of the process frees it
+                    continue
+        self._before = self._spare = None
 
     def _shares(self, before: Any, now: Any, unknown: dict[str, str]) -> dict[str, float]:
         query = GpmMetricsGet(version=1, numMetrics=len(_METRICS), sample1=before, sample2=now)

@@ -98,6 +98,10 @@ class Gpu:
             return {"device": self.id, "status": "unavailable", "reason": asker.lost}
         return sample
 
+    def close(self) -> None:
+        """Give back what the library keeps for this device."""
+        self._activity.close()
+
     def _ask(self, field: str, call: str, *arguments: Any) -> Any:
         """Ask what the device may not have; what it does not support is not asked again."""
         key = f"{call}{arguments}"

@@ -159,6 +159,10 @@ class LiveClient(Client):
         self._call("nvmlGpmSampleAlloc", byref(sample))
         return sample
 
+    def nvmlGpmSampleFree(self, sample: Any) -> None:
+        """Give the room of a reading back."""
+        self._call("nvmlGpmSampleFree", sample)
+
     def nvmlGpmSampleGet(self, handle: Any, sample: Any) -> None:
         """Read a GPU's counters."""
         self._call("nvmlGpmSampleGet", handle, sample)

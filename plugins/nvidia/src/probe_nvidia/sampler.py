@@ -113,6 +113,8 @@ class Sampler:
     def _samples(self, request: SampleRequest) -> Iterator[RawSample]:
         skipped = request.avoid | request.asleep
         if self._skipped != skipped:
+            for gpu in self._gpus:
+                gpu.close()
             self._gpus, self._skipped = [], None
             yield from self._find(request)
             self._skipped = skipped
