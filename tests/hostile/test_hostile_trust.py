@@ -22,6 +22,23 @@ Probe = Callable[..., dict[str, Any]]
 OK = "@hookimpl\ndef probe_devices(request):\n    return [ONE]\n"
 root = pytest.mark.skipif(os.geteuid() != 0, reason="the rule is for root alone")
 
+Listing = Callable[[Any], Any]
+
+
+def trusted_first(probe_with: Probe, site: Path) -> None:
+    """Install a plugin with a manifest, which runs as long as nothing is changed."""
+    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
+    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
+    assert probe_with(OK)["status"] == "ok"
+
+
+def list_by(monkeypatch: pytest.MonkeyPatch, how: Callable[[Listing, Any], Any]) -> None:
+    """Have folders listed by `how`, which gets the function that does it and the folder."""
+    scandir, listdir = os.scandir, os.listdir
+    monkeypatch.setattr(os, "scandir", lambda folder=".": how(scandir, folder))
+    monkeypatch.setattr(os, "listdir", lambda folder=".": how(listdir, folder))
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "module of a user": lambda site: os.chown(site / "x_bad.py", 1000, 1000),
     "module anybody may write": lambda site: (site / "x_bad.py").chmod(0o666),
@@ -68,9 +85,7 @@ def relink(site: Path) -> None:
 def test_a_plugin_that_others_could_have_written(
     probe_with: Probe, site: Path, change: str
 ) -> None:
-    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
-    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
-    assert probe_with(OK)["status"] == "ok"
+    trusted_first(probe_with, site)
     CHANGES[change](site)
     config, _ = load_config({"only": ["bad", "good"]}, {})
     outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
@@ -241,16 +256,13 @@ def test_bytecode_that_is_just_being_written_is_no_reason(
     probe_with: Probe, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process compiles the plugin: its files have a name for a moment, then another."""
-    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
-    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
-    assert probe_with(OK)["status"] == "ok"
+    trusted_first(probe_with, site)
     cache = site / "x_bad" / "__pycache__"  # a folder of that name can become a package
     cache.mkdir(parents=True)
     (site / "__pycache__").mkdir(exist_ok=True)
     listed: list[str] = []
-    scandir, listdir = os.scandir, os.listdir
 
-    def vanishing(list_: Callable[[Any], Any], folder: Any) -> Any:
+    def vanishing(list_: Listing, folder: Any) -> Any:
         """List a folder in which a file and a folder are gone right after."""
         if os.fspath(folder) not in (str(cache), str(site / "__pycache__")):
             return list_(folder)
@@ -263,8 +275,7 @@ def test_bytecode_that_is_just_being_written_is_no_reason(
         listed.append(str(folder))
         return names
 
-    monkeypatch.setattr(os, "scandir", lambda folder=".": vanishing(scandir, folder))
-    monkeypatch.setattr(os, "listdir", lambda folder=".": vanishing(listdir, folder))
+    list_by(monkeypatch, vanishing)
     config, _ = load_config({"only": ["bad", "good"]}, {})
     outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
     assert outcomes["bad"]["status"] == "ok", outcomes["bad"]
@@ -276,20 +287,16 @@ def test_bytecode_that_cannot_be_listed_is_refused(
     probe_with: Probe, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Root may not list a folder on a file server, and Python opens the file by its name."""
-    manifest = {"schema": 1, "probers": {"bad": {"priority": 500}}}
-    (site / "x_bad.prober.json").write_text(json.dumps(manifest))
-    assert probe_with(OK)["status"] == "ok"
+    trusted_first(probe_with, site)
     cache = site / "__pycache__"
     cache.mkdir(exist_ok=True)
 
-    def refusing(list_: Callable[[Any], Any], folder: Any) -> Any:
+    def refusing(list_: Listing, folder: Any) -> Any:
         if os.fspath(folder) == str(cache):
             raise PermissionError(13, "Permission denied", str(cache))
         return list_(folder)
 
-    scandir, listdir = os.scandir, os.listdir
-    monkeypatch.setattr(os, "scandir", lambda folder=".": refusing(scandir, folder))
-    monkeypatch.setattr(os, "listdir", lambda folder=".": refusing(listdir, folder))
+    list_by(monkeypatch, refusing)
     config, _ = load_config({"only": ["bad"]}, {})
     outcomes = {o["prober"]: o for o in document(config, [])["outcomes"]}
     assert (outcomes["bad"]["status"], outcomes["bad"]["code"]) == ("skipped", "trust")
