@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fake_cuda
 import pytest
 from lease_node import Node, gpu
 
@@ -139,10 +140,7 @@ def test_any_other_command_is_tried_by_the_runtimes_library(node: Node, tmp_path
 
 
 def test_a_missing_library_and_the_broken_step_are_named(tmp_path: Path) -> None:
-    load = "import ctypes; ctypes.CDLL('libcuda.so.1')"
-    command = [sys.executable, "-c", load]
-    if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0:
-        pytest.skip("this machine has a real libcuda")
+    fake_cuda.skip_beside_a_real_one()
     fact = "x4 of x16 lanes"
     steps = [{"step": "hardware", "status": "broken", "evidence": fact, "code": "link-narrow"}]
     readiness = {"state": "limited", "broken": "hardware", "steps": steps}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import fake_cuda
 import pytest
 import visibility_nodes as nodes
 
 from probe_core.runtimes.bus_id import bus_id
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "tests" / "fakes" / "cuda" / "fake_cuda.c"
 
 CODE = """
 import json, os, sys
@@ -30,15 +29,8 @@ print(json.dumps([answers, disagreements(answers)]))
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler to build the faked runtimes with")
     folder = tmp_path_factory.mktemp("runtimes")
-    built = folder / "libcuda.so.1"
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([compiler, *flags, "-o", str(built), str(SOURCE)], check=True)
-    (folder / "libamdhip64.so.6").symlink_to(built)
-    return folder
+    return fake_cuda.build(folder, "libcuda.so.1", "libamdhip64.so.6")
 
 
 def ask(library: Path, devices: list[Any], deadline: str = "20", **environ: str) -> list[Any]:
@@ -130,16 +122,8 @@ def test_a_driver_that_fails_is_told(library: Path, mode: str, status: str, said
     assert found == []
 
 
-def has_libcuda() -> bool:
-    """Return whether the loader finds one; asked in a process, which is left with it."""
-    load = "import ctypes; ctypes.CDLL('libcuda.so.1')"
-    command = [sys.executable, "-c", load]
-    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
-
-
 def test_a_missing_library_is_told(tmp_path: Path) -> None:
-    if has_libcuda():
-        pytest.skip("this machine has a real libcuda")
+    fake_cuda.skip_beside_a_real_one()
     answers, _ = ask(tmp_path, FOUR)
     assert answers["cuda"]["status"] == "unavailable"
     assert "libcuda.so.1" in answers["cuda"]["said"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import fake_cuda
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[3] / "tests" / "fakes" / "cuda" / "fake_cuda.c"
 UUID = "0" * 32
 ASK = """
 import ctypes, sys
@@ -28,13 +27,7 @@ except opened.OtherDevice as error:
 @pytest.fixture
 def libraries(tmp_path: Path) -> Path:
     """A folder with a libcuda and a libamdhip64 that show what FAKE_GPUS lists."""
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if compiler is None:
-        pytest.skip("no C compiler: the fake libraries cannot be built")
-    for name in ("libcuda.so.1", "libamdhip64.so"):
-        command = [compiler, "-shared", "-fPIC", "-o", str(tmp_path / name), str(SOURCE)]
-        subprocess.run(command, check=True)
-    return tmp_path
+    return fake_cuda.build(tmp_path, "libcuda.so.1", "libamdhip64.so")
 
 
 def ask(libraries: Path, gpus: str, *words: str) -> list[str]:
