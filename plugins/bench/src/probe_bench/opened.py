@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.sysfs.pci import normal_id
+from probe_core.runtimes.bus_id import bus_id
 
 __all__ = ["OtherDevice", "address_of", "check"]
 
@@ -11,7 +11,6 @@ _CALLS = {
     "CUDA": ("libcuda.so.1", "cuDeviceGetPCIBusId"),
     "HIP": ("libamdhip64.so", "hipDeviceGetPCIBusId"),
 }
-_BYTES = 64
 
 
 class OtherDevice(LookupError):
@@ -36,9 +35,7 @@ def address_of(backend: str) -> str | None:
     import ctypes
 
     name, call = _CALLS[backend]
-    text = ctypes.create_string_buffer(_BYTES)
     try:
-        status = getattr(ctypes.CDLL(name), call)(text, _BYTES, 0)
+        return bus_id(getattr(ctypes.CDLL(name), call), 0)
     except (AttributeError, OSError):
         return None
-    return None if status else normal_id(text.value.decode("ascii", "replace"))
