@@ -125,7 +125,7 @@ def test_a_killed_keeper_costs_no_commands_status(node: Node) -> None:
     os.kill(keeper_of(node), signal.SIGKILL)
     command.communicate(b"go\n")
     assert command.returncode == 3
-    assert soon(lambda: node.held() == [])
+    assert node.held() == []
 
 
 def test_a_stopped_front_delays_nobody(node: Node) -> None:
