@@ -183,7 +183,7 @@ def _report(args: argparse.Namespace, context: Context) -> ReportDoc:
 
 
 def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> Lease:
-    report = _report(args, context)
+    report = _report(args, context)  # before the imports, see `_prepare`
     from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
     from probe_core.leasing import LeaseError, SelectionError
