@@ -1,52 +1,52 @@
 """JSON without the module json, which takes longer to import than a probe takes to merge.
 
 json brings re, enum and functools for regular expressions that its C code does not need: 5 ms of
-the 20 that `probe --json` takes beyond a bare interpreter. The C code is private to CPython, so
-whatever it refuses, or lacks in another release, is handed to json, which also gives the sentence.
+the 20 that `probe --json` takes beyond a bare interpreter. Whatever the C code refuses, or lacks
+in a release, is handed to json, which also gives the sentence.
 """
 
 from __future__ import annotations
+
+from probe_core.fastpath import json_encoder, json_quoter, json_scanner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    Scan = Callable[[str, int], tuple[Any, int]]
+
 __all__ = ["parse", "write", "write_lines"]
 
+# Not each exception: one that a handler of the host's signals raises just then is the host's.
+# Up to 3.12 the scanner sets none while json.decoder is not imported, which is a SystemError.
+_REFUSED = (
+    AttributeError,
+    ImportError,
+    RecursionError,
+    StopIteration,
+    SystemError,
+    TypeError,
+    ValueError,
+)
 
-class _Decoder:
-    """What the C scanner asks of a decoder: the defaults of `json.loads`."""
-
-    strict = True
-    object_hook = None
-    object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = float
-    scan: Callable[[str, int], tuple[Any, int]] | None = None
-    """The scanner, once it is made: each device that a prober reports is read by it."""
-
-
-def _made_scanner() -> Callable[[str, int], tuple[Any, int]]:
-    from _json import make_scanner
-
-    decoder: Any = _Decoder
-    _Decoder.scan = make_scanner(decoder)
-    return _Decoder.scan
+_scanners: list[Scan | None] = []
+"""The scanner, once it is made: each device that a prober reports is read by it."""
 
 
 def parse(text: str | bytes) -> Any:
     """Return what `json.loads` returns; raises `ValueError` or `RecursionError` as it does."""
-    try:
-        scan = _Decoder.scan or _made_scanner()
-        stripped = (text if isinstance(text, str) else text.decode()).strip(" \t\r\n")
-        value, end = scan(stripped, 0)
-        if end == len(stripped):
-            return value
-    # Up to 3.12 the scanner sets no exception while json.decoder is not imported: a SystemError.
-    except (ImportError, StopIteration, SystemError, ValueError):
-        pass
+    if not _scanners:
+        _scanners.append(json_scanner())
+    scan = _scanners[0]
+    if scan is not None:
+        try:
+            stripped = (text if isinstance(text, str) else text.decode()).strip(" \t\r\n")
+            value, end = scan(stripped, 0)
+            if end == len(stripped):
+                return value
+        except _REFUSED:
+            pass
     import json
 
     return json.loads(text)
@@ -58,12 +58,8 @@ def write(data: object, escape: Callable[[str], str] | None = None) -> str:
     `escape` returns a text as JSON has it, where something faster than JSON's own is at hand.
     """
     try:
-        from _json import encode_basestring_ascii, make_encoder
-
-        # Without a memory of lists and tables: one that holds itself ends as too deep.
-        arguments = (escape or encode_basestring_ascii, None, ": ", ", ", False, False, True)
-        return "".join(make_encoder(None, _refuse, *arguments)(data, 0))
-    except (ImportError, RecursionError, TypeError, ValueError):
+        return "".join(json_encoder(escape or json_quoter())(data, 0))
+    except _REFUSED:
         pass
     import json
 
@@ -82,7 +78,3 @@ def write_lines(table: Mapping[str, object]) -> str:
             text = "[\n  " + ",\n  ".join(map(write, value)) + "\n ]"
         lines.append(f" {write(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _refuse(value: object) -> object:
-    raise TypeError(f"a {type(value).__name__} is not JSON")

@@ -95,12 +95,9 @@ def entry() -> NoReturn:
     """
     import gc
 
-    from probe_core.importing import install
-
     global is_process
     is_process = True
     gc.disable()
-    install()
     status = INTERRUPTED
     try:
         status = main()
@@ -115,11 +112,13 @@ def entry() -> NoReturn:
 
 def _end(status: int) -> NoReturn:
     """End the process without a teardown of its modules."""
-    import atexit
     import os
 
+    from probe_core.fastpath import run_exit_handlers
+
     try:
-        atexit._run_exitfuncs()
+        if not run_exit_handlers():
+            sys.exit(status)
     except KeyboardInterrupt:  # while the exit handlers ran
         pass
     os._exit(_flushed(status))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from marshal import dumps
 
+from probe_core.fastpath import json_quoter
 from probe_core.jsontext import write
 
 TYPE_CHECKING = False
@@ -26,15 +27,12 @@ _MARK = "\x00part"
 
 def write_report(report: Any) -> str:
     """Return the document of a report as JSON; raises `TypeError` or `ValueError` as `write`."""
-    try:
-        from _json import encode_basestring_ascii
-    except ImportError:
-        return write(report)
-    escape = _Escaped(encode_basestring_ascii).__getitem__
+    quote = json_quoter()
+    escape = _Escaped(quote).__getitem__
     parts: list[Any] = []
     devices = [_marked(device, parts) for device in report["devices"]]
     text = write({**report, "devices": devices}, escape)
-    first, *others = text.split(encode_basestring_ascii(_MARK))
+    first, *others = text.split(quote(_MARK))
     texts = _texts(parts, escape)
     if texts is None or len(others) != len(parts):  # a text of the report holds the mark itself
         return write(report, escape)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 
+from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.start import ORPHANED, discard, read_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
-
     from probe_core.isolation.messages import RequestMessage
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = [
     "die_with_parent",
@@ -87,10 +84,8 @@ def die_with_parent(fd: int) -> None:
     A thread waits for it. When C code holds the GIL, or the limit on processes leaves no room for
     a thread, the alarm that `limit` sets ends the process.
     """
-    import _thread
-
     try:
-        _thread.start_new_thread(_wait_for_end, (fd,))
+        start_thread(_wait_for_end, fd)
     except RuntimeError:
         return
 
@@ -119,15 +114,15 @@ def limit(deadline_s: float, ends: float) -> None:
         faulthandler.dump_traceback_later(dump_at, exit=False, file=2)
     except RuntimeError:  # no room for its thread: a timeout then names no line
         pass
-    if hasattr(_signal, "setitimer"):
-        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
-        _signal.setitimer(_signal.ITIMER_REAL, remaining + GRACE_S)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, remaining + GRACE_S)
 
 
 def limit_round(seconds: float) -> None:
     """Have the kernel end this process when a round lasts longer, and nobody has killed it."""
-    if hasattr(_signal, "setitimer"):
-        _signal.setitimer(_signal.ITIMER_REAL, seconds + GRACE_S)
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_S)
 
 
 def unlimited() -> None:
@@ -135,5 +130,5 @@ def unlimited() -> None:
     import faulthandler
 
     faulthandler.cancel_dump_traceback_later()
-    if hasattr(_signal, "setitimer"):
-        _signal.setitimer(_signal.ITIMER_REAL, 0)
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)

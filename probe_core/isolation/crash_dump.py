@@ -12,12 +12,11 @@ are those of CPython's Python/traceback.c and Modules/faulthandler.c, as of 3.11
 
 from __future__ import annotations
 
+from probe_core.fastpath import signal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Sequence
-else:
-    import _signal  # the same constants, without the enums that signal builds
 
 __all__ = ["crash_headline", "has_timeout_dump", "location", "signal_name", "stuck_frame"]
 
@@ -50,5 +49,5 @@ def crash_headline(lines: Sequence[str]) -> str | None:
 
 def signal_name(number: int) -> str:
     """Return ``SIGSEGV`` for 11, ``signal 40`` for 40: without the enums that signal builds."""
-    names = (n for n in dir(_signal) if n.startswith("SIG") and n[3] != "_")
-    return next((n for n in names if getattr(_signal, n) == number), f"signal {number}")
+    names = (n for n in dir(signal) if n.startswith("SIG") and n[3] != "_")
+    return next((n for n in names if getattr(signal, n) == number), f"signal {number}")

@@ -22,18 +22,16 @@ import select
 import sys
 from time import sleep
 
+from probe_core.fastpath import signal
 from probe_core.isolation import NOTHING_LEFT, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Callable, Sequence
 
     from probe_core.isolation.spawn import Child
 
     Clock = Callable[[], float]
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = ["REAP_S", "end_all", "end_process"]
 
@@ -88,7 +86,7 @@ def end_process(pid: int, clock: Clock) -> None:
     """Kill one process that has started no others, and reap it within `REAP_S`, or later."""
     limit = clock() + REAP_S
     try:
-        os.kill(pid, _signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
     except Exception:  # it has just ended, or an audit hook of the host forbids signals
         pass
     while not _wait_for(pid):
@@ -106,13 +104,13 @@ def _ask(child: Child) -> None:
     if not _has_supervisor(child):
         _kill(child)
     else:
-        _send(child, os.kill, _signal.SIGTERM)
-        _send(child, os.kill, _signal.SIGCONT)
+        _send(child, os.kill, signal.SIGTERM)
+        _send(child, os.kill, signal.SIGCONT)
 
 
 def _kill(child: Child) -> None:
-    _send(child, os.killpg, _signal.SIGKILL)
-    _send(child, os.kill, _signal.SIGKILL)
+    _send(child, os.killpg, signal.SIGKILL)
+    _send(child, os.kill, signal.SIGKILL)
 
 
 def _send(child: Child, send: Callable[[int, int], None], number: int) -> None:

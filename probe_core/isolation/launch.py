@@ -14,7 +14,6 @@ from probe_core.isolation.worker import Worker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from functools import partial
 
     from probe_core.isolation.messages import RequestMessage, RoundMessage
     from probe_core.isolation.portable import Driver as PortableDriver
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     """Takes the time and the runs that have no outcome yet."""
     Arrived = Callable[[Run, object], object]
     """Takes a run and what it brought as a device, as decoded."""
-else:
-    from _functools import partial  # without what functools imports
 
 __all__ = ["CHILD_ARGUMENT", "cannot_start", "new_driver", "run_probers", "start"]
 
@@ -123,17 +120,18 @@ class _Launcher:
     def launch(self, prober: Prober, worker: Worker) -> None:
         """Start a prober's first process, after the host was told."""
         run = Run(prober, os.urandom(8).hex(), os.urandom(8).hex(), monotonic())
-        if self.arrived is not None:
-            run.arrived = partial(_post, worker, self.arrived, run)
+        arrived, observe = self.arrived, self._observe
+        if arrived is not None:
+            run.arrived = lambda device: _post(worker, arrived, run, device)
         self._attempts.append(Attempts(run, self._bus))
-        if self._observe is not None:
-            worker.call(partial(_notify, self._observe, "started", run, 1))
+        if observe is not None:
+            worker.call(lambda: _notify(observe, "started", run, 1))
         if not worker.stopping:
             self._start(run)
 
     def watch(self, worker: Worker) -> None:
         """Watch until each prober has its answer."""
-        self.driver.watch(monotonic, lambda: worker.stopping, partial(self._attend, worker))
+        self.driver.watch(monotonic, lambda: worker.stopping, lambda now: self._attend(worker, now))
 
     def _attend(self, worker: Worker, now: float) -> None:
         for attempts in self._attempts:
@@ -151,9 +149,9 @@ class _Launcher:
         token, mark = os.urandom(8).hex(), os.urandom(8).hex()
         run = Run(first.prober, token, mark, now, deadline=first.deadline, avoid=avoid)
         attempts.runs.append(run)
-        if self._observe is not None:  # not waited for: the deadline runs
-            number = len(attempts.runs)
-            worker.post(partial(_notify, self._observe, "started", run, number))
+        observe, number = self._observe, len(attempts.runs)
+        if observe is not None:  # not waited for: the deadline runs
+            worker.post(lambda: _notify(observe, "started", run, number))
         self._start(run)
 
     def _start(self, run: Run) -> None:
@@ -194,8 +192,7 @@ def start(
     """
     try:
         environ = {**(inherited or _environ()), MARK_VARIABLE: run.mark}
-        request = partial(_request, run, machine, bus, active, first)
-        driver.start(run, _command(), environ, request)
+        driver.start(run, _command(), environ, lambda: _request(run, machine, bus, active, first))
     except Exception as error:  # no room, or an audit hook of the host forbids it
         run.finish("resource", f"no process could be started: {error}", monotonic())
 
@@ -215,7 +212,7 @@ def new_driver(portable: bool = False, wake_fd: int = -1) -> Driver:
 
 
 def _post(worker: Worker, arrived: Arrived, run: Run, device: object) -> None:
-    worker.post(partial(arrived, run, device))
+    worker.post(lambda: arrived(run, device))
 
 
 def _notify(observe: Observe, event: str, run: Run, attempt: int) -> None:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import start_new_thread
 from time import monotonic, sleep
 
+from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.ending import end_process
 from probe_core.isolation.worker import Worker
 from probe_core.machine.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
-    from collections.abc import Callable
-else:
-    import _signal  # the same functions, without the enums that signal builds
+    pass
 
 __all__ = ["LOOK_S", "Looks", "answers"]
 
@@ -75,18 +72,14 @@ def answers(path: str, seconds: float = LOOK_S) -> bool:
             if not ended:
                 end_process(pid, monotonic)
 
-    Worker(work, _start_thread).run()
+    Worker(work, start_thread).run()
     return bool(ended)
-
-
-def _start_thread(call: Callable[[], None]) -> None:
-    start_new_thread(call, ())
 
 
 def _spawn(path: str) -> int:
     asking = [_STAT, "-f"] if os.access(_STAT, os.X_OK) else [sys.executable, "-ISc", _BY_PYTHON]
     actions = [(os.POSIX_SPAWN_CLOSE, number) for number in (0, 1, 2)]
-    defaults = [s for s in _signal.valid_signals() if s not in (_signal.SIGKILL, _signal.SIGSTOP)]
+    defaults = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
     argv = [*asking, path]
     return os.posix_spawn(
         argv[0], argv, {}, file_actions=actions, setsigmask=[], setsigdef=defaults

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import os
 import select
-from _thread import start_new_thread
 
+from probe_core.fastpath import signal, start_thread
 from probe_core.isolation.ending import end_all
 from probe_core.isolation.spawn import NEVER, Child, send, start
 from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Callable, Sequence
 
     from probe_core.isolation.run import Run
     from probe_core.isolation.tree import Watch
 
     Clock = Callable[[], float]
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = ["Driver"]
 
@@ -55,7 +52,7 @@ class Driver:
 
     def start_thread(self, call: Callable[[], None]) -> None:
         """Start the thread in which everything else here is called; may raise `RuntimeError`."""
-        start_new_thread(call, ())
+        start_thread(call)
 
     def start(
         self, run: Run, argv: list[str], environ: dict[str, str], request: Callable[[], bytes]
@@ -259,7 +256,7 @@ def _has_ended_reaping(child: Child, pid: int) -> bool:
     child.reaped = True
     child.exit_code = os.waitstatus_to_exitcode(status)
     try:
-        os.killpg(pid, _signal.SIGKILL)
+        os.killpg(pid, signal.SIGKILL)
     except OSError:
         pass
     return True

@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import select
 
+from probe_core.fastpath import signal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Callable, Mapping
-else:
-    import _signal  # the same constants, without the enums that signal builds
 
 __all__ = ["MARK_VARIABLE", "Status", "end_leftovers", "lives", "read_status", "younger_than"]
 
@@ -140,7 +139,7 @@ def read_status(pid: int) -> Status:
 
 def _end(pid: int) -> None:
     try:
-        os.kill(pid, _signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, os.WNOHANG)
     except Exception:  # it has ended, is another process's orphan, or an audit hook forbids it
         pass

@@ -10,18 +10,16 @@ import fcntl
 import os
 import sys
 
+from probe_core.fastpath import signal
 from probe_core.isolation.limits import stay_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Callable
-    from functools import partial
 
     from probe_core.isolation.run import Run
 else:
-    import _signal  # the same functions, without the enums that signal builds
-    from _functools import partial  # without what functools imports
+    pass  # without what functools imports
 
 __all__ = ["NEVER", "Child", "send", "start"]
 
@@ -141,15 +139,23 @@ def _spawn(argv: list[str], environ: dict[str, str], ends: tuple[int, int, int])
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(ends)]
     # Signals that the host ignores or blocks concern the host alone. Python itself ignores
     # SIGPIPE again in the child.
-    defaults = [s for s in _signal.valid_signals() if s not in (_signal.SIGKILL, _signal.SIGSTOP)]
-    spawn: Callable[..., int] = partial(
-        os.posix_spawn, argv[0], argv, environ, file_actions=actions, setsigmask=[],
-        setsigdef=defaults,
-    )  # fmt: skip
+    defaults = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
+
+    def spawn(setsid: bool) -> int:
+        return os.posix_spawn(
+            argv[0],
+            argv,
+            environ,
+            file_actions=actions,
+            setsigmask=[],
+            setsigdef=defaults,
+            setsid=setsid,
+        )
+
     try:
         return spawn(setsid=True)
     except NotImplementedError:  # a C library without POSIX_SPAWN_SETSID: the child calls setsid
-        return spawn()
+        return spawn(setsid=False)
 
 
 def _watch_exit(pid: int) -> int:

@@ -11,11 +11,7 @@ import gc
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-else:
-    import _signal  # the same functions, without the enums that signal builds
+from probe_core.fastpath import signal
 
 __all__ = ["ORPHANED", "discard", "go_first", "main", "read_exactly"]
 
@@ -42,9 +38,6 @@ def main() -> None:
     size = int(read_exactly(0, 8), 16)  # the head of the request: how many bytes follow it
     ready = _fork() if sys.platform == "linux" else -1
 
-    from probe_core.importing import install
-
-    install()
     from probe_core.isolation import child
 
     child.main(size, ready)
@@ -132,8 +125,8 @@ def _fork() -> int:
     ready_r, ready_w = os.pipe()
     # Before there is a prober that a supervisor killed by SIGTERM would leave behind.
     os.set_blocking(stop_w, False)
-    _signal.signal(_signal.SIGTERM, lambda *_: None)
-    _signal.set_wakeup_fd(stop_w)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.set_wakeup_fd(stop_w)
     try:
         prober = os.fork()
     except OSError:
@@ -146,8 +139,8 @@ def _fork() -> int:
         from probe_core.isolation import supervisor
 
         supervisor.supervise(prober, stop_r, ready_r, ready_w)
-    _signal.set_wakeup_fd(-1)
-    _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for fd in (stop_r, stop_w, ready_w):
         os.close(fd)
     if prober < 0:

@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from time import sleep
 
+from probe_core.fastpath import call_c, signal
 from probe_core.isolation import NOTHING_LEFT
 from probe_core.isolation.start import discard, go_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import select
-    import signal as _signal
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = ["supervise"]
 
@@ -99,14 +97,8 @@ def _is_asked() -> bool:
 
 def _become_subreaper() -> bool:
     """Be the parent of all descendants whose own parent has ended; return whether this is so."""
-    try:
-        import _ctypes  # a quarter of the time that ctypes takes
-
-        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this process itself
-        prctl = _ctypes.dlsym(loaded, "prctl")
-        return bool(_ctypes.call_cdeclfunction(prctl, (_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0)
-    except (ImportError, OSError, AttributeError):  # a Python without it: the host ends leftovers
-        return False
+    # Not so without it: the host ends leftovers.
+    return call_c("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def _release(prober: int, ready_r: int, ready_w: int) -> None:
@@ -121,7 +113,7 @@ def _release(prober: int, ready_r: int, ready_w: int) -> None:
     os.write(ready_w, b"1")
     try:
         fcntl.fcntl(ready_r, fcntl.F_SETOWN, -prober)
-        fcntl.fcntl(ready_r, fcntl.F_SETSIG, _signal.SIGKILL)
+        fcntl.fcntl(ready_r, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(ready_r, fcntl.F_SETFL, fcntl.fcntl(ready_r, fcntl.F_GETFL) | fcntl.FASYNC)
     except OSError:  # a kernel that lacks F_SETSIG: the host finds the prober by its session
         pass
@@ -163,7 +155,7 @@ def _end_all(prober: int, own_group: str | None) -> int:
         group.end(own_group)
     for kill in (os.killpg, os.kill):
         try:
-            kill(prober, _signal.SIGKILL)
+            kill(prober, signal.SIGKILL)
         except OSError:
             pass
     if poller := _poll_end_of(prober):
@@ -189,7 +181,7 @@ def _kill_children() -> None:
             with open(f"/proc/{name}/stat", "rb") as file:
                 # The name in parentheses may hold anything; fields count from behind it.
                 if file.read().rpartition(b")")[2].split()[1] == own:
-                    os.kill(int(name), _signal.SIGKILL)
+                    os.kill(int(name), signal.SIGKILL)
         except (OSError, IndexError):
             continue
 
@@ -203,8 +195,8 @@ def _exit_as(status: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if -code != _signal.SIGKILL:
-            _signal.signal(-code, _signal.SIG_DFL)
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     finally:
         os._exit(128 - code)  # as a shell does, for a signal that did not end this process

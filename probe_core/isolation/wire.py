@@ -7,8 +7,7 @@ nothing that it decodes.
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii as _quote  # C, without json's own imports
-
+from probe_core.fastpath import json_quoter
 from probe_core.wording import INVALID
 
 __all__ = [
@@ -49,6 +48,7 @@ TEXT_LIMIT = 4_096
 _INTEGER_LIMIT = 1 << 63  # what most readers of JSON can hold
 _MAX_NAMES = 1_000
 _names: dict[str, str] = {}
+_quote = json_quoter()
 _TYPE_NAME = type.__dict__["__name__"].__get__
 
 

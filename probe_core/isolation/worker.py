@@ -14,9 +14,9 @@ child, zombie or descriptor was left. The thread costs 50 µs of processor time 
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock, get_native_id
 from time import monotonic
 
+from probe_core.fastpath import native_id, new_lock
 from probe_core.machine.files import await_exit
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ class Worker:
 
     def _main(self) -> None:
         if self._begins(_THREAD):
-            self._thread_id = get_native_id()
+            self._thread_id = native_id()
             self._do_work()
 
     def _do_work(self) -> None:
@@ -173,7 +173,7 @@ class _Bell:
     """
 
     def __init__(self) -> None:
-        self._lock = allocate_lock()
+        self._lock = new_lock()
         self._lock.acquire()
 
     def ring(self) -> None:

@@ -6,13 +6,12 @@ import errno
 import os
 import sys
 
+from probe_core.fastpath import signal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = [
     "NOT_EXECUTABLE",
@@ -77,9 +76,9 @@ def replace(path: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
     that Python itself added (PEP 538) is taken out again.
     """
     for name in _IGNORED_BY_PYTHON:
-        number = getattr(_signal, name, None)
+        number = getattr(signal, name, None)
         if number is not None:
-            _signal.signal(number, _signal.SIG_DFL)
+            signal.signal(number, signal.SIG_DFL)
     quiet()
     own = _without_coercion(environ)
     try:
@@ -111,7 +110,7 @@ def spawn(
     if ignores_children:  # which a spawned process cannot be made to
         return _fork(path, arguments, environ, mask)
     own = _without_coercion(environ)
-    defaults = [getattr(_signal, name) for name in _IGNORED_BY_PYTHON if hasattr(_signal, name)]
+    defaults = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
     for file, line in ((path, list(arguments)), (_SHELL, [_SHELL, path, *arguments[1:]])):
         try:
             return os.posix_spawn(file, line, own, setsigmask=mask, setsigdef=defaults)
@@ -125,10 +124,10 @@ def _fork(path: str, arguments: Sequence[str], environ: Mapping[str, str], mask:
     pid = os.fork()
     if pid == 0:
         try:
-            if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
-                _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # not Python's: it may come now
-            _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+            if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # not Python's: it may come now
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             replace(path, arguments, environ)
         except CannotRun as error:
             complain(error)
@@ -165,9 +164,9 @@ def end_as(status: int) -> NoReturn:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core dump is enough
-        if -code != _signal.SIGKILL:
-            _signal.signal(-code, _signal.SIG_DFL)
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.kill(os.getpid(), -code)
     finally:
         os._exit(128 - code)  # as a shell does, for a signal that did not end this process

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import os
 
+from probe_core.fastpath import signal
 from probe_core.leasing.execute import end_as
 from probe_core.leasing.processes import descendants, processes
 from probe_core.leasing.wire import ENDED, PASS_ON, STARTED, STOPPED, WAKE, leave_files, pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from typing import NoReturn
 
     from probe_core.leasing.leased import Leased
     from probe_core.leasing.wire import Event, Wire
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = ["Front"]
 
@@ -47,22 +45,22 @@ class Front:
         self.inherits = False
         self._unseen = 0
         self._witness = Witness()
-        self._terminal = {getattr(_signal, name) for name in _OF_TERMINAL}
+        self._terminal = {getattr(signal, name) for name in _OF_TERMINAL}
 
     def run(self) -> NoReturn:
         """Stand for the commands until they have ended, then end as they did."""
         leave_files((*self.leased.files, *self.wire.files, *self._witness.files))
-        signals = _signal.valid_signals()
+        signals = signal.valid_signals()
         while not self._take_stock():
-            info = _signal.sigwaitinfo(signals)
-            if info.si_signo != _signal.SIGCHLD and self._concerns(info):
+            info = signal.sigwaitinfo(signals)
+            if info.si_signo != signal.SIGCHLD and self._concerns(info):
                 self._pass_on(info.si_signo)
         self._witness.end()
         end_as(self.status)
 
-    def _concerns(self, info: _signal.struct_siginfo) -> bool:
+    def _concerns(self, info: signal.struct_siginfo) -> bool:
         """Return whether a signal was sent to this process alone."""
-        if info.si_signo == _signal.SIGCONT:
+        if info.si_signo == signal.SIGCONT:
             return True  # harmless when it comes twice, and `fg` may mean this group alone
         if info.si_code == _SI_KERNEL:
             return info.si_signo not in self._terminal
@@ -111,7 +109,7 @@ class Front:
         if kind == STARTED:
             self.pids[value] = number
         elif kind == STOPPED:
-            os.kill(os.getpid(), _signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGSTOP)
         elif kind == ENDED:
             self._ended(value)
 
@@ -139,7 +137,7 @@ class Front:
             alone = False
             if os.WIFSTOPPED(status):
                 if pid in self.pids:
-                    os.kill(os.getpid(), _signal.SIGSTOP)
+                    os.kill(os.getpid(), signal.SIGSTOP)
             elif self.pids.pop(pid, None) is not None:
                 self._ended(status)
 
@@ -199,7 +197,7 @@ class Witness:
         """End the witness, and reap it. Can be called twice."""
         if self.pid < 0:
             return
-        os.kill(self.pid, _signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         try:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
@@ -210,7 +208,7 @@ class Witness:
 def _attest(questions: int, answering: int) -> None:
     """Answer whether signals are pending, and take them; all are blocked since before the fork."""
     while number := os.read(questions, 1):
-        pending = number[0] in _signal.sigpending()
+        pending = number[0] in signal.sigpending()
         if pending:
-            _signal.sigtimedwait(number, 0)
+            signal.sigtimedwait(number, 0)
         os.write(answering, b"1" if pending else b"0")

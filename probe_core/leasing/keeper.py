@@ -20,22 +20,19 @@ from __future__ import annotations
 
 import os
 
+from probe_core.fastpath import call_c, signal
 from probe_core.leasing.execute import NOT_EXECUTABLE, CannotRun, complain, quiet, spawn
-from probe_core.leasing.libc import call
 from probe_core.leasing.scope import enter
 from probe_core.leasing.wire import ENDED, STARTED, STOPPED, WAKE, Wire, leave_files, pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from probe_core.leasing.leased import Leased
     from probe_core.leasing.scope import Scope
     from probe_core.leasing.wire import Event
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = ["Program", "can_keep", "run"]
 
@@ -58,7 +55,7 @@ class Program:
 
 def can_keep() -> bool:
     """Make this process inherit orphans; return whether the system lets it: Linux since 3.4."""
-    return hasattr(_signal, "sigwaitinfo") and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    return hasattr(signal, "sigwaitinfo") and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
@@ -67,10 +64,10 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
     After `can_keep`. Raises `CannotRun` where no process can be started.
     """
     quiet()
-    mask = _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
-    ignored = _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN
+    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
     # Ignored, children would be reaped by the kernel, and their statuses lost (waitpid(2)).
-    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     leased.keep_on_exec()
     front = os.getpid()
     try:
@@ -95,7 +92,7 @@ def run(leased: Leased, programs: Sequence[Program]) -> NoReturn:
 
 def _prctl(option: int, argument: int | bytes) -> bool:
     """Call prctl(2); return whether it worked."""
-    return call("prctl", option, argument, 0, 0, 0) == 0
+    return call_c("prctl", option, argument, 0, 0, 0) == 0
 
 
 class Keeper:
@@ -121,12 +118,12 @@ class Keeper:
         if self._scope:
             self._scope.leave()
         self._leave()
-        wakes = (_signal.SIGCHLD, _PARENT_ENDED, WAKE)
+        wakes = (signal.SIGCHLD, _PARENT_ENDED, WAKE)
         while self._reap():
             self._pass_on()
             if os.getppid() != self.front:
                 self._kill()
-            _signal.sigwaitinfo(wakes)
+            signal.sigwaitinfo(wakes)
         os._exit(0)
 
     def _leave(self) -> None:
@@ -166,14 +163,14 @@ class Keeper:
     def _report_event(self, event: Event) -> None:
         if os.getppid() == self.front:
             self.wire.send(event)
-            os.kill(self.front, _signal.SIGCHLD)
+            os.kill(self.front, signal.SIGCHLD)
 
     def _pass_on(self) -> None:
         for _, _, number in self.wire.receive():
             self._send(number)
 
     def _kill(self) -> None:
-        self._send(_signal.SIGKILL)
+        self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> None:
         for pid in self.pids:  # not reaped, so that no number can be another process's

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 from time import monotonic, sleep
 
+from probe_core.fastpath import signal
 from probe_core.leasing.folder import file_name
 from probe_core.leasing.listing import leases, members, owner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Collection, Sequence
 
     from probe_core.leasing.folder import Folder
     from probe_core.model.document import LeaseDoc
-else:
-    import _signal  # the same functions, without the enums that signal builds
 
 __all__ = ["end", "of"]
 
@@ -49,7 +47,7 @@ def end(folder: Folder, entries: Sequence[LeaseDoc]) -> list[LeaseDoc]:
     They are signalled with SIGTERM, and killed when three seconds have passed. The keepers are not
     signalled: they end, and free the devices, when nothing is left.
     """
-    for number, seconds in ((_signal.SIGTERM, _GRACE_S), (_signal.SIGKILL, _DEATH_S)):
+    for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _DEATH_S)):
         until = monotonic() + seconds
         signalled: set[int] = set()
         while remaining := _remaining(folder, entries):

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from time import sleep, time_ns
 
+from probe_core.fastpath import call_c
 from probe_core.leasing.errors import LeaseError
-from probe_core.leasing.libc import call
 from probe_core.leasing.locks import CLAIM, drop, renew, stale, try_take
 
 TYPE_CHECKING = False
@@ -142,11 +142,11 @@ def _bell(handle: int) -> int:
 
     -1 where the kernel has none: beyond fs.inotify.max_user_instances, or on another system.
     """
-    bell = call("inotify_init1", _IN_NONBLOCK_CLOEXEC) if handle >= 0 else -1
+    bell = call_c("inotify_init1", _IN_NONBLOCK_CLOEXEC) if handle >= 0 else -1
     if bell < 0:
         return -1
     path = f"/proc/self/fd/{handle}".encode()
-    if call("inotify_add_watch", bell, path, _IN_CLOSE_WRITE) < 0:
+    if call_c("inotify_add_watch", bell, path, _IN_CLOSE_WRITE) < 0:
         os.close(bell)
         return -1
     return bell

@@ -122,10 +122,11 @@ def await_exit(thread_id: int) -> None:
     That is usually 20 µs after the interpreter is, and 60 ms were seen on a busy machine. A host
     may count its threads, or fork.
     """
-    from _thread import get_native_id
     from time import monotonic, sleep
 
-    if thread_id == get_native_id():  # gevent and eventlet make no thread
+    from probe_core.fastpath import native_id
+
+    if thread_id == native_id():  # gevent and eventlet make no thread
         return
     exit_by = monotonic() + _EXIT_S
     while os.path.exists(f"/proc/self/task/{thread_id}") and monotonic() < exit_by:

@@ -12,8 +12,8 @@ from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _thread import LockType
     from collections.abc import Callable
+    from threading import Lock
 
     from probe_core.machine import Machine
     from probe_core.model.document import NetworkDoc
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Question = Callable[[], tuple[Rate, str | None]]
     """Asks a driver: the rate, and the state where the driver alone knows it."""
 
-_waits: tuple[int, LockType] | None = None
+_waits: tuple[int, Lock] | None = None
 """Process and lock of a thread that a driver keeps: only one, however often a host asks."""
 
 __all__ = ["MAX_LINKS", "network"]
@@ -224,22 +224,22 @@ def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
     would fare better, and exo asks every few seconds.
     """
     global _waits
-    import _thread
     from os import getpid
     from time import monotonic
 
+    from probe_core.fastpath import native_id, new_lock, start_thread
     from probe_core.machine.files import await_exit
 
     end = monotonic() + LIMIT_S
     answers: dict[int, tuple[Rate, str | None]] = {}
     if _waits is not None and _waits[0] == getpid() and _waits[1].locked():
         return answers
-    done = _thread.allocate_lock()
+    done = new_lock()
     done.acquire()
     threads: list[int] = []
 
     def ask() -> None:
-        threads.append(_thread.get_native_id())
+        threads.append(native_id())
         try:
             for number, question in enumerate(questions):
                 answers[number] = question()
@@ -247,7 +247,7 @@ def _in_thread(questions: list[Question]) -> dict[int, tuple[Rate, str | None]]:
             done.release()
 
     try:
-        _thread.start_new_thread(ask, ())
+        start_thread(ask)
     except RuntimeError:  # no room for a thread
         done.release()
     if not done.acquire(timeout=max(0.0, end - monotonic())):

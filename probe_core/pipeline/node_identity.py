@@ -5,6 +5,7 @@ So that the latest of several reports of one node wins, on plain files, without 
 
 from __future__ import annotations
 
+from probe_core.fastpath import blake2s
 from probe_core.machine.surroundings import cgroup_kind, cgroup_text, container, is_wsl
 from probe_core.wording import clean_text
 
@@ -72,7 +73,7 @@ def _identity(machine: Machine, inside: str | None) -> str | None:
         text = (machine.read(path, 64) or "").lower()
         # "uninitialized" stands there on the first start.
         if len(text) == 32 and _HEXADECIMAL.issuperset(text) and text.strip("0"):
-            return _hashed(text.encode())
+            return blake2s(text.encode(), _KEY, 16)
     return None
 
 
@@ -82,16 +83,6 @@ def _is_mounted(machine: Machine) -> bool:
         if line.split()[4:5] == [_MACHINE_ID[0]]:
             return True
     return False
-
-
-def _hashed(raw: bytes) -> str:
-    try:  # hashlib loads OpenSSL, which takes longer than the rest of a probe without GPUs
-        from _blake2 import blake2s
-    except ImportError:
-        from hashlib import blake2s
-
-    digest: str = blake2s(raw, key=_KEY, digest_size=16).hexdigest()
-    return digest
 
 
 def _host_name(machine: Machine) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from probe_core.fastpath import extension_suffixes
 from probe_core.machine.trust import applies
 
 TYPE_CHECKING = False
@@ -54,7 +55,7 @@ class Place:
             return [self.file or self.folder, folder]
         stem = f"{self.folder}/{parts[0]}"
         # A folder of that name is no package yet, and its owner can make it one at any moment.
-        variants = [stem + suffix for suffix in ("", *_SUFFIXES, *_extension_suffixes())]
+        variants = [stem + suffix for suffix in ("", *_SUFFIXES, *extension_suffixes())]
         present = [path for path in variants if path == self.file or os.path.lexists(path)]
         return present + trust.bytecode(self.folder, parts[0])
 
@@ -97,16 +98,10 @@ def _below(folder: str, parts: list[str]) -> Place | None:
     init = f"{inner}/__init__.py"
     if os.path.isfile(init):
         return Place(init, inner, True)
-    for suffix in (*_SUFFIXES, *_extension_suffixes()):
+    for suffix in (*_SUFFIXES, *extension_suffixes()):
         if os.path.isfile(inner + suffix):
             return Place(inner + suffix, folder, False)
     return Place(None, inner, True) if os.path.isdir(inner) and packages else None
-
-
-def _extension_suffixes() -> tuple[str, ...]:
-    from _imp import extension_suffixes
-
-    return tuple(extension_suffixes())
 
 
 def locate_by_hooks(module: str) -> tuple[Place | None, bool]:
@@ -115,14 +110,16 @@ def locate_by_hooks(module: str) -> tuple[Place | None, bool]:
     Only for the top level, which runs hooks but imports nothing. Returns the place, and whether
     the hook is one that a plain interpreter lacks before its ``site`` module ran.
     """
+    from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+
+    plain = (BuiltinImporter, FrozenImporter, PathFinder)
     top, _, inner = module.partition(".")
     for finder in list(sys.meta_path):
         try:
             spec = finder.find_spec(top, None)
             if spec is not None:
                 place = _place_of(spec, inner.split(".") if inner else [])
-                own = not getattr(finder, "__module__", "").startswith("_frozen_importlib")
-                return place, own
+                return place, finder not in plain
         except Exception:  # another package's hook; the import in the child reports what it breaks
             continue
     return None, False

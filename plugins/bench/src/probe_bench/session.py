@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from _queue import Empty, SimpleQueue
+from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 
 from probe_bench.interfaces import variables

@@ -222,10 +222,6 @@ def _severities(report: ReportDoc) -> list[Sample]:
 def _unix(time: str | None) -> float | None:
     if time is None:
         return None
-    try:  # datetime loads a second copy of all of it in Python first: 1 ms
-        from _datetime import datetime  # type: ignore[import-not-found]  # CPython's C code
-    except ImportError:
-        from datetime import datetime
+    from datetime import datetime
 
-    seconds: float = datetime.fromisoformat(time).timestamp()
-    return seconds
+    return datetime.fromisoformat(time).timestamp()

@@ -93,7 +93,7 @@ class _Child:
     def __init__(self, environ: Mapping[str, str], job: Job) -> None:
         import json
         import subprocess
-        from _queue import SimpleQueue
+        from queue import SimpleQueue
 
         self._loads: Callable[[str], Line] = json.loads
         self._lines: SimpleQueue[str | None] = SimpleQueue()
@@ -121,7 +121,7 @@ class _Child:
 
     def next_line(self, seconds: float) -> Line:
         """Return the next line within `seconds`; else a "failed" one with the error."""
-        from _queue import Empty
+        from queue import Empty
 
         try:
             text = self._lines.get(timeout=seconds)
