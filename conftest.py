@@ -13,6 +13,12 @@ from hypothesis import HealthCheck, settings
 # pytest's importlib mode puts no test folder on the path; plugins' parsers are fuzzed alike.
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "fuzz"))
 
+if os.environ.get("PRIVATE_NAMES"):  # before anything imports the core
+    sys.path.insert(0, str(Path(__file__).parent / "tests" / "machines"))
+    from private_names import put_on_path
+
+    put_on_path(os.environ["PRIVATE_NAMES"])
+
 # A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -185,8 +185,7 @@ def run_exit_handlers() -> bool:
     import atexit
 
     try:
-        run = atexit._run_exitfuncs
-    except AttributeError:
+        atexit._run_exitfuncs()
+    except Exception:  # what the handlers themselves raise, it prints
         return False
-    run()
     return True

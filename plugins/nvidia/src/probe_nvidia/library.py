@@ -56,44 +56,14 @@ def _client(scene: Scene, own: Callable[[], Any] | None) -> Any:
     On Windows it finds nvml.dll in the folders of several drivers.
     """
     if "pynvml" in sys.modules or scene.machine.os != "linux":
-        return _nvidia_ml_py()
+        import pynvml
+
+        return pynvml
     if own is not None:
         return own()
     from probe_nvidia.nvml import Client
 
     return Client()
-
-
-def _nvidia_ml_py() -> Any:
-    """Import nvidia-ml-py without the half of its start that it never uses.
-
-    Its `from ctypes.util import find_library` loads shutil, subprocess and tempfile, 11 of 26 ms,
-    for a name that it then does not call. A stand-in that loads the real one on call is there
-    during the import only, in this prober's own process.
-    """
-    util = "ctypes.util"
-    if util in sys.modules or "pynvml" in sys.modules:
-        return __import__("pynvml")
-    import gc
-    import types
-
-    light = types.ModuleType(util)
-    light.find_library = _find_library  # type: ignore[attr-defined]
-    sys.modules[util] = light
-    collecting = gc.isenabled()
-    gc.disable()  # hundreds of ctypes structures and no garbage: looking for some takes 3 ms
-    try:
-        return __import__("pynvml")
-    finally:
-        del sys.modules[util]
-        if collecting:
-            gc.enable()
-
-
-def _find_library(name: str) -> str | None:
-    import ctypes.util
-
-    return ctypes.util.find_library(name)
 
 
 def _initialise(nvml: Any) -> int | None:

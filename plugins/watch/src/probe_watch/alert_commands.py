@@ -40,7 +40,7 @@ STEP_S = 0.05
 """Seconds between two looks at the commands that run."""
 
 _GUARD = """
-import os, signal, sys, _thread
+import os, signal, sys, threading
 def end_with_parent():
     os.read(0, 1)
     os.killpg(0, signal.SIGKILL)
@@ -52,7 +52,7 @@ try:
     )
 except OSError:
     os._exit(126)
-_thread.start_new_thread(end_with_parent, ())
+threading.Thread(target=end_with_parent, daemon=True).start()
 status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
 os._exit(status if status >= 0 else 128 - status)
 """
