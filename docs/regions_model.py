@@ -114,16 +114,9 @@ def _sentences(cause: Cause) -> tuple[str, str, str]:
 
 
 def rooms() -> str:
-    """Which room may import which, from the contracts that the linter holds the code to."""
-    contracts = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
-        "importlinter"
-    ]["contracts"]
-    imports: dict[str, list[str]] = {}
-    for contract in contracts:
-        if contract["type"] == "protected":
-            for importer in contract["allowed_importers"]:
-                imports.setdefault(importer, []).extend(contract["protected_modules"])
-    rows = [
-        (f"`{room}`", ", ".join(f"`{name}`" for name in names)) for room, names in imports.items()
-    ]
-    return table(("room", "may import"), sorted(rows))
+    """The layers of the core, from the contract that the linter holds the code to."""
+    project = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one.get("containers") == ["probe_core"])
+    lines = (layer.split(" | ") for layer in layers)
+    return "\n".join("- " + ", ".join(f"`{room}`" for room in rooms) for rooms in lines)

@@ -36,10 +36,21 @@ def pins(path: Path) -> list[str]:
     return [line for line in lines if line]
 
 
-def test_constraints_are_the_same_for_pip_and_uv(
-    project: dict[str, dict[str, dict[str, object]]],
-) -> None:
-    assert project["tool"]["uv"]["constraint-dependencies"] == pins(ROOT / "constraints.txt")
+def test_no_project_file_repeats_a_pin() -> None:
+    texts = {path: path.read_text() for path in PROJECTS}
+    names = [pin.partition("==")[0] for pin in pins(ROOT / "constraints.txt")]
+    assert [
+        (path, name) for path, text in texts.items() for name in names if f"{name}==" in text
+    ] == []
+
+
+def test_ci_gives_uv_the_pins_of_pip() -> None:
+    function = re.search(r"^uv_pins\(\) .*", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    assert function
+    command = ["bash", "-c", f"{function[0]}\nuv_pins"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True, timeout=30)
+    uv = tomllib.loads(made.stdout)["tool"]["uv"]
+    assert uv["constraint-dependencies"] == pins(ROOT / "constraints.txt")
 
 
 def test_every_constraint_is_an_exact_pin() -> None:
