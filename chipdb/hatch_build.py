@@ -1,4 +1,7 @@
-"""Builds the table from data/ whenever a wheel or an editable install is made of this tree."""
+"""Makes what is not tracked: the table, from data/, and the schemas for editors.
+
+It runs whenever a wheel, a source distribution or an editable install is made of this tree.
+"""
 
 import os
 import sys
@@ -8,19 +11,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class TableHook(BuildHookInterface[Any]):
-    """Runs `probe_chipdb build`. A bad entry stops a wheel, but not an editable install."""
+    """Runs `probe_chipdb build` and `schema`. A bad entry stops all but an editable install."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write src/probe_chipdb/table. Raises SystemExit when a wheel would lack an entry."""
+        """Write table and schemas. Raises SystemExit when a wheel would lack an entry."""
         source = os.path.join(self.root, "src")
         sys.path.insert(0, source)
         try:
-            from probe_chipdb.tools.build import build
+            from probe_chipdb.tools import build, schema
         finally:
             sys.path.remove(source)
-        table = os.path.join(source, "probe_chipdb", "table")
-        problems = build(os.path.join(self.root, "data"), table)
+        schema.write(os.path.join(self.root, "schema"))
+        problems = build.build(
+            os.path.join(self.root, "data"), os.path.join(self.root, build.TABLE)
+        )
         if problems and version != "editable":
             raise SystemExit("probe-chipdb: " + "\n".join(map(str, problems)))

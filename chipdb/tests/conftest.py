@@ -10,6 +10,14 @@ import probe_chipdb
 from probe_chipdb.database import Database
 from probe_chipdb.entry.folder import read_folder
 from probe_chipdb.entry.pack import to_table
+from probe_chipdb.tools.build import outdated
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to test a table that is not of this data: its answers would be of another day."""
+    if reason := outdated(str(Path(probe_chipdb.__path__[0]).parents[1])):
+        raise pytest.UsageError(f"chipdb: {reason}")
+
 
 SOURCES = """
 [book]

@@ -187,11 +187,11 @@ def test_a_name_that_another_chip_hides_is_an_error(data: Path) -> None:
 
 @pytest.fixture
 def repository(data: Path) -> Path:
-    """A tree like this one: schemas beside the data, and a committed table."""
-    from probe_chipdb.tools import layout, schema
+    """A tree like this one: the package beside the data, and a table that was built."""
+    from probe_chipdb.tools import layout
     from probe_chipdb.tools.build import build
 
-    schema.write(str(data.parent / "schema"))
+    (data.parent / "src/probe_chipdb").mkdir(parents=True)
     layout.fix(str(data))
     build(str(data), str(data.parent / "src/probe_chipdb/table"))
     return data

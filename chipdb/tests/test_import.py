@@ -1,10 +1,14 @@
 """What a program pays: nothing on import, few and small modules on the first question."""
 
 import ast
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 SRC = Path(__file__).parents[1] / "src"
 
@@ -63,6 +67,43 @@ def test_every_name_resolves() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     assert run("import probe_chipdb; print(hasattr(probe_chipdb, 'nonsense'))") == "False\n"
+
+
+@pytest.fixture
+def unbuilt(tmp_path: Path) -> Path:
+    """A checkout in which nothing was installed or built."""
+    shutil.copytree(SRC, tmp_path / "src", ignore=shutil.ignore_patterns("table"))
+    return tmp_path / "src"
+
+
+COMMAND = "`python -m probe_chipdb build`"
+
+
+def test_without_its_table_it_says_which_command_makes_it(unbuilt: Path) -> None:
+    code = """
+import probe_chipdb
+for load in probe_chipdb.load, probe_chipdb.database.load_by_position:
+    try:
+        load()
+    except OSError as error:
+        print(error)
+print(probe_chipdb.peak("NVIDIA L40S"), probe_chipdb.memory("NVIDIA L40S"))
+print(probe_chipdb.why("NVIDIA L40S"))
+"""
+    one, two, figures, why = run(f"exec({code!r})", str(unbuilt)).splitlines()
+    assert one.startswith("probe_chipdb has no table (")
+    assert one.endswith(f" is missing); in a checkout {COMMAND} makes it")
+    assert (two, figures, why) == (one, "None None", one)
+
+
+def test_a_command_without_the_table_prints_no_traceback(unbuilt: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(unbuilt)}
+    line = [sys.executable, "-m", "probe_chipdb", "missing"]
+    ran = subprocess.run(
+        line, capture_output=True, text=True, check=False, timeout=30, env=environ, cwd=unbuilt
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert COMMAND in ran.stderr
 
 
 def test_works_from_a_zip(tmp_path: Path) -> None:

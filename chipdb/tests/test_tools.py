@@ -11,7 +11,7 @@ from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
 from probe_chipdb.table import FILES, from_folder
 from probe_chipdb.tools import diff, pages, schema
-from probe_chipdb.tools.build import build
+from probe_chipdb.tools.build import TABLE, build, outdated
 
 ROOT = Path(__file__).parents[1]
 FAST = "chips/acme/fast.toml"
@@ -49,10 +49,61 @@ def test_an_unchanged_build_touches_nothing(data: Path, tmp_path: Path) -> None:
     assert {name: os.stat(tmp_path / "a" / name).st_mtime_ns for name in FILES} == before
 
 
-def test_the_committed_table_is_up_to_date(tmp_path: Path) -> None:
-    """Otherwise run `python -m probe_chipdb build` and commit what it writes."""
+def test_the_built_table_is_up_to_date(tmp_path: Path) -> None:
+    """Otherwise run `python -m probe_chipdb build`: the data or what packs it has changed."""
     assert build(str(ROOT / "data"), str(tmp_path)) == []
     assert contents(tmp_path) == contents(ROOT / "src" / "probe_chipdb" / "table")
+
+
+def test_a_checkout_notices_each_change_of_its_data(data: Path) -> None:
+    root = str(data.parent)
+    command = "run `python -m probe_chipdb build`"
+    assert outdated(root) == f"the table has not been built: {command}"
+    build(str(data), f"{root}/{TABLE}")
+    assert outdated(root) == ""
+    older = f"the table is older than the data: {command}"
+    change(data, ("boost = 2000", "boost = 2200"))
+    assert outdated(root) == older
+    build(str(data), f"{root}/{TABLE}")
+    assert outdated(root) == ""
+    (data / "chips/acme/fast.toml").rename(data / "chips/acme/other.toml")
+    assert outdated(root) == older
+
+
+def test_what_has_no_data_beside_it_is_not_outdated(tmp_path: Path) -> None:
+    assert outdated(str(tmp_path)) == ""
+
+
+def test_a_build_leaves_nothing_but_the_table(data: Path, tmp_path: Path) -> None:
+    build(str(data), str(tmp_path / "a"))
+    assert sorted(os.listdir(tmp_path / "a")) == sorted(FILES)
+
+
+READERS = [
+    "audit TABLE",
+    "compare",
+    "export OUT",
+    "missing",
+    "pages OUT",
+    "site OUT",
+    "stale TABLE",
+]
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_no_command_shows_data_that_has_changed_since(
+    command: str, data: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data.parent / "peaks.json").write_text('{"Acme Fast 1": 1}')
+    monkeypatch.setattr(
+        "probe_chipdb.__main__._source_path", lambda *parts: str(Path(data.parent, *parts))
+    )
+    words = {"TABLE": str(data.parent / "peaks.json"), "OUT": str(data.parent / "out")}
+    assert main([words.get(word, word) for word in command.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "probe_chipdb: the table has not been built: run `python -m probe_chipdb build`\n"
+    assert not (data.parent / "out").exists()
 
 
 def test_lines_are_sorted_by_their_bytes(data: Path, tmp_path: Path) -> None:
@@ -105,8 +156,8 @@ def test_pages(db: Database, tmp_path: Path) -> None:
     assert "- [Fast](acme-fast.md) (5)" in (tmp_path / "index.md").read_text()
 
 
-def test_committed_schemas_are_up_to_date() -> None:
-    """Otherwise run `python -m probe_chipdb schema` and commit what it writes."""
+def test_the_built_schemas_are_up_to_date() -> None:
+    """Otherwise run `python -m probe_chipdb schema`: the fields have changed."""
     for name, expected in schema.schemas().items():
         assert json.loads((ROOT / "schema" / name).read_text()) == expected
 

@@ -5,10 +5,13 @@ import os
 import sys
 
 from probe_chipdb.peaks import DTYPES, PATHS, SPARSITIES
+from probe_chipdb.table import NotBuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from probe_chipdb.database import Database
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -17,6 +20,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         return int(options.run(options))
+    except NotBuilt as error:
+        print(f"probe_chipdb: {error}", file=sys.stderr)
+        return 2
     except OSError as error:
         print(f"probe_chipdb: {error}; check the path", file=sys.stderr)
         return 2
@@ -149,25 +155,22 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from probe_chipdb.database import load
     from probe_chipdb.tools import export
 
-    print(*export.write(load(packages=False), options.into), sep="\n")
+    print(*export.write(_open(), options.into), sep="\n")
     return 0
 
 
 def _site(options: argparse.Namespace) -> int:
-    from probe_chipdb.database import load
     from probe_chipdb.tools import site
 
-    written = site.write(load(packages=False), options.into)
+    written = site.write(_open(), options.into)
     print(f"{len(written)} files; open {written[0]}")
     return 0
 
 
 def _audit(options: argparse.Namespace) -> int:
     """Exit 1 where a figure differs; an unknown name is no mistake of the table."""
-    from probe_chipdb.database import load
     from probe_chipdb.tools import audit
 
     try:
@@ -175,7 +178,7 @@ def _audit(options: argparse.Namespace) -> int:
     except audit.Unreadable as refusal:
         print(f"probe_chipdb: {refusal}", file=sys.stderr)
         return 2
-    db = load(packages=False)
+    db = _open()
     verdicts = list(
         audit.audit(db, table, options.dtype, options.sparsity, options.path, options.within / 100)
     )
@@ -193,10 +196,9 @@ def _schema(options: argparse.Namespace) -> int:
 
 
 def _pages(options: argparse.Namespace) -> int:
-    from probe_chipdb.database import load
     from probe_chipdb.tools import pages
 
-    written = pages.write(load(packages=False), options.into, _source_path("compare"))
+    written = pages.write(_open(), options.into, _source_path("compare"))
     print(f"{len(written)} pages in {options.into}")
     return 0
 
@@ -213,26 +215,33 @@ def _notes(options: argparse.Namespace) -> int:
 
 
 def _stale(options: argparse.Namespace) -> int:
-    from probe_chipdb.database import load
     from probe_chipdb.tools import stale
 
-    return _print(stale.report(load(packages=False), options.files))
+    return _print(stale.report(_open(), options.files))
 
 
 def _missing(options: argparse.Namespace) -> int:
-    from probe_chipdb.database import load
     from probe_chipdb.tools import missing
 
-    return _print(missing.page(load(packages=False)))
+    return _print(missing.page(_open()))
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from probe_chipdb.database import load
     from probe_chipdb.tools import compare
 
-    db = load(packages=False)
+    db = _open()
     _print(compare.page(db, options.folder))
     return int(bool(compare.unexplained(db, options.folder)))
+
+
+def _open() -> "Database":
+    """The built table. Raises NotBuilt in a checkout whose data has changed since."""
+    from probe_chipdb.database import load
+    from probe_chipdb.tools.build import outdated
+
+    if reason := outdated(_source_path()):
+        raise NotBuilt(reason)
+    return load(packages=False)
 
 
 def _print(lines: "Iterable[str]") -> int:

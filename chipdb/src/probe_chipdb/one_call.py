@@ -109,8 +109,10 @@ def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
 
 def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
     """The match, and the products that it leaves."""
-    device = Facts(name, facts)
-    match = device.match(_database(facts))
+    try:
+        match = Facts(name, facts).match(_database(facts))
+    except OSError:  # a checkout without the table; `why` has the sentence
+        match = None
     if match is None:
         return None, ()
     return match, ((match.chip,) if match.chip else match.candidates)
@@ -142,6 +144,10 @@ def _answer(
         return _Answer(None, f"path is one of {PATHS}, accumulate one of {ACCUMULATORS}")
     if not _is_one(per, _PER):
         return _Answer(None, f"per is one of {_PER}")
+    try:
+        _database(facts)
+    except OSError as error:
+        return _Answer(None, str(error))
     match, chips = _chips(name, facts)
     if match is None:
         return _Answer(None, "no name and no id was given")

@@ -18,6 +18,10 @@ _PIECE = 4096  # bytes: a page, and longer than any line of the built table
 FORMAT = 2  # of the table's text; a reader refuses a newer one
 
 
+class NotBuilt(OSError):
+    """The package has no table: a checkout in which nothing was installed or built."""
+
+
 class SortedText:
     """Lines `key TAB rest`, sorted by their bytes, each ended by a newline.
 
@@ -150,10 +154,7 @@ class Table:
 
 
 def built() -> Table:
-    """The table that ships in this package.
-
-    Raises OSError when it is not there: a source tree that has not been built.
-    """
+    """The table that ships in this package. Raises NotBuilt when it is not there."""
     return _table(_read)
 
 
@@ -210,9 +211,17 @@ def _read(name: str) -> bytes:
         with open(path, "rb", buffering=0) as file:
             return file.read()
     except OSError:
-        # Inside a zip or a frozen app there is no such file, but the loader can hand it over.
-        get_data = getattr(globals().get("__loader__"), "get_data", None)
-        if get_data is None:
-            raise
-        data: bytes = get_data(path)
-        return data
+        return _loaders(path)
+
+
+def _loaders(path: str) -> bytes:
+    """Inside a zip or a frozen app there is no such file, but the loader can hand it over."""
+    get_data = getattr(globals().get("__loader__"), "get_data", None)
+    try:
+        data: bytes | None = get_data(path) if get_data else None
+    except OSError:
+        data = None
+    if data is None:
+        fault = f"probe_chipdb has no table ({path} is missing)"
+        raise NotBuilt(f"{fault}; in a checkout `python -m probe_chipdb build` makes it")
+    return data

@@ -1,12 +1,20 @@
-"""`build`: packs the data folder into the table that the wheel carries. Same data, same bytes."""
+"""`build`: packs the data folder into the table that the wheel carries. Same data, same bytes.
 
+The table is not tracked: the build of a wheel or of an editable install makes it. Its first line
+has a digest of the data, by which a checkout notices that somebody changed the data since.
+"""
+
+import hashlib
 import os
 
 from probe_chipdb._version import __version__
-from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.folder import read_folder, toml_files
 from probe_chipdb.entry.pack import texts
 from probe_chipdb.entry.problem import Problem
-from probe_chipdb.table import FORMAT
+from probe_chipdb.table import FILES, FORMAT
+
+TABLE = os.path.join("src", "probe_chipdb", "table")
+"""Where a checkout has its table; beside `src` is `data`."""
 
 
 def build(folder: str, into: str) -> list[Problem]:
@@ -16,17 +24,53 @@ def build(folder: str, into: str) -> list[Problem]:
     """
     data = read_folder(folder)
     os.makedirs(into, exist_ok=True)
-    for name, text in rendered(texts(data)).items():
+    for name, text in rendered(texts(data), digest(folder)).items():
         path = os.path.join(into, name)
         if _read(path) != text:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
+            _replace(path, text)
     return data.problems
 
 
-def rendered(files: dict[str, str]) -> dict[str, str]:
-    """The files with the one line that gives a reader format and version."""
-    return {**files, "index.txt": f"#probe-chipdb {FORMAT} {__version__}\n{files['index.txt']}"}
+def _replace(path: str, text: str) -> None:
+    """Put a whole file in the place of the old one: others may be reading the table."""
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    os.replace(temporary, path)
+
+
+def rendered(files: dict[str, str], data: str = "") -> dict[str, str]:
+    """The files with the one line that gives a reader format and version, and the data's digest."""
+    return {**files, "index.txt": f"{_head(data)}\n{files['index.txt']}"}
+
+
+def _head(data: str) -> str:
+    return f"#probe-chipdb {FORMAT} {__version__} {data}".rstrip()
+
+
+def digest(folder: str) -> str:
+    """What tells one data folder from another: a hash of its files' names and contents."""
+    every = hashlib.sha256()
+    for path in toml_files(folder):
+        with open(path, "rb") as file:
+            content = hashlib.sha256(file.read()).hexdigest()
+        every.update(f"{os.path.relpath(path, folder)} {content}\n".replace(os.sep, "/").encode())
+    return f"sha256:{every.hexdigest()}"
+
+
+def outdated(root: str) -> str:
+    """Why the table of the checkout at `root` is not that of its data; empty where it is.
+
+    Empty, too, where no data is beside the table: an installed package has none.
+    """
+    data, index = os.path.join(root, "data"), os.path.join(root, TABLE, FILES[0])
+    if not os.path.isdir(data):
+        return ""
+    head = (_read(index) or "").partition("\n")[0]
+    if head == _head(digest(data)):
+        return ""
+    fault = "is older than the data" if head else "has not been built"
+    return f"the table {fault}: run `python -m probe_chipdb build`"
 
 
 def _read(path: str) -> str | None:

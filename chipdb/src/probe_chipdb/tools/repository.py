@@ -30,7 +30,7 @@ def data_root(path: str) -> str:
 def schema_line(root: str, path: str) -> str:
     """The first line by which editors find the schema of a file of this repository; else empty."""
     kind, _, inner = os.path.relpath(path, root).replace(os.sep, "/").partition("/")
-    if kind not in _KINDS or not os.path.isdir(os.path.join(os.path.dirname(root), "schema")):
+    if kind not in _KINDS or not os.path.isdir(os.path.dirname(_table_folder(root))):
         return ""
     up = "../" * (inner.count("/") + 2)
     return f"#:schema {up}schema/{kind}.schema.json"
@@ -74,7 +74,7 @@ def _unreachable(data: "Data", db: "Database") -> "Iterator[Problem]":
 
 
 def _table(root: str, data: "Data") -> "Iterator[Problem]":
-    """In this repository the built table is committed; it must be that of the data."""
+    """In this repository the table that was built, if one was, must be that of the data."""
     folder = built_folder(root)
     if not folder:
         return
@@ -90,6 +90,10 @@ def _table(root: str, data: "Data") -> "Iterator[Problem]":
 
 
 def built_folder(root: str) -> str:
-    """Where the table of this repository's data is committed; empty for other data."""
-    folder = os.path.join(os.path.dirname(root), "src", "probe_chipdb", "table")
+    """Where the table of this repository's data was built; empty for other data, and before."""
+    folder = _table_folder(root)
     return folder if os.path.exists(os.path.join(folder, "index.txt")) else ""
+
+
+def _table_folder(root: str) -> str:
+    return os.path.join(os.path.dirname(root), "src", "probe_chipdb", "table")
