@@ -20,10 +20,10 @@ class TableHook(BuildHookInterface[Any]):
         source = os.path.join(self.root, "src")
         sys.path.insert(0, source)
         try:
-            from probe_chipdb.tools import build, schema
+            from probe_chipdb.tools import build
         finally:
             sys.path.remove(source)
-        schema.write(os.path.join(self.root, "schema"))
+        build.write_schemas(os.path.join(self.root, "schema"))
         problems = build.build(
             os.path.join(self.root, "data"), os.path.join(self.root, build.TABLE)
         )

@@ -8,7 +8,7 @@ import pytest
 
 import probe_chipdb
 from probe_chipdb.database import Database
-from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.pack import to_table
 from probe_chipdb.tools.build import outdated
 

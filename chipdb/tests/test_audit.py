@@ -11,7 +11,7 @@ import yaml
 
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
-from probe_chipdb.tools.audit import Row, Unreadable, audit, rows
+from probe_chipdb.tools.compare import Row, Unreadable, audit, rows
 
 ACTION = Path(__file__).parents[1] / "action" / "action.yml"
 TABLE = {

@@ -154,7 +154,7 @@ def test_all_files_together_have_a_bound(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_leads_back_into_itself(tmp_path: Path) -> None:
-    from probe_chipdb.entry.folder import toml_files
+    from probe_chipdb.entry.files import toml_files
 
     (tmp_path / "a.toml").write_text(HEAD)
     (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)

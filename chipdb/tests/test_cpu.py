@@ -125,7 +125,7 @@ def test_nothing_known(real: Database, facts: dict[str, str]) -> None:
 
 
 def test_at_least_forty_microarchitectures(real: Database) -> None:
-    from probe_chipdb.row import parts
+    from probe_chipdb.table import parts
 
     names = {row[0] for arch in real.archs() for rule in ("cpuid", "midr", "brand")
              for row in parts(arch.column(rule))}  # fmt: skip

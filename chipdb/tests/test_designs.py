@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.one_call import peak
+from probe_chipdb.shortcuts import peak
 from probe_chipdb.tools.check import check
 
 Make = Callable[..., Database]

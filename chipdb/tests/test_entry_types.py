@@ -4,7 +4,7 @@ from typing import get_type_hints
 
 import pytest
 
-from probe_chipdb.entry import fields, types
+from probe_chipdb.entry import fields
 from probe_chipdb.entry.spec import ListOf, Spec, Table
 
 
@@ -19,20 +19,20 @@ def item(spec: Spec) -> dict[str, Spec]:
     ("entry", "known"),
     [
         # The family's title is filled in from the file.
-        (types.ChipEntry, {*fields.CHIP, "family"}),
-        (types.ClockEntry, item(fields.CHIP["clock"])),
-        (types.MemoryEntry, item(fields.CHIP["memory"])),
-        (types.PublishedEntry, item(fields.CHIP["published"])),
-        (types.OverrideEntry, item(fields.CHIP["override"])),
-        (types.FamilyEntry, fields.FAMILY),
-        (types.ArchEntry, fields.ARCH),
-        (types.MatchEntry, fields.MATCH),
-        (types.SparseEntry, item(fields.ARCH["sparse"])),
-        (types.IsaStep, item(fields.ARCH["isa"])),
-        (types.CpuidRule, item(fields.MATCH["cpuid"])),
-        (types.MidrRule, item(fields.MATCH["midr"])),
-        (types.CpuBrandRule, item(fields.MATCH["brand"])),
-        (types.SourceEntry, fields.SOURCE),
+        (fields.ChipEntry, {*fields.CHIP, "family"}),
+        (fields.ClockEntry, item(fields.CHIP["clock"])),
+        (fields.MemoryEntry, item(fields.CHIP["memory"])),
+        (fields.PublishedEntry, item(fields.CHIP["published"])),
+        (fields.OverrideEntry, item(fields.CHIP["override"])),
+        (fields.FamilyEntry, fields.FAMILY),
+        (fields.ArchEntry, fields.ARCH),
+        (fields.MatchEntry, fields.MATCH),
+        (fields.SparseEntry, item(fields.ARCH["sparse"])),
+        (fields.IsaStep, item(fields.ARCH["isa"])),
+        (fields.CpuidRule, item(fields.MATCH["cpuid"])),
+        (fields.MidrRule, item(fields.MATCH["midr"])),
+        (fields.CpuBrandRule, item(fields.MATCH["brand"])),
+        (fields.SourceEntry, fields.SOURCE),
     ],
 )
 def test_a_type_has_the_fields_of_its_check(entry: type, known: object) -> None:
@@ -42,12 +42,12 @@ def test_a_type_has_the_fields_of_its_check(entry: type, known: object) -> None:
 @pytest.mark.parametrize(
     ("entry", "spec"),
     [
-        (types.ArchEntry, fields.arch),
-        (types.SourceEntry, fields.source),
-        (types.PublishedEntry, fields.CHIP["published"].each),  # type: ignore[attr-defined]
-        (types.OverrideEntry, fields.CHIP["override"].each),  # type: ignore[attr-defined]
-        (types.CpuidRule, fields.MATCH["cpuid"].each),  # type: ignore[attr-defined]
-        (types.MidrRule, fields.MATCH["midr"].each),  # type: ignore[attr-defined]
+        (fields.ArchEntry, fields.arch),
+        (fields.SourceEntry, fields.source),
+        (fields.PublishedEntry, fields.CHIP["published"].each),  # type: ignore[attr-defined]
+        (fields.OverrideEntry, fields.CHIP["override"].each),  # type: ignore[attr-defined]
+        (fields.CpuidRule, fields.MATCH["cpuid"].each),  # type: ignore[attr-defined]
+        (fields.MidrRule, fields.MATCH["midr"].each),  # type: ignore[attr-defined]
     ],
 )
 def test_what_a_type_requires_the_check_requires(entry: type, spec: Table) -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from probe_chipdb.cloud import cloud_product
-from probe_chipdb.forms import Form, without_series
-from probe_chipdb.name_tokens import size_in
+from probe_chipdb.name_form import Form, size_in, without_series
 
 
 @pytest.mark.parametrize(

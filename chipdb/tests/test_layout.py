@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_chipdb.entry.folder import toml_files
+from probe_chipdb.entry.files import toml_files
 from probe_chipdb.tools import layout
 
 DATA = Path(__file__).parents[1] / "data"

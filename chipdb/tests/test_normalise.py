@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probe_chipdb import KINDS, NORMALISE_VERSION, normalise
-from probe_chipdb.logline import name_in
+from probe_chipdb.decoration import name_in
 from probe_chipdb.spelling import _COMMON, _RULES, _is_undecorated, claimed_vendor, is_generic
 
 STRINGS = [

@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_chipdb import row
+from probe_chipdb import table
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85"))
 
 
 @given(plain)
 def test_escape_comes_back_and_holds_no_separator(value: str) -> None:
-    written = row.escape(value)
-    assert row.unescape(written) == value
+    written = table.escape(value)
+    assert table.unescape(written) == value
     assert not set(written) & set("\t\n|;")
 
 
 @given(st.lists(st.lists(plain, min_size=2, max_size=4), min_size=1, max_size=4))
 def test_parts_come_back(rows: list[list[str]]) -> None:
-    written = "|".join(";".join(map(row.escape, values)) for values in rows)
-    assert row.parts(written) == rows
+    written = "|".join(";".join(map(table.escape, values)) for values in rows)
+    assert table.parts(written) == rows
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def test_parts_come_back(rows: list[list[str]]) -> None:
     ],
 )
 def test_scalar(value: object, written: str) -> None:
-    assert row.scalar(value) == written
+    assert table.scalar(value) == written
 
 
 def test_numbers() -> None:
-    assert row.number("") is None
-    assert row.number("1.25") == 1.25
-    assert row.whole("") is None
-    assert row.whole("12") == 12
-    assert row.items("") == []
+    assert table.number("") is None
+    assert table.number("1.25") == 1.25
+    assert table.whole("") is None
+    assert table.whole("12") == 12
+    assert table.items("") == []

@@ -3,7 +3,7 @@
 import pytest
 
 from probe_chipdb.database import Database
-from probe_chipdb.shares import hosted_in, share_in
+from probe_chipdb.exclusions import hosted_in, share_in
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
-from probe_chipdb.tools import site
+from probe_chipdb.tools import export
 
 HARNESS = Path(__file__).parent / "harness.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -26,7 +26,7 @@ Seen = dict[str, object]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, real: Database) -> Path:
     into = tmp_path_factory.mktemp("site")
-    site.write(real, str(into))
+    export.write_site(real, str(into))
     return into
 
 
@@ -61,7 +61,7 @@ def test_nothing_of_the_page_is_elsewhere(folder: Path) -> None:
 
 
 def test_a_script_cannot_be_ended_by_data() -> None:
-    assert site._json({"a": "</script>\u2028"}) == '{"a":"\\u003c/script>\\u2028"}'
+    assert export._json({"a": "</script>\u2028"}) == '{"a":"\\u003c/script>\\u2028"}'
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from probe_chipdb import table
 from probe_chipdb.database import Database, load, load_by_position
-from probe_chipdb.entry.folder import read_folder
+from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.pack import texts
-from probe_chipdb.row import CHIP, CLOCK, MEMORY
-from probe_chipdb.table import SortedFile, SortedText, from_folder
+from probe_chipdb.table import CHIP, CLOCK, MEMORY, SortedFile, SortedText, from_folder
 from probe_chipdb.tools.diff import diff
 
 keys = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=12)

@@ -10,8 +10,8 @@ import pytest
 from probe_chipdb.__main__ import main
 from probe_chipdb.database import Database
 from probe_chipdb.table import FILES, from_folder
-from probe_chipdb.tools import diff, pages, schema
-from probe_chipdb.tools.build import TABLE, build, outdated
+from probe_chipdb.tools import diff, pages
+from probe_chipdb.tools.build import TABLE, build, outdated, schemas
 
 ROOT = Path(__file__).parents[1]
 FAST = "chips/acme/fast.toml"
@@ -158,7 +158,7 @@ def test_pages(db: Database, tmp_path: Path) -> None:
 
 def test_the_built_schemas_are_up_to_date() -> None:
     """Otherwise run `python -m probe_chipdb schema`: the fields have changed."""
-    for name, expected in schema.schemas().items():
+    for name, expected in schemas().items():
         assert json.loads((ROOT / "schema" / name).read_text()) == expected
 
 
@@ -166,7 +166,7 @@ def test_schemas_accept_the_data_and_refuse_slips(data: Path) -> None:
     import tomllib
 
     jsonschema = pytest.importorskip("jsonschema")
-    expected = schema.schemas()["chips.schema.json"]
+    expected = schemas()["chips.schema.json"]
     good = tomllib.loads((data / FAST).read_text())
     jsonschema.Draft7Validator.check_schema(expected)
     jsonschema.validate(good, expected)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from probe_chipdb.__main__ import main
+from probe_chipdb.chip_peaks import REASONS
 from probe_chipdb.database import Database
-from probe_chipdb.tools import compare, driver_lists, missing, notes, stale
+from probe_chipdb.tools import compare, diff, pages, stale
 from probe_chipdb.tools.diff import open_data
-from probe_chipdb.unknown import REASONS
 
 COMPARE = Path(__file__).parents[1] / "compare"
 
@@ -73,7 +73,7 @@ def test_what_is_newer_than_the_table(real: Database, text: str, expected: list[
 
 @pytest.mark.parametrize("text", ["", "hello", '{"chips": [{"devid": 5}]}', '{"devid"', "\0" * 99])
 def test_another_text_is_no_list(text: str) -> None:
-    assert driver_lists.read(text) is None
+    assert stale.read_list(text) is None
 
 
 def test_command_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_command_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     [("2026.11.0", 11, "2026.11.1"), ("2026.11.9", 12, "2026.12.0"), ("", 1, "2026.1.0")],
 )
 def test_the_next_version(previous: str, month: int, version: str) -> None:
-    assert notes.next_version(previous, 2026, month) == version
+    assert diff.next_version(previous, 2026, month) == version
 
 
 def test_notes_of_a_release(data: Path, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_notes_of_a_release(data: Path, tmp_path: Path) -> None:
     text = path.read_text().replace("units = 90\npci", "units = 90\nclock = { boost = 900 }\npci")
     memory = "}\nmemory = { gib = 8"
     path.write_text(text.replace(f"boost = 2000 {memory}", f"boost = 1900 {memory}"))
-    lines = list(notes.release(old, open_data(str(data)), "2026.12.0"))
+    lines = list(diff.release(old, open_data(str(data)), "2026.12.0"))
     assert lines[0] == "## 2026.12.0"
     chips = len(before)
     assert lines[2] == f"- {chips} chips, 7 with figures (before: {chips} chips, 6 with figures)."
@@ -128,7 +128,7 @@ def test_an_entry_that_differs_is_named(real: Database, tmp_path: Path) -> None:
     )
     (tmp_path / "t.toml").write_text(head + rows)
     assert compare.unexplained(real, str(tmp_path)) == ["T: wrong"]
-    page = "\n".join(compare.page(real, str(tmp_path)))
+    page = "\n".join(compare.compare_page(real, str(tmp_path)))
     assert "4 entries, compared as `bf16.matrix.fp32`: 0 agrees, 3 explained, 1 differs." in page
     assert "our bf16.matrix.fp32 sparse: `nvidia/l4`" in page
     assert "of the board with its 2 devices: `amd/instinct-mi250x`" in page
@@ -137,7 +137,7 @@ def test_an_entry_that_differs_is_named(real: Database, tmp_path: Path) -> None:
 
 
 def test_each_chip_without_figures_has_a_reason(real: Database) -> None:
-    for chip in missing.figureless(real):
+    for chip in pages.figureless(real):
         sentence = chip.why_no_peaks() or ""
         assert sentence.rpartition(": ")[2] in REASONS.values(), chip.id
 
@@ -148,8 +148,8 @@ OLDER = ("fermi", "kepler", "maxwell", "pascal", "volta")
 def test_few_nvidia_entries_since_turing_lack_figures(real: Database) -> None:
     """Samples, boards that were never sold and the entries of SoCs count, virtual GPUs do not."""
     lacking = {
-        chip.id: missing.is_product(chip)
-        for chip in missing.figureless(real)
+        chip.id: pages.is_product(chip)
+        for chip in pages.figureless(real)
         if chip.vendor == "nvidia"
         and chip.unknown != "vgpu"
         and (chip.arch or "").partition("-")[0] not in OLDER
@@ -197,9 +197,9 @@ def test_a_throttled_card_has_what_was_measured_and_nothing_derived(real: Databa
 
 
 def test_the_page_of_what_is_missing(real: Database) -> None:
-    page = list(missing.page(real))
+    page = list(pages.missing_page(real))
     assert sum(line.startswith("| ") and "<br>`" in line for line in page) == len(
-        missing.figureless(real)
+        pages.figureless(real)
     )
     assert any("`nvidia/a10-vgpu`" in line and "a share of a card" in line for line in page)
 

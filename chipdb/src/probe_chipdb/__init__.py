@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Database as Database
     from probe_chipdb.database import load as load
     from probe_chipdb.matching import Match as Match
-    from probe_chipdb.one_call import bandwidth as bandwidth
-    from probe_chipdb.one_call import canonical as canonical
-    from probe_chipdb.one_call import memory as memory
-    from probe_chipdb.one_call import peak as peak
-    from probe_chipdb.one_call import why as why
     from probe_chipdb.peaks import Peak as Peak
+    from probe_chipdb.shortcuts import bandwidth as bandwidth
+    from probe_chipdb.shortcuts import canonical as canonical
+    from probe_chipdb.shortcuts import memory as memory
+    from probe_chipdb.shortcuts import peak as peak
+    from probe_chipdb.shortcuts import why as why
     from probe_chipdb.spelling import KINDS as KINDS
     from probe_chipdb.spelling import NORMALISE_VERSION as NORMALISE_VERSION
     from probe_chipdb.spelling import normalise as normalise
@@ -44,11 +44,11 @@ _MODULES = {
     "NORMALISE_VERSION": "spelling",
     "normalise": "spelling",
     "Peak": "peaks",
-    "bandwidth": "one_call",
-    "canonical": "one_call",
-    "memory": "one_call",
-    "peak": "one_call",
-    "why": "one_call",
+    "bandwidth": "shortcuts",
+    "canonical": "shortcuts",
+    "memory": "shortcuts",
+    "peak": "shortcuts",
+    "why": "shortcuts",
 }
 
 __all__ = [  # noqa: RUF022 - in the order a reader meets them

@@ -115,7 +115,7 @@ def _require_files(path: str) -> None:
     """
     from errno import ENOENT
 
-    from probe_chipdb.entry.folder import toml_files
+    from probe_chipdb.entry.files import toml_files
 
     os.stat(path)
     if next(toml_files(path), None) is None:
@@ -162,36 +162,38 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _site(options: argparse.Namespace) -> int:
-    from probe_chipdb.tools import site
+    from probe_chipdb.tools import export
 
-    written = site.write(_open(), options.into)
+    written = export.write_site(_open(), options.into)
     print(f"{len(written)} files; open {written[0]}")
     return 0
 
 
 def _audit(options: argparse.Namespace) -> int:
     """Exit 1 where a figure differs; an unknown name is no mistake of the table."""
-    from probe_chipdb.tools import audit
+    from probe_chipdb.tools import compare
 
     try:
-        table = audit.table(options.table, options.name, options.value, options.scale)
-    except audit.Unreadable as refusal:
+        table = compare.table_of(options.table, options.name, options.value, options.scale)
+    except compare.Unreadable as refusal:
         print(f"probe_chipdb: {refusal}", file=sys.stderr)
         return 2
     db = _open()
     verdicts = list(
-        audit.audit(db, table, options.dtype, options.sparsity, options.path, options.within / 100)
+        compare.audit(
+            db, table, options.dtype, options.sparsity, options.path, options.within / 100
+        )
     )
     annotate = os.environ.get("GITHUB_ACTIONS") == "true"
-    for line in audit.report(options.table, verdicts, annotate):
+    for line in compare.report(options.table, verdicts, annotate):
         print(line)
     return int(any(verdict.kind == "differs" for verdict in verdicts))
 
 
 def _schema(options: argparse.Namespace) -> int:
-    from probe_chipdb.tools import schema
+    from probe_chipdb.tools import build
 
-    print(*schema.write(options.into), sep="\n")
+    print(*build.write_schemas(options.into), sep="\n")
     return 0
 
 
@@ -206,12 +208,12 @@ def _pages(options: argparse.Namespace) -> int:
 def _notes(options: argparse.Namespace) -> int:
     import datetime
 
-    from probe_chipdb.tools import diff, notes
+    from probe_chipdb.tools import diff
 
     old, new = diff.open_data(options.old), diff.open_data(options.new)
     today = datetime.datetime.now(datetime.UTC).date()
-    version = options.version or notes.next_version(old.version, today.year, today.month)
-    return _print(notes.release(old, new, version))
+    version = options.version or diff.next_version(old.version, today.year, today.month)
+    return _print(diff.release(old, new, version))
 
 
 def _stale(options: argparse.Namespace) -> int:
@@ -221,16 +223,16 @@ def _stale(options: argparse.Namespace) -> int:
 
 
 def _missing(options: argparse.Namespace) -> int:
-    from probe_chipdb.tools import missing
+    from probe_chipdb.tools import pages
 
-    return _print(missing.page(_open()))
+    return _print(pages.missing_page(_open()))
 
 
 def _compare(options: argparse.Namespace) -> int:
     from probe_chipdb.tools import compare
 
     db = _open()
-    _print(compare.page(db, options.folder))
+    _print(compare.compare_page(db, options.folder))
     return int(bool(compare.unexplained(db, options.folder)))
 
 

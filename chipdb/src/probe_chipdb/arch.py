@@ -1,10 +1,11 @@
 """One architecture: what a unit of it does per clock, for every data type and path."""
 
-from probe_chipdb.row import ARCH, items, number, parts, unescape
+from probe_chipdb.table import ARCH, items, number, parts, unescape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.database import Database
+
 
 _AT = {name: at for at, name in enumerate(ARCH)}
 

@@ -4,8 +4,12 @@ A PCI id names a product, an id register the design of a GPU, a device tree the 
 with unit count describes a die, which several products share. A name is what a driver makes of it.
 """
 
+from probe_chipdb.chip import stated
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from probe_chipdb.arch import Arch
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
@@ -65,8 +69,6 @@ def _closer_by_device_tree(
 ) -> Candidates | None:
     if not query.dt:
         return None
-    from probe_chipdb.refine import refinements
-
     chips = refinements(db, designs, query.dt)
     return Candidates("dt", chips) if chips else None
 
@@ -159,7 +161,7 @@ def by_name(db: "Database", query: "Query") -> "list[Chip]":
             return _allowed(db, query, _on_platform(db, query, ids))
     if not query.name_key or not query.name:
         return []
-    from probe_chipdb.spelled import by_spelling
+    from probe_chipdb.name_lookup import by_spelling
 
     return _allowed(db, query, by_spelling(db, query))
 
@@ -168,7 +170,7 @@ def _on_platform(db: "Database", query: "Query", ids: tuple[str, ...]) -> tuple[
     """The ids whose die is the one that Mesa prints behind the name, if that leaves any."""
     if len(ids) == 1 or not query.name or "(" not in query.name:
         return ids
-    from probe_chipdb.platforms import on_platform
+    from probe_chipdb.name_lookup import on_platform
 
     return on_platform(db, query.name, ids)
 
@@ -208,3 +210,123 @@ def other_arch(db: "Database", chip: "Chip", query: "Query") -> str | None:
 def _rules_out(arch: "Arch", column: str, value: str | None) -> bool:
     listed = arch.column(column)
     return bool(value and listed) and value not in listed.split("|")
+
+
+# Lets the SoC's own entry stand where the GPU's id register names only the licensed design.
+#
+# Arm's register says "Mali-G610"; how many cores, at which clock, belongs to the SoC, which the
+# device tree names (rockchip,rk3588-mali). Both are right, so neither is a conflict. Nor is the
+# name of a developer kit, which is the board's, and the module in it, which the device tree names.
+
+_KIT = " developer kit"
+
+
+def refines(chip: "Chip", design: "Chip") -> bool:
+    """Whether a chip is one SoC's implementation of a design that another entry describes.
+
+    Its name holds the design's name word by word ("Rockchip RK3588 Mali-G610 MP4" holds
+    "Mali-G610"), in the same vendor's architecture family; counts do not disagree. Or it is the
+    module of a developer kit ("Jetson AGX Orin 64GB"), whatever the kit was first sold with.
+    """
+    if chip.vendor != design.vendor or chip.family != design.family or chip == design:
+        return False
+    from probe_chipdb.spelling import normalise
+
+    name, design_name = normalise(chip.name), normalise(design.name)
+    if design_name.endswith(_KIT):
+        return f"{name} ".startswith(f"{design_name.removesuffix(_KIT)} ")
+    if chip.units and (counts := stated(design)) and chip.units not in counts:
+        return False
+    return f" {design_name} " in f" {name} "
+
+
+def refinements(
+    db: "Database", designs: "list[Chip]", compatibles: tuple[str, ...]
+) -> "list[Chip]":
+    """The chips that the device tree names, where they refine one of the designs; else none."""
+    from probe_chipdb.spelling import normalise
+
+    for compatible in compatibles:
+        ids = db.ids(f"d:{normalise(compatible, 'dt')}")
+        named = [chip for id_ in ids if (chip := db.chip(id_))]
+        closer = [chip for chip in named if any(refines(chip, design) for design in designs)]
+        if closer:
+            return closer
+    return []
+
+
+# Finds the architecture of a chip that is not in the table, from what its driver reports.
+
+
+class DriverFacts:
+    """What a driver reports that fixes an architecture; None where it reports nothing."""
+
+    __slots__ = ("compute_capability", "dt", "gfx", "gpu_id", "metal_family", "pci")
+
+    def __init__(
+        self,
+        *,
+        compute_capability: str | None,
+        gfx: str | None,
+        metal_family: str | None,
+        gpu_id: str | None,
+        dt: tuple[str, ...],
+        pci: str | None,
+    ) -> None:
+        self.compute_capability = compute_capability
+        self.gfx = gfx
+        self.metal_family = metal_family
+        self.gpu_id = gpu_id
+        self.dt = dt
+        self.pci = pci
+
+    def keys(self, db: "Database") -> "Iterator[tuple[str, str]]":
+        """Every (index key, its description), the ones that say most first."""
+        if self.compute_capability:
+            yield f"c:{self.compute_capability}", f"compute capability {self.compute_capability}"
+        # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
+        if self.gfx and (target := self.gfx.partition(":")[0]):
+            yield f"x:{target}", f"gfx target {self.gfx}"
+        if self.metal_family:
+            yield f"m:{self.metal_family}", f"Metal family {self.metal_family}"
+        if self.pci:
+            yield f"ap:{self.pci.lower()}", f"PCI id {self.pci}"
+        if self.gpu_id:
+            for key in register_keys(db, self.gpu_id.lower(), "agm"):
+                yield f"ag:{key}", f"id {self.gpu_id}"
+        for compatible in self.dt:
+            yield f"ad:{compatible}", f"compatible {compatible}"
+
+
+def arch_for(db: "Database", facts: DriverFacts, name: str | None) -> "tuple[Arch | None, str]":
+    """The architecture and why; several sets of rates give what they share."""
+    for key, description in facts.keys(db):
+        archs = [arch for id_ in db.ids(key) if (arch := db.arch(id_))]
+        if archs:
+            from probe_chipdb.spelling import normalise
+
+            return _choose_arch(db, archs, normalise(name or ""), description)
+    return None, "no architecture of the table matches what the driver reports"
+
+
+def _choose_arch(
+    db: "Database", archs: "list[Arch]", name: str, description: str
+) -> "tuple[Arch | None, str]":
+    if len(archs) == 1:
+        return archs[0], description
+    fitting = [arch for arch in archs if name and _fits(arch, name)]
+    if len(fitting) == 1:
+        return fitting[0], f"{description}, and the product class of {name!r}"
+    joint = db.arch("+".join(arch.id for arch in archs))
+    ids = ", ".join(arch.id for arch in archs)
+    reason = f"{description} covers {ids}, and the name does not decide: only shared rates count"
+    return joint, reason
+
+
+def _fits(arch: "Arch", name: str) -> bool:
+    """Whether a normalised name is in the architecture's product class."""
+    exact, prefix, suffix = (
+        tuple(filter(None, arch.column(column).split("|")))
+        for column in ("exact", "prefix", "suffix")
+    )
+    return name in exact or name.startswith(prefix) or name.endswith(suffix)

@@ -1,12 +1,17 @@
 """One chip, read from its line in the table only as far as it is needed."""
 
-from probe_chipdb.row import CHIP, CLOCK, MEMORY, items, number, parts, unescape, whole
+from probe_chipdb.table import CHIP, CLOCK, MEMORY, items, number, parts, unescape, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from probe_chipdb.arch import Arch
     from probe_chipdb.database import Database
     from probe_chipdb.peaks import Peak
+
+
+# One chip, read from its line in the table only as far as it is needed.
 
 _AT = {name: at for at, name in enumerate(CHIP)}
 
@@ -144,8 +149,6 @@ class Chip:
         """The least and the most units, where parts of several counts share the entry."""
         if not self.raw(_AT["counts"]):
             return None
-        from probe_chipdb.counts import stated
-
         counts = stated(self)
         return (min(counts), max(counts)) if counts else None
 
@@ -323,3 +326,31 @@ class Chip:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+# Which live unit counts an entry stands for that has no single count of its own.
+#
+# A SoC's own entry is that of modules with several counts. The marketing name of a licensed design
+# depends on the number of its cores: a Mali GPU of id 0xd000 is a Mali-G725 with 6 to 9 and an
+# Immortalis-G925 with 10 or more (Arm's libGPUInfo).
+
+_COUNTS = CHIP.index("counts")
+
+
+def stated(chip: "Chip") -> tuple[int, ...]:
+    """The counts that a chip may have: its own, those of its entry, or none where any fits."""
+    return (chip.units,) if chip.units else _each(items(chip.raw(_COUNTS)))
+
+
+def counts_text(chip: "Chip") -> str:
+    """The counts of a chip's entry in words: "10, 12 to 16"."""
+    return ", ".join(text.replace("-", " to ") for text in items(chip.raw(_COUNTS)))
+
+
+def _each(ranges: "Iterable[str]") -> tuple[int, ...]:
+    """Every count of "4" and "6-9"."""
+    return tuple(
+        count
+        for first, _, last in (text.partition("-") for text in ranges)
+        for count in range(int(first), int(last or first) + 1)
+    )

@@ -1,13 +1,115 @@
-"""Joins what a chip's counts give with what its vendor publishes and what the data overrides."""
+"""A chip's figures: what its counts give, what its vendor publishes, and how far a range goes."""
 
 from probe_chipdb.peaks import Peak, from_rates
-from probe_chipdb.row import CHIP, parts
-from probe_chipdb.unknown import OF_CLOCKS, condition, why
+from probe_chipdb.table import CHIP, parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from probe_chipdb.arch import Arch
     from probe_chipdb.chip import Chip
+
+
+# Why a figure is missing, and what moves a clock within its range.
+#
+# The data has keys, and their sentences are here: on a thousand entries they would be a seventh of
+# the table.
+
+REASONS = {
+    "vgpu": "a virtual GPU is a share of a card, and its profile or host decides which",
+    "design": "the maker of the SoC sets core count and clock of a licensed design",
+    "clock": "no clock was read in a document, driver or device tree that the table cites",
+    "counts": "neither unit count nor clock was read in a source that the table cites",
+    "units": "no unit count was read in a source that the table cites",
+    "rates": "no operations per clock were read, neither the vendor's nor measured ones",
+    "limited": "the vendor limits the arithmetic in firmware, and no measurement was read",
+    "unbuilt": "no SoC with this core count of the design was read",
+    "unsold": "a sample, a prototype or a board's name, of which nothing is published",
+    "bound": "the vendor publishes a lower bound alone",
+    "nothing": "no figure was read in a source that the table cites",
+    "graphics": "graphics pipelines without a compute interface; published rates contradict",
+}
+
+RANGES = {
+    "laptop": "the maker of the laptop sets clock and power within the vendor's range",
+    "mode": "the power mode of the module or board sets the clock",
+    "model": "the model of the processor sets the clock",
+    "soc": "the maker of the SoC sets the clock",
+}
+
+OF_SOCS = "the maker of the SoC sets core count and clock; the range is that of the known SoCs"
+OF_CLOCKS = "the maker of the SoC sets the clock; the range is that of the known SoCs"
+
+
+def why_unknown(key: str | None, has_rates: bool, has_units: bool, has_clock: bool) -> str:
+    """The recorded reason, else the one that follows from what is there."""
+    if key in REASONS:
+        return REASONS[key]
+    if not has_rates:
+        return REASONS["rates" if has_units or has_clock else "nothing"]
+    if not has_units:
+        return REASONS["units" if has_clock else "counts"]
+    return REASONS["clock"]
+
+
+def condition(key: str) -> str | None:
+    """What a figure of a range depends on; None for a key of a newer table."""
+    return OF_SOCS if key == "design" else RANGES.get(key)
+
+
+# Narrows the figures of a part that is sold with a range by what its driver reports.
+#
+# A driver's maximum clock is an upper bound and no boost clock (RTX 4090: 3105 against 2520 MHz),
+# so it can only lower the top of a range. A power limit decides at the ends of the vendor's range
+# alone: what lies between them follows no published rule.
+
+
+def narrow(chip: "Chip", peaks: "Iterable[Peak]", live: "Live") -> None:
+    """State each figure's condition, and cut the range to what the live facts allow."""
+    span = None if live.units else chip.units_range
+    set_by = None if live.mhz else chip.clock.set_by  # one clock was given: it has no range
+    for peak in peaks:
+        if set_by:
+            peak.condition = condition(set_by)
+            _by_clock(chip, peak, live.max_mhz)
+            _by_power(chip, peak, live.power)
+        if span and peak.basis == "derived":
+            _widen(peak, *span, chip.unit or "units")
+
+
+def _widen(peak: "Peak", fewest: int, most: int, unit: str) -> None:
+    """Lower the bottom to the part with the fewest units; the top has the most."""
+    peak.low = (peak.tflops if peak.low is None else peak.low) * fewest / most
+    counts = f"parts of {fewest} to {most} {unit} share the entry"
+    peak.condition = "; ".join(filter(None, (counts, peak.condition)))
+
+
+def _by_clock(chip: "Chip", peak: "Peak", max_mhz: float | None) -> None:
+    top = peak.mhz or chip.clock.boost
+    if not max_mhz or not top or max_mhz >= top:
+        return
+    peak.tflops *= max_mhz / top
+    if peak.low is not None and peak.low >= peak.tflops:
+        peak.low = None
+    peak.clock, peak.mhz, peak.confidence = "max", max_mhz, "derived"
+    peak.source += f"; narrowed: the driver allows at most {max_mhz:g} MHz"
+
+
+def _by_power(chip: "Chip", peak: "Peak", power: float | None) -> None:
+    if not power or peak.low is None or not chip.power or not chip.power_low:
+        return
+    if power >= chip.power:
+        peak.low = None
+        peak.source += f"; narrowed: the power limit of {power:g} W is the highest of the range"
+    elif power <= chip.power_low:
+        if peak.mhz:
+            peak.mhz *= peak.low / peak.tflops
+        peak.tflops, peak.low, peak.confidence = peak.low, None, "derived"
+        peak.source += f"; narrowed: the power limit of {power:g} W is the lowest of the range"
+
+
+# Joins what a chip's counts give with what its vendor publishes and what the data overrides.
 
 # A derived figure this near the published one counts as confirmed by it. Vendors round clocks and
 # figures: 913 of the 921 in the data are within it.
@@ -49,8 +151,6 @@ def all_peaks(chip: "Chip", arch: "Arch | None", live: Live) -> tuple[Peak, ...]
     _published(chip, by_key, live)
     _override(chip, by_key, live)
     if chip.clock.set_by or chip.units_range:
-        from probe_chipdb.ranges import narrow
-
         narrow(chip, by_key.values(), live)
     return tuple(by_key.values())
 
@@ -65,7 +165,7 @@ def why_none(chip: "Chip", arch: "Arch | None", live: Live) -> str | None:
 def reason(chip: "Chip", arch: "Arch | None") -> str:
     """Why the table itself has no figures of a chip, in one clause."""
     clock = chip.clock.boost or chip.clock.game or chip.clock.base
-    return why(
+    return why_unknown(
         chip.unknown, bool(arch and arch.rates), bool(chip.units or chip.units_range), bool(clock)
     )
 

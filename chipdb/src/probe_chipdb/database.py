@@ -194,7 +194,7 @@ class Database:
 
     def source(self, key: str) -> dict[str, str] | None:
         """title, publisher, ref and status of a source, or None."""
-        from probe_chipdb.row import SOURCE, unescape
+        from probe_chipdb.table import SOURCE, unescape
 
         for source in self.tables():
             columns = source.sources.find(key)
@@ -260,7 +260,7 @@ class Database:
 
         Where the words leave several sets of rates open, the answer is what they share.
         """
-        from probe_chipdb.arch_for import DriverFacts, arch_for
+        from probe_chipdb.candidates import DriverFacts, arch_for
 
         facts = DriverFacts(
             compute_capability=compute_capability,
@@ -335,7 +335,7 @@ class Database:
 
     def near(self, query: str, n: int = 5) -> tuple[Chip, ...]:
         """The n chips whose names look most like the query. For people, never for matching."""
-        from probe_chipdb.close_matches import near
+        from probe_chipdb.name_lookup import near
 
         return near(self, query, n)
 

@@ -1,10 +1,159 @@
-"""Names what is no whole chip: slices, virtual GPUs, software renderers, plain displays.
+"""Names of what is no whole chip: shares of a card, hosted cards, renderers, plain displays."""
 
-These must never be matched to the product whose name or id they borrow. Seen in other tools: a
-server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
-"""
+# Reads names of shares of a card: MIG slices, vGPU types, time-sliced labels; and of hosted cards.
+#
+# Such a device bears the name of its card and is less than it. The card is worth naming all the
+# same.
 
-from probe_chipdb.shares import share_in
+_SHARED = ("-shared", " shared")  # the label of NVIDIA's device plugin for time-sliced cards
+# A Vulkan or OpenGL device of a virtual machine, with the host's device in the parenthesis.
+_HOSTED = ("virtio-gpu venus (", "virgl (")
+# Boards as NVIDIA's vGPU types abbreviate them (documentation of vGPU for Compute 7, tables 26 to
+# 30 and 180, and of GRID vGPU 14), to the name that the driver prints on the host.
+_BOARDS = {
+    "p100": "tesla p100-pcie-16gb", "p100x": "tesla p100-sxm2-16gb",
+    "p100c": "tesla p100-pcie-12gb", "v100": "tesla v100-pcie-16gb",
+    "v100d": "tesla v100-pcie-32gb", "v100x": "tesla v100-sxm2-16gb",
+    "v100dx": "tesla v100-sxm2-32gb", "v100l": "tesla v100-fhhl-16gb",
+    "v100s": "tesla v100s-pcie-32gb", "a100": "a100-pcie-40gb", "a100d": "a100 80gb pcie",
+    "a100x": "a100-sxm4-40gb", "a100dx": "a100-sxm4-80gb", "a800d": "a800 80gb pcie",
+    "a800dx": "a800-sxm4-80gb", "h100": "h100 pcie", "h100xm": "h100 80gb hbm3",
+    "h100xs": "h100 sxm5 64gb", "h100xl": "h100 sxm5 94gb", "h100l": "h100 nvl",
+    "h800": "h800 pcie", "h800xm": "h800", "h800l": "h800 nvl", "h200": "h200 nvl", "h200x": "h200",
+    "h20x": "h20-3e", "rtx6000": "quadro rtx 6000", "rtx6000p": "quadro rtx 6000",
+    "rtx8000": "quadro rtx 8000", "rtx8000p": "quadro rtx 8000",
+}  # fmt: skip
+
+
+class Share:
+    """A share of a card. parent: the card's name, or empty. profile: "1g.10gb", "8Q", "shared".
+
+    description: what kind of share it is, as a clause.
+    """
+
+    __slots__ = ("description", "parent", "profile")
+
+    def __init__(self, parent: str, profile: str, description: str) -> None:
+        self.parent = parent
+        self.profile = profile
+        self.description = description
+
+
+def share_in(name: str) -> Share | None:
+    """The share that a name is of, or None.
+
+    >>> share = share_in("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb")
+    >>> share.parent, share.profile
+    ('nvidia-h100-80gb-hbm3', '1g.10gb')
+    >>> share_in("GRID A100DX-7-80C").parent, share_in("NVIDIA L40S") is None
+    ('nvidia a100-sxm4-80gb', True)
+    """
+    text = " ".join(name.lower().split())
+    if "mig" in text or "g." in text:
+        return _mig(text)
+    if "-" not in text and not text.endswith(_SHARED):
+        return None  # most names: nothing more to look for
+    return _virtual(text) or _time_sliced(text)
+
+
+def _time_sliced(text: str) -> Share | None:
+    for suffix in _SHARED:
+        if text.endswith(suffix):
+            description = "it is a time slice: a share of a card, not the card"
+            return Share(text.removesuffix(suffix), "shared", description)
+    return None
+
+
+def _mig(text: str) -> Share | None:
+    for suffix in _SHARED:
+        text = text.removesuffix(suffix)
+    text = _of_scheduler(text)
+    spaced = f" {text.replace('-', ' ')} "
+    at = spaced.find(" mig ")
+    tail = spaced[at + 5 :].strip() if at >= 0 else text
+    profile = tail.partition(" ")[0]
+    if at < 0 and not _is_slice(profile):
+        return None
+    parent = text[:at].rstrip("- ") if at > 0 else ""
+    if "-" in parent and (shared := _virtual(parent)):
+        parent = shared.parent  # "GRID A100-1-5C MIG 1g.5gb"
+    shown = profile if _is_slice(profile) else ""
+    return Share(parent, shown, "it is a MIG slice: a share of a card, not the card")
+
+
+def _of_scheduler(text: str) -> str:
+    """Slurm's `gpu:nvidia_a100_80gb_pcie_1g.10gb:1` and Kubernetes' `nvidia.com/mig-1g.10gb`."""
+    text = text.removeprefix("gpu:").removeprefix("nvidia.com/")
+    head, colon, count = text.rpartition(":")
+    text = head if colon and count.isdecimal() else text
+    model, _, profile = text.rpartition("_")
+    return f"{model.replace('_', ' ')} mig {profile}" if model and _is_slice(profile) else text
+
+
+def _is_slice(word: str) -> bool:
+    """`1g.10gb`, `1c.3g.40gb`, `1g.10gb+me`."""
+    slices, dot, memory = word.partition("+")[0].rpartition(".")
+    units = slices.rpartition(".")[2]
+    digits = memory.removesuffix("gb")
+    counted = units.endswith("g") and units[:-1].isdecimal()
+    return bool(dot) and counted and digits != memory and digits.isdecimal()
+
+
+def _virtual(text: str) -> Share | None:
+    """`8Q` of "GRID V100D-8Q": digits and one of Q, C, B, A after the last hyphen (or `2B4`)."""
+    model, hyphen, profile = text.rpartition("-")
+    profile = profile.removesuffix("me") if profile.endswith("cme") else profile
+    digits = len(profile) - len(profile.lstrip("0123456789"))
+    letter, version = profile[digits : digits + 1], profile[digits + 1 :]
+    well_formed = hyphen and digits and letter in ("q", "c", "b", "a")
+    if not well_formed or not (version.isdecimal() or not version) or not _is_nvidia(model):
+        return None
+    shown = profile.upper()
+    description = f"it is a virtual GPU (profile {shown}): a share of a card, not the card"
+    return Share(_board(model), shown, description)
+
+
+def _is_nvidia(name: str) -> bool:
+    """Habana's HL-225B ends like a profile: only an NVIDIA name or model may ("A40", "A100-7")."""
+    brands = ("grid", "nvidia", "tesla", "quadro", "rtx")
+    model = name.rpartition(" ")[2]
+    return any(brand in name for brand in brands) or model[1:2].isdecimal()
+
+
+def _board(model: str) -> str:
+    """The host's card: "GRID A100-7" is a share of an A100; "Blackwell DC" is a server's."""
+    for maker in ("nvidia ", "grid "):
+        model = model.removeprefix(maker)
+    head, _, slices = model.rpartition("-")
+    if head and len(slices) == 1 and slices.isdecimal():
+        model = head
+    if model.endswith(" blackwell dc"):
+        model = model.removesuffix("dc") + "server edition"
+    return "nvidia " + _BOARDS.get(model, model)
+
+
+def hosted_in(name: str) -> str:
+    """The host's device in a virtual machine's, or the empty text.
+
+    >>> hosted_in("Virtio-GPU Venus (NVIDIA GeForce RTX 4060)")
+    'NVIDIA GeForce RTX 4060'
+    >>> hosted_in("virgl (Mesa Intel(R) UHD Graphics 620 (KBL GT2))"), hosted_in("virtio_gpu")
+    ('Mesa Intel(R) UHD Graphics 620 (KBL GT2)', '')
+    """
+    lower = name.lower()
+    for start in _HOSTED:
+        at = lower.find(start)
+        if at >= 0 and len(lower) == len(name):
+            from probe_chipdb.decoration import balanced
+
+            return balanced(name[at + len(start) :])
+    return ""
+
+
+# Names what is no whole chip: slices, virtual GPUs, software renderers, plain displays.
+#
+# These must never be matched to the product whose name or id they borrow. Seen in other tools: a
+# server's ASPEED display counted as its ninth GPU, and llvmpipe listed as a GPU.
 
 _SOFTWARE = (
     "llvmpipe", "lavapipe", "softpipe", "swiftshader", "swrast", "software rasterizer",

@@ -6,10 +6,9 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 """
 
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
-from probe_chipdb.counts import counts_text, stated
-from probe_chipdb.exclusions import exclusion
+from probe_chipdb.chip import counts_text, stated
+from probe_chipdb.exclusions import Share, exclusion, hosted_in, share_in
 from probe_chipdb.query import Query
-from probe_chipdb.shares import Share, hosted_in, share_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from probe_chipdb.database import Database
     from probe_chipdb.peaks import Peak
     from probe_chipdb.query import Arguments
+
 
 _CONFIDENCE = ("low", "medium", "high")
 _HARDWARE = frozenset(("pci-subsystem", "pci-revision", "pci", "gpu-id", "dt"))
@@ -77,7 +77,7 @@ class Match:
         With a chip, its peaks at the live unit count; with candidates, those figures on which
         all of them agree; else empty.
         """
-        from probe_chipdb.shared_peaks import shared_peaks
+        from probe_chipdb.peaks import shared_peaks
 
         return shared_peaks((self.chip,) if self.chip else self.candidates, self.units)
 
@@ -116,8 +116,6 @@ def _match(db: "Database", query: Query) -> Match:
     elif named:
         candidates = _by_name_alone(named, query)
     else:
-        from probe_chipdb.reasons import unknown
-
         return Match(reason=unknown(db, query))
     return _decide(db, query, candidates)
 
@@ -153,8 +151,6 @@ def _without_hardware_id(
         _compare_with_name(refuted, named, query)
         return _decide(db, query, refuted)
     candidates = Candidates("name", fitting)
-    from probe_chipdb.reasons import refutation
-
     reported = other_arch(db, refuted.chips[0], query)
     conflict = refutation(refuted.by, refuted.chips, query, reported)
     match = _decide(db, query, candidates)
@@ -167,8 +163,6 @@ _NEVER_SHARED = ("-vgpu", "-laptop-gpu", "-embedded-gpu")
 
 def _refuted(db: "Database", query: Query, refuted: Candidates) -> Match:
     """No chip: architecture and memory speak against the hardware id, and no name says more."""
-    from probe_chipdb.reasons import refutation
-
     reported = other_arch(db, refuted.chips[0], query)
     conflict = refutation(refuted.by, refuted.chips, query, reported)
     conflict += f"; {misfit(refuted.chips[0], query)}"
@@ -194,8 +188,6 @@ def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query
     if common:
         candidates.chips = common
     elif named and not query.generic_name and not _holds_design(candidates.chips, named):
-        from probe_chipdb.reasons import disagreement
-
         conflict = disagreement(candidates.by, candidates.chips, named, query)
         candidates.conflicts.append(conflict)
 
@@ -212,7 +204,7 @@ def _is_id_list(candidates: Candidates, query: Query) -> bool:
 
 def _holds_design(chips: "list[Chip]", named: "list[Chip]") -> bool:
     """Whether the name is of the design that the SoC holds: less detail, no disagreement."""
-    from probe_chipdb.refine import refines
+    from probe_chipdb.candidates import refines
 
     return any(refines(chip, design) for chip in chips for design in named)
 
@@ -262,8 +254,6 @@ def _is_confirmed(chip: "Chip", query: Query) -> bool:
 
 
 def _ambiguous(candidates: Candidates, fitting: "list[Chip]", query: Query) -> Match:
-    from probe_chipdb.reasons import ambiguous
-
     if not fitting:
         candidates.conflicts.append(
             "no candidate has the unit count and memory that the driver reports"
@@ -283,3 +273,76 @@ def misfit(chip: "Chip", query: Query) -> str | None:
         live = f"{query.memory / 2**30:.1f}"
         return f"the driver reports {live} GiB of memory, the product has {chip.memory.gib:g}"
     return None
+
+
+# Sentences on why a device is no certain chip, and on what would decide.
+
+_MOST_NAMED = 8  # ids in one sentence; "Intel Graphics" alone is the name of 69 chips
+
+
+def ambiguous(by: str, chips: "list[Chip]", query: "Query") -> str:
+    """The products that it may be, what they share, and what would decide among them."""
+    ids = ", ".join(sorted({chip.id for chip in chips})[:_MOST_NAMED])
+    uncounted = f" and {len(chips) - _MOST_NAMED} more" if len(chips) > _MOST_NAMED else ""
+    reason = f"ambiguous: {ids}{uncounted} share the {_key(by, query)}"
+    missing = " or ".join(_deciding_facts(chips, query))
+    return f"{reason}; the {missing} would decide" if missing else reason
+
+
+def disagreement(by: str, chips: "list[Chip]", named: "list[Chip]", query: "Query") -> str:
+    """Which products the stronger key and the name mean, where they mean different ones."""
+    by_key, by_name = (", ".join(chip.id for chip in side[:4]) for side in (chips, named))
+    return f"the {_key(by, query)} means {by_key}, but the name {query.name!r} means {by_name}"
+
+
+def refutation(by: str, chips: "list[Chip]", query: "Query", reported: str | None) -> str:
+    """Why a hardware id does not count: its products cannot be what the driver reports."""
+    ids = ", ".join(chip.id for chip in chips[:4])
+    archs = ", ".join(dict.fromkeys(chip.arch for chip in chips if chip.arch))
+    return f"the {_key(by, query)} means {ids} ({archs}), but the driver reports {reported}"
+
+
+def _key(by: str, query: "Query") -> str:
+    return {
+        "name": f"name {query.name!r}",
+        "dt": "device-tree compatible",
+        "gpu-id": f"id {query.gpu_id}",
+        "arch-units": "architecture and unit count",
+    }.get(by, f"PCI id {query.pci}")
+
+
+def _deciding_facts(chips: "list[Chip]", query: "Query") -> list[str]:
+    """The live facts that are missing and in which the products differ."""
+    facts = []
+    if not query.units and len({chip.units for chip in chips}) > 1:
+        facts.append("unit count")
+    if not query.memory and len({chip.memory.gib for chip in chips}) > 1:
+        facts.append("memory size")
+    return facts
+
+
+def unknown(db: "Database", query: "Query") -> str:
+    """Every key that was looked up and did not find a chip."""
+    failures = []
+    if query.pci:
+        failures.append(f"no chip has PCI id {query.pci}")
+    if query.gpu_id:
+        failures.append(f"no chip has the id {query.gpu_id}")
+    if query.dt:
+        failures.append(f"no chip is compatible with {', '.join(query.dt)}")
+    if query.gfx and not query.name_key:
+        failures.append(f"{query.gfx} is an architecture, not a product: the unit count decides")
+    if query.name_key:
+        failures += _unknown_name(db, query)
+    return "; ".join(failures) or "nothing that identifies a chip was given"
+
+
+def _unknown_name(db: "Database", query: "Query") -> list[str]:
+    ids = db.ids(f"n:{query.name_key}")
+    other = f" that fits the vendor and architecture ({', '.join(ids[:4])})" if ids else ""
+    failures = [f"no chip is named {query.name!r}{other}"]
+    if query.generic_name:
+        failures.append(
+            "the name names no product: a PCI id, or architecture and units, would decide"
+        )
+    return failures

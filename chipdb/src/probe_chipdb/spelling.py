@@ -9,7 +9,7 @@ Pure, and versioned: a change of any result is a new NORMALISE_VERSION.
 """
 
 from probe_chipdb import decoration
-from probe_chipdb.logline import name_in
+from probe_chipdb.decoration import name_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,11 +1,14 @@
-"""Reads one TOML file within bounds, so that neither a huge nor a broken one can hurt anybody."""
+"""TOML files and data folders, read within bounds: neither a huge nor a broken one does harm."""
 
 import os
 import stat
 import tomllib
+from collections.abc import Iterator
 
-from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.spec import MAX_DEPTH, depth
+from probe_chipdb.entry.spec import MAX_DEPTH, Problem, depth
+from probe_chipdb.entry.validate import Data
+
+# Reads one TOML file within bounds, so that neither a huge nor a broken one can hurt anybody.
 
 MAX_BYTES = 2**19
 """Bytes of one chip file: 12 times the largest of ours, which take some 0.5 s to read."""
@@ -107,3 +110,62 @@ def _has_huge_number(value: object) -> bool:
     if not isinstance(value, dict | list):
         return False
     return any(map(_has_huge_number, value.values() if isinstance(value, dict) else value))
+
+
+# Reads a whole data folder: sources/*.toml, arch/*.toml, chips/<vendor>/<family>.toml.
+#
+# publishers/*.toml says which distributions may add to which vendors' namespaces.
+
+_KINDS = {"sources": "source", "arch": "arch"}
+
+
+def read_folder(root: str) -> Data:
+    """Every entry under `root`, in the order of the file names."""
+    data = Data()
+    for path in toml_files(root):
+        label = root if path == root else os.path.relpath(path, root)
+        tables, problems = read(path, label)
+        data.problems += problems
+        folder = label.partition(os.sep)[0]
+        kind = _KINDS.get(folder)
+        if folder == "publishers":
+            data.add_publishers(label, tables)
+        elif kind:
+            data.add_named(kind, label, tables)
+        else:
+            data.add_chips(label, tables)
+    return data
+
+
+def toml_files(root: str) -> Iterator[str]:
+    """Every TOML file under a folder, sorted; or the one file itself.
+
+    Without pyproject.toml: a package's own folder holds it beside the chips.
+    """
+    if os.path.isfile(root):
+        yield root
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        chosen = (name for name in sorted(names) if name.endswith(".toml"))
+        yield from (os.path.join(folder, name) for name in chosen if name != "pyproject.toml")
+
+
+# Reads a file that a user names, within bounds: no pipe, no device, nothing huge.
+
+
+class Refused(ValueError):
+    """A file that is not read: which, why, and what would do, in a sentence."""
+
+
+def read_text(path: str, most: int) -> str:
+    """The text of a regular file of at most `most` bytes; what is not UTF-8 is replaced.
+
+    Raises Refused, and OSError.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
+        raise Refused(f"{path} is no regular file; save it to one")
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise Refused(f"{path} is larger than {most} bytes; name the list itself")
+    return data.decode("utf-8", "replace")

@@ -3,12 +3,11 @@
 from typing import cast
 
 from probe_chipdb.entry import fields
-from probe_chipdb.entry.problem import Problem
-from probe_chipdb.entry.spec import ListOf, Spec, Table, did_you_mean
+from probe_chipdb.entry.spec import ListOf, Problem, Spec, Table, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_chipdb.entry.types import ArchEntry, ChipEntry, FamilyEntry, SourceEntry
+    from probe_chipdb.entry.fields import ArchEntry, ChipEntry, FamilyEntry, SourceEntry
 
 Raw = dict[str, object]
 """A table as TOML gives it."""

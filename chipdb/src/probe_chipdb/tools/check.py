@@ -5,18 +5,17 @@ import tomllib
 
 from probe_chipdb import table
 from probe_chipdb.database import Database
-from probe_chipdb.entry.arch_keys import foreign_keys
-from probe_chipdb.entry.folder import read_folder
-from probe_chipdb.entry.ownership import Consent, taken
+from probe_chipdb.entry.extras import Consent, foreign_keys, taken
+from probe_chipdb.entry.files import read_folder
 from probe_chipdb.entry.pack import to_table
-from probe_chipdb.entry.problem import Problem
-from probe_chipdb.tools import crosscheck, layout, plausibility, references, repository
+from probe_chipdb.entry.spec import Problem
+from probe_chipdb.tools import layout, rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from probe_chipdb.entry.types import ArchEntry, MatchEntry
+    from probe_chipdb.entry.fields import ArchEntry, MatchEntry
     from probe_chipdb.entry.validate import Data
 
 
@@ -29,7 +28,7 @@ class Result:
         self.problems = problems
         self.chips = len(data.chips)
         self.archs = len(data.archs)
-        figures = [figure for id_ in data.chips for figure in crosscheck.figures(db, id_)]
+        figures = [figure for id_ in data.chips for figure in rules.figures(db, id_)]
         self.compared = len(figures)
         self.within = sum(figure.near for figure in figures)
         self.full = sum(1 for id_ in data.chips if (chip := db.chip(id_)) and chip.peaks())
@@ -62,7 +61,7 @@ def check(path: str, alone: bool = False) -> Result:
     without arch/ of its own is checked against the built table, so that a vendor can name the
     architectures and sources that it knows; `alone` forbids that.
     """
-    root = repository.data_root(path)
+    root = layout.data_root(path)
     if root and os.path.abspath(path) != root:
         return _check_part(path, root)
     data = read_folder(path)
@@ -71,16 +70,16 @@ def check(path: str, alone: bool = False) -> Result:
     db = Database(built or own)
     db._tables = (own, built) if built else (own,)
     problems = list(data.problems)
-    problems += references.problems(data, db)
-    problems += plausibility.problems(data, db)
-    problems += crosscheck.problems(data, db)
+    problems += rules.reference_problems(data, db)
+    problems += rules.plausibility_problems(data, db)
+    problems += rules.figure_problems(data, db)
     problems += layout.problems(path)
     if built:
         vendors = Consent(built).vendors(_distribution(path))
         problems += _foreign_keys(data, built, vendors)
         problems += _foreign_archs(data, built, vendors)
     if root:
-        problems += repository.problems(root, data, db)
+        problems += layout.repository_problems(root, data, db)
     return Result(data, problems, db)
 
 

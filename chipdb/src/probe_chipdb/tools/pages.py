@@ -1,11 +1,95 @@
 """`pages OUT`: one page per family for people who look a chip up, written from the data alone."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from probe_chipdb.chip import Chip
+from probe_chipdb.chip_peaks import reason
 from probe_chipdb.database import Database
-from probe_chipdb.tools import compare, missing
+from probe_chipdb.tools import compare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_chipdb.arch import Arch
+
+
+# `missing`: which chips have no figures, and why, as Markdown written from the data alone.
+
+_NO_PRODUCT = ("vgpu", "design", "unbuilt", "unsold")
+
+
+def figureless(db: Database) -> list[Chip]:
+    """The chips without a single peak, by vendor and id."""
+    return sorted((chip for chip in db.chips() if not chip.peaks()), key=lambda chip: chip.id)
+
+
+def is_product(chip: Chip) -> bool:
+    """Whether the entry is sold: no virtual GPU, no licensed design, no sample."""
+    return chip.unknown not in _NO_PRODUCT
+
+
+def missing_page(db: Database) -> Iterator[str]:
+    """The counts of each vendor, then each chip with the fact that is missing and the reason."""
+    chips = figureless(db)
+    yield "# Chips without figures"
+    yield ""
+    yield (
+        f"{len(chips)} of {len(db.chips())} chips have no peak. A virtual GPU, a design that "
+        "others build, and a sample are no products."
+    )
+    yield ""
+    yield from _counts(db, chips)
+    for vendor in sorted({chip.vendor for chip in chips}):
+        yield ""
+        yield f"## {vendor}"
+        yield ""
+        yield "| chip | units | missing | reason |"
+        yield "| --- | --- | --- | --- |"
+        yield from (_row(chip) for chip in chips if chip.vendor == vendor)
+
+
+def _counts(db: Database, chips: list[Chip]) -> Iterator[str]:
+    total, without = _by_vendor(db.chips()), _by_vendor(chips)
+    products = _by_vendor(chip for chip in chips if is_product(chip))
+    yield "| vendor | chips | without figures | of these products |"
+    yield "| --- | --- | --- | --- |"
+    for vendor, count in sorted(without.items()):
+        yield f"| {vendor} | {total[vendor]} | {count} | {products[vendor]} |"
+
+
+def _by_vendor(chips: Iterable[Chip]) -> Counter[str]:
+    return Counter(chip.vendor for chip in chips)
+
+
+def _row(chip: Chip) -> str:
+    arch = _arch(chip)
+    return (
+        f"| {chip.name}<br>`{chip.id}` | {counted(chip)} | {_fact(chip)} | {reason(chip, arch)} |"
+    )
+
+
+def counted(chip: Chip) -> str:
+    """The units, or the fewest and the most of an entry that parts of several counts share."""
+    span = chip.units_range
+    count = f"{span[0]}-{span[1]}" if span else str(chip.units or "")
+    return f"{count} {chip.unit or ''}".strip() if count else ""
+
+
+def _arch(chip: Chip) -> "Arch | None":
+    return chip._db.arch(chip.arch) if chip.arch else None
+
+
+def _fact(chip: Chip) -> str:
+    """What the derivation lacks, in one or two words each."""
+    arch = _arch(chip)
+    facts = [
+        "rates" if arch is None or not arch.rates else "",
+        "" if counted(chip) else "units",
+        "clock" if not (chip.clock.boost or chip.clock.game or chip.clock.base) else "",
+    ]
+    return ", ".join(filter(None, facts)) or "the vendor's limit"
+
 
 _COLUMNS = (  # heading, rate key
     ("fp32", "fp32.vector.fp32"),
@@ -30,9 +114,9 @@ def write(db: Database, into: str, others: str | None = None) -> list[str]:
         families.setdefault((chip.vendor, chip.series or chip.vendor), []).append(chip)
     pages = {slug(*key): page(db, key[1], chips) for key, chips in sorted(families.items())}
     pages["index"] = index(db, families)
-    pages["missing"] = "\n".join(missing.page(db)) + "\n"
+    pages["missing"] = "\n".join(missing_page(db)) + "\n"
     if others and os.path.isdir(others):
-        pages["comparison"] = "\n".join(compare.page(db, others)) + "\n"
+        pages["comparison"] = "\n".join(compare.compare_page(db, others)) + "\n"
     paths = []
     for name, text in pages.items():
         paths.append(os.path.join(into, f"{name}.md"))
@@ -79,12 +163,12 @@ def _rows(chips: list[Chip]) -> Iterator[str]:
     """The table; a rate that no chip of the family has gets no column."""
     rates = [(head, rate) for head, rate in _COLUMNS if any(_figure(chip, rate) for chip in chips)]
     heads = [*_FACTS, *(head for head, _ in rates), "sources"]
-    yield _row(heads)
-    yield _row(["---"] * len(heads))
+    yield _pages_row(heads)
+    yield _pages_row(["---"] * len(heads))
     for chip in chips:
         figures = [_figure(chip, rate) for _, rate in rates]
         links = ", ".join(f"[{key}](#{key})" for key in chip.sources)
-        yield _row([*_facts(chip), *figures, links])
+        yield _pages_row([*_facts(chip), *figures, links])
 
 
 def _facts(chip: Chip) -> list[str]:
@@ -95,7 +179,7 @@ def _facts(chip: Chip) -> list[str]:
         else _plain(clock.boost)
     )
     size = f"{memory.gib:g} GiB" if memory.gib else ""
-    return [f"{chip.name}<br>`{chip.id}`", chip.arch or "", missing.counted(chip), boost,
+    return [f"{chip.name}<br>`{chip.id}`", chip.arch or "", counted(chip), boost,
             f"{size} {memory.type or ''}".strip(), _plain(memory.gbs)]  # fmt: skip
 
 
@@ -109,7 +193,7 @@ def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def _row(cells: Iterable[str]) -> str:
+def _pages_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import probe_chipdb
 from probe_chipdb.database import Database
-from probe_chipdb.driver_facts import dtype_of
+from probe_chipdb.shortcuts import dtype_of
 
 GIB = 2**30
 

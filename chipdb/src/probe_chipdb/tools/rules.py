@@ -1,0 +1,275 @@
+"""What the check holds entries to: published figures, plausible values, keys of their own."""
+
+import math
+import re
+
+from probe_chipdb.chip_peaks import RANGES, TOLERANCE
+from probe_chipdb.entry.pack import chip_keys
+from probe_chipdb.entry.spec import Problem
+from probe_chipdb.exclusions import exclusion
+from probe_chipdb.peaks import Peak, find
+from probe_chipdb.spelling import is_generic, normalise
+from probe_chipdb.table import CHIP, parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from probe_chipdb.chip import Chip
+    from probe_chipdb.database import Database
+    from probe_chipdb.entry.fields import ArchEntry, ChipEntry, ClockEntry, MemoryEntry
+    from probe_chipdb.entry.validate import Data
+
+    Fault = tuple[str, str, str]  # field, what is wrong, how to correct it
+
+
+# Holds what the formula gives against what the vendor publishes: they agree, or say why.
+
+
+class Figure:
+    """One published figure beside the derived one."""
+
+    __slots__ = ("derived", "published", "rate", "sparsity")
+
+    def __init__(self, rate: str, sparsity: str, published: float, derived: float) -> None:
+        self.rate = rate
+        self.sparsity = sparsity
+        self.published = published
+        self.derived = derived
+
+    @property
+    def error(self) -> float:
+        """Derived against published, as a fraction of the published figure."""
+        return self.derived / self.published - 1
+
+    @property
+    def near(self) -> bool:
+        """Within the tolerance."""
+        return abs(self.error) <= TOLERANCE
+
+
+def figures(db: "Database", id_: str) -> "Iterator[Figure]":
+    """Every published figure of a chip for which there is a derived one or an override."""
+    chip = db.chip(id_)
+    if chip is None:
+        return
+    for rate, sparsity, value, _, clock, *_ in parts(chip.raw(CHIP.index("published"))):
+        mhz = {"base": chip.clock.base, "low": chip.clock.boost_low}.get(clock)
+        peaks = chip.peaks(clock_mhz=mhz, clock_source=clock) if mhz else chip.peaks()
+        peak = find(peaks, rate, sparsity)
+        if peak is not None and peak.basis != "published":
+            yield Figure(rate, sparsity, float(value), peak.tflops)
+
+
+def figure_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
+    """Unexplained differences, sparse figures in dense slots, and rates that the path lacks."""
+    for id_, entry in data.chips.items():
+        chip = db.chip(id_)
+        peaks = chip.peaks() if chip else ()
+        for fault in (*_differences(entry, figures(db, id_)), *_absent(entry, peaks)):
+            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
+
+
+def _differences(entry: "ChipEntry", compared: "Iterator[Figure]") -> "Iterator[Fault]":
+    for figure in compared:
+        if not figure.near and figure.rate not in entry.get("explain", {}):
+            yield f'published "{figure.rate}" {figure.sparsity}', *_difference(figure)
+
+
+def _difference(figure: Figure) -> tuple[str, str]:
+    """The difference, and the slip that would make one of this size."""
+    fault = (
+        f"published {figure.published:g} but units x rate x clock gives {figure.derived:.4g} "
+        f"({figure.error:+.1%})"
+    )
+    ratio = figure.published / figure.derived
+    if figure.sparsity == "dense" and 1.94 <= ratio <= 2.06:
+        return fault, 'twice as much is the sparse figure: write sparsity = "sparse", or halve it'
+    for factor in (1000, 0.001):
+        if 0.97 <= ratio / factor <= 1.03:
+            return fault, f"a slip of x{factor:g}: write TFLOPS (TOPS), not G or P"
+    return fault, "correct units, clock or rate, or say why in explain"
+
+
+def _absent(entry: "ChipEntry", peaks: tuple[Peak, ...]) -> "Iterator[Fault]":
+    """A published figure for a path that the architecture does not have."""
+    derived = {peak.rate for peak in peaks if peak.basis != "published"}
+    for figure in entry.get("published", ()) if derived else ():
+        if figure["rate"] not in derived and figure["rate"] not in entry.get("explain", {}):
+            yield (
+                f'published "{figure["rate"]}"',
+                "the architecture has no such rate",
+                "use the rate key of the architecture, add an override, or explain it",
+            )
+
+
+# Checks what entries say of each other: sources, architectures, shared names and ids.
+
+
+def reference_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
+    """Unknown sources and architectures, and names that would mislead."""
+    for id_, chip in data.chips.items():
+        figures = (*chip.get("published", ()), *chip.get("override", ()))
+        sources = _sources(db, chip.get("source", []), [figure["source"] for figure in figures])
+        for fault in (*sources, *_architecture(db, chip), *_names(db, chip)):
+            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
+    for name, arch in data.archs.items():
+        for fault in (*_sources(db, arch.get("source", []), []), *_sparse_rates(arch)):
+            yield Problem(data.where[f"arch:{name}"], f"[{name}]", *fault)
+
+
+def _sources(db: "Database", own: list[str], of_figures: list[str]) -> "Iterator[Fault]":
+    for key in dict.fromkeys([*own, *of_figures]):
+        if db.source(key) is None:
+            yield "source", f"{key!r} is unknown", "add it to data/sources"
+    if not own:
+        yield "source", "is missing", "name a source here or in [family]"
+
+
+def _architecture(db: "Database", chip: "ChipEntry") -> "Iterator[Fault]":
+    arch = chip.get("arch")
+    if arch and db.arch(arch) is None:
+        yield "arch", f"{arch!r} is unknown", "name one of data/arch"
+
+
+def _sparse_rates(arch: "ArchEntry") -> "Iterator[Fault]":
+    sparse = arch.get("sparse")
+    for key in sparse["keys"] if sparse else ():
+        if key not in arch.get("rates", {}):
+            yield "sparse", f"{key!r} is no rate of it", "name one of its rates"
+        elif ".matrix." not in key:
+            yield "sparse", f"{key!r} is a vector path", "only matrix paths are sparse"
+
+
+def _names(db: "Database", chip: "ChipEntry") -> "Iterator[Fault]":
+    for name in (chip["name"], *chip.get("aliases", ())):
+        key = normalise(name)
+        if reason := exclusion(name, None):
+            yield "aliases", f"{name!r} can never match: {reason}", "remove it"
+        elif is_generic(key) and len(db.ids(f"n:{key}")) == 1:
+            fault = f"{name!r} names no product, yet only this chip has it"
+            yield "aliases", fault, "remove it, or give it to every chip that it may mean"
+    if reason := exclusion(None, next(iter(chip.get("pci", ())), None)):
+        yield "pci", reason, "remove the chip"
+
+
+def indistinct(chips: "Iterable[ChipEntry]") -> "list[list[str]]":
+    """The ids of chips that nothing live can distinguish: same keys, units and memory."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for chip in chips:
+        live = (str(chip.get("units")), str(chip.get("memory", {}).get("gib")))
+        groups.setdefault((*sorted(chip_keys(chip)), *live), []).append(chip["id"])
+    return [ids for ids in groups.values() if len(ids) > 1]
+
+
+# Checks values that are possible one by one but not together: the traces of a slip.
+
+# fp32 TFLOPS per watt of board power. The data's chips lie between 0.0043 (GeForce GTX 465) and
+# 0.47 (Biren BR100); widened, because a new chip is not wrong for being the best.
+_FP32_PER_WATT = (0.001, 0.8)
+# Data rate per pin in Gb/s: the slowest and fastest that was ever sold, a little widened.
+_PIN_RATE = {"GDDR": (1.5, 40.0), "HBM": (0.9, 12.0), "LPDDR": (0.3, 11.0), "DDR": (0.3, 9.0)}
+
+# Words of a note that deny the one clock beside it, and names of parts that a laptop's maker tunes.
+_DIFFERS = re.compile(
+    r"clock (?:depends|differs|varies)|game clock|Super mode|power mode|other .* models run at"
+    r"|rates the models differently|(?:runs|launched).* at .*MHz|MHz as launched"
+    r"|clock of (?:the )?(?:Ryzen|Core|Snapdragon)|may be rated|another SoC may set",
+    re.IGNORECASE,
+)
+_LAPTOP = re.compile(r"Laptop GPU|Max-Q Design|\bMobile\b|\bRX \d{4}[MS]\b|\bArc A\d{3}M\b")
+
+
+def plausibility_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
+    """Clocks out of order, bandwidth that the bus cannot carry, chips that look the same."""
+    for id_, chip in data.chips.items():
+        for fault in _faults(chip, db.chip(id_)):
+            yield Problem(data.where[f"chip:{id_}"], f"chip {id_!r}", *fault)
+    for first, *twins in indistinct(data.chips.values()):
+        fault = (
+            "id",
+            f"nothing distinguishes it from {', '.join(twins)}",
+            "add units, memory or keys, or merge them",
+        )
+        yield Problem(data.where[f"chip:{first}"], f"chip {first!r}", *fault, level="warning")
+
+
+def _faults(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
+    yield from _clocks(entry.get("clock", {}))
+    yield from _range(entry)
+    yield from _memory(entry.get("memory", {}))
+    yield from _overrides(entry)
+    yield from _efficiency(entry, chip)
+
+
+def _clocks(clock: "ClockEntry") -> "Iterator[Fault]":
+    base, boost, low = clock.get("base"), clock.get("boost"), clock.get("boost_low")
+    if base and boost and base > boost:
+        yield "clock", f"base {base:g} is above boost {boost:g}", "swap them"
+    if low and boost and low > boost:
+        yield "clock", f"boost_low {low:g} is above boost {boost:g}", "swap them"
+    if low and not boost:
+        yield "clock", "boost_low without boost", "give the highest boost too"
+
+
+def _range(entry: "ChipEntry") -> "Iterator[Fault]":
+    """One figure where the clock is not one: the name or the note tells."""
+    clock = entry.get("clock", {})
+    if clock.get("boost_low") and not clock.get("set_by"):
+        yield "clock", "boost_low without set_by", f"name what decides: {', '.join(RANGES)}"
+    yield from _units(entry)
+    if entry.get("power_low", 0) > entry.get("power", math.inf):
+        yield "power", "power_low is above power", "swap them"
+    ranged = clock.get("set_by") or clock.get("game")
+    if entry.get("confidence", "vendor") != "vendor" or ranged or not clock.get("boost"):
+        return
+    if _LAPTOP.search(entry["name"]):
+        fix = 'write boost_low and set_by = "laptop", or the confidence of the one clock'
+        yield "clock", "a laptop part has one vendor clock, but laptops differ", fix
+    elif _DIFFERS.search(entry.get("note", "")):
+        fix = "write boost_low and set_by, or the confidence of the one clock"
+        yield "clock", "one vendor clock, but the note says that it differs", fix
+
+
+def _units(entry: "ChipEntry") -> "Iterator[Fault]":
+    counts = entry.get("counts", [])
+    if counts and "units" in entry:
+        yield "counts", "beside units", "give one of them"
+    for text in counts:
+        first, _, last = text.partition("-")
+        if last and int(first) >= int(last):
+            yield "counts", f"{text} does not go up", "write the lower one first"
+
+
+def _memory(memory: "MemoryEntry") -> "Iterator[Fault]":
+    bus, gbs, type_ = memory.get("bus"), memory.get("gbs"), memory.get("type", "")
+    family = next((name for name in _PIN_RATE if name in type_), None)
+    if not (bus and gbs and family):
+        return
+    low, high = _PIN_RATE["LPDDR" if "LPDDR" in type_ else family]
+    rate = gbs * 8 / bus
+    if not low <= rate <= high:
+        fault = f"{gbs:g} GB/s over {bus} bits is {rate:.3g} Gb/s per pin, not possible for {type_}"
+        yield "memory", fault, f"{type_} carries {low:g} to {high:g}: correct gbs or bus"
+
+
+def _efficiency(entry: "ChipEntry", chip: "Chip | None") -> "Iterator[Fault]":
+    """A wrong unit count, clock or power shows in the fp32 TFLOPS per watt of board power."""
+    power = entry.get("power")
+    peak = chip.peak("fp32", path="vector") if chip and power else None
+    if chip is None or peak is None or power is None:
+        return
+    ratio = peak.tflops * chip.boards / power
+    low, high = _FP32_PER_WATT
+    if not low <= ratio <= high:
+        fault = f"{peak.tflops:.4g} fp32 TFLOPS at {power:g} W is {ratio:.3g} per watt"
+        yield "power", fault, f"{low:g} to {high:g} was ever sold: correct units, clock or power"
+
+
+def _overrides(chip: "ChipEntry") -> "Iterator[Fault]":
+    for item in chip.get("override", ()):
+        if ("tflops" in item) == bool(item.get("absent")):
+            fault = f"{item['rate']} needs either tflops or absent = true"
+            yield "override", fault, "give one of them"
+        if item.get("low", 0) > item.get("tflops", math.inf):
+            yield "override", f"low of {item['rate']} is above tflops", "swap them"
