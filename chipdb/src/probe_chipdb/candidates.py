@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from probe_chipdb.arch import Arch
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
-    from probe_chipdb.query import Query
+    from probe_chipdb.facts import Facts, Query
     from probe_chipdb.table import Table
 
 
@@ -258,55 +258,37 @@ def refinements(
 # Finds the architecture of a chip that is not in the table, from what its driver reports.
 
 
-class DriverFacts:
-    """What a driver reports that fixes an architecture; None where it reports nothing."""
-
-    __slots__ = ("compute_capability", "dt", "gfx", "gpu_id", "metal_family", "pci")
-
-    def __init__(
-        self,
-        *,
-        compute_capability: str | None,
-        gfx: str | None,
-        metal_family: str | None,
-        gpu_id: str | None,
-        dt: tuple[str, ...],
-        pci: str | None,
-    ) -> None:
-        self.compute_capability = compute_capability
-        self.gfx = gfx
-        self.metal_family = metal_family
-        self.gpu_id = gpu_id
-        self.dt = dt
-        self.pci = pci
-
-    def keys(self, db: "Database") -> "Iterator[tuple[str, str]]":
-        """Every (index key, its description), the ones that say most first."""
-        if self.compute_capability:
-            yield f"c:{self.compute_capability}", f"compute capability {self.compute_capability}"
-        # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
-        if self.gfx and (target := self.gfx.partition(":")[0]):
-            yield f"x:{target}", f"gfx target {self.gfx}"
-        if self.metal_family:
-            yield f"m:{self.metal_family}", f"Metal family {self.metal_family}"
-        if self.pci:
-            yield f"ap:{self.pci.lower()}", f"PCI id {self.pci}"
-        if self.gpu_id:
-            for key in register_keys(db, self.gpu_id.lower(), "agm"):
-                yield f"ag:{key}", f"id {self.gpu_id}"
-        for compatible in self.dt:
-            yield f"ad:{compatible}", f"compatible {compatible}"
-
-
-def arch_for(db: "Database", facts: DriverFacts, name: str | None) -> "tuple[Arch | None, str]":
+def arch_for(
+    db: "Database", facts: "Facts", metal_family: str | None = None
+) -> "tuple[Arch | None, str]":
     """The architecture and why; several sets of rates give what they share."""
-    for key, description in facts.keys(db):
+    for key, description in _arch_keys(db, facts, metal_family):
         archs = [arch for id_ in db.ids(key) if (arch := db.arch(id_))]
         if archs:
             from probe_chipdb.spelling import normalise
 
-            return _choose_arch(db, archs, normalise(name or ""), description)
+            return _choose_arch(db, archs, normalise(facts.name or ""), description)
     return None, "no architecture of the table matches what the driver reports"
+
+
+def _arch_keys(
+    db: "Database", facts: "Facts", metal_family: str | None
+) -> "Iterator[tuple[str, str]]":
+    """Every (index key, its description), the ones that say most first."""
+    if facts.compute_capability:
+        yield f"c:{facts.compute_capability}", f"compute capability {facts.compute_capability}"
+    # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
+    if facts.gfx and (target := facts.gfx.partition(":")[0]):
+        yield f"x:{target}", f"gfx target {facts.gfx}"
+    if metal_family:
+        yield f"m:{metal_family}", f"Metal family {metal_family}"
+    if facts.pci:
+        yield f"ap:{facts.pci.lower()}", f"PCI id {facts.pci}"
+    if facts.gpu_id:
+        for key in register_keys(db, facts.gpu_id.lower(), "agm"):
+            yield f"ag:{key}", f"id {facts.gpu_id}"
+    for compatible in facts.dt:
+        yield f"ad:{compatible}", f"compatible {compatible}"
 
 
 def _choose_arch(

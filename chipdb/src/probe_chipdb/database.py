@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from probe_chipdb.matching import Match
     from probe_chipdb.packages import Package
     from probe_chipdb.peaks import Peak
-    from probe_chipdb.query import Arguments
 
     Added = tuple[Sequence[table.Table], Sequence[table.Table], tuple[str, ...]]
     """Tables of sites, tables of packages, and what was left out of them."""
@@ -229,20 +228,37 @@ class Database:
 
         Raises ValueError for an unknown name_kind, and nothing else.
         """
-        arguments = (
+        key = (
             pci, subsystem, revision, gpu_id, tuple(dt), arch, compute_capability, gfx, vendor,
             units, memory, name, name_kind,
         )  # fmt: skip
-        answer = self._memo.get(arguments)
-        return self._match(arguments) if answer is None else answer
-
-    def _match(self, arguments: "Arguments") -> "Match":
+        answer = self._memo.get(key)
+        if answer is not None:
+            return answer
+        from probe_chipdb.facts import Facts
         from probe_chipdb.matching import match
 
-        answer = match(self, arguments)
+        facts = Facts(
+            pci=pci,
+            subsystem=subsystem,
+            revision=revision,
+            gpu_id=gpu_id,
+            dt=tuple(dt),
+            arch=arch,
+            compute_capability=compute_capability,
+            gfx=gfx,
+            vendor=vendor,
+            units=units,
+            memory=memory,
+            name=name,
+            name_kind=name_kind,
+        )
+        return self._remember(key, match(self, facts))
+
+    def _remember(self, key: object, answer: "Match") -> "Match":
         if len(self._memo) >= _MEMO:
             self._memo.clear()
-        self._memo[arguments] = answer
+        self._memo[key] = answer
         return answer
 
     def arch_for(
@@ -260,17 +276,18 @@ class Database:
 
         Where the words leave several sets of rates open, the answer is what they share.
         """
-        from probe_chipdb.candidates import DriverFacts, arch_for
+        from probe_chipdb.candidates import arch_for
+        from probe_chipdb.facts import Facts
 
-        facts = DriverFacts(
+        facts = Facts(
             compute_capability=compute_capability,
             gfx=gfx,
-            metal_family=metal_family,
+            name=name,
             gpu_id=gpu_id,
             dt=tuple(dt),
             pci=pci,
         )
-        return arch_for(self, facts, name)
+        return arch_for(self, facts, metal_family)
 
     def derive(
         self,

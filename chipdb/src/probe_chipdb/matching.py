@@ -8,14 +8,13 @@ open; where it disagrees, the higher wins with less confidence, and the conflict
 from probe_chipdb.candidates import Candidates, by_hardware_id, by_name, by_units, other_arch
 from probe_chipdb.chip import counts_text, stated
 from probe_chipdb.exclusions import Share, exclusion, hosted_in, share_in
-from probe_chipdb.query import Query
+from probe_chipdb.facts import Facts, Query, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_chipdb.chip import Chip
     from probe_chipdb.database import Database
     from probe_chipdb.peaks import Peak
-    from probe_chipdb.query import Arguments
 
 
 _CONFIDENCE = ("low", "medium", "high")
@@ -85,13 +84,12 @@ class Match:
         return f"<Match {self.chip.id if self.chip else self.reason!r} by {self.by}>"
 
 
-def match(db: "Database", arguments: "Arguments") -> Match:
+def match(db: "Database", facts: Facts) -> Match:
     """The chip, or what it may be and why it is not known."""
-    name = arguments[11]
-    host = hosted_in(name) if name and "(" in name else ""
+    host = hosted_in(facts.name) if facts.name and "(" in facts.name else ""
     if host:  # the PCI id is the virtual machine's own
-        arguments = (None, None, None, *arguments[3:11], host, arguments[12])
-    query = Query(arguments)
+        facts = replace(facts, pci=None, subsystem=None, revision=None, name=host)
+    query = Query(facts)
     result = _match(db, query)
     result.units = query.units
     result.virtual = bool(host)
@@ -122,7 +120,7 @@ def _match(db: "Database", query: Query) -> Match:
 
 def ids_of_name(db: "Database", name: str) -> tuple[str, ...]:
     """The ids of the chips that a name alone may mean, or that it is a share of."""
-    query = Query((None,) * 4 + ((),) + (None,) * 6 + (name, "name"))
+    query = Query(Facts(name=name))
     if share := share_in(name):
         shared = Match()
         _add_parents(db, query, shared, share)
@@ -174,7 +172,7 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
     result.profile = share.profile or None
     candidates = by_hardware_id(db, query)
     if candidates is None and share.parent:
-        card = Query((None,) * 4 + ((),) + (None,) * 6 + (share.parent, "name"))
+        card = Query(Facts(name=share.parent))
         candidates = Candidates("name", by_name(db, card))
     chips = candidates.chips if candidates else []
     result.parents = tuple(chip for chip in chips if not chip.id.endswith(_NEVER_SHARED))

@@ -6,7 +6,7 @@ from probe_chipdb.spelling import MAX_LENGTH, claimed_vendor, is_generic, normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_chipdb.query import Query
+    from probe_chipdb.facts import Query
 
 
 # Reads device-tree compatibles out of the forms in which people and tools write them.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probe_chipdb.database import Database
-    from probe_chipdb.query import Query
+    from probe_chipdb.facts import Query
 
 
 # Reads the platform that Mesa's drivers print behind a name: (LNL), (TGL GT1), (RADV NAVI31).

@@ -53,7 +53,7 @@ def dtype_of(value: object) -> str:
     return text if text in _OWN else _DTYPES.get(text, "")
 
 
-class Facts:
+class Device:
     """A device's facts as the matcher takes them; what cannot be one is None.
 
     clock_mhz: a clock that the caller vouches for.
@@ -249,7 +249,7 @@ def canonical(name: object = None, **facts: object) -> tuple[str, ...]:
 def _chips(name: object, facts: "dict[str, object]") -> "tuple[Match | None, tuple[Chip, ...]]":
     """The match, and the products that it leaves."""
     try:
-        match = Facts(name, facts).match(_database(facts))
+        match = Device(name, facts).match(_database(facts))
     except OSError:  # a checkout without the table; `why` has the sentence
         match = None
     if match is None:
@@ -317,7 +317,7 @@ def _is_true(value: object) -> bool:
 def _peaks(
     match: "Match", chips: "tuple[Chip, ...]", name: object, facts: "dict[str, object]"
 ) -> tuple[Peak, ...]:
-    device = Facts(name, facts)
+    device = Device(name, facts)
     if not chips:
         return device.derived(_database(facts))
     if len(chips) > 1:

@@ -1,0 +1,125 @@
+"""One device's facts: as a program has them, and each brought to one spelling for the look-up."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MOST_TEXT = 4096
+"""Letters of a name or id that are read: lines of logs are shorter."""
+_MOST_UNITS, _MOST_BYTES = 10**6, 2**60
+"""Bounds of live counts: fifty times the largest chip's cores, and a million TiB."""
+
+
+class Facts:
+    """What a program knows of one device, as `Database.match` describes it; None is unknown.
+
+    Not one of dataclasses': importing that module takes longer than a look-up.
+    """
+
+    __slots__ = (
+        "arch", "compute_capability", "dt", "gfx", "gpu_id", "memory", "name", "name_kind", "pci",
+        "revision", "subsystem", "units", "vendor",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        pci: str | None = None,
+        subsystem: str | None = None,
+        revision: str | None = None,
+        gpu_id: str | None = None,
+        dt: tuple[str, ...] = (),
+        arch: str | None = None,
+        compute_capability: str | None = None,
+        gfx: str | None = None,
+        vendor: str | None = None,
+        units: int | None = None,
+        memory: int | None = None,
+        name: str | None = None,
+        name_kind: str = "name",
+    ) -> None:
+        self.pci = pci
+        self.subsystem = subsystem
+        self.revision = revision
+        self.gpu_id = gpu_id
+        self.dt = dt
+        self.arch = arch
+        self.compute_capability = compute_capability
+        self.gfx = gfx
+        self.vendor = vendor
+        self.units = units
+        self.memory = memory
+        self.name = name
+        self.name_kind = name_kind
+
+
+def replace(facts: Facts, **changes: "Any") -> Facts:
+    """The same facts but for those that are given."""
+    return Facts(**{name: getattr(facts, name) for name in Facts.__slots__} | changes)
+
+
+class Query:
+    """What is known of one device. Absent texts are empty; absent numbers are None.
+
+    pci, subsystem: "vvvv:dddd" in lower-case hexadecimal digits. revision: two of them.
+    gpu_id: an id register, "arm:0xa867". dt: compatibles, most specific first.
+    arch: an architecture's id or family. compute_capability: "8.9". gfx: "gfx1100".
+    vendor: the short name, as given or as the name claims it.
+    units: SMs, CUs or cores that the driver counts. memory: the live total in bytes.
+    name: as a tool printed it. name_kind: which tool. name_key: the name, normalised. die_key: the
+    same with its die, where the name is one of pci.ids. generic_name: whether it names no product.
+    """
+
+    __slots__ = (
+        "arch",
+        "compute_capability",
+        "die_key",
+        "dt",
+        "generic_name",
+        "gfx",
+        "gpu_id",
+        "memory",
+        "name",
+        "name_key",
+        "name_kind",
+        "pci",
+        "revision",
+        "subsystem",
+        "units",
+        "vendor",
+    )
+
+    def __init__(self, facts: Facts) -> None:
+        self.arch = _bounded(facts.arch) or None
+        self.compute_capability = _bounded(facts.compute_capability) or None
+        self.name = _bounded(facts.name) or None
+        self.name_kind = facts.name_kind
+        self.pci = _digits(facts.pci)
+        self.subsystem = _digits(facts.subsystem)
+        self.revision = _digits(facts.revision).rjust(2, "0") if facts.revision else ""
+        self.gpu_id = _bounded(facts.gpu_id).lower()
+        self.dt = tuple(map(_bounded, facts.dt[:_MOST_TEXT]))
+        # ROCm appends features of the target: "gfx90a:sramecc+:xnack-".
+        self.gfx = _bounded(facts.gfx).partition(":")[0]
+        self.vendor = _bounded(facts.vendor).lower()
+        self.units = _within(facts.units, _MOST_UNITS)
+        self.memory = _within(facts.memory, _MOST_BYTES)
+        self.name_key = self.die_key = ""
+        self.generic_name = True
+        if self.name:
+            from probe_chipdb.name_facts import add_name_facts
+
+            may_hold_ids = not facts.pci and self.name_kind != "dt"
+            add_name_facts(self, self.name, self.name_kind, may_hold_ids=may_hold_ids)
+
+
+def _bounded(text: str | None) -> str:
+    return text[:_MOST_TEXT] if text else ""
+
+
+def _digits(text: str | None) -> str:
+    return text[:_MOST_TEXT].strip().lower().replace("0x", "") if text else ""
+
+
+def _within(count: int | None, most: int) -> int | None:
+    return count if count and 0 < count <= most else None
