@@ -14,6 +14,24 @@ A prober is a module with one function::
 It answers with devices (a list, or a generator: what was yielded before a crash is kept), with
 `not_applicable(reason)` when nothing of its own is here, or raises `Unavailable(reason)` when its
 hardware is here but cannot be asked. ``None`` is an error: a forgotten ``return`` looks the same.
+
+Live figures are a second hook: an object that stays, and is asked once a round::
+
+    @hookimpl
+    def open_sampler(request):
+        return Sampler(find_cards(request.machine))
+
+    class Sampler:
+        def __init__(self, cards):
+            self.cards = cards
+
+        def sample(self, request):
+            for card, may_ask in each_card(request, self.cards):
+                if may_ask:
+                    yield {"device": card.id, "busy": card.busy()}
+
+        def close(self):  # optional
+            release(self.cards)
 """
 
 from __future__ import annotations
@@ -22,7 +40,7 @@ from probe_core.machine import Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar
 
     # What authors annotate with; for type checkers alone: `typing` would cost a prober's start.
@@ -34,6 +52,7 @@ if TYPE_CHECKING:
     from probe_core.model.document import StepDoc as StepDoc
     from probe_core.model.sample_document import RawSample as RawSample
 
+    Card = TypeVar("Card")
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 __all__ = [
@@ -43,6 +62,7 @@ __all__ = [
     "Request",
     "SampleRequest",
     "Unavailable",
+    "each_card",
     "finding",
     "hookimpl",
     "not_applicable",
@@ -124,6 +144,22 @@ def finding(
     return {"finding": facts | facts_or_none}
 
 
+def each_card(
+    request: Request, cards: Iterable[Card], identity: Callable[[Card], str] | None = None
+) -> Iterator[tuple[Card, bool]]:
+    """Yield each card, and whether it may be asked: then it has been announced by `touching`.
+
+    Of one that may not, a prober reports what files say, and a sampler yields nothing. `identity`
+    returns a card's id; without it that is the card's ``id``, or the card itself where it is text.
+    """
+    for card in cards:
+        name: Any = identity(card) if identity else getattr(card, "id", card)
+        may_ask = not request.skip(name)
+        if may_ask:
+            request.touching(name)
+        yield card, may_ask
+
+
 class Request:
     """What a prober is asked.
 
@@ -162,6 +198,10 @@ class Request:
         """
         if self._announce is not None:
             self._announce("touching", device)
+
+    def skip(self, *ids: str) -> bool:
+        """Return whether the device that has any of these ids must not be asked."""
+        return not self.avoid.isdisjoint(ids)
 
     def done(self) -> None:
         """Announce that all devices were yielded, and that what follows is cleanup.

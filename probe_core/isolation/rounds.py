@@ -7,16 +7,17 @@ import gc
 from probe_core.api import NotApplicable, SampleRequest
 from probe_core.isolation import child, confine
 from probe_core.isolation.answers import failure, plain
-from probe_core.isolation.hook import CLOSE, SAMPLES, find_hook, load_plugin
+from probe_core.isolation.hook import SAMPLES, HookError, find_sampler, load_plugin
 from probe_core.isolation.start import read_exactly
 from probe_core.isolation.wire import MAX_DEVICES, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from probe_core.isolation.child import Channel
-    from probe_core.isolation.hook import Hook
+    from probe_core.isolation.hook import OpenSampler
     from probe_core.isolation.messages import RequestMessage, RoundMessage
 
     Answer = tuple[str, str | None, dict[str, object]]
@@ -32,26 +33,23 @@ def serve(request: RequestMessage, first: RoundMessage, channel: Channel, fd: in
     gc.enable()
     if plugin is None:
         return
-    if not callable(getattr(plugin, SAMPLES, None)):
+    found = child.load(request["target"], channel, lambda target: (find_sampler(plugin, target),))
+    if found is None:
+        return
+    (opens,) = found
+    if opens is None:
         child.end(channel, "not_applicable", f"{request['target']} has no {SAMPLES}")
         return
-    function = child.load(request["target"], channel, lambda target: _hook(plugin, target))
-    if function is None:
-        return
     channel.send("loaded")
-    served = _Served(request, channel, function)
+    served = _Served(request, channel, opens)
     message = first
     while not message["close"]:
         served.answer(message)
         confine.unlimited()
         message = _next_message(fd)
         confine.limit_round(message["seconds"])
-    _close(plugin)
+    served.close()
     child.end(channel, "ok")
-
-
-def _hook(plugin: Any, target: str) -> Hook:
-    return find_hook(plugin, target, SAMPLES)
 
 
 def _next_message(fd: int) -> RoundMessage:
@@ -62,36 +60,49 @@ def _next_message(fd: int) -> RoundMessage:
     return message
 
 
-def _close(plugin: Any) -> None:
-    close = getattr(plugin, CLOSE, None)
-    if callable(close):
-        try:
-            close()
-        except Exception as error:  # the process ends anyway
-            child.print_traceback(error)
-
-
 class _Served:
-    """A loaded sampler and whom it answers."""
+    """A plugin's sampler, opened in the first round that gets so far, and whom it answers."""
 
-    __slots__ = ("_channel", "_function", "_machine", "_request")
+    __slots__ = ("_channel", "_machine", "_opens", "_request", "_sampler")
 
-    def __init__(self, request: RequestMessage, channel: Channel, function: Hook) -> None:
+    def __init__(
+        self, request: RequestMessage, channel: Channel, opens: Callable[[SampleRequest], Any]
+    ) -> None:
         self._request = request
         self._channel = channel
-        self._function = function
+        self._opens = opens
+        self._sampler: OpenSampler | None = None
         self._machine = child.machine_of(request)
 
     def answer(self, message: RoundMessage) -> None:
         """Ask the sampler once, and send each sample as it is yielded."""
         try:
-            status, reason, details = self._take(self._function(self._request_of(message)))
+            status, reason, details = self._take(self._sample(self._request_of(message)))
+        except HookError as error:
+            status, reason, details = "invalid", str(error), {}
         except BaseException as error:
             status, reason, details = failure(error)
             if status == "call_error":
                 child.print_traceback(error)
         number = message["number"]
         self._channel.send("round", number=number, status=status, reason=reason, **details)
+
+    def close(self) -> None:
+        """Have the plugin close what it opened."""
+        if self._sampler is not None:
+            try:
+                self._sampler.close()
+            except Exception as error:  # the process ends anyway
+                child.print_traceback(error)
+
+    def _sample(self, request: SampleRequest) -> object:
+        """Return the sampler's answer, or the plugin's that it has none to open."""
+        if self._sampler is None:
+            opened = self._opens(request)
+            if isinstance(opened, NotApplicable):
+                return opened
+            self._sampler = opened
+        return self._sampler.sample(request)
 
     def _request_of(self, message: RoundMessage) -> SampleRequest:
         return SampleRequest(

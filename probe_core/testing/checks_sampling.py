@@ -19,7 +19,7 @@ _FRAME = {"device", "status", "reason", "unknown"}
 
 
 class Sampling(Declared):
-    """About `sample_devices`."""
+    """About `open_sampler`, or `sample_devices`."""
 
     def sampled(self, root: Path) -> Case:
         """Overridden by the author."""
@@ -86,6 +86,12 @@ class Sampling(Declared):
         """Once a second it would be a flood; its end must be clean, too."""
         printed = self._rounds(tmp_path)[-1].stderr
         assert not printed, f"yield a finding instead of printing {printed}"
+
+    def test_it_closes_what_it_opened(self, tmp_path: Path) -> None:
+        """Within the fifth of a second that the process is given, and without a word."""
+        last = self._rounds(tmp_path)[-1]
+        assert last.closing == "ok", f"it is {last.closing}: close within 0.2 s"
+        assert not last.closing_stderr, f"closing prints {list(last.closing_stderr)}"
 
     def test_sampling_changes_nothing(self, tmp_path: Path) -> None:
         """Watching is reading."""

@@ -60,7 +60,7 @@ class ProberContract(Packaging, Importing, Empty, Lacking, Hardware, Broken, Sam
         raise NotImplementedError
 
     def sampled(self, root: Path) -> Case:
-        """Make, below `root`, a machine whose hardware has live figures (`sample_devices`)."""
+        """Make, below `root`, a machine whose hardware has live figures (`open_sampler`)."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

@@ -23,8 +23,12 @@ __all__ = ["SampledRound", "sample_case", "staged_machine"]
 class SampledRound:
     """One round: the `samples` as they came, ids that were `touched`, how it ended, `seconds`.
 
-    `status` is ``ok``, or why there are no (more) samples, with its `reason`.
+    `status` is ``ok``, or why there are no (more) samples, with its `reason`. Of the
+    last round, `closing` is how the process closed: ``ok`` or why not, and what it printed then.
     """
+
+    closing: str | None = None
+    closing_stderr: Sequence[str] = ()
 
     def __init__(self, run: _Watched, seconds: float) -> None:
         self.samples: list[Any] = list(run.samples)
@@ -89,8 +93,10 @@ def sample_case(
                 if run.status is not None:
                     return
             fates.ask_to_close(driver, [run])
+            rounds[-1].closing = run.status or "timeout"
         finally:
             driver.end_all(monotonic)
+        rounds[-1].closing_stderr = run.stderr_tail()[len(rounds[-1].stderr) :]
 
     with case.surroundings():
         Worker(work, driver.start_thread).run()

@@ -10,8 +10,15 @@ import sys
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from probe_core.api import Machine, Request, SampleRequest, hookimpl
-from probe_core.isolation.hook import CLOSE, SAMPLES, find_hook, load_hook, load_plugin
+from probe_core.api import (
+    Machine,
+    NotApplicable,
+    Request,
+    SampleRequest,
+    hookimpl,
+    not_applicable,
+)
+from probe_core.isolation.hook import OpenSampler, find_sampler, load_hook, load_plugin
 
 VARIABLE = "PROBE_CORE_STAGE"
 
@@ -47,17 +54,30 @@ def probe_devices(request: Request) -> Any:
     return load_hook(orders["target"])(request)
 
 
-_plugins: dict[str, Any] = {}
-
-
 @hookimpl
-def sample_devices(request: SampleRequest) -> Any:
-    """Sample as the prober under test does on the staged machine."""
+def open_sampler(request: SampleRequest) -> Any:
+    """Open the sampler of the prober under test on the staged machine, by whichever hook it has."""
     orders, request.machine = _stage(request.machine)
-    plugin = _plugins.setdefault("plugin", None) or load_plugin(orders["target"])
-    _plugins["plugin"] = plugin
-    answer = find_hook(plugin, orders["target"], SAMPLES)(request)
-    return _flushed(answer) if hasattr(answer, "__iter__") else answer
+    opens = find_sampler(load_plugin(orders["target"]), orders["target"])
+    if opens is None:
+        return not_applicable(f"{orders['target']} has no hook for live figures")
+    sampler = opens(request)
+    return sampler if isinstance(sampler, NotApplicable) else _Flushing(sampler, request)
+
+
+class _Flushing:
+    """A sampler that writes out what it prints before the round ends."""
+
+    def __init__(self, sampler: OpenSampler, request: SampleRequest) -> None:
+        self._sampler = sampler
+        self._request = request
+
+    def sample(self) -> Any:
+        answer = self._sampler.sample(self._request)
+        return _flushed(answer) if hasattr(answer, "__iter__") else answer
+
+    def close(self) -> None:
+        self._sampler.close()
 
 
 def _flushed(answer: Iterable[Any]) -> Generator[Any, None, Any]:
@@ -67,14 +87,6 @@ def _flushed(answer: Iterable[Any]) -> Generator[Any, None, Any]:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-
-
-@hookimpl
-def sample_close() -> None:
-    """Close what the prober under test has opened."""
-    close = getattr(_plugins.get("plugin"), CLOSE, None)
-    if close is not None:
-        close()
 
 
 def _stage(machine: Machine) -> tuple[dict[str, Any], Machine]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from probe_core.testing import ProberContract
+from probe_core.testing.checks_sampling import Sampling
 
 CHECKS = sorted(name for name in dir(ProberContract) if name.startswith("test_"))
 Plugin = Callable[..., ProberContract]
@@ -142,6 +143,10 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
     "test_it_goes_around_devices": ("if request.skip(device)", "if 0"),
     "test_a_round_is_quick": (LOAD, LOAD + "    import time; time.sleep(0.55)\n"),
     "test_sampling_prints_nothing": (LOAD, LOAD + "    import sys; sys.stderr.write('x')\n"),
+    "test_it_closes_what_it_opened": (
+        "@hookimpl\ndef sample_devices",
+        "@hookimpl\ndef sample_close():\n    raise KeyError\n\n@hookimpl\ndef sample_devices",
+    ),
     "test_sampling_changes_nothing": (
         LOAD,
         LOAD + "    open(machine.path('/log'), 'a').write('x')\n",
@@ -156,6 +161,52 @@ BAD: dict[str, dict[str, Any] | tuple[str, str]] = {
         'code="unavailable"',
     ),
 }
+
+
+OPENED = (
+    """@hookimpl
+def sample_devices(request):
+    names = request.machine.listdir("/sys/class/acme")
+    return samples(request, names) if names else not_applicable("no Acme here")
+""",
+    """@hookimpl
+def open_sampler(request):
+    names = request.machine.listdir("/sys/class/acme")
+    return Sampler(names) if names else not_applicable("no Acme here")
+
+class Sampler:
+    def __init__(self, names):
+        self.names = names
+    def sample(self, request):
+        return samples(request, self.names)
+    def close(self):
+        CLOSE
+""",
+)
+
+
+@pytest.mark.parametrize(
+    "check", [check for check in CHECKS if check in vars(Sampling)], ids=lambda check: check[5:]
+)
+def test_a_good_sampler_object_passes(plugin: Plugin, tmp_path: Path, check: str) -> None:
+    run(plugin(OPENED, ("CLOSE", "pass")), check, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("close", "sentence"),
+    [
+        ("raise KeyError", "closing prints"),
+        ("print('closed')", r"closing prints \['closed'\]"),
+        ("import time; time.sleep(2)", "it is timeout: close within 0.2 s"),
+        ("import os; os._exit(3)", "it is crashed: close within 0.2 s"),
+    ],
+)
+def test_a_sampler_that_does_not_close_well_fails(
+    plugin: Plugin, tmp_path: Path, close: str, sentence: str
+) -> None:
+    contract = plugin(OPENED, ("CLOSE", close))
+    with pytest.raises(AssertionError, match=sentence):
+        run(contract, "test_it_closes_what_it_opened", tmp_path)
 
 
 def test_there_is_a_bad_prober_for_each_check() -> None:
