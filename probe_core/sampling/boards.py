@@ -6,7 +6,7 @@ fdinfo files may hang with the driver.
 
 from __future__ import annotations
 
-from probe_core.api import hookimpl, not_applicable
+from probe_core.api import each_card, hookimpl, not_applicable
 from probe_core.sysfs import devicetree, drivers, soc
 from probe_core.sysfs.drm_use import DrmUse
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from probe_core.api import Machine, NotApplicable, SampleRequest
 
-__all__ = ["BOARDS", "present", "sample_devices"]
+__all__ = ["BOARDS", "Sampler", "open_sampler", "present"]
 
 BOARDS = "boards"
 """Its name among the probers."""
@@ -25,8 +25,7 @@ BOARDS = "boards"
 _OTHERS = frozenset({"arm", "nvidia", "apple"})
 """Vendors of device-tree GPUs that probers of their own sample."""
 
-_boards: dict[str, tuple[str, str]] = {}
-_use: list[DrmUse] = []
+_NO_DRIVER = "no such device has a driver"
 
 
 def present(bus: Sequence[Mapping[str, Any]]) -> bool:
@@ -35,21 +34,27 @@ def present(bus: Sequence[Mapping[str, Any]]) -> bool:
 
 
 @hookimpl
-def sample_devices(request: SampleRequest) -> Iterator[Mapping[str, Any]] | NotApplicable:
-    """Yield what every such device with a driver does now."""
-    machine = request.machine
-    if not _use:
-        _use.append(DrmUse(machine))
-        _boards.update(_driven(machine, request.bus))
-    return _samples(request) if _boards else not_applicable("no such device has a driver")
+def open_sampler(request: SampleRequest) -> Sampler | NotApplicable:
+    """Return what samples every such device with a driver."""
+    boards = dict(_driven(request.machine, request.bus))
+    return Sampler(request.machine, boards) if boards else not_applicable(_NO_DRIVER)
 
 
-def _samples(request: SampleRequest) -> Iterator[Mapping[str, Any]]:
-    _use[0].refresh()
-    for identity, (folder, kind) in _boards.items():
-        if not request.skip(identity):
-            request.touching(identity)
-            yield from soc.sample(request.machine, folder, identity, _use[0], kind)
+class Sampler:
+    """The devices of a system-on-chip, by id: their folder and kind."""
+
+    def __init__(self, machine: Machine, boards: Mapping[str, tuple[str, str]]) -> None:
+        self._machine = machine
+        self._boards = boards
+        self._use = DrmUse(machine)
+
+    def sample(self, request: SampleRequest) -> Iterator[Mapping[str, Any]]:
+        """Yield what each does now."""
+        self._use.refresh()
+        for identity, may_ask in each_card(request, self._boards):
+            if may_ask:
+                folder, kind = self._boards[identity]
+                yield from soc.sample(self._machine, folder, identity, self._use, kind)
 
 
 def _driven(

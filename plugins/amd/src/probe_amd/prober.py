@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_amd import card, kfd, partitions
 from probe_amd.grants import Grants
-from probe_core.api import hookimpl, not_applicable
+from probe_core.api import each_card, hookimpl, not_applicable
 from probe_core.sysfs import drivers, pci
 
 TYPE_CHECKING = False
@@ -13,21 +13,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_amd.sampler import Sampler
-    from probe_core.api import Machine, NotApplicable, RawSample, Request, SampleRequest
+    from probe_core.api import Machine, NotApplicable, Request, SampleRequest
     from probe_core.sysfs.pci import Function
 
 AMD = "1002"
 # PCI base classes: displays, and processing accelerators. A card's sound function (04) is neither.
 _CLASSES = ("03", "12")
 
-_sampler: Sampler | None = None
-"""What a process that samples has looked up."""
-
 
 @hookimpl
 def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
     """Answer with AMD's GPUs and their partitions."""
-    cards = pci.functions(request.machine, request.bus, vendors=(AMD,), classes=_CLASSES)
+    cards = _cards(request)
     if not cards:
         return not_applicable("no AMD GPU on the PCI bus")
     return _all(request, cards)
@@ -43,12 +40,11 @@ def _all(request: Request, cards: list[Function]) -> Iterator[dict[str, Any]]:
         _driver(machine),
     )
     layouts = partitions.layouts(machine, cards, nodes, topology, request.avoid)
-    for function in cards:
+    for function, may_ask in each_card(request, cards):
         own, layout = nodes[function.address], layouts[function.address]
-        if function.id in request.avoid:
+        if not may_ask:
             yield card.passive(machine, function)
             continue
-        request.touching(function.id)
         device = card.describe(machine, function, own, layout, system)
         yield device
         for node in own if layout.split else ():
@@ -62,13 +58,13 @@ def _driver(machine: Machine) -> Mapping[str, str]:
     return driver
 
 
-@hookimpl
-def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
-    """Yield what every card that amdgpu drives does now."""
-    global _sampler
-    if _sampler is None:
-        from probe_amd.sampler import Sampler
+def _cards(request: Request) -> list[Function]:
+    return pci.functions(request.machine, request.bus, vendors=(AMD,), classes=_CLASSES)
 
-        cards = pci.functions(request.machine, request.bus, vendors=(AMD,), classes=_CLASSES)
-        _sampler = Sampler(request, cards)
-    return _sampler.sample(request)
+
+@hookimpl
+def open_sampler(request: SampleRequest) -> Sampler:
+    """Return what samples every card that amdgpu drives."""
+    from probe_amd.sampler import Sampler
+
+    return Sampler(request, _cards(request))

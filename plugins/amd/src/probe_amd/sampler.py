@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from probe_amd import gfx, kfd, memory, metrics
-from probe_core.api import not_applicable
+from probe_core.api import each_card, not_applicable
 from probe_core.sysfs import drm, hwmon, pcie, power
 from probe_core.sysfs.drm_use import DrmUse
 from probe_core.sysfs.live import Live
@@ -34,13 +34,13 @@ class Sampler:
 
     def __init__(self, request: SampleRequest, functions: Sequence[Function]) -> None:
         self._machine = request.machine
-        self._functions = functions
+        self._functions = [function for function in functions if function.driver == "amdgpu"]
         self._use = DrmUse(request.machine)
         self._cards: dict[str, Card] = {}
 
     def sample(self, request: SampleRequest) -> Iterator[RawSample] | NotApplicable:
         """Return the samples of a round."""
-        if not any(function.driver == "amdgpu" for function in self._functions):
+        if not self._functions:
             return not_applicable("no GPU is driven by amdgpu")
         return self._samples(request)
 
@@ -48,10 +48,9 @@ class Sampler:
         if request.round % _FRESH == 0:
             self._cards.clear()
         self._use.refresh()
-        for function in self._functions:
-            if function.driver != "amdgpu" or request.skip(function.id):
+        for function, may_ask in each_card(request, self._functions):
+            if not may_ask:
                 continue
-            request.touching(function.id)
             # Before Linux 6.15 a read resumes a card that has just fallen asleep.
             if power.asleep(power.status(self._machine, function.folder)):
                 yield {"device": function.id, "status": "asleep", "reason": "it has fallen asleep"}

@@ -8,14 +8,10 @@ from probe_core.api import Unavailable, hookimpl, not_applicable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from probe_apple.sampler import Sampler
-    from probe_core.api import NotApplicable, RawSample, Request, SampleRequest
-
-_sampler: Sampler | None = None
-"""What a process that samples has looked up."""
+    from probe_core.api import NotApplicable, Request, SampleRequest
 
 
 @hookimpl
@@ -41,11 +37,8 @@ def probe_devices(request: Request) -> NotApplicable | list[dict[str, Any]]:
 
 
 @hookimpl
-def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
-    """Yield what the GPUs do now; ioreg takes 20 ms of processor time a round."""
-    global _sampler
-    if _sampler is None:
-        from probe_apple.sampler import Sampler
+def open_sampler(request: SampleRequest) -> Sampler:
+    """Return what samples the GPUs; ioreg takes 20 ms of processor time a round."""
+    from probe_apple.sampler import Sampler
 
-        _sampler = Sampler(request.machine, request.deadline_s * 0.4)
-    return _sampler.sample(request)
+    return Sampler(request.machine, request.deadline_s * 0.4)

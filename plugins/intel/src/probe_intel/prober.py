@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.api import hookimpl, not_applicable
+from probe_core.api import each_card, hookimpl, not_applicable
 from probe_intel import functions, gaudi, gpu, npu
 
 TYPE_CHECKING = False
@@ -10,12 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import NotApplicable, RawSample, Request, SampleRequest
+    from probe_core.api import NotApplicable, Request, SampleRequest
     from probe_core.sysfs.pci import Function
     from probe_intel.sampler import Sampler
-
-_sampler: Sampler | None = None
-"""What a process that samples has looked up."""
 
 
 @hookimpl
@@ -30,20 +27,16 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
 def _all(request: Request, kinds: dict[str, list[Function]]) -> Iterator[dict[str, Any]]:
     describers = {"gpu": gpu.describe, "npu": npu.describe, "accelerator": gaudi.describe}
     for kind, members in kinds.items():
-        for function in members:
-            if function.id in request.avoid:
-                yield gpu.passive(request.machine, function, kind)
-            else:
-                request.touching(function.id)
+        for function, may_ask in each_card(request, members):
+            if may_ask:
                 yield describers[kind](request.machine, function)
+            else:
+                yield gpu.passive(request.machine, function, kind)
 
 
 @hookimpl
-def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
-    """Yield what every GPU and NPU with its driver does now."""
-    global _sampler
-    if _sampler is None:
-        from probe_intel.sampler import Sampler
+def open_sampler(request: SampleRequest) -> Sampler:
+    """Return what samples every GPU and NPU with its driver."""
+    from probe_intel.sampler import Sampler
 
-        _sampler = Sampler(request, functions.by_kind(request.machine, request.bus))
-    return _sampler.sample(request)
+    return Sampler(request, functions.by_kind(request.machine, request.bus))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.api import not_applicable
+from probe_core.api import each_card, not_applicable
 from probe_core.sysfs import power
 from probe_core.sysfs.drm_use import DrmUse
 from probe_intel.bound import DRIVERS
@@ -42,10 +42,9 @@ class Sampler:
     def _samples(self, request: SampleRequest) -> Iterator[RawSample]:
         if self._gpus:
             self._use.refresh()
-        for function in self._gpus:
-            if request.skip(function.id):
+        for function, may_ask in each_card(request, self._gpus):
+            if not may_ask:
                 continue
-            request.touching(function.id)
             if power.asleep(power.status(self._machine, function.folder)):
                 yield {"device": function.id, "status": "asleep", "reason": "it has fallen asleep"}
                 continue

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from probe_core.api import hookimpl, not_applicable
+from probe_core.api import each_card, hookimpl, not_applicable
 from probe_mali import describe, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any
 
     from probe_core.api import NotApplicable, Request, SampleRequest
+    from probe_core.sysfs.sighting import Draft
     from probe_mali.sampler import Sampler
-
-_sampler: Sampler | None = None
-"""What a process that samples has looked up."""
 
 
 @hookimpl
@@ -34,25 +32,25 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[dict[str, Any]]:
 
 
 def _all(request: Request, sources: dict[str, frozenset[str]]) -> Iterator[dict[str, Any]]:
-    for folder in sorted(frozenset().union(*sources.values())):
-        draft = describe.start(request.machine, folder)
-        identity = draft.fields["ids"][0]
+    folders = sorted(frozenset().union(*sources.values()))
+    drafts = ((folder, describe.start(request.machine, folder)) for folder in folders)
+    for (folder, draft), may_ask in each_card(request, drafts, _id):
         finders = [name for name, folders in sources.items() if folder in folders]
         draft.note("found_by", finders)
-        if identity in request.avoid:
-            draft.left_alone()
-        else:
-            request.touching(identity)
+        if may_ask:
             describe.add_files(request.machine, draft, folder)
+        else:
+            draft.left_alone()
         yield draft.fields | {"unknown": draft.unknown}
 
 
-@hookimpl
-def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[Mapping[str, Any]]:
-    """Yield what every Mali GPU with a driver does now."""
-    global _sampler
-    if _sampler is None:
-        from probe_mali.sampler import Sampler
+def _id(card: tuple[str, Draft]) -> str:
+    return str(card[1].fields["ids"][0])
 
-        _sampler = Sampler(request)
-    return _sampler.sample(request)
+
+@hookimpl
+def open_sampler(request: SampleRequest) -> Sampler:
+    """Return what samples every Mali GPU with a driver."""
+    from probe_mali.sampler import Sampler
+
+    return Sampler(request)

@@ -5,7 +5,7 @@ Arm's own driver (kbase) shows its clock, and no load without a debug file syste
 
 from __future__ import annotations
 
-from probe_core.api import not_applicable
+from probe_core.api import each_card, not_applicable
 from probe_core.sysfs import devicetree, drivers, soc
 from probe_core.sysfs.drm_use import DrmUse
 from probe_mali import find
@@ -41,10 +41,9 @@ class Sampler:
 
     def _samples(self, request: SampleRequest) -> Iterator[Mapping[str, Any]]:
         self._use.refresh()
-        for identity, folder in self._gpus.items():
-            if not request.skip(identity):
-                request.touching(identity)
-                yield from soc.sample(self._machine, folder, identity, self._use)
+        for identity, may_ask in each_card(request, self._gpus):
+            if may_ask:
+                yield from soc.sample(self._machine, self._gpus[identity], identity, self._use)
 
 
 def _id(path: str | None, folder: str) -> str:

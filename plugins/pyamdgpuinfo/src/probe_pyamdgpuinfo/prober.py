@@ -5,7 +5,7 @@ It opens device nodes read-write, so the manifest marks it active: it runs only 
 
 from __future__ import annotations
 
-from probe_core.api import Unavailable, hookimpl, not_applicable
+from probe_core.api import Unavailable, each_card, hookimpl, not_applicable
 from probe_core.sysfs.sighting import AVOIDED
 from probe_pyamdgpuinfo import nodes
 
@@ -45,17 +45,13 @@ def probe_devices(request: Request) -> NotApplicable | Iterator[Sighting]:
     return _sightings(request, render_nodes)
 
 
-def _refusal(request: Request, node: Node) -> str | None:
-    """Return why the library must not be given `node`; asking it opens the node already."""
-    if node.id in request.avoid:
-        return AVOIDED
-    request.touching(node.id)
-    return nodes.refusal(request.machine, node)
-
-
 def _sightings(request: Request, render_nodes: list[Node]) -> Iterator[Sighting]:
     """Yield one by one, so that a crash of the library costs only the cards after it."""
-    refusals = [_refusal(request, node) for node in render_nodes]
+    # Why the library must not be given a node: asking that opens the node already.
+    refusals = [
+        nodes.refusal(request.machine, node) if may_ask else AVOIDED
+        for node, may_ask in each_card(request, render_nodes)
+    ]
     make = _library() if None in refusals else None
     for index, (node, refusal) in enumerate(zip(render_nodes, refusals, strict=True)):
         sighting: Sighting = {

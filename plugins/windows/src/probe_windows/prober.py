@@ -9,15 +9,10 @@ from probe_windows.registry import Registry, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from probe_core.api import NotApplicable, RawSample, Request, SampleRequest, Sighting, StepDoc
+    from probe_core.api import NotApplicable, Request, SampleRequest, Sighting, StepDoc
     from probe_windows.adapters import Adapter
     from probe_windows.memory import Address
     from probe_windows.sampler import Sampler
-
-_sampler: Sampler | None = None
-"""What a process that samples has opened."""
 
 _VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1414": "microsoft"}
 # Adapters that cannot compute: board management controllers and what virtual machines show.
@@ -115,13 +110,10 @@ def _driver(adapter: Adapter) -> dict[str, str]:
 
 
 @hookimpl
-def sample_devices(request: SampleRequest) -> NotApplicable | Iterator[RawSample]:
-    """Yield what the GPUs do now; raises `Unavailable` where there are no counters."""
-    global _sampler
+def open_sampler(request: SampleRequest) -> Sampler | NotApplicable:
+    """Return what samples the GPUs; raises `Unavailable` where there are no counters."""
     if not request.machine.live:
         return not_applicable("a recorded machine has no performance counters")
-    if _sampler is None:
-        from probe_windows.sampler import Sampler
+    from probe_windows.sampler import Sampler
 
-        _sampler = Sampler()
-    return _sampler.sample(request)
+    return Sampler()
