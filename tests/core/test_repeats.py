@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -113,39 +111,6 @@ def _spoil(value: object) -> None:
         value["spoilt"] = True
     elif isinstance(value, list):
         value.append("spoilt")
-
-
-TABLES = {
-    "links": [{"kind": "nvlink", "peer": f"pci:0000:0{n}:00.0", "count": 4} for n in range(4)],
-    "step_facts": [{"step": "driver", "status": "ok", "evidence": "bound"}],
-    "clocks": {"max_mhz": 1980, "memory_max_mhz": 2619},
-    "driver": {"name": "nvidia", "version": "580.95.05"},
-    "ecc": {"enabled": True, "pending": False},
-}
-
-
-def checks_of(count: int, fields: dict[str, Any]) -> int:
-    """Return how many values are checked of so many devices with the same `fields`."""
-    raws = [{"ids": [f"x:{n}"], "kind": "gpu", **fields} for n in range(count)]
-    calls: list[str] = []
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name == "check":
-            calls.append(frame.f_code.co_filename)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        sightings, problems = checked(raws)
-    finally:
-        sys.setprofile(before)
-    assert (len(sightings), problems) == (count, [])
-    return len(calls)
-
-
-def test_a_further_equal_device_costs_no_check_of_its_tables() -> None:
-    assert checks_of(1, TABLES) > checks_of(1, {}) + 20
-    assert checks_of(9, TABLES) - checks_of(1, TABLES) == checks_of(9, {}) - checks_of(1, {})
 
 
 def in_two_passes(value: object) -> object:
