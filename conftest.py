@@ -1,4 +1,12 @@
-"""What the tests of every distribution of the repository share: how inputs are made up."""
+"""What the tests of every distribution of the repository share.
+
+They start from the same surroundings whatever a shell, a service or a CI job hands down, and the
+inputs that Hypothesis makes up are the same for everybody.
+
+Markers: `heavy` stands at the few tests that take most of the time; the README's command leaves
+them out and `.ci/run` runs them. `timeout(seconds)` stands at a test that may take longer than the
+limit for every test, which pyproject.toml sets.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +27,46 @@ if os.environ.get("PRIVATE_NAMES"):  # before anything imports the core
 
     put_on_path(os.environ["PRIVATE_NAMES"])
 
-# A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+KEPT = {"PYTHONPATH", "PYTHONHOME", "PROBE_RAY_PYTHON"}
+"""PROBE_RAY_PYTHON is asked for by tests: the Python that has Ray."""
+FOREIGN = ("PROBE_", "PYTHON", "LC_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "GPU_", "ZE_", "ONEAPI_")
+FOREIGN += ("SLURM_", "KUBERNETES_", "OMP_", "OTEL_")
+"""What variables begin with that our code, Python, or a vendor's library reads."""
+FOREIGN_NAMES = {"NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"}
+FOREIGN_NAMES |= {"LANGUAGE", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "LD_PRELOAD"}
 
-# What was measured on this computer (`probe bench`) is shown by each probe, and is no test's.
-os.environ["XDG_STATE_HOME"] = os.path.join(os.devnull, "state")
+
+def use_default_environment() -> None:
+    """Drop the variables that change what is tested; children inherit what is left."""
+    for name in set(os.environ) - KEPT:
+        if name.startswith(FOREIGN) or name in FOREIGN_NAMES:
+            del os.environ[name]
+    os.environ["LANG"] = "C.UTF-8"
+    os.environ.setdefault("HOME", os.path.expanduser("~"))
+    # What was measured on this computer (`probe bench`) is shown by each probe, and is no test's.
+    os.environ["XDG_STATE_HOME"] = os.path.join(os.devnull, "state")
+
+
+def use_default_signals() -> None:
+    """Undo what is inherited: `nohup` ignores SIGHUP, and a shell's background job SIGINT."""
+    for number in signal.valid_signals():
+        # Python itself ignores SIGPIPE and SIGXFSZ, and gives children their defaults back.
+        if (
+            number in (signal.SIGPIPE, signal.SIGXFSZ)
+            or signal.getsignal(number) is not signal.SIG_IGN
+        ):
+            continue
+        is_interrupt = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+use_default_environment()
+use_default_signals()
+os.umask(0o022)
+# Children that compile every module anew take most of their time for it; .gitignore has the files.
+sys.dont_write_bytecode = False
+sys.pycache_prefix = None
 
 # For as long as one likes: `FUZZ_EXAMPLES=100000 python -m pytest tests/fuzz`, with new inputs at
 # each run. Without it the inputs are few and always the same: a test fails for everybody or nobody.
