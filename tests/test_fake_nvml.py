@@ -72,6 +72,7 @@ def run(fake: ModuleType, library: Path, profile: str, expression: str, **more: 
     return json.loads(done.stdout) if done.returncode == 0 else (done.returncode, done.stderr)
 
 
+@pytest.mark.heavy
 def test_every_profile_can_be_read(fake: ModuleType, library: Path) -> None:
     counts = {}
     for path in sorted(fake.PROFILES.glob("*.profile")):

@@ -242,6 +242,8 @@ except LeaseError as error:
         assert "'CUDA_VISIBLE_DEVICES'" in done.stdout
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_module_can_be_imported_or_needs_the_locks(system: str, place: Path) -> None:
     """Those that do not need fcntl, which `require_locks` keeps from being imported."""
@@ -283,6 +285,7 @@ def test_the_lists_name_what_exists_here(system: str) -> None:
     assert hasattr(os, "pipe2")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_recording_of_linux_has_the_same_first_cause(system: str, place: Path) -> None:
     """Names with colons, links and files of another system are read there as on Linux."""

@@ -12,6 +12,7 @@ import recorded
 from fake_probers import Probers, gpu
 from reports import machine_of, plugin, report_of
 from trees import Tree
+from weights import mostly_heavy
 
 import probe_core
 from probe_core.cli.table import lines
@@ -92,7 +93,7 @@ def test_parts_of_one_card_are_distinct(tree: Tree, probers: Probers) -> None:
         assert len(set(rows)) == len(rows) == 9
 
 
-@pytest.mark.parametrize("name", recorded.names())
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 4))
 def test_recorded_machines(name: str, tmp_path: Path) -> None:
     report = report_of(machine_of(recorded.read(name), tmp_path))
     check(report, widths=range(40, 201, 4))

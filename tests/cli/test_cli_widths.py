@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import recorded
 from reports import machine_of, plugin, report_of
+from weights import mostly_heavy
 
 from probe_core.cli import main
 from probe_core.commands import text
@@ -52,7 +53,7 @@ def saved(name: str, folder: Path, **arguments: Any) -> tuple[str, dict[str, Any
     return str(path), report
 
 
-@pytest.mark.parametrize("name", recorded.names())
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 5))
 def test_every_command_on_every_machine(name: str, tmp_path: Path, printed: Printed) -> None:
     path, report = saved(name, tmp_path)
     for command in COMMANDS:

@@ -41,6 +41,8 @@ def needs(*modules: str) -> None:
         pytest.importorskip(module)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_a_new_plugin_passes_its_own_tests(tmp_path: Path, kind: str, name: str) -> None:
     if kind == "ctypes" and not shutil.which("cc"):
@@ -55,6 +57,8 @@ def test_a_new_plugin_passes_its_own_tests(tmp_path: Path, kind: str, name: str)
     assert int(out.rpartition(" passed")[0].split()[-1]) > 44
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_it_is_typed_and_tidy(tmp_path: Path, kind: str, name: str) -> None:
     needs("mypy", "ruff")
@@ -66,6 +70,8 @@ def test_it_is_typed_and_tidy(tmp_path: Path, kind: str, name: str) -> None:
     python("-m", "ruff", "format", "--no-cache", "--check", ".", cwd=root)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_pyright_agrees(tmp_path: Path, kind: str) -> None:
     pyright = shutil.which("pyright")
@@ -82,6 +88,8 @@ def test_pyright_agrees(tmp_path: Path, kind: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_types_are_strict(tmp_path: Path, kind: str) -> None:
     write("acme", tmp_path, kind=kind)
@@ -91,6 +99,8 @@ def test_its_types_are_strict(tmp_path: Path, kind: str) -> None:
     assert settings["tool"]["pyright"]["typeCheckingMode"] == "strict"
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_it_can_be_installed_beside_this_core(tmp_path: Path) -> None:
     """It once asked for a core newer than the one that wrote it."""
     write("acme", tmp_path)

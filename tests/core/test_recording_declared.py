@@ -344,6 +344,7 @@ ANY = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @given(ANY)
 def test_any_value_is_declared_or_a_mistake(value: Any) -> None:
     result, mistakes = check_records(value)

@@ -11,6 +11,7 @@ import pytest
 import recorded
 from reports import plugin, report_of
 from trees import Tree
+from weights import mostly_heavy
 
 from probe_core import Machine
 from probe_core.recording import open_machine, unpack
@@ -58,7 +59,7 @@ def again(machine: Machine, folder: Path) -> Machine:
     return Machine(unpack(made, str(folder)), made.environ, made.os, made.arch)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_heavy(NAMES, 5))
 def test_recording_of_a_recorded_machine_gives_the_same_report(name: str, tmp_path: Path) -> None:
     with open_machine(str(recorded.path(name))) as machine:
         first, second = report_of(machine), report_of(again(machine, tmp_path / "again"))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import recorded
 from reports import report_of
+from weights import mostly_heavy
 
 from probe_core.recording import BadRecording, open_machine
 
@@ -70,7 +71,7 @@ def test_whatever_happens_the_folder_is_gone(
     assert os.listdir(temporary) == []
 
 
-@pytest.mark.parametrize("name", recorded.names())
+@pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 5))
 def test_recorded_machine_gives_the_report_of_its_folder(name: str, tmp_path: Path) -> None:
     root = str(recorded.unpack(recorded.read(name), tmp_path / "root"))
     with open_machine(root) as folder, open_machine(str(recorded.path(name))) as file:

@@ -50,11 +50,15 @@ def pages(site: Path) -> dict[str, sitepages.Page]:
     return sitepages.pages(site)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_the_pages_can_be_built(site: Path) -> None:
     # Built with -W and without a suppressed warning; see `sitepages.built`.
     assert (site / "docs/reference/hooks.html").is_file()
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_every_text_of_the_repository_is_a_page(pages: dict[str, sitepages.Page]) -> None:
     import docpages
 
@@ -62,6 +66,8 @@ def test_every_text_of_the_repository_is_a_page(pages: dict[str, sitepages.Page]
     assert [path.as_posix() for path in texts if path.as_posix() not in pages] == []
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_no_link_of_the_site_is_dead(site: Path, pages: dict[str, sitepages.Page]) -> None:
     dead = []
     for name, page in pages.items():
@@ -79,6 +85,8 @@ def test_no_link_of_the_site_is_dead(site: Path, pages: dict[str, sitepages.Page
     assert dead == []
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_links_to_other_sites_are_well_formed(pages: dict[str, sitepages.Page]) -> None:
     # No network here, so whether they answer is not known; a slip of the keyboard is.
     wrong = []
@@ -110,6 +118,8 @@ def test_what_is_well_formed(link: str, expected: bool) -> None:
     assert _well_formed(link) == expected
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, sitepages.Page]) -> None:
     loaded = [link for page in pages.values() for link in page.loaded]
     assert loaded
@@ -118,12 +128,16 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, sitepages
     assert fonts == []
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_the_sidebar_has_its_groups(site: Path) -> None:
     home = (site / "docs/index.html").read_text("utf-8")
     sidebar = home.partition('class="sidebar-tree"')[2].partition("</aside>")[0]
     assert re.findall(r'caption-text">([^<]+)<', sidebar) == GROUPS
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_every_page_is_in_the_sidebar(pages: dict[str, sitepages.Page]) -> None:
     home = pages["docs/index.html"]
     root = home.path.parent.parent.resolve()
@@ -133,6 +147,8 @@ def test_every_page_is_in_the_sidebar(pages: dict[str, sitepages.Page]) -> None:
     assert sorted(set(pages) - reached - own) == []
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_search_and_the_dark_theme_are_there(site: Path) -> None:
     home = (site / "docs/index.html").read_text("utf-8")
     assert 'action="../search.html"' in home
@@ -141,6 +157,8 @@ def test_search_and_the_dark_theme_are_there(site: Path) -> None:
     assert '"docs/how-to/slurm"' in index
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_the_first_page_begins_with_a_task_and_a_picture(site: Path) -> None:
     home = (site / "docs/index.html").read_text("utf-8").partition("<article")[2]
     wanted = ("<img", "<h2>Install", "<h2>Three tasks", "Search all chips", "<h2>Tutorial")
@@ -150,6 +168,8 @@ def test_the_first_page_begins_with_a_task_and_a_picture(site: Path) -> None:
     assert (site / "chips/index.html").is_file()
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_a_warning_fails_the_build() -> None:
     import build_site
 
@@ -212,15 +232,21 @@ def seen(
     return values
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_no_page_scrolls_sideways_at_400_pixels(seen: dict[str, list[str] | int]) -> None:
     assert seen["wide"] == ["bad.html: 500"]
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_every_text_has_the_contrast_of_level_aa(seen: dict[str, list[str] | int]) -> None:
     assert isinstance(seen["texts"], int)
     assert seen["texts"] > 10_000
     assert seen["low"] == [f"bad.html ({theme}): faint: 2.85" for theme in ("light", "dark")]
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_a_browser_asks_no_other_host(seen: dict[str, list[str] | int]) -> None:
     assert seen["hosts"] == []

@@ -50,10 +50,14 @@ def mypy(folder: Path, modules: dict[str, str], *options: str) -> tuple[str, int
     return _placed(ran.stdout, modules) + ran.stderr, ran.returncode
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_the_python_for_hosts_passes_mypy_strict(tmp_path: Path, modules: dict[str, str]) -> None:
     assert mypy(tmp_path / "modules", modules, "--strict") == ("", 0)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_the_python_for_authors_passes_mypy(tmp_path: Path) -> None:
     # The pages write files of the same name, so each has a package of its own.
     modules = {}
@@ -66,6 +70,8 @@ def test_the_python_for_authors_passes_mypy(tmp_path: Path) -> None:
     assert found == ("", 0)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_the_python_for_hosts_passes_pyright(tmp_path: Path, modules: dict[str, str]) -> None:
     if not importlib.util.find_spec("basedpyright"):
         pytest.skip("pyright is tested with one Python (pip install basedpyright)")

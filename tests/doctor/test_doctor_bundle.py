@@ -11,6 +11,7 @@ import test_readiness_causes as readiness
 from doctor_cases import CASES, complete
 from readiness_nodes import Node, nvidia
 from reports import report_of
+from weights import mostly_heavy
 
 from probe_core.cli.record import recorded_machine
 from probe_core.commands import Context
@@ -45,7 +46,7 @@ OF_CHECKS = {
 MAKERS = {key: make for key, (_, make) in readiness.BROKEN.items()} | readiness.HEALTHY | OF_CHECKS
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", mostly_heavy(MAKERS, 12))
 def test_it_gives_the_same_first_cause(name: str, tmp_path: Path) -> None:
     node = MAKERS[name](tmp_path / "root")
     complete(node)

@@ -10,6 +10,7 @@ from doctor_cases import CASES, Case, wsl
 from fake_probers import Probers
 from readiness_nodes import Node, nvidia
 from reports import report_of
+from weights import mostly_heavy
 
 from probe_core.doctor.causes import SCOPES
 from probe_core.doctor.check import Request
@@ -72,7 +73,7 @@ def test_a_machine_that_has_it(code: str, tmp_path: Path, probers: Probers) -> N
     assert set(same) <= {finding["severity"]}
 
 
-@pytest.mark.parametrize("code", CASES)
+@pytest.mark.parametrize("code", mostly_heavy(CASES, 3))
 def test_a_look_alike_that_has_not(code: str, tmp_path: Path, probers: Probers) -> None:
     document = CASES[code][1].document(tmp_path / "root", probers)
     assert causes_in(document) == set()

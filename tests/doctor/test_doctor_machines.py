@@ -13,6 +13,7 @@ from doctor_machines import BROKEN, SOUND
 from readiness_nodes import Node
 from reports import plugin, report_of
 from test_doctor_bundle import bundle_of
+from weights import mostly_heavy
 
 from probe_core.cli.findings import summary_lines
 from probe_core.doctor.check import Request
@@ -39,7 +40,7 @@ def test_there_are_as_many_as_were_planned() -> None:
     assert len(SOUND) >= 10
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", mostly_heavy(BROKEN, 3))
 def test_a_broken_machine(name: str, tmp_path: Path) -> None:
     code, fix, make = BROKEN[name]
     node = make(tmp_path / "root")
@@ -68,7 +69,9 @@ def test_a_sound_machine(name: str, tmp_path: Path) -> None:
     assert [f["code"] for f in document["findings"] if f["severity"] != "info"] == []
 
 
-@pytest.mark.parametrize("name", [name for name in (*BROKEN, *SOUND) if name not in OF_PLUGIN])
+@pytest.mark.parametrize(
+    "name", mostly_heavy([name for name in (*BROKEN, *SOUND) if name not in OF_PLUGIN], 12)
+)
 def test_its_bundle_says_the_same(name: str, tmp_path: Path) -> None:
     node = (BROKEN[name][2] if name in BROKEN else SOUND[name])(tmp_path / "root")
     complete(node)

@@ -13,6 +13,7 @@ from doctor_machines import BROKEN
 from readiness_nodes import FOLDER, PCI, nvidia
 from test_doctor_bundle import bundle_of
 from test_doctor_machines import OF_PLUGIN, examined
+from weights import mostly_heavy
 
 import probe_core
 from probe_core.doctor.check import Request
@@ -33,7 +34,7 @@ def written(folder: str) -> list[str]:
     return [name for _, folders, files in os.walk(folder) for name in (*folders, *files)]
 
 
-@pytest.mark.parametrize("name", NAMES[::3])
+@pytest.mark.parametrize("name", mostly_heavy(NAMES[::3], 6))
 def test_a_bundle_gives_the_same_first_cause(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

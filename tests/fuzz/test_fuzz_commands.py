@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @given(JSON, st.text(" \t\r\n", max_size=3), st.booleans())
 def test_what_is_sound_is_read_as_json_reads_it(value: object, space: str, ascii: bool) -> None:
     text = space + json.dumps(value, ensure_ascii=ascii) + space

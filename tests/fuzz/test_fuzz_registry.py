@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from foreign import CHANCES, Chance, encoded, write_files
 from hypothesis import given
 
@@ -104,6 +105,7 @@ def test_manifests(chance: Chance) -> None:
     taken(fields if isinstance(fields, dict) else {"when": fields})
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_fields_of_manifests(chance: Chance) -> None:
     keys = ("summary", "api", "priority", "deadline_s", "active", "other")

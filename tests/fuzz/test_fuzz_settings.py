@@ -82,6 +82,7 @@ def test_static_reports(tmp_path: Path, chance: Chance) -> None:
     assert chosen.ids
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_printing_static_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], chance: Chance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from foreign import CHANCES, Chance, files_of, write_files
 from hypothesis import given
 from trees import Tree
@@ -48,6 +49,7 @@ def build(root: Path) -> dict[str, bytes]:
     return files_of(root)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_nothing_raises_and_all_is_plain(tmp_path: Path, chance: Chance) -> None:
     root = tmp_path / "root"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from weights import mostly_heavy
 
 from probe_core.isolation import tree
 
@@ -59,7 +60,7 @@ LATE: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("case", LATE)
+@pytest.mark.parametrize("case", mostly_heavy(LATE, 3))
 def test_what_it_changes_is_its_own_affair(hostile: Hostile, tmp_path: Path, case: str) -> None:
     outcome = hostile(f"os.chdir({str(tmp_path)!r})\n{LATE[case]}\nyield ONE")
     assert (outcome["status"], outcome["reason"], outcome["devices"]) == ("ok", None, 1)

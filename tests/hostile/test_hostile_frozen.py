@@ -75,6 +75,8 @@ def outcomes(app: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(600)
 def test_probers_run_in_processes_of_the_application(
     app: Path, untouched: Callable[[], Any]
 ) -> None:
@@ -85,6 +87,8 @@ def test_probers_run_in_processes_of_the_application(
     assert found["dies"][1].startswith("it was killed by SIGABRT before it had answered")
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(600)
 def test_an_application_that_did_not_prepare_starts_nothing(app: Path) -> None:
     found = outcomes(app, "--undeclared")
     assert found["good"][0] == "skipped"
@@ -92,6 +96,8 @@ def test_an_application_that_did_not_prepare_starts_nothing(app: Path) -> None:
     assert found["cpu"] == ["ok", None]
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(600)
 def test_installed_probers_and_the_library_of_nvidias_are_bundled(app: Path) -> None:
     names, has_library = outcomes(app, "--bundled")
     assert {"bus", "cpu", "nvidia", "amd", "mali"} <= set(names)

@@ -187,7 +187,7 @@ def test_interrupted(bad: Path, untouched: Callable[[], Any]) -> None:
         timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
         start = time.monotonic()
         # Started inside: on a busy machine 0.3 s may pass before anything is probed.
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
             timer.start()
             probe_again(30)
         assert time.monotonic() - start < 1.5

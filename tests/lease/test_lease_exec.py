@@ -343,6 +343,7 @@ for number in range({count}):
     return done.stdout.split()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("start", [REPLACED, KEPT], ids=["replaced", "kept"])
 def test_two_hundred_at_once_each_run_alone(start: str, tmp_path: Path) -> None:
     assert _storm(Node(tmp_path, 8), 200, start) == ["0"] * 200

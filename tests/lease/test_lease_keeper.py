@@ -326,6 +326,8 @@ def signal_those_due(
         time.sleep(0.002)
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_random_signals_never_make_two_holders(tmp_path: Path) -> None:
     """Of two hundred and fifty starts, or as many as it takes until fifty workers had a device.
 

@@ -176,6 +176,7 @@ def test_what_an_outer_lease_gave_is_used_by_its_own_processes(tmp_path: Path) -
     assert (done.returncode, done.stdout) == (0, "in\n"), done.stderr
 
 
+@pytest.mark.heavy
 def test_parts_of_a_device_are_leased_until_it_is_full(tmp_path: Path) -> None:
     node = Node(tmp_path, 1, [idle(1)])
     one = node.start("exec", "--reserve", "30GiB", *SLEEP)
@@ -208,6 +209,7 @@ def test_a_part_that_no_device_has_is_refused(tmp_path: Path) -> None:
     assert node.run("exec", "--reserve", "1GiB", "--share", "--", "true").returncode == 2
 
 
+@pytest.mark.heavy
 def test_a_dozen_reservations_at_once_never_exceed_the_device(tmp_path: Path) -> None:
     node = Node(tmp_path, 1, [idle(1)])
     started = [

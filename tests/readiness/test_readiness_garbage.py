@@ -13,6 +13,7 @@ import test_readiness_causes as cases
 from hypothesis import given
 from hypothesis import strategies as st
 from readiness_nodes import DEVICE, FOLDER, PCI, RELEASE, Node, amd, intel, nvidia, verdict
+from weights import mostly_heavy
 
 from probe_core.model.causes import CAUSES
 from probe_core.model.readiness import STATES, STATUSES
@@ -72,6 +73,7 @@ ANSWERS = st.sampled_from(["ok", "missing", "EACCES", "EPERM", "EIO", "unknown",
 MAKERS = {"nvidia": nvidia, "amd": amd, "intel": intel}
 
 
+@pytest.mark.heavy
 @given(
     maker=st.sampled_from(sorted(MAKERS)),
     driver=st.booleans(),
@@ -177,7 +179,7 @@ def notes_of(node: Node) -> Iterator[Notes]:
         yield notes
 
 
-@pytest.mark.parametrize("name", [*cases.BROKEN, *cases.HEALTHY])
+@pytest.mark.parametrize("name", mostly_heavy([*cases.BROKEN, *cases.HEALTHY], 4))
 def test_nothing_is_opened_written_started_or_loaded(name: str, tmp_path: Path) -> None:
     node = (
         cases.BROKEN[name][1](tmp_path) if name in cases.BROKEN else cases.HEALTHY[name](tmp_path)

@@ -10,6 +10,7 @@ import recorded
 from readiness_nodes import Node
 from reports import report_of
 from test_readiness_causes import BROKEN, HEALTHY
+from weights import mostly_heavy
 
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import gather
@@ -45,7 +46,7 @@ def replayed(node: Node, folder: Path) -> dict[str, Any]:
         return report_of(machine)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", mostly_heavy(MACHINES, 8))
 def test_recording_is_judged_as_its_machine(name: str, tmp_path: Path) -> None:
     node = MACHINES[name](tmp_path / "root")
     assert judged(replayed(node, tmp_path)) == judged(node.report())

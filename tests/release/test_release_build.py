@@ -49,6 +49,7 @@ def test_a_tag_builds_its_distribution(tmp_path: Path) -> None:
     assert names == [f"probe_amd-{VERSION}-py3-none-any.whl", f"probe_amd-{VERSION}.tar.gz"]
 
 
+@pytest.mark.heavy
 def test_a_tag_of_another_version_publishes_nothing(tmp_path: Path) -> None:
     needs_build_tools()
     ran = build_tag("probe-amd-v9.9.9", str(tmp_path))
@@ -114,6 +115,8 @@ def requirements(names: set[str]) -> set[str]:
     return {name for name in known if not name.startswith("probe-")}
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(400)
 def test_wheels_install_without_an_index(tmp_path: Path) -> None:
     needs_build_tools()
     names = set(re.findall(r"probe-[a-z]+", block("install"))) | {"probe-chipdb"}

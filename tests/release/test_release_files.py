@@ -23,6 +23,7 @@ def loaded(path: Path) -> Any:
     return yaml.safe_load(path.read_text("utf-8"))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("schema", "paths"),
     [

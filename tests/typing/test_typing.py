@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_mypy_refuses_misspelt_keys_and_words(tmp_path: Path) -> None:
     options = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(tmp_path)]
     ran = subprocess.run(
