@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import recorded
 from fake_probers import Probers, gpu
-from reports import machine_of, plugin, report_of
+from reports import report_of, report_of_recording
 from trees import Tree
 from weights import mostly_heavy
 
@@ -94,9 +93,8 @@ def test_parts_of_one_card_are_distinct(tree: Tree, probers: Probers) -> None:
 
 
 @pytest.mark.parametrize("name", mostly_heavy(recorded.names(), 4))
-def test_recorded_machines(name: str, tmp_path: Path) -> None:
-    report = report_of(machine_of(recorded.read(name), tmp_path))
-    check(report, widths=range(40, 201, 4))
+def test_recorded_machines(name: str) -> None:
+    check(report_of_recording(name), widths=range(40, 201, 4))
 
 
 class Terminal(io.StringIO):
@@ -190,23 +188,17 @@ info     VideoCore VII was detected on the bus only; no plugin for it ran [probe
 
 
 @pytest.mark.parametrize("width", PI)
-def test_the_raspberry_pi_of_the_design(width: int, tmp_path: Path) -> None:
-    report = report_of(machine_of(recorded.read("raspberry-pi-5--videocore-vii"), tmp_path))
+def test_the_raspberry_pi_of_the_design(width: int) -> None:
+    report = report_of_recording("raspberry-pi-5--videocore-vii")
     terminal = Context(environ={"COLUMNS": str(width), "NO_COLOR": "1"}, stdout=Terminal())
     assert "\n".join(lines(report, terminal)) == PI[width]
 
 
 @pytest.mark.parametrize("width", LAPTOP)
-def test_the_laptop_of_the_design(width: int, tmp_path: Path) -> None:
-    data = recorded.read("laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu")
-    machine = machine_of(data, tmp_path)
-    report = report_of(machine, **both(plugin("nvidia"), plugin("intel")))
+def test_the_laptop_of_the_design(width: int) -> None:
+    name = "laptop--sleeping-nvidia-geforce-rtx-4060-laptop-gpu"
+    report = report_of_recording(name, "nvidia", "intel")
     terminal = Context(environ={"COLUMNS": str(width), "NO_COLOR": "1"}, stdout=Terminal())
     assert "\n".join(lines(report, terminal)) == LAPTOP[width]
     piped = printed(report, width)
     assert not any("probe " in line for line in piped)
-
-
-def both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    names_of_both = f"{first['only']},{second['only']}"
-    return {"only": names_of_both, "probers": {**first["probers"], **second["probers"]}}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import recorded
-from reports import machine_of, plugin, report_of
+from reports import report_of_recording
 from weights import mostly_heavy
 
 from probe_core.cli import main
@@ -45,8 +45,8 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
-def saved(name: str, folder: Path, **arguments: Any) -> tuple[str, dict[str, Any]]:
-    report = report_of(machine_of(recorded.read(name), folder / "root"), **arguments)
+def saved(name: str, folder: Path, *plugins: str) -> tuple[str, dict[str, Any]]:
+    report = report_of_recording(name, *plugins)
     path = folder / "report.json"
     path.write_text(json.dumps(report))
     path.chmod(0o600)
@@ -69,7 +69,7 @@ def test_every_command_on_every_machine(name: str, tmp_path: Path, printed: Prin
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_width(command: tuple[str, ...], tmp_path: Path, printed: Printed) -> None:
-    path, _ = saved(RICH, tmp_path, **plugin("nvidia"))
+    path, _ = saved(RICH, tmp_path, "nvidia")
     for width in range(40, 201, 3):
         assert printed(*command, "--static", path, width=width)
 

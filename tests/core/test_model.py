@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 import recorded
 from fake_probers import Probers, gpu
-from reports import SCHEMA, machine_of, report_of
+from reports import SCHEMA, report_of, report_of_recording
 from trees import Tree
 
 import probe_core
@@ -37,8 +36,8 @@ def document(tree: Tree, probers: Probers) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", recorded.names())
-def test_round_trip_of_every_recorded_machine(name: str, tmp_path: Path) -> None:
-    document = report_of(machine_of(recorded.read(name), tmp_path))
+def test_round_trip_of_every_recorded_machine(name: str) -> None:
+    document = report_of_recording(name)
     assert Report.from_json(document).to_json() == document
     assert Report.from_json(json.loads(json.dumps(document))).to_json() == document
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jsonschema
@@ -42,6 +43,30 @@ def machine_of(data: Mapping[str, Any], folder: Path) -> probe_core.Machine:
     """Unpack a recording and return the machine."""
     root = str(recorded.unpack(dict(data), folder))
     return probe_core.Machine(root, data["environ"], data["os"], data["arch"])
+
+
+def report_of_recording(name: str, *plugins: str) -> dict[str, Any]:
+    """Return the report of a recorded machine, seen by the built-in probers and these plugins.
+
+    A process probes each machine once; the report is a copy that the caller may change.
+    """
+    report: dict[str, Any] = json.loads(_text_of_recording(name, plugins))
+    return report
+
+
+@cache
+def _text_of_recording(name: str, plugins: tuple[str, ...]) -> str:
+    with TemporaryDirectory() as folder:
+        machine = machine_of(recorded.read(name), Path(folder) / "root")
+        return json.dumps(report_of(machine, **plugins_together(*plugins)))
+
+
+def plugins_together(*names: str) -> dict[str, Any]:
+    """Return the arguments that run several plugins of the repository; none without a name."""
+    if not names:
+        return {}
+    probers = {name: target for each in names for name, target in plugin(each)["probers"].items()}
+    return {"only": ",".join(names), "probers": probers}
 
 
 def plugin(name: str) -> dict[str, Any]:

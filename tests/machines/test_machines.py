@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import recorded
-from reports import at, codes, machine_of, plugin, report_of
+from reports import at, codes, report_of_recording
 
 from probe_core.resolve.reasons import EXPLAINED
 
@@ -18,21 +17,19 @@ REASONED = ("chip.id", "memory.total", *EXPLAINED, *FIGURES)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_built_in_probers_report_what_the_recording_expects(name: str, tmp_path: Path) -> None:
-    data = RECORDINGS[name]
-    report = report_of(machine_of(data, tmp_path))
-    assert differences(report, data["expect"]) == []
+def test_built_in_probers_report_what_the_recording_expects(name: str) -> None:
+    report = report_of_recording(name)
+    assert differences(report, RECORDINGS[name]["expect"]) == []
     assert unexplained(report) == []
 
 
 @pytest.mark.parametrize(("name", "who"), WITH_PLUGIN)
-def test_with_its_plugin(name: str, who: str, tmp_path: Path) -> None:
-    data = RECORDINGS[name]
-    report = report_of(machine_of(data, tmp_path), **plugin(who))
+def test_with_its_plugin(name: str, who: str) -> None:
+    report = report_of_recording(name, who)
     # The plugin may be installed as well: the one registered by this test goes first.
     ran = [o["status"] for o in report["outcomes"] if o["prober"] == who and o["devices"]]
     assert ran == ["ok"]
-    assert differences(report, data["with"][who]) == []
+    assert differences(report, RECORDINGS[name]["with"][who]) == []
     assert unexplained(report) == []
 
 

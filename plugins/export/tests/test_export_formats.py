@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import recorded
 from export_nodes import LOST_NODE, MIG_NODE, MIXED, gpu, node
-from reports import machine_of, plugin, report_of
+from reports import report_of_recording
 
 from probe_export import export, formats
 from probe_export.capacity import capacity
@@ -73,8 +73,8 @@ def test_nfd_of_a_node_without_accelerators_is_ready_and_counts_none(
 
 
 @pytest.mark.parametrize("name", recorded.names())
-def test_every_label_is_one_that_kubernetes_takes(name: str, tmp_path: Path) -> None:
-    report = report_of(machine_of(recorded.read(name), tmp_path / "machine"))
+def test_every_label_is_one_that_kubernetes_takes(name: str) -> None:
+    report = report_of_recording(name)
     for line in export("nfd", report).splitlines():  # type: ignore[arg-type]
         key, _, value = line.partition("=")
         label = key.removeprefix("feature.node.kubernetes.io/")
@@ -296,16 +296,15 @@ def test_two_runs_write_the_same_bytes(format_: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", recorded.names())
 @pytest.mark.parametrize("format_", sorted(formats()))
-def test_every_recorded_machine_can_be_exported(name: str, format_: str, tmp_path: Path) -> None:
-    report = report_of(machine_of(recorded.read(name), tmp_path / "machine"))
+def test_every_recorded_machine_can_be_exported(name: str, format_: str) -> None:
+    report = report_of_recording(name)
     text = export(format_, report)  # type: ignore[arg-type]
     assert text.endswith("\n")
     assert "None" not in text
 
 
-def test_amd_gpus_have_their_render_nodes_and_rays_name(tmp_path: Path) -> None:
-    machine = machine_of(recorded.read("server--8x-amd-instinct-mi300x"), tmp_path / "machine")
-    report = report_of(machine, **plugin("amd"))
+def test_amd_gpus_have_their_render_nodes_and_rays_name() -> None:
+    report = report_of_recording("server--8x-amd-instinct-mi300x", "amd")
     assert len(capacity(report)) == 8  # type: ignore[arg-type]
     assert "accelerator_type:AMD-Instinct-MI300X-OAM" in export("ray", report)  # type: ignore[arg-type]
     line = "Name=gpu Type=amd_instinct_mi300x_oam File=/dev/dri/renderD128 Flags=amd_gpu_env"

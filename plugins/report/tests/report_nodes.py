@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import recorded
-from reports import report_of, validated
+from reports import report_of, report_of_recording, validated
 
 import probe_core
 
@@ -95,12 +95,6 @@ def probed(sightings: list[dict[str, Any]], folder: Path, name: str) -> dict[str
     return report_of(machine, only=["given"], probers=probers)
 
 
-def of_recorded(name: str, folder: Path) -> dict[str, Any]:
-    data = recorded.read(name)
-    root = recorded.unpack(data, folder / "root")
-    return report_of(probe_core.Machine(str(root), data["environ"], data["os"], data["arch"]))
-
-
 def measurement(figure: str, best: float, **fields: Any) -> dict[str, Any]:
     dtype = None if figure in ("read", "write", "copy") else figure
     return {
@@ -132,8 +126,8 @@ def nodes(folder: Path) -> dict[str, dict[str, Any]]:
         "dgx": with_measured(dgx),
         "pair": probed(PAIR, folder / "pair", desktop),
         "strix": probed(STRIX, folder / "strix", "vm-without-accelerator--cpu"),
-        "mali": of_recorded("rock-5b--mali-g610-and-rk3588-npu", folder / "mali"),
-        "cpu": of_recorded("dual-socket-epyc-9124--cpu", folder / "cpu"),
+        "mali": report_of_recording("rock-5b--mali-g610-and-rk3588-npu"),
+        "cpu": report_of_recording("dual-socket-epyc-9124--cpu"),
         "broken": validated(broken(folder / "broken")),
         "huge": huge(dgx),
     }
