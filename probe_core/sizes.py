@@ -16,7 +16,7 @@ for _power, _letter in enumerate("kmgtp", start=1):
 def parse_size(text: str | int) -> int:
     """Return bytes: ``20GiB`` and ``20G`` count in 1024, ``20GB`` in 1000, a bare number in bytes.
 
-    Raises `ValueError` for anything else, and for what is not positive.
+    Raises `ValueError` for anything else, and for less than a byte.
     """
     if isinstance(text, int):
         number, unit = float(text), ""
@@ -24,7 +24,7 @@ def parse_size(text: str | int) -> int:
         plain = text.strip().lower()
         end = len(plain.rstrip("bikmgtp"))
         number, unit = _number(plain[:end]), plain[end:]
-    if unit not in _UNITS or not 0 < number * _UNITS[unit] < _LARGEST:
+    if unit not in _UNITS or not 1 <= number * _UNITS[unit] < _LARGEST:
         raise ValueError(f"{text!r} is no amount of memory; write it as 20GiB, 512MiB or 80e9")
     return int(number * _UNITS[unit])
 

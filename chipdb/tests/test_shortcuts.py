@@ -79,6 +79,22 @@ def test_every_figure_names_its_source() -> None:
     assert figure.per == "package"
 
 
+@pytest.mark.parametrize(
+    ("name", "memory", "expected"),
+    [
+        ("AMD Instinct MI300X", 206_141_652_992, 5_300),
+        ("gfx942", 206_141_652_992, 5_300),
+        ("gfx942", 274_861_129_728, 6_000),
+        ("NVIDIA H100 SXM", 80 * GIB, 3_350),
+    ],
+)
+def test_memory_above_64_gib_tells_products_apart(name: str, memory: int, expected: int) -> None:
+    facts = {"gfx": "gfx942", "units": 304} if name == "gfx942" else {}
+    figure = probe_chipdb.bandwidth(name, memory=memory, **facts)
+    assert figure is not None
+    assert round(figure / 1e9) == expected
+
+
 def test_an_unknown_chip_of_a_known_architecture_needs_units_and_a_clock() -> None:
     facts = {"capability": (8, 9), "units": 100}
     name = "NVIDIA GeForce RTX 4095"

@@ -1,10 +1,11 @@
 """What keeps the data fresh: drivers' lists, notes of a release, other tables, what is missing."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from probe_chipdb.__main__ import main
+from probe_chipdb.__main__ import _parser, main
 from probe_chipdb.chip_peaks import REASONS
 from probe_chipdb.database import Database
 from probe_chipdb.tools import compare, diff, pages, stale
@@ -93,6 +94,23 @@ def test_command_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 )
 def test_the_next_version(previous: str, month: int, version: str) -> None:
     assert diff.next_version(previous, 2026, month) == version
+
+
+def test_notes_by_the_command(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = data / "chips/acme/fast.toml"
+    old = tmp_path / "old"
+    shutil.copytree(data, old)
+    path.write_text(path.read_text().replace("boost = 2000", "boost = 1900"))
+    assert main(["notes", str(old), str(data), "--version", "2026.12.0"]) == 0
+    assert capsys.readouterr().out.startswith("## 2026.12.0\n")
+
+
+def test_every_command_has_what_it_runs() -> None:
+    (commands,) = (action for action in _parser()._actions if isinstance(action.choices, dict))
+    silent = [name for name, own in commands.choices.items() if own.get_default("run") is None]
+    assert silent == []
 
 
 def test_notes_of_a_release(data: Path, tmp_path: Path) -> None:

@@ -74,6 +74,23 @@ def test_a_vendors_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "package:acme_chips 1.0" in [table.origin for table in database.tables()]
 
 
+def test_a_dangling_link_in_a_vendors_package_is_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "acme_chips-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text(f"[{CHIPS}]\nacme = acme_chips\n")
+    (tmp_path / "acme_chips").mkdir()
+    (tmp_path / "acme_chips/good.toml").write_text(chips(3), encoding="utf-8")
+    (tmp_path / "acme_chips/gone.toml").symlink_to(tmp_path / "nowhere.toml")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    database = opened(packages=True).open()
+    assert database is not None
+    match = database.match(pci="1ac0:0002")
+    assert match.chip is not None
+    assert match.chip.id == "acme/chip-2"
+
+
 def test_what_takes_too_long_is_left_out_and_named(file: Path) -> None:
     begin = time.monotonic()
     slow = opened(chipdb=str(file), timeout=0.05)

@@ -183,8 +183,11 @@ def test_sizes(text: str | int, count: int) -> None:
     assert parse_size(text) == count
 
 
-@pytest.mark.parametrize("text", ["", "x", "GiB", "-1GiB", "0", "nan", "inf", "1e400", "5 apples"])
-def test_no_sizes(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "GiB", "-1GiB", "0", 0, "0.5", "1e-9k", "nan", "inf", "1e400", 1 << 62, "5 apples"],
+)
+def test_no_sizes(text: str | int) -> None:
     with pytest.raises(ValueError, match="is no amount of memory"):
         parse_size(text)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, ClassVar
 
-import recorded
-from reports import machine_of, plugin, report_of
+from reports import report_of_recording
 
 from probe_core.testing import ExporterContract
 from probe_exo.exporter import export
@@ -26,13 +24,12 @@ class TestExo(ExporterContract):
         return sum(not device["id"].startswith("cpu:") for device in json.loads(text)["devices"])
 
 
-def exported(name: str, folder: Path, **arguments: Any) -> Any:
-    report = report_of(machine_of(recorded.read(name), folder / "machine"), **arguments)
-    return json.loads(export(report))
+def exported(name: str, *plugins: str) -> Any:
+    return json.loads(export(report_of_recording(name, *plugins)))
 
 
-def test_a_node_has_the_sum_and_each_device_its_own(tmp_path: Path) -> None:
-    document = exported("server--8x-amd-instinct-mi300x", tmp_path, **plugin("amd"))
+def test_a_node_has_the_sum_and_each_device_its_own() -> None:
+    document = exported("server--8x-amd-instinct-mi300x", "amd")
     devices = document["devices"]
     assert [device["id"] for device in devices] == sorted(device["id"] for device in devices)
     assert len(devices) == 8
@@ -43,15 +40,21 @@ def test_a_node_has_the_sum_and_each_device_its_own(tmp_path: Path) -> None:
     assert document["backends"] == ["MlxCpu"]
 
 
-def test_old_exo_reads_the_document(tmp_path: Path) -> None:
-    document = exported("vm-without-accelerator--cpu", tmp_path)
+def test_old_exo_reads_the_document() -> None:
+    document = exported("vm-without-accelerator--cpu")
     read = DeviceCapabilities.model_validate(document)
     assert (read.model, read.memory) == ("Linux Box (Device: CPU)", document["memory"])
     assert read.flops == DeviceFlops(**document["flops"])
     assert set(document["reasons"]) >= {n for n, v in document["flops"].items() if not v}
 
 
-def test_memory_is_in_the_names_of_current_exo(tmp_path: Path) -> None:
-    usage = exported("container-cgroup-v2--limit-8-gib", tmp_path)["memoryUsage"]
+def test_unknown_figures_are_zero_in_old_exo_and_have_a_reason() -> None:
+    document = exported("empty-root--unknown-cpu")
+    assert document["flops"] == {"fp32": 0, "fp16": 0, "int8": 0}
+    assert document["reasons"].keys() >= {"fp32", "fp16", "int8"}
+
+
+def test_memory_is_in_the_names_of_current_exo() -> None:
+    usage = exported("container-cgroup-v2--limit-8-gib")["memoryUsage"]
     assert usage["ramTotal"] == {"inBytes": 8 << 30}
     assert 0 < usage["ramAvailable"]["inBytes"] <= 8 << 30

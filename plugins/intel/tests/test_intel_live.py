@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,18 @@ def test_xe_is_as_busy_as_its_busiest_tile(tree: Any) -> None:
     assert second["clocks_mhz"] == {"sm": 2400}
     assert second["temperature_c"] == pytest.approx(44)
     assert second["power_cap_w"] == pytest.approx(190)  # power1_max of 0 is disabled
+
+
+def test_a_tile_that_is_idle_half_of_the_time_is_half_busy(tree: Any) -> None:
+    card = xe(tree)
+
+    def work(_: int) -> None:
+        time.sleep(0.2)
+        for gt in ("gt0", "gt1"):
+            tree.file(f"{card}/tile0/{gt}/gtidle/idle_residency_ms", 100)
+
+    # What passes beside the sleep counts as busy.
+    assert 0.5 <= looks(tree, pause=work)[1]["busy"] < 1
 
 
 def test_energy_becomes_power(tree: Any) -> None:

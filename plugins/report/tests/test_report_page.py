@@ -431,6 +431,15 @@ def test_a_page_of_many_nodes_is_bounded(reports: dict[str, Any]) -> None:
     assert f"{len(cluster.pages) - folds} more nodes have no fold here" in text
 
 
+def test_as_many_nodes_have_a_fold_as_there_is_room_for(reports: dict[str, Any]) -> None:
+    members = [Member(f"node {n}", reports["broken"], "") for n in range(64)]
+    _, *folds = cluster_html(cluster_of(members, (), ())).split('<details class="node"')
+    sizes = [len(fold.partition("</details>\n</section>")[0].encode()) for fold in folds[:-1]]
+    # Two thirds of a page are for the folds; the table and the style have the rest.
+    assert sum(sizes) < MOST * 0.7
+    assert sum(sizes) + 2 * max(sizes) > MOST * 0.7
+
+
 def test_rows_of_a_cluster(reports: dict[str, Any]) -> None:
     members = [Member(name, reports[name], "") for name in ("dgx", "cpu")]
     cluster = cluster_of([*members, Member("c", None, "timeout")], (), ())
