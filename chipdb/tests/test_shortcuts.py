@@ -86,6 +86,7 @@ def test_every_figure_names_its_source() -> None:
         ("gfx942", 206_141_652_992, 5_300),
         ("gfx942", 274_861_129_728, 6_000),
         ("NVIDIA H100 SXM", 80 * GIB, 3_350),
+        ("NVIDIA A800 SXM4", 80 * GIB, 2_039),
     ],
 )
 def test_memory_above_64_gib_tells_products_apart(name: str, memory: int, expected: int) -> None:

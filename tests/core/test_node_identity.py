@@ -109,6 +109,12 @@ def test_kinds_of_containers(name: str, tree: Tree) -> None:
     assert node_of(tree, environ)["container"] == kind
 
 
+def test_a_mac_with_the_variables_of_a_pod_is_in_none(tree: Tree) -> None:
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "container": "docker"}
+    for system in ("darwin", "windows"):
+        assert container(probe_core.Machine(str(tree.root), environ, system, "arm64")) is None
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

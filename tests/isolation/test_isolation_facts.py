@@ -51,6 +51,17 @@ def test_a_timeout_tells_where_it_was_stuck(run_source: Source, portable: bool) 
     assert (path[:1], place) == ("/", "3 in wait")
 
 
+def test_a_slow_prober_is_not_looked_into_before_its_time_is_nearly_over(
+    run_source: Source,
+) -> None:
+    """Reading the stack of a thread that runs can crash it."""
+    sleep = f"{HOOK}time.sleep({{}}); yield {{{{'ids': ['x:1'], 'kind': 'npu'}}}}"
+    slow = run_source(sleep.format(2.4), deadline_s=4.0)
+    assert (slow.status, slow.stderr_tail()) == ("ok", [])
+    hung = run_source(sleep.format(60), deadline_s=1.0)
+    assert (hung.status, "stuck_at" in hung.details) == ("timeout", True)
+
+
 def test_a_process_that_cannot_be_started(
     run_source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -273,6 +273,29 @@ def test_a_sampler_that_has_nothing_here_ends(
     assert next(rounds).findings == []
 
 
+def test_slow_devices_that_are_not_announced_are_no_hang(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fates, "ROUND_S", 1.5)
+    stage.add(
+        """
+        @hookimpl
+        def probe_devices():
+            return []
+        @hookimpl
+        def sample_devices(request):
+            for name in NAMES[:4]:
+                if os.path.exists(os.path.join(os.path.dirname(__file__), "slow")):
+                    time.sleep(0.5)  # each within a round's 1.5 s, all together beyond it
+                yield {"device": name, "busy": 0.5}
+        """
+    )
+    rounds = stage.rounds()
+    next(rounds)  # the first has the time of the import as well
+    (stage.folder / "slow").touch()
+    assert list(statuses(next(rounds)).values()) == ["ok"] * 4
+
+
 def test_a_flood_ends_the_process_and_not_the_host(stage: Any) -> None:
     stage.add(
         """

@@ -15,6 +15,7 @@ from probe_core.model.runtimes import hidden, visible
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine
+from probe_core.visibility.availability import available_to
 
 REASON = "it is not granted to this process: NVML lists 2 of 4 GPUs, not this one"
 
@@ -101,6 +102,20 @@ def test_python_and_json_agree() -> None:
     assert [device["id"] for device in visible(document, "cuda")] == [nodes.pci(2), nodes.pci(4)]
     assert [device["id"] for device in visible(document)] == [nodes.pci(2), nodes.pci(4)]
     assert [hidden(device) for device in document["devices"]] == [True, False, True, False]
+
+
+def test_the_reason_of_a_doubt_is_the_doubtful_devices_own() -> None:
+    own = gpus()
+    sure = blocked(own[0], "permission", "no-permission", "/dev/nvidia0: EACCES")
+    lost = blocked(own[1], "responding", "gpu-lost", "NVML lost it")
+    available = available_to([sure, lost, ready(own[2])], "cuda")
+    assert available.withheld.keys() == {nodes.pci(1), nodes.pci(2)}
+    assert "NVML lost it" in str(available.uncertain)
+    assert available_to([sure, ready(own[2])], "cuda").uncertain is None
+    document = report([sure, lost, ready(own[2])])
+    reason = document["devices"][2]["visibility"]["cuda"]["reason"]
+    assert "NVML lost it" in reason
+    assert "EACCES" not in reason
 
 
 def test_a_device_in_doubt_is_hidden_all_the_same_when_it_is_blocked() -> None:
