@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hostile_host import host
+from trees import Tree
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +203,30 @@ def test_libraries_in_a_folder_of_a_server_that_answers(site: Path) -> None:
     if answer is None:
         pytest.skip("no file system may be mounted here")
     assert answer[0] == [f"{site}/served/libprobe-test.so.1"]
+
+
+def test_a_probe_with_a_folder_of_libraries_whose_server_is_dead(site: Path) -> None:
+    tree = Tree(site / "fake")
+    tree.pci("0000:01:00.0", "10de:2684", driver="nvidia", pci_class="030000")
+    script = f"""
+        if libc.mount({str(tree.root / "sys")!r}.encode(), b"/sys", None, 0x1000, None):
+            print("null")
+            sys.exit()
+        os.environ["LD_LIBRARY_PATH"] = target
+        before = state()
+        start = time.monotonic()
+        report = probe_core.probe(timeout=8, only=["none"])
+        took = time.monotonic() - start
+        steps = [d.readiness.steps for d in report.devices if d.vendor == "nvidia"]
+        print(json.dumps([[dict(step) for step in steps[0]], took, left(before)]))
+    """
+    answer = host(site, HUNG + script)
+    if answer is None:
+        pytest.skip("no file system may be mounted here")
+    steps, took, remains = answer
+    (library,) = [step for step in steps if step["step"] == "library"]
+    assert (library["status"], remains) == ("unknown", None), library
+    assert took < 9.0
 
 
 COMMANDS = {
