@@ -17,7 +17,7 @@ import pytest
 
 from probe_cluster import pair_addresses
 from probe_cluster.agent_start import agent_command, agent_script
-from probe_cluster.network_model import Start
+from probe_cluster.gather_model import Start
 from probe_cluster.node_lines import Stream, Streams
 
 ENOUGH_S = 60

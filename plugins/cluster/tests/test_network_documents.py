@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from probe_cluster import ClusterError, Links, read_members
-from probe_cluster.cluster_file import is_cluster_file, read_cluster_file
-from probe_cluster.link_findings import LINK_CODES, link_findings
+from probe_cluster.cluster_file import read_cluster_file
+from probe_cluster.gather_model import LINK_CODES
+from probe_cluster.link_findings import link_findings
 from probe_cluster.link_rows import failed_link, measured_link
 from probe_cluster.link_units import bits, milliseconds
 from probe_cluster.network_model import Network
 from probe_cluster.reading import read_reports
+from probe_cluster.report_files import is_cluster_file
 from probe_cluster.summaries import Nic, summary_of
 from probe_core.cli import main
 
 if TYPE_CHECKING:
-    from probe_cluster.network_model import LinkDoc
+    from probe_cluster.gather_model import LinkDoc
 
 Home = dict[str, dict[str, Any]]
 

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_cluster.network_model import Start
+    from probe_cluster.gather_model import Start
 
 __all__ = ["agent_command", "agent_script"]
 

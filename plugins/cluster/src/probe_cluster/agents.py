@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from probe_cluster.network_model import Wire
+from probe_cluster.gather_model import Wire
 from probe_core.commands import write_json
 from probe_core.wording import clean_text, error_text
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from probe_cluster.network_model import Message, Write
+    from probe_cluster.gather_model import Message, Write
 
 __all__ = ["Agent", "AgentProblem", "Session"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 from probe_cluster.errors import ClusterError
 from probe_cluster.figures import rate
 from probe_cluster.link_units import bits, milliseconds
 from probe_cluster.links import Link
-from probe_core.commands import parse_json, parse_report, write_json
+from probe_cluster.report_files import is_cluster_file, read_document, table
+from probe_core.commands import parse_report, write_json
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -23,24 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["is_cluster_file", "read_cluster_file", "read_document"]
 
-_MOST_BYTES = 512 << 20
-"""Of a document: some 6,000 nodes of eight GPUs, 80 kB each."""
-
-_HEAD_BYTES = 4096
-"""Of the file's head: schema, collector and the sentence of a problem come before the nodes."""
-
-
-def is_cluster_file(path: str) -> bool:
-    """Return whether a file is a document of `probe cluster --json`, by its first keys."""
-    if not os.path.isfile(path):  # a pipe could not be read a second time
-        return False
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError:
-        return False
-    return b'"collector"' in head and b'"probe_core"' not in head.partition(b'"nodes"')[0]
-
 
 def read_cluster_file(path: str) -> Saved:
     """Return the reports and links of a saved document. Raises `ClusterError`.
@@ -49,11 +31,11 @@ def read_cluster_file(path: str) -> Saved:
     left out, and so is a link that was not measured.
     """
     document = read_document(path)
-    entries = _table(document.get("nodes"))
+    entries = table(document.get("nodes"))
     names = _names(entries)
     reports: dict[str, ReportDoc] = {}
     for id_, entry in entries.items():
-        report = _table(entry).get("report")
+        report = table(entry).get("report")
         if report is None:
             continue
         try:
@@ -66,27 +48,9 @@ def read_cluster_file(path: str) -> Saved:
     return reports, _links(document.get("links"), names, reports)
 
 
-def read_document(path: str) -> Mapping[str, Json]:
-    """Return a saved document, its parts unchecked. Raises `ClusterError` for what is none."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MiB")
-        document = parse_json(text)
-    except OSError as error:
-        raise ClusterError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ClusterError(f"{path} is no document of `probe cluster`: {error}") from None
-    schema = _table(document).get("schema")
-    if schema != 1:
-        raise ClusterError(f"{path} has schema {clean_text(str(schema), 40)}; this version reads 1")
-    return _table(document)
-
-
 def _names(entries: Mapping[str, Json]) -> dict[str, str]:
     """Return id → what the node is called."""
-    names = {id_: _table(entry).get("name") for id_, entry in entries.items()}
+    names = {id_: table(entry).get("name") for id_, entry in entries.items()}
     counts = Counter(name for name in names.values() if isinstance(name, str))
     return {
         id_: clean_text(name if isinstance(name, str) and counts[name] == 1 and name else id_)
@@ -98,7 +62,7 @@ def _links(
     rows: Json, names: Mapping[str, str], reports: Mapping[str, ReportDoc]
 ) -> dict[tuple[str, str], Link]:
     links = {}
-    for row in map(_table, rows if isinstance(rows, list) else []):
+    for row in map(table, rows if isinstance(rows, list) else []):
         ends = row.get("ends")
         if not isinstance(ends, list) or len(ends) != 2:
             continue
@@ -108,7 +72,3 @@ def _links(
             kind = f"measured, {bits(bandwidth)}, {milliseconds(latency)}"
             links[min(pair), max(pair)] = Link(kind, bandwidth, latency)
     return links
-
-
-def _table(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}

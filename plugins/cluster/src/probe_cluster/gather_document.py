@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypedDict
 
-    from probe_cluster.gather_model import EngineDoc
+    from probe_cluster.gather_model import EngineDoc, LinkDoc, LinkFindingDoc
     from probe_cluster.gathering import Gathered, Node
-    from probe_cluster.link_findings import LinkFindingDoc
-    from probe_cluster.network_model import LinkDoc
     from probe_cluster.unlike import DifferenceDoc
     from probe_core.model.document import ReportDoc
 

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol, TypedDict
 
-    from probe_cluster.link_findings import LinkFindingDoc
-    from probe_cluster.network_model import LinkDoc
+    from probe_core.model.document import Json
 
     class EngineDoc(TypedDict):
         """What the engine itself counts on a node; memory in bytes, None where it gives none."""
@@ -20,6 +19,37 @@ if TYPE_CHECKING:
         cpus: float | None
         memory: int | None
         state: str | None
+
+    Message = dict[str, Json]
+    """What an agent prints, or takes; see the agent's program."""
+
+    Write = Callable[[bytes], None]
+    """Writes to the standard input of an agent, or of a process that passes it on to agents."""
+
+    class LinkDoc(TypedDict):
+        """One connection of two nodes; a figure is None where it was not measured."""
+
+        ends: list[str]
+        kind: str | None
+        latency: float | None
+        round_trip: float | None
+        bandwidth: float | None
+        bandwidths: list[float | None]
+        interfaces: list[str | None]
+        speed: float | None
+        reason: str | None
+        fix: str | None
+
+    class LinkFindingDoc(TypedDict):
+        """A finding about two nodes; it has a finding's names."""
+
+        code: str
+        severity: str
+        nodes: list[str]
+        what: str
+        why: str
+        fix: str
+        evidence: str
 
     class Collector(Protocol):
         """One engine that can reach the nodes: the only interface that `gather` knows."""
@@ -39,6 +69,19 @@ if TYPE_CHECKING:
 
             Ends when nothing more can come. Is cancelled when the overall time is over, and ends
             all that it started then. Raises `ClusterError` when the engine fails as a whole.
+            """
+
+    class Engine(Protocol):
+        """A collector that can also start the agents of a measurement."""
+
+        name: str
+        process_each: bool
+        """Whether each node needs a process of this computer, so that the fan-out limits them."""
+
+        async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+            """Start an agent on each node; end when all have ended.
+
+            Is cancelled at the end of a measurement, and ends all that it started then.
             """
 
 
@@ -128,3 +171,31 @@ class Sink:
         default=lambda links, findings: None
     )
     """Take links that were measured before, and the findings about them."""
+
+
+LINK_CODES = {
+    "link-slow": "the bandwidth between two nodes is below the threshold",
+    "link-latency": "the round trip between two nodes is above the threshold",
+    "link-one-way": "one of two nodes cannot open a connection to the other",
+    "link-unmeasured": "two nodes could not be measured, so programs may not connect them either",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How an agent starts: the words of `probe` there (its Python serves), and its longest life."""
+
+    command: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Where an engine puts what happens to its agents."""
+
+    attach: Callable[[str, Write], None]
+    """Take how to write to a node's agent; several may share one input."""
+    message: Callable[[str, Message], None]
+    """Take what the agent of a node prints."""
+    lost: Callable[[str, str], None]
+    """Take the sentence why a node's agent is not there, or not any more."""

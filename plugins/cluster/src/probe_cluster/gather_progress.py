@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from probe_cluster.unlike import names
+from probe_cluster.naming import names
 from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from probe_cluster.link_table import link_lines
-from probe_cluster.unlike import names
+from probe_cluster.naming import names
 from probe_core.commands import folded, grid_rows, paint, size
 from probe_core.wording import counted
 

@@ -20,9 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from probe_cluster.gather_model import Collector, EngineDoc
-    from probe_cluster.link_findings import LinkFindingDoc
-    from probe_cluster.network_model import LinkDoc
+    from probe_cluster.gather_model import Collector, EngineDoc, LinkDoc, LinkFindingDoc
     from probe_cluster.summaries import Summary
     from probe_cluster.unlike import DifferenceDoc
     from probe_core.model.document import Json, ReportDoc

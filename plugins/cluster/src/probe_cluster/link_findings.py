@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
+from probe_cluster.gather_model import LINK_CODES
 from probe_cluster.link_units import bits, milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import TypedDict
 
-    from probe_cluster.network_model import LinkDoc, Network
-
-    class LinkFindingDoc(TypedDict):
-        """A finding about two nodes; it has a finding's names."""
-
-        code: str
-        severity: str
-        nodes: list[str]
-        what: str
-        why: str
-        fix: str
-        evidence: str
-
+    from probe_cluster.gather_model import LinkDoc, LinkFindingDoc
+    from probe_cluster.network_model import Network
 
 __all__ = ["LINK_CODES", "link_findings"]
-
-LINK_CODES = {
-    "link-slow": "the bandwidth between two nodes is below the threshold",
-    "link-latency": "the round trip between two nodes is above the threshold",
-    "link-one-way": "one of two nodes cannot open a connection to the other",
-    "link-unmeasured": "two nodes could not be measured, so programs may not connect them either",
-}
 
 
 def link_findings(

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_cluster.network_model import LinkDoc, Message
+    from probe_cluster.gather_model import LinkDoc, Message
     from probe_cluster.pairing import Pair
     from probe_cluster.summaries import Nic
 

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from probe_cluster.gather_model import LinkDoc
     from probe_cluster.gathering import Gathered
-    from probe_cluster.network_model import LinkDoc
     from probe_core.commands import Context
 
 __all__ = ["link_lines"]

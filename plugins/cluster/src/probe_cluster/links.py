@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from probe_cluster.errors import ClusterError
+from probe_cluster.written import figure_of, parse_speed
 
 __all__ = ["KINDS", "Link", "Links", "parse_kind", "parse_link", "parse_speed"]
 
@@ -56,8 +57,6 @@ KINDS: dict[str, Link] = {
 
 _ALIASES = {"thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4"}
 _ALIASES |= {"tb3": "thunderbolt3", "ethernet": "1gbe", "ib": "infiniband", "wi-fi": "wifi"}
-_SIZES = {"gb/s": 1e9, "mb/s": 1e6, "gbit/s": 1e9 / 8, "mbit/s": 1e6 / 8}
-_AMOUNTS = {"gib": 1 << 30, "mib": 1 << 20, "tib": 1 << 40, "gb": 1e9, "mb": 1e6, "tb": 1e12}
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3}
 DEFAULT = "1gbe"
 
@@ -142,31 +141,9 @@ def parse_kind(text: str) -> Link:
         return KINDS[kind]
     speed, _, delay = kind.partition(",")
     bandwidth = parse_speed(speed)
-    latency = _figure(delay, _TIMES) if delay else _TCP
+    latency = figure_of(delay, _TIMES) if delay else _TCP
     if bandwidth is None or latency is None:
         raise ClusterError(
             f"{text!r} is no kind of link: one of {', '.join(KINDS)}, or figures: 10GB/s,50us"
         )
     return Link(text.strip(), bandwidth, latency)
-
-
-def parse_speed(text: str) -> float | None:
-    """Return bytes per second of ``10GB/s``, ``400 Mbit/s``; None for anything else."""
-    return _figure(text.strip().lower().replace(" ", ""), _SIZES)
-
-
-def parse_bytes(text: str) -> int | None:
-    """Return the bytes of ``96GiB`` or ``16 GB``; None for anything else."""
-    value = _figure(text.strip().lower().replace(" ", ""), _AMOUNTS)
-    return None if value is None else int(value)
-
-
-def _figure(text: str, units: Mapping[str, float]) -> float | None:
-    for unit, scale in units.items():
-        if text.endswith(unit):
-            try:
-                value = float(text.removesuffix(unit)) * scale
-            except ValueError:
-                return None
-            return value if 0 < value < 1e15 else None
-    return None

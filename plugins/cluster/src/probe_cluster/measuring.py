@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 
 from probe_cluster.agents import Agent, AgentProblem, Session
+from probe_cluster.gather_model import Start
 from probe_cluster.link_rows import FIREWALL, failed_link, measured_link
-from probe_cluster.network_model import Start
 from probe_cluster.pairing import batches, rounds
 from probe_core.wording import clean_text
 
@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from probe_cluster.gather_model import Limits, Target
+    from probe_cluster.gather_model import Engine, Limits, LinkDoc, Message, Target
     from probe_cluster.link_rows import Nics
-    from probe_cluster.network_model import Engine, LinkDoc, Message, Network
+    from probe_cluster.network_model import Network
     from probe_cluster.pairing import Pair
 
     Progress = Callable[[int, int, float], None]

@@ -75,7 +75,7 @@ def network_of(args: argparse.Namespace, table: Mapping[str, object]) -> Network
 
 
 def _figure(key: str, text: str, origin: str) -> float:
-    from probe_cluster.links import parse_bytes, parse_speed
+    from probe_cluster.written import parse_bytes, parse_speed
 
     readers: dict[str, tuple[Callable[[str], float | None], float, float, str]] = {
         "least_bandwidth": (parse_speed, 1.0, 1e12, "a rate, such as 1Gbit/s"),

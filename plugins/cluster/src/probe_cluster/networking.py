@@ -17,10 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probe_cluster.gather_model import Collector, Limits
+    from probe_cluster.gather_model import Collector, Engine, Limits
     from probe_cluster.gathering import Gathered
     from probe_cluster.measuring import Progress
-    from probe_cluster.network_model import Engine
     from probe_cluster.pairing import Pair
 
 __all__ = ["engine_of", "measure_links"]

@@ -95,7 +95,7 @@ def layers_of(texts: Iterable[str]) -> dict[str, int]:
 
 def memories_of(texts: Iterable[str]) -> dict[str, int]:
     """Return the bytes of ``NODE=SIZE``; raises `CommandError`."""
-    from probe_cluster.links import parse_bytes
+    from probe_cluster.written import parse_bytes
 
     memories = {}
     for text in texts:
@@ -118,7 +118,7 @@ def _bandwidths(texts: Iterable[str]) -> dict[str, float]:
 
 
 def _speed(text: str) -> float:
-    from probe_cluster.links import parse_speed
+    from probe_cluster.written import parse_speed
 
     value = parse_speed(text)
     if value is None:

@@ -6,9 +6,10 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
-from probe_cluster.cluster_file import is_cluster_file, read_cluster_file
+from probe_cluster.cluster_file import read_cluster_file
 from probe_cluster.errors import ClusterError
 from probe_cluster.members import Member, member
+from probe_cluster.report_files import is_cluster_file, split_id
 from probe_core.commands import read_report
 
 TYPE_CHECKING = False
@@ -50,15 +51,6 @@ def _of_file(id_: str, path: str, links: Links | None) -> dict[str, ReportDoc]:
     if links is not None:
         links.add_measured(measured)
     return reports
-
-
-def split_id(argument: str) -> tuple[str, str]:
-    """Return the node's id and the path of ``desk=FILE`` or FILE."""
-    id_, equals, path = argument.partition("=")
-    # A path with a folder, or a file whose own name has "=" in it, gives no id.
-    if equals and id_ and path and "/" not in id_ and not os.path.exists(argument):
-        return id_, path
-    return os.path.basename(argument).rpartition(".")[0] or os.path.basename(argument), argument
 
 
 def _document(path: str, id_: str) -> ReportDoc:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from probe_cluster.cluster_file import read_document
 from probe_cluster.figures import amount, rate, text
-from probe_cluster.gather_model import STATUSES, Answer, Target
-from probe_cluster.link_findings import LINK_CODES
+from probe_cluster.gather_model import LINK_CODES, STATUSES, Answer, Target
+from probe_cluster.report_files import read_document
 from probe_core.commands import write_json
 from probe_core.wording import clean_text
 
@@ -13,9 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from probe_cluster.gather_model import EngineDoc
-    from probe_cluster.link_findings import LinkFindingDoc
-    from probe_cluster.network_model import LinkDoc
+    from probe_cluster.gather_model import EngineDoc, LinkDoc, LinkFindingDoc
     from probe_core.model.document import Json
 
 __all__ = ["SavedCluster"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.wording import counted
+from probe_cluster.naming import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ __all__ = ["difference", "names", "with_names"]
 COUNTS = "engine-count"
 
 _WHOLE = (COUNTS, "same-machine", "same-id")
-
-_NAMED = 5
-"""Nodes that a sentence names: the document has all of them."""
 
 
 def difference(
@@ -94,10 +91,3 @@ def _sentence(
     ]
     tail = f"; expected is {expected}" if expected is not None else ""
     return f"{field}: {', '.join(parts)}{tail}"
-
-
-def names(ids: Sequence[str]) -> str:
-    """Return ``a, b and 3 more nodes``, for a sentence."""
-    if len(ids) <= _NAMED:
-        return ", ".join(ids)
-    return f"{', '.join(ids[: _NAMED - 1])} and {counted(len(ids) - _NAMED + 1, 'more node')}"

@@ -6,7 +6,7 @@ from probe_core.commands import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_cluster.network_model import Message
+    from probe_cluster.gather_model import Message
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
 

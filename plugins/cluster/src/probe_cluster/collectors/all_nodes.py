@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_cluster.collectors.relay import Relay
-    from probe_cluster.gather_model import Limits, Sink
-    from probe_cluster.network_model import Wire, Write
+    from probe_cluster.gather_model import Limits, Sink, Wire, Write
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
 

@@ -13,8 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from probe_cluster.gather_model import Limits, Sink, Target
-    from probe_cluster.network_model import Wire
+    from probe_cluster.gather_model import Limits, Sink, Target, Wire
     from probe_cluster.node_lines import Stream
 
 __all__ = ["attend_each", "run_each"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from probe_cluster.cluster_file import is_cluster_file
 from probe_cluster.errors import ClusterError
 from probe_cluster.gather_model import Answer, Target
-from probe_cluster.reading import split_id
+from probe_cluster.report_files import is_cluster_file, split_id
 from probe_core.commands import read_report_text
 
 TYPE_CHECKING = False

@@ -14,8 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_cluster.gather_model import Limits, Sink, Target
-    from probe_cluster.network_model import Start, Wire
+    from probe_cluster.gather_model import Limits, Sink, Start, Target, Wire
 
 __all__ = ["Mpi"]
 

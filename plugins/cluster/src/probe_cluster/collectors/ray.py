@@ -24,8 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from probe_cluster.gather_model import EngineDoc, Limits, Sink
-    from probe_cluster.network_model import Start, Wire
+    from probe_cluster.gather_model import EngineDoc, Limits, Sink, Start, Wire
     from probe_cluster.node_lines import Stream
     from probe_cluster.node_process import Ended
     from probe_core.model.document import Json

@@ -16,8 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from probe_cluster.gather_model import EngineDoc, Limits, Sink
-    from probe_cluster.network_model import Start, Wire
+    from probe_cluster.gather_model import EngineDoc, Limits, Sink, Start, Wire
 
 __all__ = ["Slurm"]
 

@@ -15,8 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from probe_cluster.gather_model import Limits, Sink
-    from probe_cluster.network_model import Start, Wire
+    from probe_cluster.gather_model import Limits, Sink, Start, Wire
 
 __all__ = ["Ssh", "parse_hosts"]
 
