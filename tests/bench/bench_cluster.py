@@ -25,13 +25,13 @@ sys.path.insert(0, str(ROOT / "plugins" / "cluster" / "tests"))
 PROGRAM = """
 import asyncio, json, resource, sys, time
 from probe_cluster import gather
-from probe_cluster.collectors import Files
-from probe_cluster.gather_document import document_lines
-from probe_cluster.gather_table import table
-from probe_cluster.link_findings import link_findings
-from probe_cluster.link_rows import measured_link
-from probe_cluster.network_model import Network
-from probe_cluster.pairing import choose_pairs, rounds
+from probe_cluster.gathering import Files
+from probe_cluster.gathering.document import document_lines
+from probe_cluster.gathering.terminal import table
+from probe_cluster.network.links import link_findings
+from probe_cluster.network.links import measured_link
+from probe_cluster.network.links import Network
+from probe_cluster.network.pairs import choose_pairs, rounds
 from probe_core.commands import Context
 
 files = [f"n{at}={sys.argv[1]}/{at}.json" for at in range(int(sys.argv[2]))]
@@ -102,10 +102,10 @@ def _loopback(place: Place) -> Iterator[Figure]:
 
 def _ours() -> float:
     """Return Gbit/s between two agents, the mean of both directions."""
-    from probe_cluster.agent_start import agent_command
-    from probe_cluster.node_lines import Streams
+    from probe_cluster.gathering.lines import Streams
+    from probe_cluster.network.start import Start
 
-    command = [sys.executable, *agent_command(60)]
+    command = [sys.executable, *Start(("probe",), 60).words()]
     agents = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)
     ]

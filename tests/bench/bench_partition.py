@@ -72,7 +72,7 @@ def _homes(place: Place) -> Iterator[Figure]:
     from home_nodes import NODES, report_of
 
     from probe_cluster import Links, Model, compare, member
-    from probe_cluster.links import KINDS
+    from probe_cluster.planning.links import KINDS
 
     folder = Path(place.folder) / "home"
     folder.mkdir(exist_ok=True)

@@ -45,7 +45,7 @@ class Row:
 
 def rows() -> list[Row]:
     """Return the published speeds."""
-    from probe_cluster.model_spec import parse_model
+    from probe_cluster.planning.model_spec import parse_model
 
     with PUBLISHED.open("rb") as file:
         data = tomllib.load(file)
@@ -160,7 +160,7 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 def run(place: Place) -> Iterator[Figure]:
     """Compare as fitted; then leave each source out, fit on the others, and predict it."""
-    from probe_cluster.efficiency import table
+    from probe_cluster.planning.efficiency import table
 
     published, figures = rows(), table()
     fitted = errors(published, figures)

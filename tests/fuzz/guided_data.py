@@ -80,8 +80,8 @@ def processors(data: bytes) -> None:
 
 
 def topologies(data: bytes) -> None:
-    module = import_module("probe_cluster.topology")
-    errors = import_module("probe_cluster.errors")
+    module = import_module("probe_cluster.planning.old_exo")
+    errors = import_module("probe_cluster.shared")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

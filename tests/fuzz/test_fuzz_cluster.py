@@ -9,12 +9,12 @@ from typing import Any
 from foreign import CHANCES, Chance
 from hypothesis import given
 
-from probe_cluster.errors import ClusterError
-from probe_cluster.links import parse_link
-from probe_cluster.model import shape_from_config
-from probe_cluster.model_spec import parse_model
-from probe_cluster.reading import read_members
-from probe_cluster.topology import Topology
+from probe_cluster.planning.links import parse_link
+from probe_cluster.planning.model import shape_from_config
+from probe_cluster.planning.model_spec import parse_model
+from probe_cluster.planning.old_exo import Topology
+from probe_cluster.planning.reading import read_members
+from probe_cluster.shared import ClusterError
 
 REPORT = json.loads((Path(__file__).parents[1] / "compat" / "report-v1.json").read_bytes())
 TOPOLOGY = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import probe_core
 from probe_cluster import Links, Model, Topology, best, compare, fit, member
-from probe_cluster.links import KINDS
+from probe_cluster.planning.links import KINDS
 
 MACHINES = Path(__file__).parent / "machines"
 NODES = ("desktop-7900xtx", "strix-halo")

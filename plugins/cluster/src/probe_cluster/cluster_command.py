@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from probe_cluster.network_options import add_network_options, network_of
+from probe_cluster.network.options import add_network_options, network_of
 from probe_core.commands import CommandError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from probe_cluster.gather_model import Collector, Limits
-    from probe_cluster.gathering import Gathered
-    from probe_cluster.network_model import Network
+    from probe_cluster.gathering.gathered import Gathered
+    from probe_cluster.gathering.model import Collector, Limits
+    from probe_cluster.network.links import Network
     from probe_core.commands import Context
 
 HELP = (
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Gather, print, and return 1 when a node is missing."""
-    from probe_cluster.errors import ClusterError
+    from probe_cluster.shared import ClusterError
 
     try:
         collector, limits = _collector(args), _limits(args)
@@ -94,7 +94,7 @@ def _network(args: argparse.Namespace, context: Context, collector: Collector) -
     """Return what to measure. Raises `ClusterError` where the engine cannot, before it is asked."""
     if args.network is None:
         return network_of(args, {})
-    from probe_cluster.networking import engine_of
+    from probe_cluster.network.measure import engine_of
     from probe_core.commands import command_settings
 
     engine_of(collector)
@@ -108,9 +108,8 @@ def _run(
     limits: Limits,
     network: Network | None,
 ) -> int:
-    from probe_cluster.errors import ClusterError
-    from probe_cluster.gather_document import document_lines, make_folder, write_reports
-    from probe_cluster.gather_table import table
+    from probe_cluster.gathering.document import document_lines, make_folder, write_reports
+    from probe_cluster.shared import ClusterError
 
     if args.output is not None:
         make_folder(args.output)
@@ -121,7 +120,7 @@ def _run(
             write_reports(gathered, args.output)
         except ClusterError as error:
             unwritten = error  # what was gathered is shown all the same
-    for line in document_lines(gathered) if args.json else table(gathered, context):
+    for line in document_lines(gathered) if args.json else _table(gathered, context):
         context.out(line)
     if unwritten is not None:
         raise unwritten
@@ -130,13 +129,20 @@ def _run(
     return 0 if gathered.complete and gathered.all_measured else _NO_NODE
 
 
+def _table(gathered: Gathered, context: Context) -> list[str]:
+    from probe_cluster.gathering.terminal import table
+    from probe_cluster.network.links import link_lines
+
+    return [*table(gathered, context), *link_lines(gathered, context)]
+
+
 def _gathered(
     collector: Collector, limits: Limits, network: Network | None, context: Context
 ) -> Gathered:
     import asyncio
 
-    from probe_cluster.gather_progress import progress_line
-    from probe_cluster.gathering import gather
+    from probe_cluster.gathering.gathered import gather
+    from probe_cluster.gathering.terminal import progress_line
 
     progress = progress_line(context.environ)
     ended_by: list[int] = []
@@ -145,7 +151,7 @@ def _gathered(
         _cancel_at_signals(ended_by)
         gathered = await gather(collector, limits=limits, progress=progress)
         if network is not None:
-            from probe_cluster.networking import measure_links
+            from probe_cluster.network.measure import measure_links
 
             if progress is not None:
                 progress.erase()
@@ -195,7 +201,7 @@ def _cancel_at_signals(ended_by: list[int]) -> None:
 
 def _collector(args: argparse.Namespace) -> Collector:
     """Return the collector of the options; raises `CommandError` unless there is exactly one."""
-    from probe_cluster import collectors
+    from probe_cluster import gathering
 
     options = [f"--{engine}" for engine in _ENGINES if getattr(args, engine) is not None]
     if len(options) + bool(args.files) != 1:
@@ -205,24 +211,24 @@ def _collector(args: argparse.Namespace) -> Collector:
     if args.kubectl is None and (args.namespace or args.container):
         raise CommandError("cluster: --namespace and --container belong to --kubectl")
     if args.hosts is not None:
-        from probe_cluster.collectors.ssh import parse_hosts
+        from probe_cluster.gathering.ssh import parse_hosts
 
-        return collectors.Ssh(parse_hosts(args.hosts))
+        return gathering.Ssh(parse_hosts(args.hosts))
     if args.slurm is not None:
-        return collectors.Slurm(args.slurm)
+        return gathering.Slurm(args.slurm)
     if args.mpi is not None:
-        return collectors.Mpi(args.mpi)
+        return gathering.Mpi(args.mpi)
     if args.kubectl is not None:
-        return collectors.Kubectl(args.kubectl, namespace=args.namespace, container=args.container)
+        return gathering.Kubectl(args.kubectl, namespace=args.namespace, container=args.container)
     if args.ray is not None:
-        return collectors.Ray(args.ray)
-    return collectors.Files(args.files)
+        return gathering.Ray(args.ray)
+    return gathering.Files(args.files)
 
 
 def _limits(args: argparse.Namespace) -> Limits:
     import shlex
 
-    from probe_cluster.gather_model import FANOUT, NODE_S, Limits
+    from probe_cluster.gathering.model import FANOUT, NODE_S, Limits
 
     try:
         command = tuple(shlex.split(args.probe or "probe"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_cluster.model_options import MODEL_HELP, add_model_options
+from probe_cluster.planning.options import MODEL_HELP, add_model_options
 from probe_core.commands import CommandError, add_probe_options, folded, grid, size
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_cluster import Model
-    from probe_cluster.node_fit import NodeFit
+    from probe_cluster.planning.fitting import NodeFit
     from probe_core.commands import Context
 
 HELP = "Check whether a model fits on this computer, or on those that report files describe."
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the answers; exit with 1 when the model fits on none of the nodes."""
-    from probe_cluster.errors import ClusterError
-    from probe_cluster.model_spec import parse_model
+    from probe_cluster.planning.model_spec import parse_model
+    from probe_cluster.shared import ClusterError
 
     try:
         model = parse_model(vars(args))
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     except ClusterError as error:
         raise CommandError(str(error)) from None
     if args.json:
-        from probe_cluster.fit_document import fit_document
+        from probe_cluster.planning.document import fit_document
 
         context.json(fit_document(model, answers))
     else:
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _answers(
     args: argparse.Namespace, context: Context, model: Model
 ) -> Iterator[tuple[str, NodeFit]]:
-    from probe_cluster.errors import ClusterError
-    from probe_cluster.node_fit import node_fit
-    from probe_cluster.stages import RESERVE
+    from probe_cluster.planning.fitting import node_fit
+    from probe_cluster.planning.predict import RESERVE
+    from probe_cluster.shared import ClusterError
 
     reserve = RESERVE if args.reserve is None else args.reserve
     for name, report in _reports(args, context).items():
@@ -83,7 +83,7 @@ def _answers(
 
 def _reports(args: argparse.Namespace, context: Context) -> Mapping[str, Any]:
     if args.files:
-        from probe_cluster.reading import read_reports
+        from probe_cluster.planning.reading import read_reports
 
         return read_reports(args.files)
     return {"this computer": context.report()}

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from probe_cluster.model_options import MODEL_HELP, add_model_options
-from probe_cluster.options import add_cluster_options, layers_of, links_of, members_of
+from probe_cluster.planning.options import (
+    MODEL_HELP,
+    add_cluster_options,
+    add_model_options,
+    layers_of,
+    links_of,
+    members_of,
+)
 from probe_core.commands import CommandError, folded, grid, size
 from probe_core.wording import counted
 
@@ -13,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from probe_cluster import Fit, Links, Member, Model, Plan
-    from probe_cluster.planning import Comparison
+    from probe_cluster.planning.strategies import Comparison
     from probe_core.commands import Context
 
 HELP = "Share a model's layers among nodes, and compare what each strategy would cost."
@@ -66,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the plans; exit with 1 when the model does not fit."""
-    from probe_cluster.efficiency import hop_software
-    from probe_cluster.errors import ClusterError
+    from probe_cluster.planning.efficiency import hop_software
+    from probe_cluster.shared import ClusterError
 
     links = links_of(args)
     members = members_of(args, links)
@@ -81,11 +87,11 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _run(
     args: argparse.Namespace, context: Context, members: Sequence[Member], links: Links
 ) -> int:
-    from probe_cluster.documents import comparison_document
-    from probe_cluster.fitting import fit
-    from probe_cluster.model_spec import parse_model
-    from probe_cluster.planning import STRATEGIES, compare
-    from probe_cluster.stages import RESERVE
+    from probe_cluster.planning.document import comparison_document
+    from probe_cluster.planning.fitting import fit
+    from probe_cluster.planning.model_spec import parse_model
+    from probe_cluster.planning.predict import RESERVE
+    from probe_cluster.planning.strategies import STRATEGIES, compare
 
     model = parse_model(vars(args))
     reserve = RESERVE if args.reserve is None else args.reserve
@@ -141,7 +147,7 @@ def _lines(model: Model, answer: Fit, comparison: Comparison, context: Context) 
 
 def _basis(plans: Sequence[Plan]) -> str:
     """Return what the times rest on, and how far off they can be."""
-    from probe_cluster.predict import PEAKS
+    from probe_cluster.planning.predict import PEAKS
 
     factor = next((plan.factor for plan in plans), None)
     sentences = dict.fromkeys(sentence for plan in plans for sentence in plan.basis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_cluster.options import add_cluster_options, links_of, members_of
+from probe_cluster.planning.options import add_cluster_options, links_of, members_of
 from probe_core.commands import bandwidth, folded, grid_rows, paint, rate, size
 from probe_core.wording import counted
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     links = links_of(args)
     members = members_of(args, links)
     if args.json:
-        from probe_cluster.topology import Topology
+        from probe_cluster.planning.old_exo import Topology
 
         context.json(Topology.of(members, links, args.active).to_json())
         return 0

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from probe_cluster.errors import ClusterError
+from probe_cluster.shared import ClusterError
 from probe_exo.chip_flops import CHIP_FLOPS
 from probe_exo.legacy import TFLOPS, DeviceCapabilities, DeviceFlops, capabilities_of
 from probe_exo.override import overridden

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from probe_cluster.capacities import capacity
+from probe_cluster.planning.members import capacity
 from probe_exo.override import overridden
 from probe_exo.static_part import node_document
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probe_cluster.offers import offer
+from probe_cluster.planning.offers import offer
 from probe_core.commands import write_json_lines
 from probe_exo.engines import engines
 from probe_exo.figures import figures

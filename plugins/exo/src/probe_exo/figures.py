@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probe_cluster.offers import offer
+from probe_cluster.planning.offers import offer
 from probe_exo.plain import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypedDict
 
-    from probe_cluster.offers import Offer
+    from probe_cluster.planning.offers import Offer
 
     class Figures(TypedDict):
         """What old exo wants to know of a node; `Facts` says what each key means."""

@@ -35,7 +35,7 @@ def node_identity(machine: Machine | None = None) -> NodeIdentity:
     if target.os == "darwin" and target.live:
         return _mac()
     report = node_document(machine=machine)
-    from probe_cluster.capacities import capacity
+    from probe_cluster.planning.members import capacity
 
     return NodeIdentity(
         model=report["node"].get("model") or UNKNOWN_MODEL,

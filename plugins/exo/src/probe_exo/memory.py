@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from probe_cluster.capacities import Capacity, capacity
-from probe_cluster.counted import counted_devices
+from probe_cluster.planning.members import Capacity, capacity
+from probe_cluster.planning.offers import counted_devices
 from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
 from probe_exo.memory_types import AcceleratorMemory, NodeMemory

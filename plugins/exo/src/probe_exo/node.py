@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from probe_cluster.capacities import capacity
+from probe_cluster.planning.members import capacity
 from probe_core.commands import document_of
 from probe_exo.engines import engines
 from probe_exo.plain import no_reasons

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from probe_cluster.links import KINDS, Link
+from probe_cluster.planning.links import KINDS, Link
 from probe_core.commands import node_network
 from probe_core.machine import Machine
 from probe_exo import mac_links

@@ -1,0 +1,344 @@
+"""One difference between nodes: facts for code, and a sentence made of them for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from probe_cluster.shared import names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+    from typing import TypedDict
+
+    from probe_cluster.gathering.gathered import Node
+    from probe_cluster.gathering.summaries import Summary
+
+    Reported = tuple[Node, Summary]
+
+
+COUNTS = "engine-count"
+
+_WHOLE = (COUNTS, "same-machine", "same-id")
+
+
+def difference(
+    code: str,
+    severity: str,
+    nodes: Sequence[str],
+    field: str,
+    *,
+    expected: str | None,
+    values: Mapping[str, Sequence[str]],
+    cause: str | None = None,
+    fix: str = "",
+) -> DifferenceDoc:
+    """Return a difference, with a sentence that names the nodes by their ids.
+
+    `nodes` are those that are unlike the others, `expected` is the value of most nodes (None where
+    no value has a majority), `values` are the nodes of each value.
+    """
+    return {
+        "code": code,
+        "severity": severity,
+        "nodes": list(nodes),
+        "field": field,
+        "expected": expected,
+        "values": {value: list(ids) for value, ids in values.items()},
+        "what": _sentence(code, nodes, field, expected, values),
+        "why": cause,
+        "fix": fix or None,
+    }
+
+
+def with_names(entry: DifferenceDoc, names_of: Mapping[str, str]) -> DifferenceDoc:
+    """Return the difference with a sentence that calls each node by its name, where it has one.
+
+    Ids stay in the facts: of Ray they are 56 hexadecimal digits.
+    """
+    values = {
+        value: [names_of.get(id_, id_) for id_ in ids] for value, ids in entry["values"].items()
+    }
+    nodes = [names_of.get(id_, id_) for id_ in entry["nodes"]]
+    return {
+        **entry,
+        "what": _sentence(entry["code"], nodes, entry["field"], entry["expected"], values),
+    }
+
+
+def _sentence(
+    code: str,
+    nodes: Sequence[str],
+    field: str,
+    expected: str | None,
+    values: Mapping[str, Sequence[str]],
+) -> str:
+    if code in _WHOLE:  # the field says it all
+        return f"{names(nodes)}: {field}"
+    odd = set(nodes)
+    parts = [
+        f"{value} on {names(ids)}"
+        for value, ids in values.items()
+        if expected is None or odd.intersection(ids)
+    ]
+    tail = f"; expected is {expected}" if expected is not None else ""
+    return f"{field}: {', '.join(parts)}{tail}"
+
+
+# What an engine counts on a node beside what its report shows, and why the two differ.
+
+
+def engine_differences(
+    reported: Sequence[tuple[Node, Summary]],
+) -> Iterator[DifferenceDoc]:
+    """Yield the nodes on which the engine counts other GPUs than a process can use there.
+
+    Nodes with the same counts and the same cause are one difference.
+    """
+    groups: dict[tuple[str, int, int, str, str], list[str]] = {}
+    peers = {(summary.model, len(summary.whole)) for _, summary in reported if summary.model}
+    for node, summary in reported:
+        count = node.engine["gpus"] if node.engine is not None else None
+        usable = len(summary.schedulable)
+        if node.engine is None or count is None or count == usable:
+            continue
+        cause, fix = _cause(int(count), summary, peers)
+        key = (node.engine["source"], int(count), usable, cause, fix)
+        groups.setdefault(key, []).append(node.id)
+    for (source, count, usable, cause, fix), ids in groups.items():
+        yield difference(
+            COUNTS,
+            "warning",
+            ids,
+            f"GPUs: {source} counts {count}, a process can use {usable}",
+            expected=None,
+            values={str(usable): ids},
+            cause=cause,
+            fix=fix,
+        )
+
+
+def _cause(count: int, summary: Summary, peers: Set[tuple[str | None, int]]) -> tuple[str, str]:
+    """Return why, and what to do. `peers` are the numbers of GPUs of each model of computer."""
+    whole, usable = summary.whole, summary.schedulable
+    blocked = [gpu for gpu in summary.gpus if gpu.blocked is not None]
+    hidden = [gpu for gpu in summary.gpus if gpu.hidden is not None and gpu.blocked is None]
+    parts = [gpu for gpu in usable if gpu.parent is not None]
+    if count > len(usable) and blocked:
+        doctor = "run `probe doctor` there, and lower the engine's count until it is repaired"
+        return f"{_named([gpu.id for gpu in blocked])} blocked: {blocked[0].blocked}", doctor
+    if count > len(usable) and hidden:
+        fix = "compare the variable in the engine's environment and in the node's"
+        return f"{_named([gpu.id for gpu in hidden])} hidden: {hidden[0].hidden}", fix
+    if parts:
+        fix = "configure the engine with the partitions"
+        return f"the node has {len(parts)} partitions of {len(whole)} GPUs", fix
+    if count > len(whole) and whole and (summary.model, count) in peers:
+        doctor = "run `probe doctor` there, and lower the engine's count until it is repaired"
+        return (
+            f"{count - len(whole)} are missing: other computers of its model have {count}",
+            doctor,
+        )
+    if count > len(whole):
+        fix = "install the plugin for that hardware there, or correct the engine's configuration"
+        reason = "no plugin detects the others, or the process was not granted them"
+        return f"the report has {len(whole)} GPUs: {reason}", fix
+    vendors = sorted({gpu.name for gpu in usable})
+    fix = "configure the engine with the GPUs; `probe export` writes its form"
+    return f"the engine is not configured with all of {', '.join(vendors)}", fix
+
+
+def _named(ids: Sequence[str]) -> str:
+    tail = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+    return f"{', '.join(ids[:3])}{tail} {'is' if len(ids) == 1 else 'are'}"
+
+
+# In what the nodes of a cluster differ: the odd node out, missing GPUs, and other counts.
+#
+# Compared is what should be alike: versions among all nodes, drivers among those of one vendor,
+# and
+# memory among nodes with the same GPUs. The larger group is the expected one.
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+_MEMORY_SHARE = 0.02
+"""Of the memory: firmware of one model reserves a per cent more or less. A judgement."""
+
+_FIELDS = (
+    ("probe-core", "version", "warning", "install one version on all: pip install -U probe-core"),
+    ("chip data", "chipdb", "info", "install one version on all: pip install -U probe-chipdb"),
+    ("kernel", "kernel", "info", ""),
+    ("architecture", "arch", "info", ""),
+)
+
+
+def differences(nodes: Sequence[Node]) -> list[DifferenceDoc]:
+    """Return in what the nodes differ, the most serious first."""
+    reported = [(node, node.summary) for node in nodes if node.summary is not None]
+    entries = [
+        *_missing_gpus(reported),
+        *_blocked(reported),
+        *engine_differences(reported),
+        *_drivers(reported),
+        *_fields(reported),
+        *_memory(reported),
+        *_same_machine(reported),
+        *_same_id(nodes),
+    ]
+    counts = Counter(node.name for node in nodes)
+    shown = {node.id: node.name for node in nodes if counts[node.name] == 1}
+    named = [with_names(entry, shown) for entry in entries]
+    return sorted(named, key=lambda entry: _ORDER[entry["severity"]])
+
+
+def _grouped(values: dict[str, str | None]) -> dict[str, list[str]]:
+    """Return value → the nodes that have it, the largest group first; unknown is no value."""
+    groups: dict[str, list[str]] = {}
+    for id_, value in values.items():
+        if value is not None:
+            groups.setdefault(value, []).append(id_)
+    return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
+
+
+def _odd(
+    code: str, field: str, values: dict[str, str | None], severity: str, fix: str
+) -> Iterator[DifferenceDoc]:
+    groups = _grouped(values)
+    if len(groups) < 2:
+        return
+    (expected, common), *minor = groups.items()
+    majority = len(common) > len(minor[0][1])
+    odd = [id_ for _, ids in minor for id_ in ids] if majority else list(values)
+    yield difference(
+        code,
+        severity,
+        odd,
+        field,
+        expected=expected if majority else None,
+        values=groups,
+        fix=fix,
+    )
+
+
+def _fields(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    for field, attribute, severity, fix in _FIELDS:
+        values = {node.id: getattr(summary, attribute) for node, summary in reported}
+        yield from _odd("version", field, values, severity, fix)
+
+
+def _drivers(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    by_name: dict[str, dict[str, str | None]] = {}
+    for node, summary in reported:
+        for driver in {gpu.driver for gpu in summary.gpus if gpu.driver is not None}:
+            name, _, version = driver.partition(" ")
+            if version:
+                by_name.setdefault(name, {})[node.id] = version
+    for name, values in sorted(by_name.items()):
+        fix = f"install one version of the {name} driver on all of them"
+        yield from _odd("driver", f"{name} driver", values, "warning", fix)
+
+
+def _missing_gpus(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Yield the nodes that have fewer GPUs of a model than most computers of their own model."""
+    counts: dict[tuple[str, str], dict[str, str | None]] = {}
+    for node, summary in reported:
+        for name, count in Counter(gpu.name for gpu in summary.whole).items():
+            counts.setdefault((name, summary.model or ""), {})[node.id] = str(count)
+    for (name, _), by_node in sorted(counts.items()):
+        fix = "run `probe doctor` on those nodes"
+        for entry in _odd("missing-gpus", f"number of {name}", by_node, "warning", fix):
+            if entry["expected"] is not None:
+                expected = int(entry["expected"])
+                fewer = [id_ for id_ in entry["nodes"] if int(by_node[id_] or 0) < expected]
+                if fewer:
+                    yield {**entry, "nodes": fewer}
+
+
+def _blocked(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Yield each cause that keeps GPUs from being used, with its nodes."""
+    causes: dict[str, dict[str, int]] = {}
+    evidence: dict[str, set[str]] = {}
+    for node, summary in reported:
+        for gpu in summary.gpus:
+            if gpu.blocked is not None:
+                step = gpu.blocked.partition(":")[0]
+                evidence.setdefault(step, set()).add(gpu.blocked)
+                nodes = causes.setdefault(step, {})
+                nodes[node.id] = nodes.get(node.id, 0) + 1
+    for step, by_node in sorted(causes.items()):
+        yield difference(
+            "blocked-gpus",
+            "warning",
+            list(by_node),
+            f"GPUs that are blocked at the step {step!r}",
+            expected="0",
+            values=_grouped({id_: str(count) for id_, count in by_node.items()}),
+            cause="; ".join(sorted(evidence[step])[:2]),
+            fix="run `probe doctor` on those nodes",
+        )
+
+
+def _memory(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    """Yield nodes with the same GPUs and CPU whose memory is not that of most of them."""
+    alike: dict[object, list[Reported]] = {}
+    for node, summary in reported:
+        names = tuple(sorted(gpu.name for gpu in summary.whole))
+        alike.setdefault((names, summary.cpu, summary.model), []).append((node, summary))
+    for group in alike.values():
+        sizes = {summary.memory for _, summary in group if summary.memory is not None}
+        values = {node.id: _near(summary.memory, sizes) for node, summary in group}
+        yield from _odd("memory", "memory of like nodes", values, "info", "")
+
+
+def _near(size: int | None, sizes: Collection[int]) -> str | None:
+    """Return the smallest of `sizes` that `size` cannot be told from, in GiB."""
+    if size is None:
+        return None
+    return f"{min(other for other in sizes if other >= size * (1 - _MEMORY_SHARE)) / 2**30:.0f} GiB"
+
+
+def _same_machine(reported: Sequence[Reported]) -> Iterator[DifferenceDoc]:
+    groups = _grouped({node.id: summary.machine_id for node, summary in reported})
+    for ids in groups.values():
+        if len(ids) > 1:
+            yield difference(
+                "same-machine",
+                "warning",
+                ids,
+                "one machine id on all of them",
+                expected=None,
+                values={"the same": ids},
+                fix="name each computer once; of a cloned image, renew /etc/machine-id",
+            )
+
+
+def _same_id(nodes: Sequence[Node]) -> Iterator[DifferenceDoc]:
+    ids = {node.id for node in nodes}
+    for node in nodes:
+        base, mark, number = node.id.rpartition("#")
+        if mark and number.isdecimal() and base in ids:
+            yield difference(
+                "same-id",
+                "warning",
+                [base, node.id],
+                "one name for two nodes",
+                expected=None,
+                values={base: [base, node.id]},
+                fix="give each node a name of its own",
+            )
+
+
+if TYPE_CHECKING:
+
+    class DifferenceDoc(TypedDict):
+        """One difference; it has a finding's names, and `what` is made of the facts."""
+
+        code: str
+        severity: str
+        nodes: list[str]
+        field: str
+        expected: str | None
+        values: dict[str, list[str]]
+        what: str
+        why: str | None
+        fix: str | None

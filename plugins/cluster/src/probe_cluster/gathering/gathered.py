@@ -1,0 +1,279 @@
+"""Ask all nodes at once through an engine, and keep what came: a row for each, whatever happened.
+
+The loop knows no engine. It takes answers in any order, checks each report, and closes the rows
+of the nodes that did not answer when the overall time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+
+from probe_cluster.gathering.model import Answer, Limits, Sink, Target
+from probe_cluster.gathering.summaries import summary_of
+from probe_cluster.shared import ClusterError
+from probe_core.commands import parse_json, parse_report, write_json
+from probe_core.wording import clean_text, error_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from probe_cluster.gathering.differences import DifferenceDoc
+    from probe_cluster.gathering.model import Collector, EngineDoc, LinkDoc, LinkFindingDoc
+    from probe_cluster.gathering.summaries import Summary
+    from probe_core.model.document import Json, ReportDoc
+
+    """Is called with each answer, and once a second."""
+
+
+_BEAT_S = 0.1
+"""Seconds between two looks at the clock, for the progress line."""
+
+_MARGIN_S = 3.0
+"""Seconds for a collector to end its processes after the overall time: SIGTERM, then SIGKILL."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One node of a gather. `status` is None until it answers."""
+
+    id: str
+    name: str
+    status: str | None = None
+    """One of `STATUSES`."""
+    reason: str | None = None
+    """Why there is no report."""
+    fix: str | None = None
+    """What to do about it."""
+    text: bytes | None = field(default=None, repr=False)
+    """The report as the node wrote it: JSON in ASCII."""
+    summary: Summary | None = field(default=None, repr=False)
+    engine: EngineDoc | None = None
+    """What the engine itself counts there; None where it counts nothing."""
+    seconds: float | None = None
+    """From the start of the gather to the answer."""
+
+    def report(self) -> ReportDoc:
+        """Return the report's document, checked and complete. Raises `ValueError` without one."""
+        if self.text is None:
+            raise ValueError(f"node {self.id!r} has no report: {self.reason}")
+        return parse_report(self.text)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What came of all nodes."""
+
+    collector: str
+    # asyncio.run makes the repr of its result (signal.getsignal does, seen in CPython 3.11): with
+    # the texts of 1,000 reports that took twice their memory.
+    nodes: dict[str, Node] = field(default_factory=dict, repr=False)
+    """By id, in the order in which the engine lists them."""
+    problem: str | None = None
+    """What is wrong with the engine as a whole: nodes may be missing that it did not list."""
+    seconds: float = 0.0
+    targets: dict[str, Target] = field(default_factory=dict, repr=False)
+    """How the engine reaches each node."""
+    links: list[LinkDoc] = field(default_factory=list)
+    """The pairs that were to be measured; see `networking`."""
+    findings: list[LinkFindingDoc] = field(default_factory=list)
+    """What is wrong with the links."""
+    network_problem: str | None = None
+    """Why no pair could be measured at all."""
+
+    @property
+    def all_measured(self) -> bool:
+        """Return whether each pair that was to be measured has both figures."""
+        return self.network_problem is None and all(
+            link["bandwidth"] and link["round_trip"] for link in self.links
+        )
+
+    @property
+    def missing(self) -> list[Node]:
+        """Return the nodes without a report."""
+        return [node for node in self.nodes.values() if node.status not in (None, "ok")]
+
+    @property
+    def waiting(self) -> list[Node]:
+        """Return the nodes that have not answered yet."""
+        return [node for node in self.nodes.values() if node.status is None]
+
+    @property
+    def complete(self) -> bool:
+        """Return whether each node gave its report and the engine itself is well."""
+        return bool(self.nodes) and not self.missing and self.problem is None
+
+    def differences(self) -> list[DifferenceDoc]:
+        """Return in what the nodes differ, the most serious first."""
+        from probe_cluster.gathering.differences import differences
+
+        return differences(list(self.nodes.values()))
+
+
+async def gather(
+    collector: Collector, *, limits: Limits | None = None, progress: Progress | None = None
+) -> Gathered:
+    """Ask all nodes of `collector` at once for their reports.
+
+    Each node has a deadline, and all together have one: see `Limits`. A node that fails costs its
+    own row alone. Raises `ClusterError` when the engine does not answer, or lists no node.
+    """
+    limits = limits or Limits()
+    task = _Gather(collector.name, progress)
+    try:
+        async with asyncio.timeout(limits.total(1)):
+            targets = await collector.targets()
+    except TimeoutError:
+        raise ClusterError(
+            f"{collector.name} did not list its nodes within {limits.total(1):g} s"
+        ) from None
+    for target in targets:
+        task.add(target)
+    await task.run(collector, targets, limits)
+    return task.result()
+
+
+class _Gather:
+    """One gather while it runs."""
+
+    def __init__(self, collector: str, progress: Progress | None) -> None:
+        self._start = time.monotonic()
+        self._gathered = Gathered(collector)
+        self._progress = progress
+        self._targets = self._gathered.targets
+
+    def add(self, target: Target) -> None:
+        """Take a node, or what the engine counts on a node that is listed already."""
+        node = self._gathered.nodes.get(target.id)
+        if node is None:
+            self._targets[target.id] = target
+            name = clean_text(target.name or target.id)
+            self._gathered.nodes[target.id] = Node(target.id, name, engine=target.engine)
+        elif target.engine is not None:
+            node.engine = target.engine
+
+    def answer(self, answer: Answer) -> None:
+        """Take an answer; the first of a node counts."""
+        self.add(Target(answer.id))
+        node = self._gathered.nodes[answer.id]
+        if node.status is not None:
+            return
+        node.seconds = time.monotonic() - self._start
+        checked = _checked(answer, node)
+        node.status, node.reason, node.fix = checked.status, checked.reason, checked.fix
+        node.text = checked.text
+        self._show()
+
+    def problem(self, sentence: str) -> None:
+        self._gathered.problem = self._gathered.problem or clean_text(sentence, 600)
+
+    def _add_links(self, links: Sequence[LinkDoc], findings: Sequence[LinkFindingDoc]) -> None:
+        self._gathered.links += links
+        self._gathered.findings += findings
+
+    def _open(self) -> list[Target]:
+        waiting = {node.id for node in self._gathered.waiting}
+        return [target for id_, target in self._targets.items() if id_ in waiting]
+
+    def _show(self) -> None:
+        if self._progress is not None:
+            self._gathered.seconds = time.monotonic() - self._start
+            self._progress(self._gathered)
+
+    async def run(self, collector: Collector, targets: object, limits: Limits) -> None:
+        """Run the collector until it ends or the overall time is over."""
+        sink = Sink(self.answer, self.add, self.problem, self._open, self._add_links)
+        listed = list(self._targets.values())
+        work = asyncio.ensure_future(collector.collect(listed, limits, sink))
+        total = limits.total(len(listed))
+        until = time.monotonic() + total
+        try:
+            while not work.done() and (remaining := until - time.monotonic()) > 0:
+                beat = _BEAT_S if self._progress is not None else remaining
+                await asyncio.wait({work}, timeout=min(beat, remaining))
+                self._show()
+        finally:
+            await _stopped(work)
+        self._close(collector.name, work, total)
+
+    def _close(self, name: str, work: asyncio.Future[None], total: float) -> None:
+        """Give each node without an answer its reason."""
+        error = None if work.cancelled() or not work.done() else work.exception()
+        if isinstance(error, ClusterError) and not self._gathered.nodes:
+            raise error
+        if error is not None:
+            text = str(error) if isinstance(error, ClusterError) else error_text(error)
+            self.problem(f"{name}: {text}")
+        ended = work.done() and not work.cancelled()
+        if error is None and not ended and not self._gathered.nodes:
+            # A job waits in the queue of its engine, which lists no node until it starts.
+            self.problem(f"{name} lists no node: none started within {total:g} s; {_QUEUE}")
+        for node in self._gathered.waiting:
+            if error is not None:
+                self.answer(Answer(node.id, "failed", f"{name} failed: {self._gathered.problem}"))
+            elif ended:
+                self.answer(Answer(node.id, "missing", f"{name} ended without an answer of it"))
+            else:
+                reason = f"it gave no answer within the {total:g} s for all nodes"
+                self.answer(Answer(node.id, "timeout", reason, _LONGER))
+
+    def result(self) -> Gathered:
+        """Return what came. Raises `ClusterError` when there is no node at all."""
+        gathered = self._gathered
+        gathered.seconds = time.monotonic() - self._start
+        if not gathered.nodes:
+            raise ClusterError(gathered.problem or f"{gathered.collector} lists no node")
+        return gathered
+
+
+_LONGER = "give it more time: --timeout SECONDS"
+
+_QUEUE = "look into its queue, or give it more time: --overall SECONDS"
+
+
+async def _stopped(work: asyncio.Future[None]) -> None:
+    """Cancel the collector and wait until it has ended its processes, within bounds."""
+    if not work.done():
+        work.cancel()
+        await asyncio.wait({work}, timeout=_MARGIN_S)
+
+
+def _checked(answer: Answer, node: Node) -> Answer:
+    """Return the answer, as invalid where its text is no report; its summary goes to the node."""
+    if answer.status != "ok":
+        return _readable(answer)
+    try:
+        document = _json(answer.text or b"")
+        if not isinstance(document, dict):
+            raise ValueError("its answer is no table of JSON")
+        node.summary = summary_of(document)
+        answer = replace(answer, text=_one_line(answer.text or b"", document))
+    except (ValueError, RecursionError) as error:
+        reason = clean_text(str(error), 300) or "its answer is nested too deep"
+        fix = "install the same version of probe-core there: pip install -U probe-core"
+        return Answer(answer.id, "invalid", reason, fix)
+    return answer
+
+
+def _json(text: bytes) -> Json:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"its answer is no JSON: {error}") from None
+
+
+def _one_line(text: bytes, document: Json) -> bytes:
+    """Return the report as one line of ASCII, which a document of all nodes can hold as it is."""
+    text = text.strip()
+    return text if text.isascii() and b"\n" not in text else write_json(document).encode()
+
+
+def _readable(answer: Answer) -> Answer:
+    reason = clean_text(answer.reason or "it gave no reason", 600)
+    return replace(answer, reason=reason, text=None)
+
+
+if TYPE_CHECKING:
+    Progress = Callable[["Gathered"], None]

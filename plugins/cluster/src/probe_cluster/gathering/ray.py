@@ -1,0 +1,167 @@
+"""Nodes of a Ray cluster: one task on each, from a child process that alone imports Ray.
+
+`ray.init` did not return in 590 s where nobody listened, and Ray prints on standard output when a
+node dies (Ray 2.60). So the socket is tried first, and the child is ended at the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from probe_cluster.gathering.launching import INSTALL, attend_all
+from probe_cluster.gathering.lines import Streams
+from probe_cluster.gathering.model import Answer, Target
+from probe_cluster.gathering.process import run
+from probe_cluster.shared import ClusterError
+from probe_core.commands import parse_json
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from probe_cluster.gathering.lines import Stream
+    from probe_cluster.gathering.model import EngineDoc, Limits, Sink, Start, Wire
+    from probe_cluster.gathering.process import Ended
+    from probe_core.model.document import Json
+
+
+_CONNECT_S = 5.0
+
+_START_S = 15.0
+"""Seconds for the child to connect: `import ray` and `ray.init` take 1 to 4 s here."""
+
+
+class Ray:
+    """The nodes of the Ray cluster at `address`: HOST:PORT, or ``auto`` for this computer's."""
+
+    name = "ray"
+    process_each = False
+
+    def __init__(self, address: str = "auto", *, python: str | None = None) -> None:
+        self._address = address
+        self._place = "on this computer" if address == "auto" else f"at {address}"
+        self._python = python or sys.executable
+
+    async def targets(self) -> list[Target]:
+        """Return no node: Ray lists them once it is connected. Raises `ClusterError`."""
+        from importlib.util import find_spec
+
+        if self._python == sys.executable and find_spec("ray") is None:
+            raise ClusterError("Ray is not installed here: pip install 'probe-cluster[ray]'")
+        if self._address != "auto":
+            await _connect(self._address)
+        return []
+
+    async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
+        """Run the child until it ends."""
+        seconds = limits.node + _START_S
+        command = self._script("ray_child.py", f"{limits.node:g}", *limits.command)
+        ended = await self._child(command, seconds, sink)
+        if ended.timed_out:
+            sink.problem(f"Ray did not end within {seconds:g} s")
+        elif ended.status != 0:
+            sentence = ended.last_line() or "it printed nothing"
+            raise ClusterError(f"no Ray cluster answers {self._place}: {sentence}")
+        for target in sink.open_targets():
+            reason = f"its task gave no answer within {limits.node:g} s"
+            sink.answer(Answer(target.id, "timeout", reason, "see `ray status`"))
+
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Run the child that starts an actor on each node, which holds the agent's process."""
+        nodes = ",".join(target.id for target in targets)
+        command = self._script("ray_agents.py", nodes, *start.words())
+        # Ray gives its workers the folder of the driver, and they would import what lies there.
+        await attend_all(command, targets, wire, folder=os.sep)
+
+    def _script(self, name: str, *arguments: str) -> list[str]:
+        path = os.path.join(os.path.dirname(__file__), name)
+        # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
+        return [self._python, "-P", path, self._address, *arguments]
+
+    async def _child(self, command: Sequence[str], seconds: float, sink: Sink) -> Ended:
+        """Run the child. Raises `ClusterError` when nothing comes of it while Ray starts."""
+        connected = asyncio.Event()
+
+        def take(stream: Stream) -> None:
+            connected.set()
+            _take(stream, sink)
+
+        # Ray gives its workers the folder of the driver, and they would import what lies there.
+        # Its input is open as long as this process lives.
+        work = asyncio.ensure_future(
+            run(command, Streams(take).feed, seconds, folder=os.sep, opened=lambda _: None)
+        )
+        first = asyncio.ensure_future(connected.wait())
+        try:
+            await asyncio.wait({work, first}, timeout=_START_S, return_when="FIRST_COMPLETED")
+            if not (work.done() or first.done()):
+                raise ClusterError(f"no Ray answers {self._place} within {_START_S:g} s")
+            return await work
+        finally:
+            first.cancel()
+            work.cancel()
+            await asyncio.wait({work})
+
+
+async def _connect(address: str) -> None:
+    """Raise `ClusterError` where nobody listens at the address."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ClusterError(f"--ray {address}: write HOST:PORT, such as 10.0.0.1:6379")
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except TimeoutError:
+        raise ClusterError(f"nobody answers at {address} within {_CONNECT_S:g} s") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ClusterError(f"no Ray cluster at {address}: {reason}; check `ray status`") from None
+    writer.close()
+
+
+def _take(stream: Stream, sink: Sink) -> None:
+    """Take what the child prints of one node: what Ray counts, or the task's answer."""
+    kind, data = stream.end or ("error", b"")
+    try:
+        text = stream.text() if kind == "end" else data
+        table = parse_json(text)
+    except ValueError as error:
+        sink.problem(f"Ray's answer of node {stream.node} cannot be read: {error}")
+        return
+    if not isinstance(table, dict):
+        return
+    if "engine" in table:
+        sink.target(_target(stream.node, table))
+        return
+    report = table.get("report")
+    if isinstance(report, str):
+        sink.answer(Answer(stream.node, "ok", text=report.encode()))
+        return
+    status = str(table.get("status"))
+    fix = INSTALL if status == "no-probe" else "see `ray status` and `ray list nodes`"
+    sink.answer(Answer(stream.node, status, _sentence(table.get("reason")), fix))
+
+
+def _target(id_: str, table: Mapping[str, Json]) -> Target:
+    counts = table["engine"]
+    resources = counts if isinstance(counts, dict) else {}
+    memory = _number(resources.get("memory"))
+    engine: EngineDoc = {
+        "source": "ray.nodes()",
+        "gpus": _number(resources.get("GPU")) or 0.0,
+        "cpus": _number(resources.get("CPU")),
+        "memory": None if memory is None else int(memory),
+        "state": _sentence(table.get("state")) or None,
+    }
+    return Target(id_, name=_sentence(table.get("name")), engine=engine)
+
+
+def _number(value: Json) -> float | None:
+    return float(value) if type(value) in (int, float) else None  # type: ignore[arg-type]
+
+
+def _sentence(value: Json) -> str:
+    return clean_text(value, 600) if isinstance(value, str) else ""

@@ -1,0 +1,83 @@
+"""Nodes by name, through the user's own ssh with its keys and configuration."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from probe_cluster.gathering.launching import attend_each, run_each
+from probe_cluster.gathering.lines import node_script
+from probe_cluster.gathering.model import Target
+from probe_cluster.shared import ClusterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from probe_cluster.gathering.model import Limits, Sink, Start, Wire
+
+
+_MOST_HOSTS = 100_000
+
+_FILE_LIMIT = 4 << 20
+"""Bytes of a file of hosts: forty a host of the most."""
+
+# BatchMode: a question for a password would wait for a terminal that 64 of them share.
+# ControlMaster: an existing shared connection is used, but none is left behind that holds the
+# pipes open.
+_OPTIONS = "-T -o BatchMode=yes -o ConnectTimeout=5 -o ControlMaster=no".split()
+
+
+class Ssh:
+    """Hosts as `ssh` takes them: a name, user@name, or a Host of ~/.ssh/config."""
+
+    name = "ssh"
+    process_each = True
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self._hosts = list(hosts)
+
+    async def targets(self) -> list[Target]:
+        """Return the hosts."""
+        return [Target(host, host) for host in self._hosts]
+
+    async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
+        """Start an ssh for each host."""
+        script = f"exec sh -c {shlex.quote(node_script(limits.command))}"
+        options = ["-n", *_OPTIONS]
+        await run_each(targets, lambda t: ["ssh", *options, t.address, script], limits, sink)
+
+    async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
+        """Start an ssh for the agent of each host; its input is the agent's."""
+        script = f"exec sh -c {shlex.quote(start.script())}"
+        await attend_each(targets, lambda t: ["ssh", *_OPTIONS, t.address, script], start, wire)
+
+
+def parse_hosts(text: str) -> list[str]:
+    """Return the hosts of ``a,b,c``, or of a file with one a line. Raises `ClusterError`.
+
+    In a file an empty line and what follows ``#`` do not count, and of an inventory's line the
+    first word does. A host that is there twice is asked once.
+    """
+    names = _from_file(text) if os.path.isfile(text) else text.split(",")
+    hosts = list(dict.fromkeys(filter(None, (name.strip() for name in names))))
+    if not hosts:
+        raise ClusterError(f"--hosts {text}: no host is in it; write a,b,c or a file of names")
+    if len(hosts) > _MOST_HOSTS:
+        raise ClusterError(f"--hosts {text}: {len(hosts)} hosts; at most {_MOST_HOSTS}")
+    for host in hosts:
+        # ssh would take it for an option, such as -oProxyCommand=…
+        if host.startswith("-") or not host.isprintable() or len(host) > 300 or " " in host:
+            raise ClusterError(f"--hosts: {host[:60]!r} is no host name")
+    return hosts
+
+
+def _from_file(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_FILE_LIMIT)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ClusterError(f"--hosts {path}: {reason}") from None
+    lines = (line.partition("#")[0].split() for line in text.splitlines())
+    return [fields[0] for fields in lines if fields and not fields[0].startswith("[")]

@@ -1,0 +1,207 @@
+"""How fast two nodes talk: by the kind of cable, as a person names it, or in figures.
+
+The bit rates are those of the standards (IEEE 802.3, USB4/Thunderbolt, InfiniBand); what a socket
+adds in latency is an assumption of ours, declared here, and replaced by giving figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import pairwise
+
+from probe_cluster.shared import ClusterError, figure_of, parse_speed
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A connection: bytes per second, and seconds until the first of them arrives."""
+
+    kind: str
+    bandwidth: float
+    latency: float
+
+    def seconds(self, size: int) -> float:
+        """Return how long `size` bytes take."""
+        return self.latency + size / self.bandwidth
+
+
+# Seconds until the first byte arrives, software included: assumptions of the right order, no
+# measurements. Over the sockets of a desktop system, of a server's network card, by RDMA, by radio.
+_TCP, _TCP_FAST, _RDMA, _WIFI = 300e-6, 100e-6, 50e-6, 3e-3
+
+KINDS: dict[str, Link] = {
+    name: Link(name, gbits * 1e9 / 8, latency)
+    for name, gbits, latency in (
+        ("same-host", 80.0, 20e-6),
+        ("rdma", 80.0, _RDMA),  # Thunderbolt 5 with RDMA
+        ("infiniband", 100.0, 10e-6),
+        ("roce", 200.0, 10e-6),  # ConnectX-7 of a DGX Spark
+        ("thunderbolt5", 80.0, _TCP),
+        ("thunderbolt4", 40.0, _TCP),
+        ("thunderbolt3", 40.0, _TCP),
+        ("100gbe", 100.0, _TCP_FAST),
+        ("40gbe", 40.0, _TCP_FAST),
+        ("25gbe", 25.0, _TCP_FAST),
+        ("10gbe", 10.0, _TCP_FAST),
+        ("5gbe", 5.0, _TCP),
+        ("2.5gbe", 2.5, _TCP),
+        ("1gbe", 1.0, _TCP),
+        ("100mbe", 0.1, 500e-6),
+        ("wifi", 0.4, _WIFI),
+    )
+}
+"""Kind → link. ``thunderbolt`` alone means the slower, ``ethernet`` means 1 Gbit/s."""
+
+_ALIASES = {"thunderbolt": "thunderbolt4", "tb5": "thunderbolt5", "tb4": "thunderbolt4"}
+_ALIASES |= {"tb3": "thunderbolt3", "ethernet": "1gbe", "ib": "infiniband", "wi-fi": "wifi"}
+_TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3}
+DEFAULT = "1gbe"
+
+
+class Links:
+    """Who is connected to whom; what nobody named is the default link. Both ways alike."""
+
+    __slots__ = ("_named", "default", "software")
+
+    def __init__(
+        self,
+        named: Mapping[tuple[str, str], Link] | None = None,
+        default: Link | None = None,
+        software: float = 0.0,
+    ) -> None:
+        self.default = default or KINDS[DEFAULT]
+        self.software = software
+        """Seconds that the engine adds to each hop, whatever the link is."""
+        self._named: dict[tuple[str, str], Link] = {}
+        for (first, second), link in (named or {}).items():
+            self.connect(first, second, link)
+
+    def connect(self, first: str, second: str, link: Link) -> None:
+        """Name the link of two nodes; of two links between them the faster for a token stays."""
+        if first == second:
+            raise ClusterError(f"a link leads from {first!r} to itself", node=first)
+        key = (min(first, second), max(first, second))
+        old = self._named.get(key)
+        if old is None or _cost(link) < _cost(old):
+            self._named[key] = link
+
+    def add_measured(self, measured: Mapping[tuple[str, str], Link]) -> None:
+        """Take measured links where a person named none: what is typed in was meant."""
+        for (first, second), link in measured.items():
+            self._named.setdefault((min(first, second), max(first, second)), link)
+
+    def replace(self, first: str, second: str, link: Link) -> None:
+        """Set the link of two nodes, whatever it was."""
+        self._named[min(first, second), max(first, second)] = link
+
+    def between(self, first: str, second: str) -> Link:
+        """Return the link of two nodes."""
+        return self._named.get((min(first, second), max(first, second)), self.default)
+
+    def seconds(self, first: str, second: str, size: int) -> float:
+        """Return the time of a hop of `size` bytes, the engine's share included."""
+        return self.between(first, second).seconds(size) + self.software
+
+    def named(self) -> Mapping[tuple[str, str], Link]:
+        """Return the links that were named, by the two ids in order."""
+        return dict(self._named)
+
+    def check(self, ids: Iterable[str]) -> None:
+        """Raise `ClusterError` for a link to a node that is not there."""
+        ids = set(ids)
+        for key in self._named:
+            for name in key:
+                if name not in ids:
+                    names = ", ".join(sorted(ids))
+                    raise ClusterError(f"a link names node {name!r}; there are {names}", node=name)
+
+
+def _cost(link: Link) -> float:
+    # About one token's activations: 8,192 values of two bytes, as in a model of 70 billion.
+    return link.seconds(16 << 10)
+
+
+def parse_link(text: str) -> tuple[str, str, Link]:
+    """Return the link of ``A:B=KIND`` or ``A:B=10GB/s,50us``. Raises `ClusterError`."""
+    pair, equals, kind = text.rpartition("=")
+    first, colon, second = pair.partition(":")
+    if not (equals and colon and first and second and kind):
+        raise ClusterError(f"{text!r} is no link, such as desk:studio=thunderbolt5")
+    return first, second, parse_kind(kind)
+
+
+def parse_kind(text: str) -> Link:
+    """Return the link of a kind, or of a bandwidth with a latency. Raises `ClusterError`."""
+    kind = text.strip().lower()
+    kind = _ALIASES.get(kind, kind)
+    if kind in KINDS:
+        return KINDS[kind]
+    speed, _, delay = kind.partition(",")
+    bandwidth = parse_speed(speed)
+    latency = figure_of(delay, _TIMES) if delay else _TCP
+    if bandwidth is None or latency is None:
+        raise ClusterError(
+            f"{text!r} is no kind of link: one of {', '.join(KINDS)}, or figures: 10GB/s,50us"
+        )
+    return Link(text.strip(), bandwidth, latency)
+
+
+# Routes between nodes over the links of others: a hub, a line or a star of cables.
+#
+# A route passes data on node by node, so its time is the sum of its links' times. It counts where
+# it
+# is faster than the two nodes' own link, which for a pair that nobody named is the default one.
+# The
+# nodes between must forward (IP forwarding, or a bridge): the kind of link says through which.
+
+_MOST = 64
+"""Nodes with links of their own for which routes are looked for: a millisecond for eight, and what
+has more nodes than that has a switch."""
+
+_Neighbours = Mapping[str, Mapping[str, Link]]
+
+
+def routed(links: Links, size: int) -> Links:
+    """Return links in which each pair has its fastest route for `size` bytes."""
+    neighbours: dict[str, dict[str, Link]] = {}
+    for (first, second), link in links.named().items():
+        neighbours.setdefault(first, {})[second] = link
+        neighbours.setdefault(second, {})[first] = link
+    if not 2 < len(neighbours) <= _MOST:
+        return links
+    better = Links(links.named(), links.default, links.software)
+    for start in sorted(neighbours):
+        for end, way in _routes(neighbours, start, size).items():
+            if start < end and len(way) > 2:
+                route = _joined(way, neighbours)
+                if route.seconds(size) < links.between(start, end).seconds(size):
+                    better.replace(start, end, route)
+    return better
+
+
+def _routes(neighbours: _Neighbours, start: str, size: int) -> dict[str, tuple[str, ...]]:
+    """Return the fastest way from a node to each other that links lead to (Dijkstra)."""
+    done: dict[str, tuple[str, ...]] = {}
+    queue: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 1, (start,))]
+    while queue:
+        seconds, nodes, way = heappop(queue)  # of equally fast ones that through fewer nodes
+        if way[-1] in done:
+            continue
+        done[way[-1]] = way
+        for end, link in neighbours[way[-1]].items():
+            if end not in done:
+                heappush(queue, (seconds + link.seconds(size), nodes + 1, (*way, end)))
+    return done
+
+
+def _joined(way: Sequence[str], neighbours: _Neighbours) -> Link:
+    """Return one link with the time of a way: latencies add up, and so do the bytes' times."""
+    parts = [neighbours[first][second] for first, second in pairwise(way)]
+    kinds = dict.fromkeys(part.kind for part in parts)
+    return Link(
+        f"{'+'.join(kinds)} via {', '.join(way[1:-1])}",
+        1 / sum(1 / part.bandwidth for part in parts),
+        sum(part.latency for part in parts),
+    )

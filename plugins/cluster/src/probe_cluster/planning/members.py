@@ -1,0 +1,222 @@
+"""What one node offers to a model, and a node of a cluster, as planning needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from probe_cluster.planning.efficiency import (
+    Efficiency,
+    device_class,
+    efficiency_of,
+    with_measured,
+)
+from probe_cluster.planning.offers import offer, read_bandwidth
+from probe_cluster.shared import ClusterError
+from probe_core.commands import document_of
+
+# What one node offers to a model as a typed value; `offers` has the rule.
+
+
+class Measured(NamedTuple):
+    """The bandwidth at which `probe bench` read the memories, in bytes per second."""
+
+    bandwidth: float
+    by: str
+    """With what, and when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a node offers: bytes, TFLOPS (TOPS), bytes per second; None is unknown."""
+
+    chip: str | None
+    """Name of the first device that counts."""
+    kind: str
+    """``gpu``, ``accelerator``, ``npu`` or ``cpu``: what the first device is."""
+    vendor: str | None
+    """Its vendor."""
+    devices: tuple[str, ...]
+    """Ids of the devices that count."""
+    memory_total: int | None
+    """Bytes that a model could at most lie in."""
+    memory_available: int | None
+    """Bytes of them that can be taken now."""
+    pools: tuple[int, ...]
+    """`memory_available` apart, per memory: a layer lies in one of them."""
+    ram_total: int | None
+    """The system's memory, within the control group's limit."""
+    ram_available: int | None
+    """What of it can be taken now."""
+    vram_total: int | None
+    """Dedicated memory of the devices that count; None where there is none."""
+    vram_available: int | None
+    """What of it can be taken now."""
+    unified: bool
+    """Whether the model's memory is the system's."""
+    fp32: float | None
+    """TFLOPS: sum of the devices' dense fp32 shorthands."""
+    fp16: float | None
+    """TFLOPS: sum of the devices' dense fp16 shorthands."""
+    int8: float | None
+    """TOPS: sum of the devices' dense int8 shorthands."""
+    bandwidth: float | None
+    """Of the memory, in bytes per second."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Field → why it is unknown or incomplete; ``devices`` → what was left out."""
+    arch: str | None = None
+    """Architecture of the first device."""
+    measured: Measured | None = None
+    """What its memories were read at; None where not all of them were measured, or not well."""
+
+
+def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
+    """Return what the node of a report, or of its document, offers.
+
+    `devices` is ``all`` (the rule of `offers`), ``primary``, ``cpu``, or ids that must be in the
+    report. Raises `ClusterError` for an id that is not, and never for what a report lacks.
+    """
+    document = document_of(report)
+    read = read_bandwidth(document, devices)
+    measured = None if read is None else Measured(*read)
+    return Capacity(**offer(document, devices), measured=measured)
+
+
+# One node of a cluster, as planning needs it.
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node and what it offers: bytes, TFLOPS, bytes per second; None is unknown."""
+
+    id: str
+    """What the cluster calls it."""
+    memory: int | None
+    """Bytes that a model could at most lie in."""
+    available: int | None = None
+    """Bytes of them that can be taken now; `memory` where it is not known."""
+    pools: tuple[int, ...] = ()
+    """`available` apart, per memory; one pool where it is empty."""
+    fp32: float | None = None
+    """TFLOPS, dense."""
+    fp16: float | None = None
+    """TFLOPS, dense."""
+    int8: float | None = None
+    """TOPS, dense."""
+    bandwidth: float | None = None
+    """Of the memory, in bytes per second."""
+    model: str | None = None
+    """The machine's name by its maker."""
+    chip: str | None = None
+    """The name of its first GPU, or of its CPU."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Field → why it is unknown or incomplete."""
+    class_: str | None = None
+    """Class of efficiency of its first device; None where its like was never measured."""
+    efficiency: Efficiency | None = None
+    """What it reaches; None: its times are lower bounds, from theoretical peaks."""
+
+    width: int = 1
+    """Equal devices that may split each layer among them (tensor parallelism)."""
+
+    @property
+    def memory_mib(self) -> int:
+        """`memory` in whole MiB, as old exo counts; 0 when unknown."""
+        return (self.memory or 0) // MIB
+
+    def usable(self, use: str) -> tuple[int, ...]:
+        """Return the memories that may be filled: what is ``available`` now, or in ``total``.
+
+        Raises `ClusterError` when the node's memory is not known.
+        """
+        if use == "available" and self.pools:
+            return self.pools
+        size = self.memory if use == "total" or self.available is None else self.available
+        if size is None:
+            reason = self.reasons.get("memory_total", "its report does not give")
+            raise ClusterError(f"the memory of node {self.id!r} is unknown: {reason}", node=self.id)
+        return (size,)
+
+
+def with_memory(members: Sequence[Member], memories: Mapping[str, int]) -> list[Member]:
+    """Return the members with the memory (bytes) that a person gives for some, as one pool.
+
+    Raises `ClusterError` for a node that is not there.
+    """
+    for id_ in memories:
+        if all(member.id != id_ for member in members):
+            names = ", ".join(member.id for member in members)
+            raise ClusterError(f"a memory names node {id_!r}; there are {names}", node=id_)
+    return [
+        replace(member, memory=size, available=size, pools=(size,))
+        if (size := memories.get(member.id)) is not None
+        else member
+        for member in members
+    ]
+
+
+def member(
+    id_: str,
+    report: Any,
+    *,
+    devices: str | tuple[str, ...] = "all",
+    bandwidth: float | None = None,
+    engine: str = "auto",
+) -> Member:
+    """Return the member that a report, or its document, describes.
+
+    `devices` chooses as `capacity` says. `bandwidth` (bytes per second) stands in where the report
+    does not tell, and is then named as given. `engine` is one of `ENGINES`. Raises `ClusterError`
+    with the node's id. What `probe bench` measured on it counts before what is derived, where it
+    is fresh and undisturbed, an engine's own costs are known, and on a GPU where it is no less than
+    what engines reach on its like.
+    """
+    try:
+        offer = capacity(report, devices)
+    except ClusterError as error:
+        raise ClusterError(f"node {id_!r}: {error}", node=id_) from None
+    node = document_of(report).get("node")
+    model = node.get("model") if isinstance(node, Mapping) else None
+    reasons = dict(offer.reasons)
+    class_ = device_class(offer.kind, offer.vendor, offer.chip, offer.arch, offer.unified)
+    efficiency = efficiency_of(class_, engine)
+    rate = offer.bandwidth
+    if rate is None and bandwidth is not None:
+        rate = bandwidth
+        reasons["bandwidth"] = "as given, not from the report"
+    elif efficiency is not None and offer.measured is not None:
+        speed, by = offer.measured
+        # tinygrad reads an H100 at half of what other libraries do: what engines were published to
+        # reach on such GPUs is known better. A CPU is read by a plain loop, which none outruns.
+        if offer.kind == "cpu" or speed >= (rate or 0.0) * efficiency.share:
+            rate, efficiency = speed, with_measured(efficiency, speed, by)
+            reasons.pop("bandwidth", None)
+        else:
+            less = f"{efficiency.basis}; {speed / 1e9:.0f} GB/s read by {by} are less"
+            efficiency = efficiency._replace(basis=less)
+    return Member(
+        id=id_,
+        memory=offer.memory_total,
+        available=offer.memory_available,
+        pools=offer.pools,
+        fp32=offer.fp32,
+        fp16=offer.fp16,
+        int8=offer.int8,
+        bandwidth=rate,
+        model=model if isinstance(model, str) else None,
+        chip=offer.chip,
+        reasons=reasons,
+        class_=class_,
+        efficiency=efficiency,
+        width=_width(report, offer) if engine == "vllm" else 1,
+    )
+
+
+def _width(report: Any, offer: Capacity) -> int:
+    """Return how many devices are equal and have memory of their own; 1 where they differ."""
+    devices = document_of(report).get("devices") or ()
+    names = {device.get("name") for device in devices if device.get("id") in offer.devices}
+    return len(offer.pools) if len(names) == 1 and not offer.unified else 1

@@ -1,0 +1,268 @@
+"""Make a model of what a person wrote: a size, a known name, or a file of a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from probe_cluster.planning.architecture import Shape, shape_of
+from probe_cluster.planning.known_models import close_names, known_model, known_names
+from probe_cluster.planning.model import Model, parse_count
+from probe_cluster.planning.precision import PRECISIONS, Precision, precision_of
+from probe_cluster.planning.weights import Weights, weights_of
+from probe_cluster.shared import ClusterError
+
+# Bytes; a config.json of an open model takes some KiB, with a list of all modules that stay
+# unquantised 3 MB (nvidia/MiniMax-M3-NVFP4).
+_CONFIG_LIMIT = 16 << 20
+
+Fields = dict[str, Any]
+"""Arguments of `Model`; ``parameters`` and ``precision`` besides, which `_weighed` resolves."""
+
+
+def parse_model(options: Mapping[str, Any]) -> Model:
+    """Return the model of ``model``, and what overrides it.
+
+    ``model`` is a number of parameters, a known name, or a file: config.json, GGUF, safetensors,
+    or the folder of such files. ``params``, ``active_params``, ``layers``, ``bits``, ``context``
+    and ``kv_bits`` are texts or numbers; ``bits`` may be a name of `PRECISIONS`. Raises
+    `ClusterError` that says what is missing.
+    """
+    text = str(options["model"])
+    fields: Fields = {"name": text} | _described(text)
+    for name in ("params", "active_params"):
+        if options.get(name) is not None:
+            fields[name] = parse_count(str(options[name]))
+            # Then the sizes of its parts are not known.
+            fields |= {"parameters": None, "read_bytes": None}
+    if options.get("layers") is not None:
+        fields["layers"] = _number("layers", options["layers"], True)
+    if options.get("context") is not None:
+        fields["context"] = _tokens(options["context"])
+    _weighed(fields, options.get("bits"))
+    if options.get("kv_bits") is not None:
+        fields["kv_bits"] = _cache_bits(options["kv_bits"])
+    reason = fields.pop("reason", None)
+    for name, option in (("params", "--params 70b"), ("layers", "--layers 80")):
+        if name not in fields:
+            unknown = f"the {name} of {text!r} are not known{f': {reason}' if reason else ''}"
+            raise ClusterError(f"{unknown}; give them: {option}")
+    return Model(**fields)
+
+
+def _described(text: str) -> Fields:
+    try:
+        if os.path.isdir(text):
+            return _from_folder(text)
+        if os.path.isfile(text):
+            return _from_file(text)
+    except OSError as error:
+        raise ClusterError(f"{text}: {error.strerror or error}") from None
+    except ValueError as error:
+        if isinstance(error, ClusterError):
+            raise
+        return _from_count(text)  # a path cannot hold a NUL
+    known = known_model(text)
+    if known is not None:
+        precision = PRECISIONS[known.precision or known.native]
+        fields = _shaped(known.shape, precision)
+        return fields | {"name": known.name, "source": known.source}
+    return _from_count(text)
+
+
+def _from_count(text: str) -> Fields:
+    try:
+        return {"params": parse_count(text), "name": None}
+    except ClusterError:
+        first, *others = known_names()
+        close = close_names(text)
+        near = f"; close: {', '.join(close)}" if close else ""
+        raise ClusterError(
+            f"{text!r} is no size (70b), no file, and none of {first} and {len(others)} other"
+            f" known models{near}"
+        ) from None
+
+
+def _from_file(path: str) -> Fields:
+    with open(path, "rb") as file:
+        magic = file.read(4)
+    if magic == b"GGUF":
+        return _from_gguf(path)
+    if path.endswith(".safetensors"):
+        return _from_safetensors(os.path.join(os.path.dirname(path), "config.json"), [path])
+    return _shaped(*_configured(path))
+
+
+def _from_folder(path: str) -> Fields:
+    """A model's folder: the shape of its config.json, the bytes of its safetensors files."""
+    names = sorted(name for name in os.listdir(path) if name.endswith(".safetensors"))
+    config = os.path.join(path, "config.json")
+    if not names:
+        if not os.path.isfile(config):
+            raise ClusterError(f"{path} has no config.json and no .safetensors file")
+        return _shaped(*_configured(config))
+    return _from_safetensors(config, [os.path.join(path, name) for name in names])
+
+
+def _configured(path: str) -> tuple[Shape, Precision | None]:
+    config = _config(path)
+    shape = shape_of(config, path)
+    inner = config.get("text_config")
+    tables = [config, inner] if isinstance(inner, Mapping) else [config]
+    stored = [table.get(key) for key in ("quantization_config", "quantization") for table in tables]
+    table = next((entry for entry in stored if isinstance(entry, Mapping)), {})
+    # DeepSeek V4's experts are in another precision than its table says.
+    experts = config.get("expert_dtype")
+    return shape, precision_of({**table, "expert_dtype": experts} if table and experts else table)
+
+
+def _config(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_CONFIG_LIMIT + 1)
+        if len(text) > _CONFIG_LIMIT:
+            raise ClusterError(f"{path} is no config.json: it has more than {_CONFIG_LIMIT} bytes")
+        config = json.loads(text)
+    except ClusterError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise ClusterError(f"{path} is no config.json that can be read: {error}") from None
+    if not isinstance(config, dict):
+        raise ClusterError(f"{path} is no config.json: it is no table")
+    return config
+
+
+def _from_gguf(path: str) -> Fields:
+    from probe_cluster.planning.gguf import read_gguf, shape_of_gguf
+
+    head = read_gguf(path)
+    shape = shape_of_gguf(head.values, path)
+    return _with_weights(shape, weights_of(head.tensors, shape.experts, shape.layers), path)
+
+
+def _from_safetensors(config: str, paths: list[str]) -> Fields:
+    from probe_cluster.planning.weights import read_safetensors
+
+    tensors, packs = read_safetensors(paths)
+    if os.path.isfile(config):
+        shape, _ = _configured(config)
+    elif packs:
+        raise ClusterError(f"{paths[0]} is quantised, so it needs the config.json beside it")
+    else:
+        shape = shape_of({}, config)
+    weights = weights_of(tensors, shape.experts, shape.layers)
+    if packs and shape.params is not None:
+        weights = weights._replace(params=shape.params.total, active=shape.params.active)
+    return _with_weights(shape, weights, paths[0])
+
+
+def _with_weights(shape: Shape, weights: Weights, path: str) -> Fields:
+    """Return the fields of a model whose tensors are listed: its bytes are exact."""
+    if not weights.params:
+        raise ClusterError(f"{path} lists no tensor with weights")
+    layers = shape.layers or weights.layers
+    return (
+        _plain(shape)
+        | ({"layers": layers} if layers else {})
+        | {
+            "params": weights.params,
+            "active_params": weights.active if shape.experts else None,
+            "bits": weights.stored * 8 / weights.params,
+            "read_bytes": weights.read,
+        }
+    )
+
+
+def _shaped(shape: Shape, precision: Precision | None) -> Fields:
+    fields = _plain(shape) | ({"layers": shape.layers} if shape.layers else {})
+    if shape.params is None:
+        return fields | {"reason": shape.reason}
+    active = shape.params.active if shape.experts else None
+    return fields | {
+        "params": shape.params.total,
+        "active_params": active,
+        "parameters": shape.params,
+        "precision": precision,
+    }
+
+
+def _plain(shape: Shape) -> Fields:
+    # Without a known cache the KV heads would give a wrong one (compressed caches).
+    heads = {"kv_heads": shape.kv_heads, "head_dim": shape.head_dim} if shape.cache else {}
+    return heads | {
+        "hidden": shape.hidden,
+        "cache": shape.cache,
+        "kind": shape.kind,
+        "heads": shape.heads,
+    }
+
+
+def _weighed(fields: Fields, bits: Any) -> None:
+    """Put `bits` and `read_bytes` in, from what was asked for or what the file says."""
+    parameters, precision = fields.pop("parameters", None), fields.pop("precision", None)
+    name = str(bits).lower().replace("-", "_").replace("mlx_", "") if bits is not None else ""
+    if name in PRECISIONS:
+        precision = PRECISIONS[name]
+    elif bits is not None:
+        value = _number("bits", bits, False)
+        fields["bits"] = value
+        precision = Precision(value, value, value)
+        _scale_read(fields, value)
+    elif parameters is not None and precision is None:
+        raise ClusterError(
+            f"how the weights of {fields['name']!r} are quantised is not known; give --bits"
+        )
+    if parameters is not None and precision is not None:
+        if not parameters.experts:
+            precision = precision.for_dense()
+        stored, fields["read_bytes"] = parameters.bytes(*precision)
+        if "bits" not in fields:
+            fields["bits"] = stored * 8 / parameters.total
+    elif name in PRECISIONS and precision is not None:
+        fields["bits"] = precision.experts
+        _scale_read(fields, precision.experts)
+
+
+def _scale_read(fields: Fields, bits: float) -> None:
+    """Weights of a listed file, as if they were stored in `bits`."""
+    if fields.get("read_bytes") and "params" in fields:
+        fields["read_bytes"] = round((fields["active_params"] or fields["params"]) * bits / 8)
+
+
+# llama.cpp's blocks of 32 values with a scale of 16 bits.
+_CACHE_BITS = {"q8_0": 8.5, "q5_0": 5.5, "q4_0": 4.5, "fp8": 8.0}
+_CACHE_BITS |= {"bf16": 16.0, "fp16": 16.0, "f16": 16.0}
+
+
+def _cache_bits(text: Any) -> float:
+    return _CACHE_BITS.get(str(text).lower()) or float(_number("kv_bits", text, False))
+
+
+def _number(name: str, text: Any, whole: bool) -> int | float:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        raise ClusterError(f"{name} is {text!r}, which is no number{_choices(name)}") from None
+    if value != value or abs(value) > 1e15 or (whole and value != int(value)):
+        raise ClusterError(f"{name} is {text!r}; it must be a {'whole ' if whole else ''}number")
+    return int(value) if whole else value
+
+
+def _tokens(text: Any) -> int | float:
+    """Return a number of tokens, of which ``32k`` are 32,768 and ``1m`` are 1,048,576."""
+    digits = str(text).strip().lower()
+    scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)
+    if scale == 1:
+        return _number("context", text, True)
+    try:
+        return _number("context", digits[:-1], True) * scale
+    except ClusterError:
+        raise ClusterError(
+            f"context is {text!r}, which is no number of tokens: 32768, 32k"
+        ) from None
+
+
+def _choices(name: str) -> str:
+    return f" and none of {', '.join(PRECISIONS)}" if name == "bits" else ""

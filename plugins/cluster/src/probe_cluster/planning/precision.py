@@ -1,0 +1,108 @@
+"""Bits per weight of a quantisation, scales included, by the name that people give it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Precision(NamedTuple):
+    """Bits per weight, scales included."""
+
+    edges: float
+    """Of the input embedding and the output head."""
+    common: float
+    """Of attention, dense and shared parts."""
+    experts: float
+    """Of the routed experts."""
+
+    def for_dense(self) -> Precision:
+        """Return the same for a model without experts, whose layers then are what is quantised."""
+        return Precision(self.edges, self.experts, self.experts)
+
+
+def _even(bits: float) -> Precision:
+    return Precision(bits, bits, bits)
+
+
+# Whole GGUF files of Llama-3.1-8B by llama.cpp (tools/quantize/README.md): a file mixes block
+# types, so these differ from the size of one block. Unsloth's XL files vary by model: a judgement.
+_GGUF = {
+    "q2_k": 3.16, "q3_k_s": 3.64, "q3_k_m": 4.0, "q3_k_l": 4.30, "iq4_xs": 4.46, "q4_0": 4.66,
+    "q4_k_s": 4.67, "q4_k_m": 4.89, "q5_k_s": 5.57, "q5_k_m": 5.70, "q6_k": 6.56, "q8_0": 8.50,
+    "q4_k_xl": 4.9, "q5_k_xl": 5.8, "q6_k_xl": 7.0, "q8_k_xl": 9.5,
+}  # fmt: skip
+
+# MLX: b bits and, per group of 64, a scale and a bias of 16 bits each.
+_MLX = {f"{bits}bit": bits + 32 / 64 for bits in (2, 3, 4, 5, 6, 8)}
+_MLX |= {f"{bits}bit_gs32": bits + 32 / 32 for bits in (2, 3, 4, 5, 6, 8)}
+
+PRECISIONS: dict[str, Precision] = {
+    "fp32": _even(32.0),
+    "f32": _even(32.0),
+    "bf16": _even(16.0),
+    "fp16": _even(16.0),
+    "f16": _even(16.0),
+    # DeepSeek V4: only the routed experts are in 4 bits, as MXFP4 has them.
+    "fp8_fp4": Precision(16.0, 8.002, 4.25),
+    # A scale of 32 bits per block of 128 x 128.
+    "fp8": Precision(16.0, 8.002, 8.002),
+    "mxfp8": _even(8.25),
+    # gpt-oss: only the experts are quantised, in blocks of 32 with a scale of 8 bits.
+    "mxfp4": Precision(16.0, 16.0, 4.25),
+    # llama.cpp's file type of the same name: all but the experts is Q8_0.
+    "mxfp4_moe": Precision(8.5, 8.5, 4.25),
+    # MLX's of gpt-oss and others: the same, with scales of its own.
+    "mxfp4_q8": Precision(8.5, 8.5, 4.25),
+    "nvfp4": Precision(16.0, 4.5, 4.5),
+    # Kimi K2.5: groups of 32 with a bf16 scale; all but the experts stays bf16 (its config.json).
+    "int4": Precision(16.0, 16.0, 4.5),
+    "awq": Precision(16.0, 4.25, 4.25),
+    "gptq": Precision(16.0, 4.16, 4.16),
+    **{name: _even(bits) for name, bits in (_GGUF | _MLX).items()},
+}
+"""Name → bits per weight."""
+
+
+def precision_of(quantization: Mapping[str, Any]) -> Precision | None:
+    """Return how a config.json says that its weights are stored; None for a way not known.
+
+    ``expert_dtype`` of DeepSeek V4 stands beside the table, and is passed in it.
+    """
+    if not quantization:
+        return PRECISIONS["bf16"]
+    method = quantization.get("quant_method")
+    if method == "fp8" and quantization.get("expert_dtype") == "fp4":
+        return PRECISIONS["fp8_fp4"]
+    if method in ("fp8", "mxfp4"):
+        return PRECISIONS[str(method)]
+    bits, group = quantization.get("bits"), quantization.get("group_size")
+    weights = _weights(quantization)
+    if method == "compressed-tensors" and weights is not None:
+        return _compressed(weights, quantization.get("ignore"))
+    if type(bits) is not int or type(group) is not int or not (1 <= bits <= 16 and group > 0):
+        return None
+    # MLX names no method, and quantises the embeddings too; AWQ and GPTQ leave them.
+    return _even(bits + 32 / group) if method is None else _linear(bits + 20 / group)
+
+
+def _linear(bits: float) -> Precision:
+    return Precision(16.0, bits, bits)
+
+
+def _weights(quantization: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    groups = quantization.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    weights = first.get("weights") if isinstance(first, Mapping) else None
+    return weights if isinstance(weights, Mapping) else None
+
+
+def _compressed(weights: Mapping[str, Any], ignore: Any) -> Precision | None:
+    bits, group = weights.get("num_bits"), weights.get("group_size") or 1 << 14
+    if type(bits) is not int or type(group) is not int or not (1 <= bits <= 16 and group > 0):
+        return None
+    # Scales of 16 bits; those of MXFP4 have 8.
+    mean = bits + (8 if "uint8" in str(weights.get("scale_dtype")) else 16) / group
+    # Kimi's list leaves all attention in 16 bits.
+    left_out = isinstance(ignore, list) and any("self_attn" in str(entry) for entry in ignore)
+    return Precision(16.0, 16.0 if left_out else mean, mean)

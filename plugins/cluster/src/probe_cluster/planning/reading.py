@@ -1,0 +1,189 @@
+"""Read the nodes of a plan from files of reports; every error names the file or the node."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from probe_cluster.planning.links import Link
+from probe_cluster.planning.members import Member, member
+from probe_cluster.shared import (
+    ClusterError,
+    bits,
+    is_cluster_file,
+    milliseconds,
+    rate,
+    read_document,
+    split_id,
+    table,
+)
+from probe_core.commands import parse_report, read_report, write_json
+from probe_core.wording import clean_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from probe_cluster.planning.links import Links
+    from probe_core.model.document import Json, ReportDoc
+
+    Saved = tuple[dict[str, ReportDoc], dict[tuple[str, str], Link]]
+    """Node → report, and two nodes → the link between them."""
+
+
+# Read a saved document of `probe cluster --json`: its reports, and the links that it measured.
+
+
+def read_cluster_file(path: str) -> Saved:
+    """Return the reports and links of a saved document. Raises `ClusterError`.
+
+    A node is called by its name, by its id where two have one name. A node without a report is
+    left out, and so is a link that was not measured.
+    """
+    document = read_document(path)
+    entries = table(document.get("nodes"))
+    names = _names(entries)
+    reports: dict[str, ReportDoc] = {}
+    for id_, entry in entries.items():
+        report = table(entry).get("report")
+        if report is None:
+            continue
+        try:
+            reports[names[id_]] = parse_report(write_json(report).encode())
+        except (ValueError, RecursionError) as error:
+            problem = f"{path}: node {names[id_]!r} has no usable report: {error}"
+            raise ClusterError(problem, node=names[id_]) from None
+    if not reports:
+        raise ClusterError(f"{path}: no node of it has a report")
+    return reports, _links(document.get("links"), names, reports)
+
+
+def _names(entries: Mapping[str, Json]) -> dict[str, str]:
+    """Return id → what the node is called."""
+    names = {id_: table(entry).get("name") for id_, entry in entries.items()}
+    counts = Counter(name for name in names.values() if isinstance(name, str))
+    return {
+        id_: clean_text(name if isinstance(name, str) and counts[name] == 1 and name else id_)
+        for id_, name in names.items()
+    }
+
+
+def _links(
+    rows: Json, names: Mapping[str, str], reports: Mapping[str, ReportDoc]
+) -> dict[tuple[str, str], Link]:
+    links = {}
+    for row in map(table, rows if isinstance(rows, list) else []):
+        ends = row.get("ends")
+        if not isinstance(ends, list) or len(ends) != 2:
+            continue
+        pair = [names.get(str(end), "") for end in ends]
+        bandwidth, latency = rate(row.get("bandwidth")), rate(row.get("latency"))
+        if bandwidth and latency and pair[0] in reports and pair[1] in reports:
+            kind = f"measured, {bits(bandwidth)}, {milliseconds(latency)}"
+            links[min(pair), max(pair)] = Link(kind, bandwidth, latency)
+    return links
+
+
+# Read a cluster from report files; every error names the file or the node.
+
+
+def read_reports(files: Iterable[str], links: Links | None = None) -> dict[str, ReportDoc]:
+    """Return node id → report's document, in the order given.
+
+    Each file is what `probe --json` wrote. Its node's id is what stands before ``=`` (desk=FILE),
+    else the file's name without its ending. Or it is what `probe cluster --json` wrote: then it has
+    many nodes with their names, and `links` gets those that were measured. Raises `ClusterError`
+    for a file that is neither and for an id that is there twice.
+    """
+    reports: dict[str, ReportDoc] = {}
+    origin: dict[str, str] = {}
+    for argument in files:
+        id_, path = split_id(argument)
+        for name, report in _of_file(id_, path, links).items():
+            if name in reports:
+                raise ClusterError(
+                    f"node {name!r} is in two files: {origin[name]} and {path};"
+                    f" name one of them: other={path}",
+                    node=name,
+                )
+            reports[name] = report
+            origin[name] = path
+    return reports
+
+
+def _of_file(id_: str, path: str, links: Links | None) -> dict[str, ReportDoc]:
+    if not is_cluster_file(path):
+        return {id_: _document(path, id_)}
+    reports, measured = read_cluster_file(path)
+    if links is not None:
+        links.add_measured(measured)
+    return reports
+
+
+def _document(path: str, id_: str) -> ReportDoc:
+    try:
+        return read_report(path)
+    except OSError as error:
+        raise ClusterError(f"{path}: {error.strerror or error}", node=id_) from None
+    except (ValueError, RecursionError) as error:
+        fix = "write it with `probe --json` of this version"
+        problem = (str(error) or "nested too deep") + _schema(path)
+        raise ClusterError(f"{path} is no usable report: {problem}; {fix}", node=id_) from None
+
+
+# Bytes; a report of eight GPUs takes about 100 KiB.
+_PEEK_LIMIT = 1 << 20
+
+
+def _schema(path: str) -> str:
+    """Return which schema a refused file has, or which other document it is, as an addition."""
+    # A pipe was read to its end already, or would never end.
+    if not os.path.isfile(path):
+        return ""
+    try:
+        with open(path, "rb") as file:
+            document = json.loads(file.read(_PEEK_LIMIT))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if not isinstance(document, dict):
+        return f" (it is a {type(document).__name__})"
+    for keys, meaning in _OTHERS.items():
+        if all(key in document for key in keys):
+            return f" (it is {meaning})"
+    schema = document.get("schema")
+    if type(schema) is int and schema != 1:
+        return f" (it has schema {str(schema)[:20]})"
+    return ""
+
+
+_OTHERS = {
+    ("peer_graph", "nodes"): "a topology of old exo",
+    ("plans", "fit"): "a document of `probe partition --json`",
+    ("num_hidden_layers",): "a model's config.json: give it with --model",
+}
+
+
+def read_members(
+    files: Iterable[str],
+    *,
+    devices: str = "all",
+    bandwidth: Mapping[str, float] | None = None,
+    assumed: float | None = None,
+    engine: str = "auto",
+    links: Links | None = None,
+) -> list[Member]:
+    """Return the members that the files describe; `links` gets what a cluster's document measured.
+
+    `bandwidth` gives a node's memory bandwidth, `assumed` that of every node that does not tell
+    it, both in bytes per second; `engine` is one of `ENGINES`. Raises `ClusterError`.
+    """
+    speeds = dict(bandwidth or {})
+    reports = read_reports(files, links)
+    for id_ in speeds:
+        if id_ not in reports:
+            names = ", ".join(reports)
+            raise ClusterError(f"a bandwidth names node {id_!r}; there are {names}", node=id_)
+    return [
+        member(id_, report, devices=devices, bandwidth=speeds.get(id_, assumed), engine=engine)
+        for id_, report in reports.items()
+    ]

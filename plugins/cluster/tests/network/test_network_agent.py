@@ -1,0 +1,187 @@
+"""The program on a node: what it measures, whom it turns away, and that it never stays behind."""
+
+from __future__ import annotations
+
+import ast
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from probe_cluster.gathering.lines import Stream, Streams
+from probe_cluster.network import agent as program
+from probe_cluster.network.start import Start
+
+ENOUGH_S = 60
+
+
+class Agent:
+    """An agent's process, with what it prints."""
+
+    def __init__(self, seconds: float = 100) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *Start(("probe",), seconds).words()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._messages: Queue[dict[str, Any]] = Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.hello = self.message()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+
+        def ended(stream: Stream) -> None:
+            self._messages.put(json.loads(stream.text()))
+
+        lines = Streams(ended)
+        for line in self.process.stdout:
+            lines.feed(line)
+
+    def message(self) -> dict[str, Any]:
+        return self._messages.get(timeout=ENOUGH_S)
+
+    def order(self, **message: Any) -> None:
+        assert self.process.stdin is not None
+        order = {"pair": 1, "seconds": 30, "each": 0.2, "bytes": 1 << 30, "token": "ab" * 32}
+        text = json.dumps({"to": self.hello["agent"], **order, **message})
+        self.process.stdin.write(f"{text}\n".encode())
+        self.process.stdin.flush()
+
+    def end(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        status = self.process.wait(ENOUGH_S)
+        self._reader.join(ENOUGH_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status
+
+
+@pytest.fixture
+def agents() -> Iterator[list[Agent]]:
+    pair = [Agent(), Agent()]
+    yield pair
+    for agent in pair:
+        agent.end()
+
+
+def test_two_agents_measure_each_other(agents: list[Agent]) -> None:
+    listener, caller = agents
+    listener.order(do="listen")
+    port = listener.message()["port"]
+    caller.order(do="connect", peer=[["127.0.0.1", port]])
+    called, served = caller.message(), listener.message()
+    assert (called["kind"], served["kind"], served["address"]) == ("result", "result", "127.0.0.1")
+    assert 1e-6 < called["round_trip"] < 0.1
+    # A loopback carries gigabytes a second; a busy computer leaves some megabytes of it.
+    assert min(called["rate"], served["rate"]) > 1e6
+    assert listener.hello["boot"] == caller.hello["boot"]
+    with socket.socket() as late:
+        assert late.connect_ex(("127.0.0.1", port)) != 0
+    assert [agent.end() for agent in agents] == [0, 0]
+
+
+def test_others_are_turned_away_and_do_no_harm(agents: list[Agent]) -> None:
+    listener, caller = agents
+    listener.order(do="listen")
+    port = listener.message()["port"]
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(10)]
+    with socket.create_connection(("127.0.0.1", port)) as guest:
+        guest.settimeout(ENOUGH_S)
+        assert len(guest.recv(16)) == 16
+        guest.sendall(b"x" * 48)
+        assert guest.recv(1) == b""
+    caller.order(do="connect", peer=[["127.0.0.1", port]])
+    assert caller.message()["kind"] == "result"
+    for connection in silent:
+        connection.close()
+
+
+def test_a_listener_without_the_token_is_not_the_peer(agents: list[Agent]) -> None:
+    agent = agents[0]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def serve() -> None:
+            guest, _ = server.accept()
+            guest.sendall(b"x" * 48)
+            guest.recv(100)
+            guest.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        agent.order(do="connect", peer=[["127.0.0.1", port]])
+        message = agent.message()
+    assert message["kind"] == "failed"
+    assert message["reason"] == f"127.0.0.1 port {port} is not the peer"
+
+
+def test_a_closed_port_is_a_sentence_and_a_stop_ends_the_wait(agents: list[Agent]) -> None:
+    listener, caller = agents
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    caller.order(do="connect", peer=[["127.0.0.1", port]])
+    assert caller.message()["reason"] == f"127.0.0.1 port {port}: Connection refused"
+    listener.order(do="listen")
+    listener.message()
+    listener.order(do="stop")
+    assert listener.message()["reason"] == "no connection of its peer arrived"
+
+
+def test_an_agent_ends_with_its_input_or_its_time() -> None:
+    agent = Agent()
+    assert agent.end() == 0
+    late = Agent(seconds=0.5)
+    assert late.process.wait(ENOUGH_S) == 3
+    late.end()
+
+
+def test_what_is_no_command_is_passed_over() -> None:
+    agent = Agent()
+    assert agent.process.stdin is not None
+    agent.process.stdin.write(b"no json\n{}\n[]\n" + json.dumps({"to": "other"}).encode() + b"\n")
+    agent.order(do="connect", peer=[])
+    assert agent.message()["reason"] == "the peer has no address"
+    assert agent.end() == 0
+
+
+def test_the_program_is_one_that_python_3_8_reads() -> None:
+    text = Path(program.__file__).read_text()
+    tree = ast.parse(text, feature_version=(3, 8))
+    assert [node for node in ast.walk(tree) if "probe_" in getattr(node, "module", "")] == []
+    start = Start(("probe",), 5)
+    assert start.program.decode() == text
+    script = start.script()
+    assert len(script) < 16_000
+    # csh expands the one within quotes, and allows the other there not at all.
+    assert "!" not in script
+    assert "\n" not in script
+
+
+def test_a_program_that_arrives_cut_is_not_run(tmp_path: Path) -> None:
+    start = Start((sys.executable,), 5)
+    given = start.program[:-100]
+    done = subprocess.run(["sh", "-c", start.script()], input=given, capture_output=True)
+    assert done.returncode != 0
+    assert done.stdout == b""
+
+
+def test_addresses_of_bridges_and_loopbacks_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.0.0.5")]
+    monkeypatch.setattr(program, "_ipv4", lambda: rows)
+    monkeypatch.setattr(program, "_ipv6", lambda: [("eth0", "fd00::5")])
+    monkeypatch.setattr(program, "_default_addresses", lambda: ["10.0.0.5"])
+    environ = {"SSH_CONNECTION": "10.0.0.9 5000 192.168.1.7 22"}
+    assert program.addresses(environ) == [
+        ["", "192.168.1.7"],
+        ["eth0", "10.0.0.5"],
+        ["eth0", "fd00::5"],
+    ]

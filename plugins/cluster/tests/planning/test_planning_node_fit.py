@@ -1,0 +1,117 @@
+"""`probe fit`: one device, several, host memory besides, and what would fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probe_cluster import ClusterError
+from probe_cluster.planning.fitting import node_fit
+from probe_cluster.planning.model_spec import parse_model
+from probe_core.cli import main
+
+GIB = 1 << 30
+Home = dict[str, dict[str, Any]]
+
+
+def test_a_model_that_fits_on_one_gpu_says_by_how_much(home: Home) -> None:
+    model = parse_model({"model": "llama-3.1-8b", "bits": 4.5, "context": 8192})
+    answer = node_fit(home["desk"], model, reserve=0.0)
+    assert (answer.answer, answer.bits) == ("yes", None)
+    assert answer.need == 8_030_261_248 * 4.5 / 8 + GIB
+    assert answer.spare == 25_200_000_000 - answer.need
+    assert [(device.ok, device.layers) for device in answer.devices] == [(True, 32)]
+    # 128 KiB a token in what the weights leave, by whole layers
+    weights = 8_030_261_248 * 4.5 / 8
+    assert answer.context == pytest.approx((25_200_000_000 - weights) / 131_072, abs=300)
+
+
+def test_two_gpus_hold_what_neither_holds(home: Home) -> None:
+    model = parse_model({"model": "llama-3.1-70b", "bits": 4.5})
+    answer = node_fit(home["twin"], model)
+    assert answer.answer == "yes"
+    assert [(device.ok, device.layers) for device in answer.devices] == [(False, 48), (False, 48)]
+    assert (answer.device_layers, answer.host_layers) == (80, 0)
+
+
+def test_layers_that_the_gpu_lacks_lie_in_host_memory(home: Home) -> None:
+    model = parse_model({"model": "llama-3.1-70b", "bits": 4.5})
+    answer = node_fit(home["desk"], model)
+    assert (answer.answer, answer.device_layers, answer.host_layers) == ("offload", 48, 32)
+    assert answer.bits == 2.6
+    assert answer.sentence == (
+        "with offload: it needs 37.0 GiB; 48 of 80 layers fit on the devices, 32 in host memory;"
+        " at 2.6 bits it would fit on the devices"
+    )
+
+
+def test_unified_memory_counts_once_and_offloads_nowhere(home: Home) -> None:
+    model = parse_model({"model": "llama-3.1-70b"})  # 131.4 GiB
+    answer = node_fit(home["studio"], model, reserve=0.0)
+    assert (answer.answer, answer.host_layers) == ("no", 0)
+    assert answer.spare == 110 * GIB - model.total_bytes
+    assert answer.sentence == (
+        "no: it needs 131.4 GiB, 21.4 GiB more than there is;"
+        " at 8.5 bits it would fit on the devices"
+    )
+
+
+def test_a_node_of_unknown_memory_is_an_error() -> None:
+    model = parse_model({"model": "llama-3.1-8b"})
+    with pytest.raises(ClusterError, match="the memory of the node is unknown: the report has no"):
+        node_fit({"schema": 1, "devices": [{"id": "cpu:0"}]}, model)
+    with pytest.raises(ClusterError, match="the reserve is a share"):
+        node_fit({"schema": 1, "devices": []}, model, reserve=1.5)
+
+
+@pytest.fixture
+def files(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "100")
+    paths = []
+    for name in ("desk", "studio", "rock"):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(home[name]))
+        paths.append(str(path))
+    return paths
+
+
+def test_the_command_answers_for_each_file(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "meta-llama/Llama-3.3-70B-Instruct", *files, "--bits", "4.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == ("llama-3.1-70b: 70.55 billion parameters, 80 layers, 37.0 GiB at 4.5 bits")
+    answers = [
+        line.split(":")[1].strip() for line in lines if line.startswith(("desk", "st", "ro"))
+    ]
+    assert answers == ["with offload", "yes", "no"]
+
+
+def test_the_command_as_json_and_its_statuses(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "llama-3.1-405b", files[2], "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    (node,) = document["nodes"]
+    assert (document["schema"], node["node"], node["answer"]) == (1, "rock", "no")
+    assert document["model"]["weight_bytes"] == 811_706_777_600
+    assert node["spare"] < -750 * 10**9
+    for arguments, sentence in (
+        (["fit", "lama-3.1-8b", files[0]], "close: llama-3.1-8b"),
+        (["fit", "llama-3.1-8b", files[0], "--bits", "q9_k"], "bits is 'q9_k', which is no number"),
+        (["fit", "llama-3.1-8b", files[0], "--reserve", "2"], "desk: the reserve is a share"),
+    ):
+        assert main(arguments) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_a_recorded_machine_can_be_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 14000000 kB\n")
+    assert main(["fit", "llama-3.2-3b", "--bits", "4.5", "--machine", str(tmp_path)]) == 0
+    assert "this computer: yes: it needs 1.7 GiB" in capsys.readouterr().out
