@@ -17,7 +17,7 @@ import pytest
 
 from probe_cluster import ClusterError, Gathered, Limits, gather
 from probe_cluster.gathering import Ray
-from probe_cluster.gathering.ray_child import _is_lost, _not_replaced
+from probe_cluster.gathering.ray_driver import _is_lost, _not_replaced
 from probe_cluster.network.links import Network
 from probe_cluster.network.measure import measure_links
 from probe_core.cli import main

@@ -58,7 +58,7 @@ class Ray:
     async def collect(self, targets: Sequence[Target], limits: Limits, sink: Sink) -> None:
         """Run the child until it ends."""
         seconds = limits.node + _START_S
-        command = self._script("ray_child.py", f"{limits.node:g}", *limits.command)
+        command = self._driver("reports", f"{limits.node:g}", *limits.command)
         ended = await self._child(command, seconds, sink)
         if ended.timed_out:
             sink.problem(f"Ray did not end within {seconds:g} s")
@@ -72,14 +72,14 @@ class Ray:
     async def agents(self, targets: Sequence[Target], start: Start, wire: Wire) -> None:
         """Run the child that starts an actor on each node, which holds the agent's process."""
         nodes = ",".join(target.id for target in targets)
-        command = self._script("ray_agents.py", nodes, *start.words())
+        command = self._driver("agents", nodes, *start.words())
         # Ray gives its workers the folder of the driver, and they would import what lies there.
         await attend_all(command, targets, wire, folder=os.sep)
 
-    def _script(self, name: str, *arguments: str) -> list[str]:
-        path = os.path.join(os.path.dirname(__file__), name)
+    def _driver(self, task: str, *arguments: str) -> list[str]:
+        path = os.path.join(os.path.dirname(__file__), "ray_driver.py")
         # -P: the script's folder has a ray.py of ours, which would be imported for Ray.
-        return [self._python, "-P", path, self._address, *arguments]
+        return [self._python, "-P", path, self._address, task, *arguments]
 
     async def _child(self, command: Sequence[str], seconds: float, sink: Sink) -> Ended:
         """Run the child. Raises `ClusterError` when nothing comes of it while Ray starts."""
