@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from probe_core.isolation.run import Run
-else:
-    pass  # without what functools imports
 
 __all__ = ["NEVER", "Child", "send", "start"]
 
