@@ -36,7 +36,7 @@ def settings() -> str:
 
 def statuses() -> str:
     """Every status that an outcome can have."""
-    from probe_core.model.statuses import FAILURES, STATUSES
+    from probe_core.model.kinds import FAILURES, STATUSES
 
     rows = [
         (f"`{status}`", meaning, "yes" if status in FAILURES else "no")

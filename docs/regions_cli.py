@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def cli() -> str:
     """Every built-in command with its options; the options of all commands that probe, once."""
     from probe_core.cli import COMMANDS, DEFAULT
-    from probe_core.cli.page import sections
+    from probe_core.cli.parser import sections
 
     parsers = {name: _parser(name, f"probe_core.cli.{COMMANDS[name][0]}") for name in COMMANDS}
     shared = next(section for section in sections(parsers[DEFAULT]) if section.shared)
@@ -48,7 +48,7 @@ def _brought() -> list[tuple[Path, argparse.ArgumentParser]]:
 
 def manuals() -> dict[Path, str]:
     """Every manual page, with the file that wheels install."""
-    from probe_core.cli import COMMANDS, DEFAULT, manual
+    from probe_core.cli import COMMANDS, DEFAULT, help
     from probe_core.config import FILE_VARIABLE, SETTINGS
 
     dated = re.search(r"^## .*?(\d{4}-\d\d-\d\d)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
@@ -60,15 +60,15 @@ def manuals() -> dict[Path, str]:
         parser = _parser(name, f"probe_core.cli.{module}")
         if name == DEFAULT:
             commands = [(group, name, text) for name, (_, group, text) in COMMANDS.items()]
-            text = manual.overview(parser, date, commands, variables)
+            text = help.overview(parser, date, commands, variables)
         else:
-            text = manual.page(parser, date, summary)
-        pages[ROOT / "man" / "man1" / f"{manual.page_name(parser)}.1"] = text
+            text = help.page(parser, date, summary)
+        pages[ROOT / "man" / "man1" / f"{help.page_name(parser)}.1"] = text
     for folder, parser in _brought():
         (manifest,) = folder.glob("src/*/command.json")
         command = json.loads(manifest.read_text("utf-8"))["commands"][parser.prog.split()[-1]]
-        text = manual.page(parser, date, command["summary"])
-        pages[folder / "man" / "man1" / f"{manual.page_name(parser)}.1"] = text
+        text = help.page(parser, date, command["summary"])
+        pages[folder / "man" / "man1" / f"{help.page_name(parser)}.1"] = text
     return pages
 
 
@@ -79,7 +79,7 @@ def _parser(name: str, module: str) -> argparse.ArgumentParser:
 
 
 def _command(parser: argparse.ArgumentParser) -> str:
-    from probe_core.cli.page import HELP_OPTIONS, sections
+    from probe_core.cli.parser import HELP_OPTIONS, sections
 
     parts = sections(parser)
     own = [action for part in parts if not part.shared for action in part.actions]
@@ -92,7 +92,7 @@ def _command(parser: argparse.ArgumentParser) -> str:
 
 
 def _arguments(actions: Iterable[argparse.Action]) -> str:
-    from probe_core.cli.page import meaning, written
+    from probe_core.cli.parser import meaning, written
 
     rows = [(f"`{written(action)}`", meaning(action)) for action in actions]
     return table(("argument", "meaning"), rows) if rows else "It takes no options of its own."

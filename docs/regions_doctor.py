@@ -8,7 +8,7 @@ import source
 from blocks import class_text, function, table
 
 if TYPE_CHECKING:
-    from probe_core.model.cause import Cause
+    from probe_core.model.causes import Cause
 
 __all__ = ["causepages", "checkauthor", "distributions", "plain_sentence"]
 
@@ -76,7 +76,7 @@ def _needs(needs: tuple[str, ...]) -> str:
 
 
 def _exact(code: str) -> list[str]:
-    from probe_core.readiness.exact import ON_HOST
+    from probe_core.readiness.fixes import ON_HOST
 
     topics = [piece for piece in ON_HOST.get(code, ()) if not piece.startswith("=")]
     links = [f"[{topic}](#{_anchor(topic)})" for topic in topics if "{" not in topic]
@@ -101,7 +101,7 @@ def distributions() -> str:
 
 
 def _placeholders(text: str) -> str:
-    from probe_core.readiness.exact import OF_COMMANDS
+    from probe_core.readiness.fixes import OF_COMMANDS
 
     return text.format(**{name: name.upper() for name in ("parameter", *OF_COMMANDS)})
 

@@ -10,14 +10,11 @@ from regions_doctor import plain_sentence
 from typed import VIEWS
 
 from probe_core.model.causes import Cause
-from probe_core.model.chain import STEP
 from probe_core.model.field import Field
 from probe_core.model.fields import FIELDS
-from probe_core.model.health import ECC, POWER
-from probe_core.model.nouns import noun_of
-from probe_core.model.parts import ALLOWED, LINK, MEMORY, PCI, SHARE
+from probe_core.model.parts import ALLOWED, ECC, LINK, MEMORY, PCI, POWER, SHARE, STEP
 from probe_core.model.report_fields import REPORT
-from probe_core.model.schema import sentence
+from probe_core.model.schema import noun_of, sentence
 
 __all__ = ["causes", "report", "rooms", "sighting", "tables"]
 

@@ -15,7 +15,7 @@ _HEADINGS = {
 
 def known() -> str:
     """Every known plugin, one table a group, by name."""
-    from probe_core.testing.names import known_plugins
+    from probe_core.testing.scaffold import known_plugins
 
     parts = []
     for group, heading in _HEADINGS.items():

@@ -20,16 +20,16 @@ def recordings() -> str:
         found = source.functions(path, call or None)
         parts += [class_text(path, call)] if call else []
         parts += [function(one, f"{call}." if call else "") for one in found]
-    error = source.classes("probe_core/recording/errors.py")["BadRecording"]
+    error = source.classes("probe_core/recording/limits.py")["BadRecording"]
     return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
 
 
 def limits() -> str:
     """Every limit of a recording."""
-    from probe_core.recording import limits as numbers
+    from probe_core.recording import limits
 
     told = source.constants("probe_core/recording/limits.py")
-    rows = [(text, f"{getattr(numbers, name):,}") for name, text in told.items()]
+    rows = [(text, f"{getattr(limits, name):,}") for name, text in told.items()]
     return table(("what is counted", "at most"), rows)
 
 
@@ -92,7 +92,7 @@ def _devices_of(kind: str, rule: Mapping[str, Any]) -> str:
 
 def masks() -> str:
     """Every kind of identity that a mask replaces."""
-    from probe_core.recording.masks import KINDS
+    from probe_core.recording.anonymise import KINDS
 
     rows = [(f"`{name}`", " ".join(str(kind.__doc__).split())) for name, kind in KINDS.items()]
     return table(("mask", "what it replaces"), rows)

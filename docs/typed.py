@@ -12,23 +12,23 @@ from pathlib import Path
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from probe_core.model.chain import READINESS, STEP
-from probe_core.model.field import Field
+from probe_core.model.field import Choice, Field, Flag, Free, Items, Number, TableOf, Value
 from probe_core.model.fields import FIELDS
-from probe_core.model.health import ECC, POWER
-from probe_core.model.measured import MEASURED
-from probe_core.model.node_fields import NETWORK, NODE, NODE_MEMORY
 from probe_core.model.parts import (
     CHIP,
+    ECC,
     LINK,
+    MEASURED,
     MEMORY,
     OTHER,
     PEAK,
+    POWER,
+    READINESS,
     SIGHT,
+    STEP,
 )
-from probe_core.model.report_fields import DECISION, FINDING, OUTCOME
+from probe_core.model.report_fields import DECISION, FINDING, NETWORK, NODE, NODE_MEMORY, OUTCOME
 from probe_core.model.schema import sentence
-from probe_core.model.values import Choice, Flag, Free, Items, Number, TableOf, Value
 
 __all__ = ["BODIES", "VIEWS"]
 

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc as FindingDoc
     from probe_core.model.document import LinkDoc as LinkDoc
     from probe_core.model.document import PciDoc as PciDoc
+    from probe_core.model.document import RawSample as RawSample
     from probe_core.model.document import Sighting as Sighting
     from probe_core.model.document import SightingMemory as SightingMemory
     from probe_core.model.document import StepDoc as StepDoc
-    from probe_core.model.sample_document import RawSample as RawSample
 
     Card = TypeVar("Card")
     Function = TypeVar("Function", bound=Callable[..., Any])

@@ -11,14 +11,12 @@ import jsonschema
 import pytest
 
 from probe_core.model.complete import _NOUNS
-from probe_core.model.field import Field
+from probe_core.model.field import Field, FreeTable, Items
 from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
-from probe_core.model.kinds import KINDS
+from probe_core.model.kinds import KINDS, STATUSES
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import schema
-from probe_core.model.statuses import STATUSES
-from probe_core.model.values import FreeTable, Items
 
 SCHEMA: dict[str, Any] = json.loads(
     files("probe_core").joinpath("report.schema.json").read_text("utf-8")

@@ -202,7 +202,7 @@ def _run_builtin(name: str, arguments: list[str]) -> int:
 
 def _answer(shell: str, words: list[str]) -> int:
     """Tell a shell at Tab what can be typed next."""
-    from probe_core.cli.answering import answer
+    from probe_core.cli.candidates import answer
     from probe_core.commands.context import Context
 
     context = Context()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from probe_core.commands import Context
 
+
 HELP = "Print the completion script of a shell; it offers commands, options and values."
 EXAMPLES = (
     ('eval "$(probe completion bash)"', "in ~/.bashrc"),
@@ -44,7 +45,82 @@ def words_of(arguments: list[str]) -> list[str] | None:
 
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print the script."""
-    from probe_core.cli.completion_scripts import SCRIPTS
-
     context.out(SCRIPTS[args.shell])
     return 0
+
+
+# The completion scripts: they ask `probe`, and offer what it answers.
+#
+# The last line of an answer says what it is: ``words``, ``nospace`` for words that go on, or that
+# the shell itself knows better: ``files``, ``folders`` or ``programs``.
+
+# Written for bash 3.2 too, which macOS has: it has neither `mapfile` nor `compopt`.
+_BASH = r"""_probe() {
+  local IFS=$'\n' answer kind
+  answer=$("$1" completion bash --complete "${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" \
+    2>/dev/null)
+  kind=${answer##*$'\n'}
+  COMPREPLY=(${answer%"$kind"})
+  case $kind in
+    files) compopt -o default 2>/dev/null ;;
+    folders) COMPREPLY=($(compgen -d -- "$2")); compopt -o filenames 2>/dev/null ;;
+    programs) COMPREPLY=($(compgen -c -- "$2")) ;;
+    nospace) compopt -o nospace +o default 2>/dev/null ;;
+    *) compopt +o default 2>/dev/null ;;
+  esac
+}
+complete -o default -F _probe probe"""
+
+# At the first prompt, for a later `compinit` forgets what was registered before it.
+_ZSH = r"""_probe() {
+  local -a answer values
+  local kind
+  answer=("${(@f)$("$words[1]" completion zsh --complete "${(@Q)words[1,CURRENT-1]}" \
+    "${(Q)PREFIX}" 2>/dev/null)}")
+  kind=$answer[-1]
+  answer[-1]=()
+  [[ $kind == f* && $PREFIX == --*=* ]] && compset -P '*='
+  case $kind in
+    files) _files ;;
+    folders) _files -/ ;;
+    programs) _path_commands ;;
+    nospace) values=("${(@)answer%%$'\t'*}"); compadd -Q -S '' -a values ;;
+    words) values=("${(@)${(@)answer%%$'\t'*}//:/\\:}"); _probe_offer ;;
+  esac
+}
+_probe_offer() {
+  local -i at
+  for (( at = 1; at <= $#answer; at++ )); do
+    [[ $answer[at] == *$'\t'* ]] && values[at]+=":${answer[at]#*$'\t'}"
+  done
+  _describe -t values value values
+}
+_probe_register() {
+  precmd_functions=("${(@)precmd_functions:#_probe_register}")
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i; }
+  compdef _probe probe
+}
+(( $+functions[compdef] )) && compdef _probe probe
+precmd_functions+=(_probe_register)"""
+
+_FISH = r"""function __probe_complete
+    set -l current (commandline -ct)
+    set -l program (commandline -opc)
+    set -l answer ($program[1] completion fish --complete $program "$current" 2>/dev/null)
+    set -l option (string match -r -- '^--[^=]*=' "$current"; or echo '')
+    set -l value (string replace -r -- '^--[^=]*=' '' "$current")
+    switch "$answer[-1]"
+        case files
+            printf '%s\n' $option(__fish_complete_path "$value")
+        case folders
+            printf '%s\n' $option(__fish_complete_directories "$value")
+        case programs
+            __fish_complete_command
+        case words nospace
+            test (count $answer) -gt 1; and printf '%s\n' $answer[1..-2]
+    end
+end
+complete -c probe -f -a '(__probe_complete)'"""
+
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+"""The script of each shell."""

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         for line in lines(report, context):
             context.out(line)
         if any("stderr" in outcome for outcome in report["outcomes"]):
-            from probe_core.cli.printed import printed_lines
+            from probe_core.cli.findings import printed_lines
 
             for line in printed_lines(report["outcomes"]):
                 context.out(line)

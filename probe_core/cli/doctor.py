@@ -10,15 +10,19 @@ from probe_core.commands.options import SHARED_OPTIONS, Option, add_options
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from probe_core.commands import Context
-    from probe_core.doctor.answers import RemoteCheck
+    from probe_core.config import Config
+    from probe_core.doctor.bundle import Bundle
     from probe_core.doctor.check import Request
     from probe_core.doctor.document import DoctorDoc
     from probe_core.doctor.installed import CheckSet
+    from probe_core.doctor.remote import RemoteCheck
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
+    from probe_core.recording.recording import Recording
+
 
 HELP = (
     "Say why a device cannot be used: the cause, its evidence, and the command that repairs it on"
@@ -62,8 +66,6 @@ def run(args: argparse.Namespace, context: Context) -> int:
     document = context.examined(lambda machine, report: _examined(args, context, machine, report))
     _print(document, args, context)
     if args.bundle is not None:
-        from probe_core.cli.bundle import write_bundle
-
         write_bundle(args, context, document)
     return 0 if document["healthy"] else 1
 
@@ -142,7 +144,7 @@ def _saved(request: Request, document: DoctorDoc) -> str:
 def _environment(path: str | None, machine: Machine) -> str | None:
     if path != "":
         return path
-    from probe_core.doctor.environment import command_line_python
+    from probe_core.selection.interpreter import command_line_python
 
     return command_line_python(machine)
 
@@ -226,7 +228,7 @@ def _refuse_unknown(only: Collection[str], known: Collection[str]) -> None:
 
 
 def _list(args: argparse.Namespace, context: Context) -> int:
-    from probe_core.cli.doctor_list import listed, table
+    from probe_core.cli.doctor_text import listed, table
 
     entries = listed(_sets(args, context), context)
     if only := _codes(args.codes):
@@ -238,3 +240,71 @@ def _list(args: argparse.Namespace, context: Context) -> int:
     for line in table(entries, context):
         context.out(line)
     return 0
+
+
+# `probe doctor --bundle`: what the archive holds is listed, then it is written.
+
+_MAX_LISTED = 12
+
+
+def write_bundle(args: argparse.Namespace, context: Context, document: DoctorDoc) -> None:
+    """Write the archive; raises `CommandError` where that cannot be."""
+    from probe_core.doctor.bundle import first_cause
+
+    bundle = context.examined(lambda machine, report: _bundle(context, machine, report))
+    for line in _contents(bundle):
+        context.err(line)
+    if first_cause(bundle.document) != first_cause(document):
+        context.err("The archive gives another first cause than this computer: say so with it.")
+    _save(args.bundle, bundle.archive(), args.force)
+    context.err(f"{args.bundle} was written. `probe doctor --machine {args.bundle}` reads it.")
+
+
+def _bundle(context: Context, machine: Machine, report: ReportDoc) -> Bundle:
+    from tempfile import TemporaryDirectory
+
+    from probe_core.commands import probe_document
+    from probe_core.config import load_config
+    from probe_core.doctor.bundle import make_bundle, with_evidence
+    from probe_core.doctor.check import Request
+
+    config, _ = load_config({}, context.environ)
+    recording = with_evidence(_recording(machine, config, context), Request(machine, report))
+    with TemporaryDirectory(prefix="probe-bundle-", ignore_cleanup_errors=True) as folder:
+        return make_bundle(
+            recording, folder, lambda recorded: probe_document(recorded, context.environ)
+        )
+
+
+def _recording(machine: Machine, config: Config, context: Context) -> Recording:
+    from probe_core.cli.record import recorded_machine
+    from probe_core.recording.declared import Sources
+
+    return recorded_machine(machine, Sources(config.allow), config, context).recording
+
+
+def _contents(bundle: Bundle) -> Iterable[str]:
+    """Return what the archive holds, by folder."""
+    folders: dict[str, int] = {}
+    for path in (*bundle.members, *bundle.recording.links):
+        top = "/".join(path.split("/")[:3]) if path.count("/") > 2 else path
+        folders[top] = folders.get(top, 0) + 1
+    yield "The archive holds (UUIDs, serial numbers, host and user names are replaced or left out):"
+    largest = sorted(folders.items(), key=lambda item: (-item[1], item[0]))
+    for name, count in largest[:_MAX_LISTED]:
+        yield f"  {name}" + (f": {count} entries" if count > 1 else "")
+    if len(largest) > _MAX_LISTED:
+        yield f"  and {sum(count for _, count in largest[_MAX_LISTED:])} more entries"
+    yield "`tar tzf` lists every name. Look it through before you share it."
+
+
+def _save(path: str, content: bytes, force: bool) -> None:
+    from probe_core.commands import CommandError
+
+    try:
+        with open(path, "wb" if force else "xb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise CommandError(f"doctor: {path} exists already; --force overwrites it") from None
+    except OSError as error:
+        raise CommandError(f"doctor: {path}: {error.strerror or error}", 1) from None

@@ -186,9 +186,10 @@ def _leased(args: argparse.Namespace, context: Context, command: list[str]) -> L
     report = _report(args, context)  # before the imports, see `_prepare`
     from probe_core.cli.refusals import refusal
     from probe_core.commands.context import CommandError
-    from probe_core.leasing import LeaseError, SelectionError
+    from probe_core.leasing import LeaseError
     from probe_core.leasing.handout import hand_out
     from probe_core.leasing.plan import Request
+    from probe_core.selection import SelectionError
     from probe_core.selection.interpreter import versions
 
     request = Request(
@@ -267,9 +268,9 @@ def _environments(args: argparse.Namespace, lease: Lease) -> list[Mapping[str, s
 def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> int:
     """Print the environment that the command would get; the lease is released at once."""
     with _leased(args, context, command) as lease:
-        from probe_core.leasing.keys import OUTER_LEASE
+        from probe_core.leasing.folder import OUTER_LEASE
+        from probe_core.leasing.handout import lines
         from probe_core.leasing.owners import MARK
-        from probe_core.leasing.shell import lines
 
         # The variables that name the lease would be about one that has ended.
         own = (OUTER_LEASE, MARK)
@@ -284,6 +285,6 @@ def _dry_run(args: argparse.Namespace, context: Context, command: list[str]) -> 
 def _exclusions(excluded: Mapping[str, str]) -> list[str]:
     if not excluded:
         return []
-    from probe_core.cli.exclusions import exclusions
+    from probe_core.cli.findings import exclusions
 
     return exclusions(excluded)

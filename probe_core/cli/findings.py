@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from probe_core.commands import text
 from probe_core.model.findings import NO_FIX
-from probe_core.model.short_ids import short_ids
+from probe_core.model.ids import short_ids
 from probe_core.wording import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from probe_core.commands import Context
-    from probe_core.model.document import FindingDoc, ReportDoc
+    from probe_core.model.document import FindingDoc, OutcomeDoc, ReportDoc
 
-__all__ = ["finding_lines", "summary_lines"]
 
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 _RANK = ("error", "warning", "info")
@@ -127,3 +126,31 @@ def _headline(severity: str, sentence: str, count: int, context: Context) -> lis
     # Coloured after wrapping, which would count the escape sequence as columns.
     lines[0] = text.paint(severity, _STYLES[severity], context.colour) + lines[0][len(severity) :]
     return lines
+
+
+# What probers that succeeded printed, where the setting `verbose` keeps it.
+
+
+def printed_lines(outcomes: Iterable[OutcomeDoc]) -> Iterator[str]:
+    """Yield the output of each run that succeeded, under the prober's name.
+
+    That of a run that failed has its place beside the failure, and is not repeated.
+    """
+    from probe_core.model.kinds import FAILURES
+
+    for outcome in outcomes:
+        output = outcome.get("stderr")
+        if output and outcome["status"] not in FAILURES and not outcome.get("phase"):
+            yield f"{outcome['prober']} printed:"
+            yield from (f"  | {line}" for line in output)
+
+
+# Lines about the devices that a request leaves out because this process cannot use them.
+
+
+def exclusions(excluded: Mapping[str, str]) -> list[str]:
+    """Return one line for each reason, with the ids of the devices that it excludes."""
+    groups: dict[str, list[str]] = {}
+    for name, reason in excluded.items():
+        groups.setdefault(reason, []).append(name)
+    return [f"leaves out {', '.join(names)}: {reason}" for reason, names in groups.items()]

@@ -1,18 +1,21 @@
-"""Find the commands that installed distributions bring, without importing any of them.
+"""Read `command.json`: data beside a command's module that says what `probe --help` shows.
 
-A command is an entry point in the group `probe_core.commands.v1`; a manifest beside its module
-says what `probe --help` shows. The rules are those of probers: a broken distribution costs only
-itself, and as root nothing is used that somebody other than root could have written.
+A mistake in a manifest never stops its command: the help then shows less, and says what is wrong.
 """
 
 from __future__ import annotations
 
 from probe_core.cli import COMMANDS, OTHER
-from probe_core.cli.manifest import read_entry, read_manifest
 from probe_core.machine.trust import Trust
-from probe_core.registry.entrypoints import scan
-from probe_core.registry.extensions import Extension, locate_extension, name_rejection, rejections
-from probe_core.registry.locate import is_module_name
+from probe_core.registry.entrypoints import is_module_name, scan
+from probe_core.registry.extensions import (
+    Extension,
+    locate_extension,
+    manifest_table,
+    name_rejection,
+    rejections,
+    texts,
+)
 from probe_core.wording import clean_text, counted
 
 TYPE_CHECKING = False
@@ -25,7 +28,27 @@ if TYPE_CHECKING:
     Problem = tuple[str, str]
     """The name of a command ("" where none is at fault alone), and a sentence."""
 
-__all__ = ["BROUGHT_BY", "GROUP", "InstalledCommand", "installed_commands"]
+
+MAX_GROUP = 40
+MAX_SUMMARY = 200
+"""Characters: a heading, and a summary of two lines at 100 columns. A judgement."""
+
+
+def read_manifest(path: str) -> dict[str, Any]:
+    """Return the table of commands in a manifest; raises `ValueError` with the reason."""
+    return manifest_table(path, "commands")
+
+
+def read_entry(commands: dict[str, Any], name: str) -> dict[str, str]:
+    """Return the `group` and `summary` of a command, as far as given; raises `ValueError`."""
+    return texts(commands, name, (("group", MAX_GROUP), ("summary", MAX_SUMMARY)))
+
+
+# Find the commands that installed distributions bring, without importing any of them.
+#
+# A command is an entry point in the group `probe_core.commands.v1`; a manifest beside its module
+# says what `probe --help` shows. The rules are those of probers: a broken distribution costs only
+# itself, and as root nothing is used that somebody other than root could have written.
 
 GROUP = "probe_core.commands.v1"
 _GROUP_STEM = "probe_core.commands.v"

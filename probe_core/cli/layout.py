@@ -74,8 +74,8 @@ def _print(
     selection: Selection,
     indices: Iterable[int],
 ) -> int:
-    from probe_core.cli.exclusions import exclusions
-    from probe_core.leasing.shell import lines
+    from probe_core.cli.findings import exclusions
+    from probe_core.leasing.handout import lines
     from probe_core.selection.environment import confine
     from probe_core.selection.for_tinygrad import versions
 

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Read the lease folder."""
     from probe_core.cli.refusals import refuse_without_locks
     from probe_core.commands import CommandError
-    from probe_core.leasing.errors import LeaseError
+    from probe_core.leasing import LeaseError
 
     refuse_without_locks()
     try:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
         context.err(f"no device is leased ({path})")
     else:
         from probe_core.commands.tables import grid
-        from probe_core.model.short_ids import short_ids
+        from probe_core.model.ids import short_ids
 
         ids = short_ids(entry["device"] for entry in entries)
         rows = [_HEAD, *([context.encodable(c) for c in _row(e, ids)] for e in entries)]
@@ -79,8 +79,7 @@ def _read(context: Context) -> tuple[str, list[LeaseDoc]]:
 def _kill(which: str, context: Context) -> int:
     """End leases; 3 where some are left, or where there is none such."""
     from probe_core.leasing.folder import lease_folder
-    from probe_core.leasing.kill import end, of
-    from probe_core.leasing.listing import leases
+    from probe_core.leasing.listing import end, leases, of
 
     folder = lease_folder(context.environ)
     try:
@@ -106,7 +105,7 @@ def _kill(which: str, context: Context) -> int:
 def _whole(which: str, entries: Sequence[LeaseDoc]) -> str:
     """Return the list with the ids of leased devices whole that are short, as tables have them."""
     from probe_core.commands import CommandError
-    from probe_core.model.short_ids import named_by
+    from probe_core.model.ids import named_by
 
     devices = list(dict.fromkeys(entry["device"] for entry in entries))
     names = []

@@ -1,4 +1,4 @@
-"""The parser of every command: errors that say what would have worked, help that fits."""
+"""A command's page as data: help, manual, completion and reference are made from this one table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,105 @@ import argparse
 import sys
 
 from probe_core.cli import DEFAULT
-from probe_core.cli.page import long_name, metavar_of, written
-from probe_core.wording import clean_text, joined, suggestion
+from probe_core.commands.options import PROBING
+from probe_core.wording import clean_text, closest, joined, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import ModuleType
     from typing import Any, NoReturn
 
     Example = tuple[str, str]
     """A command line, and what it does."""
 
-__all__ = ["Parser", "command_parser"]
+
+HELP_OPTIONS = ("--help", "--help-all")
+"""Options that every command has; the second only where it would show more."""
+
+_TITLES = {"positional arguments": "Arguments", "options": "Options"}
+"""argparse's own titles, and ours."""
+
+_SUPPRESSED = "==SUPPRESS=="
+"""argparse.SUPPRESS, the help of an option that is not shown."""
+
+
+class Section:
+    """Arguments under one heading; `shared` is true for those of every command that probes."""
+
+    __slots__ = ("actions", "shared", "title")
+
+    def __init__(self, title: str, actions: list[argparse.Action]) -> None:
+        self.shared = title == PROBING
+        self.title = _TITLES.get(title, title[:1].upper() + title[1:])
+        self.actions = actions
+
+
+def sections(parser: Parser) -> list[Section]:
+    """Return the sections in the order in which they are read; the command's own come first."""
+    shown = [
+        Section(group.title or "", [a for a in group._group_actions if a.help != _SUPPRESSED])
+        for group in parser._action_groups
+    ]
+    shared = any(section.shared for section in shown)
+    options = next(section for section in shown if section.title == "Options")
+    options.actions = _help_last(options.actions, shared)
+    # Options without a heading of their own follow those that have one.
+    last = ["Options", *(section.title for section in shown if section.shared)]
+    shown.sort(key=lambda section: last.index(section.title) + 1 if section.title in last else 0)
+    return [section for section in shown if section.actions]
+
+
+def _help_last(actions: list[argparse.Action], shared: bool) -> list[argparse.Action]:
+    own = [a for a in actions if a.option_strings[-1] not in HELP_OPTIONS]
+    help_options = [a for a in actions if a.option_strings[-1] in HELP_OPTIONS]
+    return own + help_options[: None if shared else 1]
+
+
+def usage_lines(parser: Parser) -> list[str]:
+    """Return how the command is written, without ``Usage:``."""
+    if parser.prog == "probe":
+        return ["probe [OPTIONS]", "probe COMMAND [OPTIONS]"]
+    positionals = [written(a) for a in parser._actions if not a.option_strings]
+    return [" ".join([parser.prog, "[OPTIONS]", *positionals])]
+
+
+def written(action: argparse.Action) -> str:
+    """Return an argument as a person writes it: ``-n, --gpus N``, ``--json``, ``[NAME]``."""
+    value = metavar_of(action)
+    if not action.option_strings:
+        forms = {"?": f"[{value}]", "*": f"[{value}...]", "+": f"{value}..."}
+        return forms.get(str(action.nargs), value)
+    # Short before long; of two long ones the first is the one that is taught.
+    names = ", ".join(sorted(action.option_strings, key=lambda name: len(name) > 2))
+    if action.nargs == 0:
+        return names
+    return f"{names} [{value}]" if action.nargs == "?" else f"{names} {value}"
+
+
+def long_name(action: argparse.Action) -> str:
+    """Return the name of an option by which it is taught: its first long one."""
+    names = [name for name in action.option_strings if name.startswith("--")]
+    return [*names, *action.option_strings][0]
+
+
+def metavar_of(action: argparse.Action) -> str:
+    """Return what stands for a value: ``FILE``."""
+    if isinstance(action.metavar, str):
+        return action.metavar
+    return action.dest.upper().replace("_", "-")
+
+
+def meaning(action: argparse.Action) -> str:
+    """Return the help of an argument, with the values that it can have."""
+    text = (action.help or "").replace("%%", "%")
+    choices = [str(choice) for choice in action.choices or ()]
+    if all(choice in text for choice in choices):
+        return text
+    return f"{text}: {joined(choices)}" if text else joined(choices)
+
+
+# The parser of every command: errors that say what would have worked, help that fits.
 
 MAX_VALUE = 80
 """Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
@@ -122,8 +208,6 @@ class Parser(argparse.ArgumentParser):
         if not argument.startswith("-"):
             return f"unexpected argument {clean_text(argument, MAX_VALUE)!r}{self._hint()}"
         option = clean_text(argument.partition("=")[0], MAX_VALUE)
-        from probe_core.cli.hints import option_hint
-
         names = [name for action in self._actions for name in action.option_strings]
         return f"no option {option}.{option_hint(option, names) or f' Run `{self.prog} --help`.'}"
 
@@ -196,3 +280,58 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     from probe_core.commands.context import Context
 
     return argparse.HelpFormatter(prog, width=Context(stdout=sys.stdout).width - 2)
+
+
+# What a wrong word of a command line was probably meant to be: by its form, then by its sense.
+
+_COMMANDS = {
+    "check": "plugins check",
+    "gpus": "devices",
+    "info": "devices",
+    "list": "devices",
+    "lookup": "chip",
+    "ls": "devices",
+    "new": "plugins new",
+    "ps": "leases",
+    "run": "exec",
+    "show": "devices",
+    "status": "devices",
+    "version": "--version",
+    "why": "explain",
+    "why-not": "plugins why-not",
+}
+"""Words of other tools (nvidia-smi, docker, systemctl, pip) for what a command does."""
+
+_OPTIONS = {
+    "-j": "--json",
+    "-o": "--json",
+    "-v": "--version",
+    "--backend": "--for",
+    "--count": "--gpus",
+    "--deadline": "--timeout",
+    "--exclude": "--disable",
+    "--format": "--json",
+    "--host": "--hostname",
+    "--num-gpus": "--gpus",
+    "--output": "--json",
+    "--plugins": "--only",
+    "--root": "--machine",
+    "--runtime": "--for",
+    "--skip": "--disable",
+    "--sysroot": "--machine",
+}
+"""Options of other tools for what an option of ours does."""
+
+
+def command_hint(name: str, commands: Iterable[str]) -> str | None:
+    """Return the command that `name` was probably meant to be; None where none is near."""
+    return closest(name, commands) or _COMMANDS.get(name.casefold())
+
+
+def option_hint(option: str, options: Iterable[str]) -> str:
+    """Return `` Did you mean --x?`` for an option that does not exist; "" where none is near."""
+    names = sorted(options)
+    long_options = [name for name in names if name.startswith("--")]
+    match = closest(option, long_options, "--") if option.startswith("--") else None
+    meant = match or _OPTIONS.get(option)
+    return f" Did you mean {meant}?" if meant in names else ""

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
     from probe_core.config import Config
     from probe_core.machine import Machine
-    from probe_core.model.recorded import RecordedAnswer
+    from probe_core.model.document import RecordedAnswer
+    from probe_core.recording.declared import Sources
     from probe_core.recording.gather import Gathered
-    from probe_core.recording.sources import Sources
 
 HELP = (
     "Write this machine as a recording: the files that the installed plugins declare that they"
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace, context: Context) -> int:
     """Write the recording; report what it holds and what it leaves out."""
     from probe_core.machine import Machine
     from probe_core.pipeline.settings import load_settings
+    from probe_core.recording.declared import Sources
     from probe_core.recording.document import write
-    from probe_core.recording.sources import Sources
 
     config, ignored = load_settings({}, context.environ)
     sources = Sources(config.allow)
@@ -92,8 +92,8 @@ def recorded_machine(
 ) -> Gathered:
     """Return the recording of a machine; raises `CommandError`."""
     from probe_core.commands import CommandError
-    from probe_core.recording.errors import BadRecording
     from probe_core.recording.gather import gather
+    from probe_core.recording.limits import BadRecording
 
     if machine.os != "linux":
         raise CommandError(f"on {machine.os} plugins read no files that could be recorded")
@@ -125,7 +125,7 @@ def _origin(machine: Machine) -> str:
     from probe_core import __version__
 
     if not machine.live:  # a synthetic recording stays marked as one
-        from probe_core.recording.folder import about
+        from probe_core.recording.opening import about
 
         if (origin := about(machine.root).origin) is not None:
             return origin

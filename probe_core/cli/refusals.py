@@ -20,7 +20,7 @@ def known_runtime(name: str | None) -> str | None:
 
     An unknown one shows no device, so that a typing error looked like a computer without a GPU.
     """
-    from probe_core.model.runtimes import RUNTIMES, canonical
+    from probe_core.model.readiness import RUNTIMES, canonical
 
     if name is None:
         return None
@@ -62,7 +62,7 @@ def refusal(error: SelectionError) -> CommandError:
 
 def refuse_without_locks() -> None:
     """Raise `CommandError` on Windows, before what needs its missing modules is imported."""
-    from probe_core.leasing.errors import LeaseError, require_locks
+    from probe_core.leasing import LeaseError, require_locks
 
     try:
         require_locks()

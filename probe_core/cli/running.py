@@ -10,8 +10,8 @@ import os
 import sys
 
 from probe_core.cli import COMMANDS, USAGE
-from probe_core.cli.hints import command_hint
 from probe_core.cli.installed import BROUGHT_BY, installed_commands
+from probe_core.cli.parser import command_hint
 from probe_core.commands.context import CommandError, Context, write_error
 from probe_core.wording import clean_text, error_text
 

@@ -1,24 +1,316 @@
-"""The table of `probe`: a row a device, or two lines where the terminal is narrow, then notes.
-
-A model's name is never cut: columns leave first, then each device takes two lines, then its name
-wraps at a space. A cut name misleads, see fastfetch#224 ("RX 470/480/").
-"""
+"""The rows of `probe`'s table: which devices, in which order, and what stands in each cell."""
 
 from __future__ import annotations
 
-from probe_core.cli.notes import head_lines, notes
-from probe_core.cli.rows import FIGURES, UNKNOWN, Row, rows_of
 from probe_core.commands import text
+from probe_core.model.ids import cores, short_ids, title
 from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.readiness import hidden, state_word
+from probe_core.wording import counted, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from probe_core.commands import Context
-    from probe_core.model.document import ReportDoc
+    from probe_core.model.document import DeviceDoc, NodeMemoryDoc, ReportDoc
 
-__all__ = ["lines"]
+
+UNKNOWN = "–"
+FIGURES = {"FP16": ("fp16", "TFLOPS"), "FP32": ("fp32", "TFLOPS"), "INT8": ("int8", "TOPS")}
+"""Columns of peaks, the one that tells most first: field and unit."""
+
+_STYLES = {
+    "asleep": "cyan",
+    "MIG mode": "dim",
+    "not granted": "yellow",
+    "passthrough": "yellow",
+    "limited": "yellow",
+    "no driver": "red",
+    "no permission": "red",
+    "driver error": "red",
+    "timed out": "red",
+    "lost": "red",
+}
+"""Word of STATE to its colour; the others have none."""
+
+
+class Row:
+    """One row: a device, or equal processors.
+
+    `cells` has a text for each column but DEVICE; `is_primary`, `is_part` and `is_dim` say how the
+    name is marked. `devices` are those that the row stands for.
+    """
+
+    __slots__ = ("cells", "devices", "is_dim", "is_part", "is_primary", "name", "state_style")
+
+    def __init__(self, devices: Sequence[DeviceDoc], name: str, cells: dict[str, str]) -> None:
+        first = devices[0]
+        self.devices = devices
+        self.name = name
+        self.cells = cells
+        self.is_primary = False
+        self.is_part = bool(first.get("parent"))
+        self.is_dim = first["kind"] in ("display", "coprocessor") or hidden(first)
+        self.state_style = _STYLES.get(cells["STATE"])
+        if self.state_style:  # the word has its own colour, and a device that is lost is no detail
+            self.is_dim = False
+
+
+def rows_of(report: ReportDoc, *, all_devices: bool, show: Callable[[str], str] = str) -> list[Row]:
+    """Return the rows, in the order of the table; `show` makes a text fit for the terminal.
+
+    Accelerators come first, the primary one with its parts before the others, then processors;
+    display adapters only with `all_devices`.
+    """
+    devices = [d for d in report["devices"] if all_devices or d["kind"] != "display"]
+    ids = short_ids(device["id"] for device in report["devices"])
+    by_id = {device["id"]: device for device in devices}
+    rows = []
+    for group in _united(_in_order(devices, report["primary"])):
+        parent = by_id.get(group[0].get("parent") or "")
+        row = _row(group, parent, report, ids)
+        row.is_primary = any(device["id"] == report["primary"] for device in group)
+        row.name = show(row.name)
+        row.cells = {name: show(cell) for name, cell in row.cells.items()}
+        rows.append(row)
+    return rows
+
+
+def _in_order(devices: Sequence[DeviceDoc], primary: str | None) -> list[DeviceDoc]:
+    """Return parents with their parts below them, the primary's family first of its kind."""
+    by_id = {device["id"] for device in devices}
+    families: dict[str, list[DeviceDoc]] = {}
+    for device in sorted(devices, key=lambda device: device.get("parent") in by_id):
+        head = device.get("parent")
+        families.setdefault(head if head in by_id and head else device["id"], []).append(device)
+    ranked = sorted(families.values(), key=lambda family: _rank(family, primary))
+    return [device for family in ranked for device in family]
+
+
+def _rank(family: Sequence[DeviceDoc], primary: str | None) -> tuple[bool, bool]:
+    is_primary = any(device["id"] == primary for device in family)
+    return family[0]["kind"] not in ACCELERATORS, not is_primary
+
+
+def _united(devices: Sequence[DeviceDoc]) -> list[list[DeviceDoc]]:
+    """Return the devices one by one, but equal processors together."""
+    groups: dict[object, list[DeviceDoc]] = {}
+    for device in devices:
+        key: object = device["id"]
+        if device["kind"] == "cpu":
+            figures = [device["fp32"], device["fp16"], device["int8"], device["bandwidth"]]
+            key = repr((device["name"], device.get("units"), device.get("allowed"), figures))
+        groups.setdefault(key, []).append(device)
+    return list(groups.values())
+
+
+def _row(
+    group: Sequence[DeviceDoc], parent: DeviceDoc | None, report: ReportDoc, ids: dict[str, str]
+) -> Row:
+    device, count = group[0], len(group)
+    name = title(device, parent) + cores(device, each=count > 1)
+    cells = {
+        "STATE": state_word(device),
+        "MEMORY": _memory(device, report),
+        "FREE": _free(device, report),
+        **{column: _figure(device, field) for column, (field, _) in FIGURES.items()},
+        "BANDW.": _bandwidth(device["bandwidth"]),
+        "ID": _joined_ids([ids[member["id"]] for member in group]),
+    }
+    return Row(group, f"{count} × {name}" if count > 1 else name, cells)
+
+
+def has_own_memory(device: DeviceDoc, report: ReportDoc) -> bool:
+    """Return whether the device's memory is another amount than the system's.
+
+    An APU's is: what its firmware set aside, and what its driver may take of the system's.
+    """
+    memory = device["memory"]
+    if memory["kind"] not in ("shared", "unified"):
+        return True
+    total = memory["total"]
+    return total is not None and total != report["node"]["memory"]["total"]
+
+
+def _memory(device: DeviceDoc, report: ReportDoc) -> str:
+    if device["kind"] == "display":
+        return ""
+    total = device["memory"]["total"]
+    return _gib(total) if has_own_memory(device, report) else "shared"
+
+
+def _free(device: DeviceDoc, report: ReportDoc) -> str:
+    memory = device["memory"]
+    if device["kind"] == "display" or not has_own_memory(device, report):
+        return ""
+    # A static report may lack what only newer cores write.
+    free = memory.get("free") if memory.get("free") is not None else memory.get("usable")
+    return _gib(free)
+
+
+def _gib(count: int | None) -> str:
+    return UNKNOWN if count is None else f"{count / (1 << 30):.1f}"
+
+
+def _figure(device: DeviceDoc, field: str) -> str:
+    """Return a peak, marked where it rests on an idle clock or an unknown core."""
+    if device["kind"] == "display":
+        return ""
+    value: float | None = device[field]  # type: ignore[literal-required]  # of FIGURES
+    shown = text.rate(value)
+    return f"≥ {shown}" if value is not None and is_bound(device) else shown
+
+
+def is_bound(device: DeviceDoc) -> bool:
+    """Return whether the device's figures are lower bounds."""
+    return any(peak.get("bound") == "lower" for peak in device["peaks"])
+
+
+def _bandwidth(count: float | None) -> str:
+    return UNKNOWN if count is None else text.bandwidth(count).partition(" ")[0]
+
+
+def _joined_ids(ids: Sequence[str]) -> str:
+    """Return the ids of one row: ``cpu:0-1`` for cpu:0 and cpu:1."""
+    numbers = [name.removeprefix("cpu:") for name in ids]
+    if len(ids) == 1 or not all(number.isdecimal() for number in numbers):
+        return ", ".join(ids)
+    first, last = int(numbers[0]), int(numbers[-1])
+    if [int(number) for number in numbers] == list(range(first, last + 1)):
+        return f"cpu:{first}-{last}"
+    return f"cpu:{','.join(numbers)}"
+
+
+# What stands above and below the table of `probe`: the computer, the legend, and notes.
+
+_SYSTEMS = {"linux": "Linux", "darwin": "Darwin", "windows": "Windows"}
+"""Name of a system as `uname -s` writes it: on macOS the version beside it is the kernel's."""
+
+
+def head_lines(report: ReportDoc, context: Context) -> list[str]:
+    """Return model, system, architecture and memory of the computer."""
+    node = report["node"]
+    system = " ".join(filter(None, [_SYSTEMS.get(node["os"], node["os"]), node["kernel"]]))
+    container = node.get("container")
+    place = container and f"{container} container".replace("container container", "container")
+    parts = [node["model"] or place, system, node["arch"], _memory_note(node["memory"])]
+    shown = [context.encodable(part) for part in parts if part]
+    first, *others = text.listed(shown, context.width)
+    name, separator, remainder = first.partition(" · ")
+    return [text.paint(name, "bold", context.colour) + separator + remainder, *others]
+
+
+def _memory_note(memory: NodeMemoryDoc) -> str:
+    """Return the system's memory: ``RAM limit 8.0 GiB of 62.5, 5.0 free``, in one unit."""
+    total, limit, available = memory["total"], memory["limit"], memory["available"]
+    largest = limit if total is None else total
+    if largest is None:
+        return "RAM unknown"
+    scale, unit, digits = _unit(largest)
+    amounts = [f"{amount / scale:.{digits}f}" for amount in (limit or largest, largest)]
+    shown = f"RAM {amounts[0]} {unit}"
+    if limit is not None:
+        shown = f"RAM limit {amounts[0]} {unit}" + (f" of {amounts[1]}" if total else "")
+    return shown if available is None else f"{shown}, {available / scale:.{digits}f} free"
+
+
+def _unit(count: int) -> tuple[int, str, int]:
+    if count >= 1 << 40:
+        return 1 << 40, "TiB", 2
+    return (1 << 30, "GiB", 1) if count >= 1 << 30 else (1 << 20, "MiB", 0)
+
+
+def notes(report: ReportDoc, rows: Sequence[Row], context: Context, *, narrow: bool) -> list[str]:
+    """Return the legend, and what a reader of the figures must know."""
+    legend = text.listed(_legend(report, rows, context, narrow=narrow), context.width)
+    lines = [text.paint(line, "dim", context.colour) for line in legend]
+    for sentence in _sentences(report, rows, context):
+        folded = text.folded(sentence, context.width)
+        lines += [text.paint(line, "dim", context.colour) for line in folded]
+    verdict = _verdict(report)
+    if verdict:
+        folded = text.folded(verdict, context.width)
+        style = "red" if verdict.startswith("DEGRADED") else None
+        lines += [text.paint(line, style, context.colour) for line in folded]
+    return lines
+
+
+def _legend(
+    report: ReportDoc, rows: Sequence[Row], context: Context, *, narrow: bool
+) -> Iterator[str]:
+    if report["primary"]:
+        yield "* primary"
+    devices = [device for row in rows for device in row.devices]
+    if any(device["peaks"] for device in devices):
+        yield "dense peaks" if narrow else "peaks are dense, fp16 with fp32 accumulate"
+    if any(peak["clock"] == "max" for d in devices if d["kind"] != "cpu" for peak in d["peaks"]):
+        yield "peaks at the driver's maximum clock are upper bounds"
+    if any(map(is_bound, devices)):
+        yield context.encodable("≥: a lower bound")
+    if context.terminal:
+        yield "sources: probe explain"
+
+
+def _sentences(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iterator[str]:
+    from_chips = [d for row in rows for d in row.devices if _is_from_chips(d)]
+    if from_chips:
+        asleep = all(device["power_state"] == "suspended" for device in from_chips)
+        # A sleeping device's driver is not asked; the others' did not answer, or nobody asked.
+        owner = "a sleeping GPU" if asleep else counted(len(from_chips), "device")
+        yield f"MEMORY of {owner} comes from the chip table, not from the driver."
+    for row in rows:
+        yield from _limit(row.devices[0], report)
+    if any(len(row.devices) > 1 and row.devices[0]["fp32"] for row in rows):
+        yield context.encodable("Peaks of a row with × are those of each processor.")
+    yield from _displays(report, rows, context)
+
+
+def _is_from_chips(device: DeviceDoc) -> bool:
+    return device["sources"].get("memory.total") == "chipdb"
+
+
+def _limit(device: DeviceDoc, report: ReportDoc) -> Iterator[str]:
+    """Yield what of the shared memory an accelerator may take at most, where its driver limits."""
+    memory = device["memory"]
+    limit = memory["parts"].get("limit")
+    if device["kind"] in ACCELERATORS and limit and not has_own_memory(device, report):
+        yield f"The {device['kind'].upper()} may use up to {text.size(limit)} of the shared memory."
+
+
+def _displays(report: ReportDoc, rows: Sequence[Row], context: Context) -> Iterator[str]:
+    listed = {device["id"] for row in rows for device in row.devices}
+    displays = [device for device in report["devices"] if device["id"] not in listed]
+    if not displays:
+        return
+    vendors = joined(dict.fromkeys(d["vendor"] or "unknown vendor" for d in displays), "and")
+    are, pronoun = ("is", "it") if len(displays) == 1 else ("are", "they")
+    sentence = f"{counted(len(displays), 'display adapter')} ({vendors}) {are} not listed:"
+    hint = f" `probe --all` lists {'it' if len(displays) == 1 else 'them'}."
+    yield f"{sentence} {pronoun} cannot compute." + (hint if context.terminal else "")
+
+
+def _verdict(report: ReportDoc) -> str:
+    """Return what the CPU as primary device means; empty where an accelerator is."""
+    accelerators = [device for device in report["devices"] if device["kind"] in ACCELERATORS]
+    if report["fallback"] == "degraded" and not accelerators:
+        return "DEGRADED: a plugin failed, so an accelerator may be missing; the CPU is primary."
+    if report["fallback"] == "degraded":
+        gpus = all(device["kind"] == "gpu" for device in accelerators)
+        devices = counted(len(accelerators), "GPU" if gpus else "accelerator")
+        was, none = ("was", "it cannot") if len(accelerators) == 1 else ("were", "none can")
+        return f"DEGRADED: {devices} {was} found and {none} be used; the CPU is primary."
+    if report["fallback"] is None:
+        return ""
+    if accelerators:
+        return "No accelerator can be used: the CPU is primary."
+    return "No accelerator was found: the CPU is primary."
+
+
+# The table of `probe`: a row a device, or two lines where the terminal is narrow, then notes.
+#
+# A model's name is never cut: columns leave first, then each device takes two lines, then its name
+# wraps at a space. A cut name misleads, see fastfetch#224 ("RX 470/480/").
 
 _UNITS = {
     "DEVICE": "",

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _chosen(runtime: str | None) -> list[str]:
     """Return the runtime of `--for` by the name that reports use, or all; raises `CommandError`."""
     from probe_core.cli.refusals import known_runtime
-    from probe_core.model.runtimes import RUNTIMES
+    from probe_core.model.readiness import RUNTIMES
 
     name = known_runtime(runtime)
     return list(RUNTIMES) if name is None else [name]
@@ -116,8 +116,8 @@ def _driver_answers(
 
 def _print_table(views: Views, report: ReportDoc, context: Context) -> None:
     from probe_core.commands.tables import grid
+    from probe_core.model.ids import short_ids
     from probe_core.model.readiness import state_word
-    from probe_core.model.short_ids import short_ids
 
     ids = short_ids(device["id"] for device in report["devices"])
     titles = {

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from probe_core.commands.options import add_options as add_options
     from probe_core.commands.options import add_probe_options as add_probe_options
     from probe_core.commands.options import probe_options as probe_options
-    from probe_core.commands.own_settings import command_settings as command_settings
     from probe_core.commands.reports import node_network as node_network
     from probe_core.commands.reports import parse_json as parse_json
     from probe_core.commands.reports import parse_report as parse_report
@@ -37,14 +36,15 @@ if TYPE_CHECKING:
     from probe_core.commands.text import rate as rate
     from probe_core.commands.text import size as size
     from probe_core.commands.text import wrapped as wrapped
-    from probe_core.machine.replace import replace_file as replace_file
+    from probe_core.commands.typed import command_settings as command_settings
+    from probe_core.machine.files import replace_file as replace_file
     from probe_core.measured.compare import above_peak as above_peak
     from probe_core.measured.compare import driver_text as driver_text
     from probe_core.measured.compare import with_fractions as with_fractions
     from probe_core.pipeline.settings import plugin_rules as plugin_rules
-    from probe_core.recording.omission import without_identities as without_identities
-    from probe_core.resolve.shorthands import shorthand as shorthand
-    from probe_core.selection.document import document_of as document_of
+    from probe_core.recording.anonymise import without_identities as without_identities
+    from probe_core.resolve.reasons import shorthand as shorthand
+    from probe_core.selection.candidates import document_of as document_of
     from probe_core.wording import did_you_mean as did_you_mean
 
 _MODULES = {
@@ -56,9 +56,9 @@ _MODULES = {
     "add_probe_options": "commands.options",
     "bandwidth": "commands.text",
     "columns": "commands.text",
-    "command_settings": "commands.own_settings",
+    "command_settings": "commands.typed",
     "did_you_mean": "wording",
-    "document_of": "selection.document",
+    "document_of": "selection.candidates",
     "driver_text": "measured.compare",
     "folded": "commands.text",
     "grid": "commands.tables",
@@ -75,15 +75,15 @@ _MODULES = {
     "probe_document": "commands.reports",
     "probe_options": "commands.options",
     "rate": "commands.text",
-    "replace_file": "machine.replace",
+    "replace_file": "machine.files",
     "read_report": "commands.reports",
     "read_report_text": "commands.reports",
     "save_measured": "commands.measured",
-    "shorthand": "resolve.shorthands",
+    "shorthand": "resolve.reasons",
     "size": "commands.text",
     "system_memory": "commands.reports",
     "with_fractions": "measured.compare",
-    "without_identities": "recording.omission",
+    "without_identities": "recording.anonymise",
     "wrapped": "commands.text",
     "write_json": "commands.reports",
     "write_json_lines": "commands.reports",

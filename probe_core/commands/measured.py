@@ -34,7 +34,7 @@ def save_measured(
             own = map(_without_fractions, figures[device["id"]])
             content = with_figures(content, node, device, own)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    from probe_core.machine.replace import replace_file
+    from probe_core.machine.files import replace_file
 
     replace_file(path, text(content), mode=0o600)
     return path

@@ -18,7 +18,7 @@ __all__ = ["opened"]
 @contextmanager
 def opened(path: str) -> Iterator[Machine]:
     """Yield the machine; raises `CommandError` when it cannot be opened."""
-    from probe_core.recording.errors import BadRecording
+    from probe_core.recording.limits import BadRecording
     from probe_core.recording.opening import open_machine
 
     _check_answers(path)

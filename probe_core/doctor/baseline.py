@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 
 from probe_core.jsontext import parse, write
-from probe_core.machine.files import read_regular, text_of
-from probe_core.machine.replace import replace_file
+from probe_core.machine.files import read_regular, replace_file, text_of
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.runtimes import RUNTIMES
+from probe_core.model.readiness import RUNTIMES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False

@@ -11,9 +11,8 @@ from probe_core.doctor.check import GROUP
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust, allowed
-from probe_core.registry.entrypoints import scan
+from probe_core.registry.entrypoints import find_module, is_module_name, scan
 from probe_core.registry.extensions import FILE_LIMIT, manifest_path
-from probe_core.registry.locate import find_module, is_module_name
 from probe_core.registry.prober import Prober
 from probe_core.wording import clean_text
 

@@ -114,7 +114,7 @@ class Memory:
         text = write({"schema": SCHEMA, "key": self._key, "files": files, "answers": [*answers]})
         if len(text) > FILE_LIMIT:
             return
-        from probe_core.machine.replace import replace_file
+        from probe_core.machine.files import replace_file
 
         folder = os.path.dirname(self._path)
         try:

@@ -77,7 +77,7 @@ def is_marked(folder: str, root: str) -> bool:
 
 
 def _confine(folder: str, prober: int) -> None:
-    from probe_core.isolation.tree import MAX_PROCESSES, memory_limit
+    from probe_core.isolation.processes import MAX_PROCESSES, memory_limit
 
     write(f"{folder}/memory.max", memory_limit())
     write(f"{folder}/memory.oom.group", 1)

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import threading
 
-from probe_core.isolation import sessions
+from probe_core.isolation import processes
 from probe_core.isolation.limits import stay_small
-from probe_core.isolation.tree import Watch
+from probe_core.isolation.processes import Watch
 from probe_core.isolation.worker import TICK_S
 
 TYPE_CHECKING = False
@@ -209,7 +209,7 @@ def _end_all(children: Sequence[Child], clock: Clock) -> None:
             child.run.abandoned = True
     if children and sys.platform == "linux":
         started = {child.pid: child.run.mark for child in children if not child.run.abandoned}
-        for pid in sessions.end_leftovers(started, limit, clock):
+        for pid in processes.end_leftovers(started, limit, clock):
             next(child for child in children if child.pid == pid).run.abandoned = True
     for child in children:
         if not child.run.abandoned:

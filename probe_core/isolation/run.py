@@ -1,30 +1,93 @@
-"""One prober's run as the parent sees it: fed with bytes and events, it ends in an outcome.
-
-Pure state, no I/O, so that the POSIX and the portable driver share it and tests can feed it any
-bytes. What it knows of the end it keeps as facts in `details`; `reason` is the sentence made of
-them, which no code reads.
-"""
+"""How long a prober may be silent: over one device that it announced, and over its cleanup."""
 
 from __future__ import annotations
 
-from probe_core.isolation.patience import CLEANUP_S, Patience
+from probe_core.fastpath import signal
 from probe_core.isolation.wire import FRAME_LIMIT, MAX_DEVICES, MAX_FINDINGS, MAX_FRAMES
 from probe_core.jsontext import parse
-from probe_core.model.statuses import FAILURES, STATUSES
+from probe_core.model.ids import ID_LIMIT
+from probe_core.model.kinds import FAILURES, STATUSES
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, Literal
 
-    from probe_core.isolation.attempts import Unresponsive
+    from probe_core.isolation.launch import Unresponsive
     from probe_core.model.document import OutcomeFacts
     from probe_core.registry.prober import Prober
 
     Phase = Literal["start", "import", "call", "cleanup"]
 
-__all__ = ["Run"]
+
+QUIET_SHARE, QUIET_LEAST = 0.25, 0.1
+"""How long a device may take before another process goes around it: a quarter of the time that
+remains, but at least a tenth of the whole.
+
+The first process goes on meanwhile, so a slow device costs a process and no device. Judgements: the
+other devices need time too, with a library that takes seconds to start; and a healthy machine,
+which needs milliseconds, must never start a second process.
+"""
+
+CLEANUP_S = 0.2
+"""Seconds for what a prober does after `Request.done`. A judgement: the host waits for nothing."""
+
+NEVER = float("inf")
+
+
+class Patience:
+    """What one run is silent over, and until when that is normal.
+
+    `device` is the id that the prober announced and has not answered for yet; `exhausted` whether
+    that took too long. `due` is when `pass_time` must be called. Times are seconds on the monotonic
+    clock; `whole` are the seconds that a prober has, of which this process may have got fewer.
+    """
+
+    __slots__ = ("_deadline", "_since", "_whole", "device", "due", "exhausted")
+
+    def __init__(self, whole: float, deadline: float) -> None:
+        self._whole, self._deadline, self._since = whole, deadline, deadline
+        self.answered()
+
+    def answered(self) -> None:
+        """Note that nothing is waited for."""
+        self.device: str | None = None
+        self.exhausted = False
+        self.due = NEVER
+
+    def touch(self, device: object, now: float) -> None:
+        """Note which device is being asked; what cannot be an id is not watched."""
+        if isinstance(device, str) and 0 < len(device) <= ID_LIMIT:
+            self.device, self.exhausted, self._since = device, False, now
+            share = QUIET_SHARE * (self._deadline - now)
+            self.due = now + max(share, QUIET_LEAST * self._whole)
+
+    def clean_up(self, now: float) -> None:
+        """Note that all devices were sent."""
+        self.answered()
+        self.due = now + CLEANUP_S
+
+    def was_long(self, now: float) -> bool:
+        """Return whether the silence over a device is its own: a quarter of all time there was.
+
+        Of a prober that is slow throughout, the deadline meets any one of its devices.
+        """
+        return self.exhausted and now - self._since >= QUIET_SHARE * self._whole
+
+    def pass_time(self, now: float) -> bool:
+        """Return whether it is exhausted just now."""
+        if now < self.due:
+            return False
+        self.exhausted, self.due = True, NEVER
+        return True
+
+
+# One prober's run as the parent sees it: fed with bytes and events, it ends in an outcome.
+#
+# Pure state, no I/O, so that the POSIX and the portable driver share it and tests can feed it any
+# bytes. What it knows of the end it keeps as facts in `details`; `reason` is the sentence made of
+# them, which no code reads.
 
 _WHEN = {
     "start": "before it could start",
@@ -169,8 +232,6 @@ class Run:
         if self.over:
             return
         # Imported here: a node on which no prober fails does not need it.
-        from probe_core.isolation.crash_dump import location, stuck_frame
-
         step = "importing its module" if self.phase in ("start", "import") else "its call"
         frame = stuck_frame(self.stderr_tail())
         if frame:
@@ -187,8 +248,6 @@ class Run:
         """
         if self.over:
             return
-        from probe_core.isolation.crash_dump import crash_headline, has_timeout_dump
-
         late = now > self.started + _LATE * (self.deadline - self.started)
         if late and has_timeout_dump(self.tail):
             # It ran until the watchdog read its stack, which can crash a thread that is busy.
@@ -214,8 +273,6 @@ class Run:
         if exit_code is None:
             return "it ended (the host reaped it, so its status is unknown)"
         if exit_code < 0:
-            from probe_core.isolation.crash_dump import signal_name
-
             self.details["signal"] = name = signal_name(-exit_code)
             return f"it was killed by {name}"
         self.details["exit_status"] = exit_code
@@ -306,3 +363,48 @@ class Run:
         if isinstance(fix, str) and fix:
             self.details["fix"] = clean_text(fix, _FACT_LIMIT)
         self.finish(status, reason, now)
+
+
+# Read what Python itself writes to a child's standard error when it hangs or crashes.
+#
+# The only foreign text that the core interprets: `faulthandler` has no other way to report. Its
+# forms
+# are those of CPython's Python/traceback.c and Modules/faulthandler.c, as of 3.11:
+#
+#     Timeout (0:00:00.400000)!
+#     Thread 0x00007f0000000000 (most recent call first):
+#       File "/path/prober.py", line 5 in probe_devices
+#
+#     Fatal Python error: Segmentation fault
+
+
+def has_timeout_dump(tail: bytes) -> bool:
+    """Return whether the watchdog that `confine.limit` sets began to write a stack."""
+    return b"Timeout (" in tail
+
+
+def stuck_frame(lines: Sequence[str]) -> str | None:
+    """Return the innermost frame of the thread dumped last, which is the main one."""
+    for index in reversed(range(len(lines))):
+        if lines[index].startswith(("Current thread", "Thread ")):
+            frames = (line.strip() for line in lines[index + 1 :] if "File " in line)
+            return next(frames, None)
+    return None
+
+
+def location(frame: str) -> str:
+    """Return ``/path/prober.py:5 in probe_devices`` of a dump's frame."""
+    path, separator, place = frame.removeprefix('File "').rpartition('", line ')
+    return f"{path}:{place}" if separator else frame
+
+
+def crash_headline(lines: Sequence[str]) -> str | None:
+    """Return the last ``Fatal Python error: …``."""
+    headlines = (line for line in reversed(lines) if line.startswith("Fatal Python error"))
+    return next(headlines, None)
+
+
+def signal_name(number: int) -> str:
+    """Return ``SIGSEGV`` for 11, ``signal 40`` for 40: without the enums that signal builds."""
+    names = (n for n in dir(signal) if n.startswith("SIG") and n[3] != "_")
+    return next((n for n in names if getattr(signal, n) == number), f"signal {number}")

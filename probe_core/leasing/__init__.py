@@ -1,19 +1,11 @@
-"""Hands devices out: exclusive or shared leases, held as long as anything runs under them.
-
-::
-
-    from probe_core.leasing import lease
-
-    with lease(2, memory="20GiB", wait=60) as held:
-        subprocess.run(command, env=held.environ)
-"""
+"""The error of the lease folder itself; a busy device is a `SelectionError` of code ``busy``."""
 
 from __future__ import annotations
 
 import os
+import sys
 
-from probe_core.leasing.errors import LeaseError, require_locks
-from probe_core.selection.errors import SelectionError
+from probe_core.selection import SelectionError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +16,47 @@ if TYPE_CHECKING:
     from probe_core.leasing.leased import Leased
     from probe_core.model import Report
     from probe_core.model.document import DeviceDoc
+
+
+VARIABLE = "PROBE_LEASES"
+"""Names the folder for leases."""
+
+
+class LeaseError(OSError):
+    """Leases cannot be kept: no folder for them, or what lies there cannot be trusted.
+
+    The message is for people. For code: `path` is the folder or file that the failure is about,
+    `variable` the environment variable that names another folder (each None where there is none).
+    """
+
+    def __init__(
+        self, message: str, *, path: str | None = None, variable: str | None = VARIABLE
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.variable = variable
+
+
+def require_locks() -> None:
+    """Raise `LeaseError` on a system without POSIX file locks: on Windows.
+
+    Called before the modules that need them are imported, for fcntl is missing there.
+    """
+    if os.name == "posix":
+        return
+    system = {"win32": "Windows"}.get(sys.platform, sys.platform)
+    remedy = "Set CUDA_VISIBLE_DEVICES yourself, or use WSL 2."
+    raise LeaseError(f"leases need Linux or macOS: this is {system}. {remedy}", variable=None)
+
+
+# Hands devices out: exclusive or shared leases, held as long as anything runs under them.
+#
+# ::
+#
+#     from probe_core.leasing import lease
+#
+#     with lease(2, memory="20GiB", wait=60) as held:
+#         subprocess.run(command, env=held.environ)
 
 __all__ = ["Lease", "LeaseError", "SelectionError", "lease"]
 
@@ -140,7 +173,7 @@ def lease(
     require_locks()
     from probe_core.leasing.handout import hand_out
     from probe_core.leasing.plan import Request
-    from probe_core.selection.document import report_document
+    from probe_core.selection.candidates import report_document
 
     if report is None:
         from probe_core.probing import probe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.leasing import Lease
-from probe_core.leasing.keys import OUTER_LEASE, outer_lease_value
+from probe_core.leasing.folder import OUTER_LEASE, outer_lease_value
 from probe_core.leasing.owners import MARK, marks
 from probe_core.leasing.plan import obtain
 from probe_core.selection.candidates import candidates
@@ -13,13 +13,11 @@ from probe_core.selection.environment import confine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from probe_core.leasing.memory import Measure
     from probe_core.leasing.plan import Request
     from probe_core.model.document import DeviceDoc, ReportDoc
-
-__all__ = ["hand_out"]
 
 
 def hand_out(
@@ -53,3 +51,20 @@ def hand_out(
     except BaseException:
         leased.release()
         raise
+
+
+# An environment's changes as lines for a POSIX shell.
+
+_PLAIN = "@%+=:,./-_"
+
+
+def lines(changes: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield ``export NAME=value`` and ``unset NAME``, fit for ``eval``, sorted by name."""
+    for name, value in sorted(changes.items()):
+        yield f"unset {name}" if value is None else f"export {name}={_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    if value and all(char.isascii() and (char.isalnum() or char in _PLAIN) for char in value):
+        return value
+    return "'" + value.replace("'", "'\"'\"'") + "'"

@@ -11,7 +11,7 @@ import fcntl
 import os
 from time import monotonic, sleep, time
 
-from probe_core.leasing.errors import VARIABLE, LeaseError
+from probe_core.leasing import VARIABLE, LeaseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

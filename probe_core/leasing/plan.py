@@ -1,30 +1,57 @@
-"""From a request to leased devices: what may be taken, what is preferred, why it cannot be had."""
+"""Which of the free devices a request takes: the emptiest, and among those the best linked."""
 
 from __future__ import annotations
 
 from time import monotonic
 
 from probe_core.leasing.acquire import Acquisition, Terms
-from probe_core.leasing.choosers import by_load, first_group
-from probe_core.leasing.folder import lease_folder
-from probe_core.leasing.keys import OUTER_LEASE
+from probe_core.leasing.folder import OUTER_LEASE, file_name, lease_folder
 from probe_core.leasing.memory import Room, wait_for_room
-from probe_core.selection.candidates import candidates, load
+from probe_core.leasing.owners import living_sharers
+from probe_core.selection import SelectionError
+from probe_core.selection.candidates import candidates, free_memory, load
 from probe_core.selection.choose import choose
-from probe_core.selection.errors import SelectionError
 from probe_core.selection.refusals import Refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from probe_core.leasing.acquire import Choose
     from probe_core.leasing.folder import Folder
     from probe_core.leasing.leased import Leased
     from probe_core.leasing.memory import Measure
-    from probe_core.model.document import DeviceDoc, ReportDoc
+    from probe_core.leasing.owners import Owner
+    from probe_core.model.document import DeviceDoc, LeaseDoc, ReportDoc
 
-__all__ = ["NEXT", "Request", "obtain", "plan"]
+
+def by_load(count: int, ranked: Sequence[DeviceDoc]) -> Choose:
+    """Return what picks `count` of the devices that are free; `ranked` is the order of a few."""
+    places = {device["id"]: place for place, device in enumerate(ranked)}
+
+    def pick(free: Sequence[DeviceDoc]) -> Sequence[DeviceDoc] | None:
+        if len(free) < count:
+            return None
+        if count == 1 or len(free) == count:
+            return sorted(free, key=lambda device: places[device["id"]])[:count]
+        from probe_core.selection.choose import roomiest_group
+
+        return roomiest_group(free, count, ranked)
+
+    return pick
+
+
+def first_group(groups: Sequence[Sequence[DeviceDoc]]) -> Choose:
+    """Return what picks the first group of which every device is free."""
+
+    def pick(free: Sequence[DeviceDoc]) -> Sequence[DeviceDoc] | None:
+        ids = {device["id"] for device in free}
+        return next((group for group in groups if all(d["id"] in ids for d in group)), None)
+
+    return pick
+
+
+# From a request to leased devices: what may be taken, what is preferred, why it cannot be had.
 
 NEXT = "next"
 """An index that means the first group of a layout that is free."""
@@ -114,7 +141,7 @@ def reserved_bytes(request: Request) -> int | None:
     """Return the bytes of each device that a request would reserve; raises `ValueError`."""
     if request.reserve is None:
         return None
-    from probe_core.sizes import parse_size
+    from probe_core.wording import parse_size
 
     return parse_size(request.reserve)
 
@@ -124,11 +151,9 @@ def _check_reserve(document: ReportDoc, request: Request) -> None:
         amount = reserved_bytes(request) or 0
     except ValueError as error:
         raise _refusals(document, request).error(str(error), "syntax") from None
-    from probe_core.leasing.shares import capacity
-
     largest = max(map(capacity, candidates(document, request.runtime).visible), default=0)
     if amount > largest:
-        from probe_core.sizes import format_size
+        from probe_core.wording import format_size
 
         raise _refusals(document, request).error(
             f"no visible device has {format_size(amount)} to reserve",
@@ -228,8 +253,6 @@ def obtain(
         else:
             leased = acquisition.wait(room.only(pick), deadline, count)
         if leased is None:
-            from probe_core.leasing.obstacles import not_free
-
             raise not_free(document, request, acquisition, room, wait)
     except BaseException:
         folder.close()
@@ -247,7 +270,7 @@ def obtain(
 def _depths(environ: Mapping[str, str], folder: Folder) -> Mapping[str, int]:
     if OUTER_LEASE not in environ:
         return {}
-    from probe_core.leasing.outer import proven
+    from probe_core.leasing.leased import proven
 
     return proven(environ, folder)
 
@@ -263,3 +286,117 @@ def _chooser(
     if request.index == NEXT:
         return first_group(_groups(document, request))
     return by_load(count, ranked)
+
+
+# Whether a device's sharers leave room for another: those who reserve memory share out its sum.
+
+
+def capacity(device: DeviceDoc) -> int:
+    """Return the bytes of a device that can be reserved in all; 0 where its memory is unknown."""
+    memory = device["memory"]
+    amounts = [amount for amount in (memory["total"], memory["usable"]) if amount is not None]
+    return max(amounts, default=0)
+
+
+def shares_with(device: DeviceDoc, owners: Sequence[Owner], terms: Terms) -> bool:
+    """Return whether the owners of a device let a request that shares it on these terms in too.
+
+    Who reserves a part and who takes what it gets do not mix: the second could use up the part.
+    """
+    living = living_sharers(owners)
+    if terms.reserve is None:
+        return all(owner.reserve is None for owner in living)
+    if any(owner.reserve is None for owner in living):
+        return False
+    if not living:  # what else is on the device is no reserver's, and will not go away for one
+        return terms.reserve <= (free_memory(device) or 0)
+    reserved = sum(owner.reserve or 0 for owner in living)
+    return reserved + terms.reserve <= capacity(device)
+
+
+# Why devices that exist are not free: who leases or occupies them, and what would work instead.
+
+
+def not_free(
+    document: ReportDoc,
+    request: Request,
+    acquisition: Acquisition,
+    room: Room,
+    wait: float | None,
+) -> Exception:
+    """Return the error of a request that was not met, with everything that was in its way."""
+    from probe_core.leasing.listing import leases
+
+    if acquisition.unusable and not _others_would_do(request, acquisition):
+        return next(iter(acquisition.unusable.values()))
+    keys = [key for _, key in acquisition.keys]
+    names = {name for key in keys for name in (key.own, key.whole)}
+    obstacles = [
+        entry for entry in leases(acquisition.folder) if file_name(entry["device"]) in names
+    ]
+    refusals = Refusals(str(request), candidates(document, request.runtime))
+    waited = f" after {wait:g} s" if wait else ""
+    if room.occupied and not obstacles:
+        return _occupied(refusals, room.occupied, waited)
+    if not obstacles and request.memory is not None and wait != 0:
+        return refusals.error(
+            f"no lease holds them, but after {wait or 0:g} s less than {request.memory} "
+            "was still free",
+            "memory",
+            "ask for less, or end the processes that use the devices without a lease",
+        )
+    occupied = "".join(f"; {name}: {text}" for name, text in room.occupied.items())
+    return refusals.error(
+        f"not free{waited}; leased: {_owners(obstacles)}{occupied}",
+        "busy",
+        _alternatives(request, obstacles, len(keys) - len(room.occupied)),
+        device=obstacles[0]["device"] if obstacles else None,
+        leases=obstacles,
+    )
+
+
+def _others_would_do(request: Request, acquisition: Acquisition) -> bool:
+    """Return whether the devices whose lock files are sound would have been enough."""
+    sound = [
+        key
+        for _, key in acquisition.keys
+        if key.own not in acquisition.unusable and key.whole not in acquisition.unusable
+    ]
+    return request.selector is None and len(sound) >= (request.count or 1)
+
+
+def _occupied(refusals: Refusals, occupied: Mapping[str, str], waited: str) -> SelectionError:
+    listed = "; ".join(f"{name}: {text}" for name, text in occupied.items())
+    return refusals.error(
+        f"not free{waited}: {listed}",
+        "occupied",
+        "--shared to use them all the same, or --wait until those processes end",
+        device=next(iter(occupied)),
+    )
+
+
+def _owners(obstacles: Collection[LeaseDoc]) -> str:
+    return "; ".join(map(_owner, obstacles)) or "another process"
+
+
+def _owner(entry: LeaseDoc) -> str:
+    listed = f"{entry['device']} by process {entry['pid'] or '?'} ({entry['command'] or '?'})"
+    if not entry["kept_by"]:
+        return listed
+    pids = ", ".join(str(pid) for pid in entry["kept_by"])
+    return f"{listed}, which has ended and left running {pids}"
+
+
+def _alternatives(request: Request, obstacles: Sequence[LeaseDoc], total: int) -> str:
+    """Return what would work instead of `total` devices of which some are leased."""
+    free = total - len({entry["device"] for entry in obstacles})
+    fix = "--wait to queue"
+    if request.selector is None and 0 < free < (request.count or 1):
+        fix += f", or ask for {free}"
+    if obstacles and not request.share and all(_shares(entry, request) for entry in obstacles):
+        fix += ", or --share: their owners do"
+    return fix
+
+
+def _shares(entry: LeaseDoc, request: Request) -> bool:
+    return entry["share"] and request.reserve is None and entry.get("reserve") is None

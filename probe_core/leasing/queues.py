@@ -12,7 +12,7 @@ import os
 from time import sleep, time_ns
 
 from probe_core.fastpath import call_c
-from probe_core.leasing.errors import LeaseError
+from probe_core.leasing import LeaseError
 from probe_core.leasing.locks import CLAIM, drop, renew, stale, try_take
 
 TYPE_CHECKING = False

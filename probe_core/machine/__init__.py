@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from probe_core.machine.mapped import Mapped
-    from probe_core.model.recorded import RecordedAnswer
+    from probe_core.machine.links import Mapped
+    from probe_core.model.document import RecordedAnswer
 
 __all__ = ["Machine"]
 
@@ -234,7 +234,7 @@ def _mapped(root: str) -> Mapped | None:
     """Return how the root's names are written where the file system refuses them."""
     if not os.path.isfile(f"{root}/links.table"):
         return None
-    from probe_core.machine.mapped import mapped
+    from probe_core.machine.links import mapped
 
     return mapped(root)
 

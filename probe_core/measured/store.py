@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from probe_core.jsontext import parse, write
 from probe_core.machine.files import text_of
-from probe_core.model.measured import Measurement
-from probe_core.model.values import Rejected
+from probe_core.model.field import Rejected
+from probe_core.model.parts import Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

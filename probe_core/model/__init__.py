@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from probe_core.model.device import Memory as Memory
     from probe_core.model.device import Peak as Peak
     from probe_core.model.device import Readiness as Readiness
-    from probe_core.model.node import Decision as Decision
-    from probe_core.model.node import Finding as Finding
-    from probe_core.model.node import Node as Node
-    from probe_core.model.node import NodeMemory as NodeMemory
-    from probe_core.model.node import Outcome as Outcome
+    from probe_core.model.report import Decision as Decision
+    from probe_core.model.report import Finding as Finding
+    from probe_core.model.report import Node as Node
+    from probe_core.model.report import NodeMemory as NodeMemory
+    from probe_core.model.report import Outcome as Outcome
     from probe_core.model.report import Report as Report
 
 _MODULES = {
     "ChipRef": "device",
-    "Decision": "node",
+    "Decision": "report",
     "Device": "device",
-    "Finding": "node",
+    "Finding": "report",
     "Memory": "device",
-    "Node": "node",
-    "NodeMemory": "node",
-    "Outcome": "node",
+    "Node": "report",
+    "NodeMemory": "report",
+    "Outcome": "report",
     "Peak": "device",
     "Readiness": "device",
     "Report": "report",

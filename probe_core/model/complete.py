@@ -6,7 +6,7 @@ that the published schema gives it, because readers look no further; what is in 
 
 from __future__ import annotations
 
-from probe_core.model.values import Items, Number, TableOf
+from probe_core.model.field import Items, Number, TableOf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

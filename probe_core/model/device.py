@@ -1,17 +1,15 @@
-"""Devices and what belongs to them, as frozen values."""
+"""Read-only plain data: what the typed views hold, and what can be pickled, copied and hashed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, NoReturn, TypeVar
 
 import attrs
 
-from probe_core.model.chain import READINESS
 from probe_core.model.fields import FIELDS
-from probe_core.model.frozen import EMPTY, FrozenTable
-from probe_core.model.parts import CHIP, MEMORY, PEAK
-from probe_core.model.views import view
+from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -26,8 +24,90 @@ if TYPE_CHECKING:
         StepDoc,
         VisibilityDoc,
     )
+    from probe_core.model.field import Field
 
-__all__ = ["ChipRef", "Device", "Memory", "Peak", "Readiness", "device_of"]
+
+class FrozenTable(dict[str, Any]):
+    """A table that cannot be changed. Equal to a dict with the same items, and hashable.
+
+    A dict, not a `types.MappingProxyType`: that one can neither be pickled nor deep-copied, so a
+    report could not be sent to another process (multiprocessing, Ray).
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __repr__(self) -> str:
+        return dict.__repr__(self)
+
+    def __reduce__(self) -> tuple[type[FrozenTable], tuple[dict[str, Any]]]:
+        return FrozenTable, (dict(self),)
+
+    def __copy__(self) -> FrozenTable:
+        return self
+
+    def __deepcopy__(self, memo: object) -> FrozenTable:
+        return self
+
+    def copy(self) -> FrozenTable:
+        """Return itself: nothing in it can change."""
+        return self
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a report cannot be changed; to_json() gives a document that can")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+
+EMPTY = FrozenTable()
+"""The empty table, as a default."""
+
+
+def freeze(value: Any) -> Any:
+    """Return plain JSON data with read-only tables, and tuples instead of lists."""
+    if isinstance(value, FrozenTable):
+        return value
+    if isinstance(value, dict):
+        return FrozenTable({name: freeze(item) for name, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(item) for item in value)
+    return value
+
+
+def thaw(value: Any) -> Any:
+    """Return frozen data as plain JSON data that may be changed."""
+    if isinstance(value, dict):
+        return {name: thaw(item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+# Make the typed views of parts of a document.
+
+View = TypeVar("View")
+
+
+def view(cls: type[View], table: FrozenTable, fields: Mapping[str, Field]) -> View:
+    """Return `cls` with the keys of `table` that it has; what a newer core added is left out.
+
+    The view holds the document's own frozen tables, not copies. Keys that an older core did not
+    write get the stand-in that the table of fields names.
+    """
+    values: dict[str, Any] = {}
+    for attribute in attrs.fields(cls):  # type: ignore[arg-type]
+        value = table.get(attribute.name)
+        if value is not None:
+            values[attribute.name] = value
+        elif attribute.default is attrs.NOTHING:
+            values[attribute.name] = fields[attribute.name].empty
+    return cls(**values)
+
+
+# Devices and what belongs to them, as frozen values.
 
 
 @attrs.frozen

@@ -1,15 +1,351 @@
-"""One field of a part of the report: everything that any reader of it needs to know, once."""
+"""What a value of a report must be to be believed: one small class per kind of value.
+
+`check` is for what a prober reports: it returns the value in its one written form, or raises
+`Rejected` with the reason. `holds` is for documents that a core wrote: it says whether the value
+has the JSON type that the published schema gives it. The schema and the reference pages read the
+same objects.
+"""
 
 from __future__ import annotations
+
+from probe_core.model.ids import normalise_id
+from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from probe_core.model.document import Json
-    from probe_core.model.values import Value
 
-__all__ = ["FACTS", "FIRST", "LINKS", "PARTS", "TABLE", "UNION", "Field", "by_name", "filled"]
+
+MAX_ITEMS = 64
+"""Items of a list or table at most. The largest real ones are a CPU's flags and a KFD's links; a
+prober that sends more has a mistake, and each is shown to people."""
+
+MAX_DEPTH = 4
+"""Tables in tables of free data: enough for a CPU's clusters with their cores, too few to hurt."""
+
+_BITS_64 = range(-(1 << 63), 1 << 64)
+"""Whole numbers that other languages' JSON readers hold: signed or unsigned 64 bits."""
+
+
+UNBOUNDED = 1 << 63
+"""No bound of its own: what 64 bits hold."""
+
+
+class Rejected(ValueError):
+    """A value that cannot be true; the message is the reason."""
+
+
+def show(value: object) -> str:
+    """Return a value fit for a sentence: its type and its beginning."""
+    if isinstance(value, dict):
+        return clean_text(str(value.get(INVALID, "a table")), 200)
+    return clean_text(f"{type(value).__name__} {value!r}", 80)
+
+
+class Value:
+    """One kind of value. `noun` names it in the reference ("text", "a whole number")."""
+
+    __slots__ = ()
+    noun = "anything"
+    single = False
+    """Whether a field of this kind is one table, whose names may be declared."""
+    keyed = False
+    """Whether it is a table whose names anybody may choose, each value of one kind."""
+
+    def check(self, value: object) -> Json:
+        """Return the value as it is kept; raises `Rejected` with the reason."""
+        raise NotImplementedError
+
+    def holds(self, value: object) -> bool:
+        """Return whether a document's value has this JSON type."""
+        raise NotImplementedError
+
+
+class Text(Value):
+    """Text for people: one line, cut at 256 characters, without control characters.
+
+    `least` is the fewest characters, `pattern` the regular expression that the schema publishes.
+    """
+
+    __slots__ = ("least", "pattern")
+    noun = "text"
+
+    def __init__(self, least: int = 0, pattern: str | None = None) -> None:
+        self.least = least
+        self.pattern = pattern
+
+    def check(self, value: object) -> str:
+        """Return the text without blanks around it; empty text is none."""
+        if not isinstance(value, str):
+            raise Rejected(f"expected text, found {show(value)}")
+        text = clean_text(value).strip()
+        if not text:
+            raise Rejected("it is empty")
+        return text
+
+    def holds(self, value: object) -> bool:
+        """Return whether it is text."""
+        return isinstance(value, str)
+
+
+class Word(Text):
+    """Text that scripts compare: in lower case."""
+
+    __slots__ = ()
+    noun = "a word in lower case"
+
+    def check(self, value: object) -> str:
+        """Return the text in lower case."""
+        return Text.check(self, value).lower()
+
+
+class Choice(Text):
+    """One of a few words."""
+
+    __slots__ = ("choices",)
+
+    def __init__(self, *choices: str) -> None:
+        super().__init__()
+        self.choices = choices
+
+    def check(self, value: object) -> str:
+        """Return the word, unchanged: these are compared exactly."""
+        if value not in self.choices:
+            raise Rejected(f"expected one of {', '.join(self.choices)}, found {show(value)}")
+        return str(value)
+
+
+class Flag(Value):
+    """True or false."""
+
+    __slots__ = ()
+    noun = "true or false"
+
+    def check(self, value: object) -> bool:
+        """Return the flag; 0 and 1 are numbers."""
+        if not isinstance(value, bool):
+            raise Rejected(f"expected true or false, found {show(value)}")
+        return value
+
+    def holds(self, value: object) -> bool:
+        """Return whether it is a flag."""
+        return isinstance(value, bool)
+
+
+class Number(Value):
+    """A finite number from `low` to `high`, both included; `whole` numbers are kept as integers."""
+
+    __slots__ = ("high", "low", "whole")
+
+    def __init__(self, low: float = 0, high: float = UNBOUNDED, *, whole: bool = False) -> None:
+        self.low = low
+        self.high = high
+        self.whole = whole
+
+    def check(self, value: object) -> int | float:
+        """Return the number. True is no number here: nobody who reports a count means it so."""
+        if type(value) is not int and type(value) is not float:
+            raise Rejected(f"expected a number, found {show(value)}")
+        if not self.low <= value <= self.high:
+            # An integer of thousands of digits cannot be formatted as a float.
+            text = f"{value:.6g}" if isinstance(value, float) else clean_text(str(value), 40)
+            raise Rejected(f"{text} is not between {figure(self.low)} and {figure(self.high)}")
+        if not self.whole or type(value) is int:
+            return value
+        if value != int(value):
+            raise Rejected(f"expected a whole number, found {value}")
+        return int(value)
+
+    def holds(self, value: object) -> bool:
+        """Return whether it is a number."""
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def figure(bound: float) -> str:
+    """Return a bound as people read it: 1,000,000; rates of 10^15 stay short."""
+    return f"{int(bound):,}" if bound == int(bound) and bound < 1e14 else f"{bound:g}"
+
+
+class Items(Value):
+    """A list of up to `limit` items; one bad item makes the list unbelievable."""
+
+    __slots__ = ("item", "least", "limit")
+
+    def __init__(self, item: Value, *, limit: int = MAX_ITEMS, least: int = 0) -> None:
+        self.item = item
+        self.limit = limit
+        self.least = least
+
+    def check(self, value: object) -> list[Json]:
+        """Return the list, every item checked."""
+        if not isinstance(value, list):
+            raise Rejected(f"expected a list, found {show(value)}")
+        if len(value) > self.limit:
+            raise Rejected(f"more than {self.limit} entries")
+        return [self.item.check(item) for item in value]
+
+    def holds(self, value: object) -> bool:
+        """Return whether it is a list of such items."""
+        return isinstance(value, list) and all(self.item.holds(item) for item in value)
+
+
+class TableOf(Value):
+    """A table whose names anybody may choose, each with a value of one kind."""
+
+    __slots__ = ("limit", "value")
+    keyed = True
+
+    def __init__(self, value: Value, *, limit: int = MAX_ITEMS) -> None:
+        self.value = value
+        self.limit = limit
+
+    def check(self, value: object) -> dict[str, Json]:
+        """Return the table without its nulls, every value checked."""
+        if not isinstance(value, dict) or INVALID in value or len(value) > self.limit:
+            raise Rejected(f"expected a small table, found {show(value)}")
+        return {
+            clean_text(name, 40): self.value.check(item)
+            for name, item in value.items()
+            if item is not None
+        }
+
+    def holds(self, value: object) -> bool:
+        """Return whether it is a table of such values."""
+        return isinstance(value, dict) and all(self.value.holds(item) for item in value.values())
+
+
+class Free(Value):
+    """Any small JSON, with text that may be shown on a terminal."""
+
+    __slots__ = ()
+    noun = "small free JSON"
+
+    def check(self, value: object) -> Json:
+        """Return the data with safe text."""
+        return _free(value, 0)
+
+    def holds(self, value: object) -> bool:
+        """Return True: all that a JSON reader returns is JSON."""
+        return True
+
+
+class FreeTable(Free):
+    """A table of small free JSON."""
+
+    __slots__ = ()
+    noun = "a table of small free JSON"
+    single = True
+
+    def check(self, value: object) -> dict[str, Json]:
+        """Return the table with safe text."""
+        if not isinstance(value, dict):
+            raise Rejected(f"expected a table, found {show(value)}")
+        return _free_table(value, 0)
+
+    def holds(self, value: object) -> bool:
+        """Return whether it is a table."""
+        return isinstance(value, dict)
+
+
+class DeviceId(Text):
+    """One strong id of a device, in its one written form."""
+
+    __slots__ = ()
+    noun = "an id"
+
+    def check(self, value: object) -> str:
+        """Return the id as `ids.normalise_id` writes it."""
+        if not isinstance(value, str):
+            raise Rejected(f"an id must be text, found {show(value)}")
+        try:
+            return normalise_id(value)
+        except ValueError as error:
+            raise Rejected(clean_text(str(error))) from None
+
+
+class Ids(Items):
+    """The strong ids of one device: at least one, at most one of them a PCI address."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(DeviceId(), least=1)
+
+    def check(self, value: object) -> list[Json]:
+        """Return the ids without repetitions."""
+        if not isinstance(value, list) or not value:
+            raise Rejected(f"expected a list of ids, found {show(value)}")
+        check = self.item.check
+        ids = list(dict.fromkeys([check(item) for item in value[: self.limit]]))
+        addresses = [str(identity) for identity in ids if str(identity).startswith("pci:")]
+        if len(addresses) > 1:  # it would make two devices of others into one
+            raise Rejected(f"one device has one PCI address, found {', '.join(addresses)}")
+        return ids
+
+
+def _free(value: object, depth: int) -> Json:
+    """Return small free JSON with safe text; raises `Rejected`."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if value not in _BITS_64:
+            raise Rejected("a whole number beyond 64 bits")
+        return value
+    if isinstance(value, float):
+        if value - value != 0.0:  # neither infinite nor NaN: JSON has no word for them
+            raise Rejected(f"{value} is not finite")
+        return value
+    if isinstance(value, dict):
+        return _free_table(value, depth)
+    if not isinstance(value, (list, tuple)):
+        raise Rejected(f"not plain data: {show(value)}")
+    if depth >= MAX_DEPTH or len(value) > MAX_ITEMS:
+        raise Rejected(f"not small plain data: {show(value)}")
+    return [_free(item, depth + 1) for item in value]
+
+
+def _free_table(value: Mapping[str, object], depth: int) -> dict[str, Json]:
+    if depth >= MAX_DEPTH or INVALID in value or len(value) > MAX_ITEMS:
+        raise Rejected(f"not small plain data: {show(value)}")
+    return {clean_text(name, 80): _free(item, depth + 1) for name, item in value.items()}
+
+
+def typed(value: object, fields: dict[str, Field], noun: str) -> dict[str, Json]:
+    """Check the fields that are declared, keep what a prober adds; raises `Rejected`."""
+    try:
+        return _in_one_pass(value, fields)
+    except Rejected:
+        pass
+    # The sentence names what is not plain data at all, then the first wrong field of the table.
+    table = FreeTable().check(value)
+    for name in filter(table.__contains__, fields):
+        if table[name] is None:
+            continue
+        try:
+            table[name] = fields[name].value.check(table[name])
+        except Rejected as error:
+            raise Rejected(f"a {noun}'s {name}: {error}") from None
+    return table
+
+
+def _in_one_pass(value: object, fields: dict[str, Field]) -> dict[str, Json]:
+    if not isinstance(value, dict) or INVALID in value or len(value) > MAX_ITEMS:
+        raise Rejected
+    table: dict[str, Json] = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None:
+            table[clean_text(name, 80)] = _free(item, 1)
+        else:
+            table[name] = None if item is None else field.value.check(item)
+    return table
+
+
+# One field of a part of the report: everything that any reader of it needs to know, once.
 
 FIRST = "first"
 """Merge: the most believed prober's value; a different later one goes to `others`."""

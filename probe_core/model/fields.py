@@ -8,26 +8,11 @@ follow from it, or are tested equal to it. To add a field is to add an entry her
 
 from __future__ import annotations
 
-from probe_core.model.chain import READINESS, STEP, StepFact
-from probe_core.model.field import FACTS, LINKS, TABLE, UNION, by_name
-from probe_core.model.field import Field as F
-from probe_core.model.health import ECC, POWER
-from probe_core.model.kinds import KINDS
-from probe_core.model.measured import MEASURED, Measurement
-from probe_core.model.parts import (
-    ALLOWED,
-    CHIP,
-    LINK,
-    MEMORY,
-    OTHER,
-    PCI,
-    PEAK,
-    SHARE,
-    SIGHT,
-    Link,
-    Peak,
-)
-from probe_core.model.values import (
+from probe_core.model.field import (
+    FACTS,
+    LINKS,
+    TABLE,
+    UNION,
     Choice,
     DeviceId,
     Flag,
@@ -38,6 +23,29 @@ from probe_core.model.values import (
     TableOf,
     Text,
     Word,
+    by_name,
+)
+from probe_core.model.field import Field as F
+from probe_core.model.kinds import KINDS
+from probe_core.model.parts import (
+    ALLOWED,
+    CHIP,
+    ECC,
+    LINK,
+    MEASURED,
+    MEMORY,
+    OTHER,
+    PCI,
+    PEAK,
+    POWER,
+    READINESS,
+    SHARE,
+    SIGHT,
+    STEP,
+    Link,
+    Measurement,
+    Peak,
+    StepFact,
 )
 
 __all__ = ["FIELDS"]

@@ -10,20 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from probe_core.model.document import DeviceDoc, StepDoc
+    from probe_core.model.document import DeviceDoc, ReportDoc, StepDoc, VisibilityDoc
 
-__all__ = [
-    "STATES",
-    "STATUSES",
-    "STEPS",
-    "blocked",
-    "blocking_step",
-    "blocking_step_of",
-    "broken_step",
-    "state_of",
-    "state_word",
-    "step_without_kfd",
-]
 
 STEPS = (
     "hardware",
@@ -144,8 +132,6 @@ def state_word(device: DeviceDoc) -> str:
     granted``, ``passthrough``, ``driver error``, ``timed out`` or ``lost``; then ``hidden`` or
     ``MIG mode``; then ``asleep``, ``limited``, ``ready``, or ``unknown`` where nobody could tell.
     """
-    from probe_core.model.runtimes import native_sight
-
     step = blocking_step(device)
     if step is not None:
         return _word(step["step"], step["code"])
@@ -170,3 +156,172 @@ def _unhindered(device: DeviceDoc) -> str:
 
 def _word(step: str, code: str | None) -> str:
     return _WORD_OF_CODE.get(code or "") or _WORD_OF_STEP[step]
+
+
+# The runtimes for which a report says what a process would see: one table, in display order.
+#
+# How a runtime reads its variables is in `probe_core.visibility`, one module for each.
+
+
+class Runtime:
+    """One runtime.
+
+    `name` is its key in a device's ``visibility``. `aliases` are other words for it on a command
+    line. `vendor` names the devices whose own runtime it is. `variables` are the environment
+    variables that its own rules read; those of a runtime below it count as well (HIP shows what
+    ROCr left).
+    """
+
+    __slots__ = ("aliases", "name", "variables", "vendor")
+
+    def __init__(
+        self, name: str, aliases: str = "", vendor: str | None = None, variables: str = ""
+    ) -> None:
+        self.name = name
+        self.aliases = tuple(aliases.split())
+        self.vendor = vendor
+        self.variables = tuple(variables.split())
+
+
+# What runtimes build on comes before them: SYCL numbers what Level Zero, CUDA and HIP left, ggml
+# what the Vulkan loader left. Their variables stand in the row of the one that reads them.
+_TABLE = (
+    Runtime("cuda", "nvidia", "nvidia", "CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"),
+    Runtime("rocr", "", None, "ROCR_VISIBLE_DEVICES"),
+    Runtime("hip", "rocm amd", "amd", "HIP_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES"),
+    Runtime(
+        "level-zero",
+        "ze l0 levelzero",
+        "intel",
+        "ZE_AFFINITY_MASK ZE_FLAT_DEVICE_HIERARCHY ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+    ),
+    Runtime("sycl", "oneapi", None, "ONEAPI_DEVICE_SELECTOR"),
+    Runtime("opencl", "cl", None, "GPU_DEVICE_ORDINAL"),
+    Runtime(
+        "vulkan",
+        "vk",
+        None,
+        "VK_DRIVER_FILES VK_ICD_FILENAMES VK_LOADER_DEVICE_ID_FILTER VK_LOADER_DEVICE_SELECT"
+        " VK_LOADER_DRIVERS_DISABLE VK_LOADER_DRIVERS_SELECT VK_LOADER_DRIVER_ID_FILTER"
+        " VK_LOADER_VENDOR_ID_FILTER MESA_VK_DEVICE_SELECT NODEVICE_SELECT",
+    ),
+    Runtime("ggml-vulkan", "ggml", None, "GGML_VK_VISIBLE_DEVICES"),
+    Runtime(
+        "nvidia-container",
+        "container",
+        None,
+        "NVIDIA_VISIBLE_DEVICES NVIDIA_REQUIRE_CUDA CUDA_VERSION",
+    ),
+    Runtime(
+        "tinygrad",
+        "",
+        None,
+        "DEV HCQ_VISIBLE_DEVICES VISIBLE_DEVICES CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES",
+    ),
+    Runtime("metal", "mlx mps", "apple"),
+)
+
+RUNTIMES: dict[str, Runtime] = {runtime.name: runtime for runtime in _TABLE}
+"""Name to runtime, in the order in which they are shown. The report's schema lists these names."""
+
+_ALIASES = {alias: runtime.name for runtime in _TABLE for alias in runtime.aliases}
+
+NATIVE: dict[str, str] = {runtime.vendor: runtime.name for runtime in _TABLE if runtime.vendor}
+"""Vendor to the runtime that speaks for its devices; any other vendor's is vulkan."""
+
+
+def canonical(runtime: str) -> str:
+    """Return a runtime's name as reports have it: ``level-zero`` for ``level_zero`` or ``ze``."""
+    name = runtime.strip().lower().replace("_", "-")
+    return _ALIASES.get(name, name)
+
+
+def native_runtime(device: DeviceDoc | Mapping[str, Any]) -> str:
+    """Return the runtime by which the device counts as visible: its vendor's own.
+
+    Vulkan for an AMD card without KFD, which ROCm cannot use. Also for a device of a foreign
+    report, which may lack its vendor.
+    """
+    runtime = NATIVE.get(device.get("vendor") or "", "vulkan")
+    return "vulkan" if runtime == "hip" and step_without_kfd(device) is not None else runtime
+
+
+def native_sight(device: DeviceDoc) -> VisibilityDoc | None:
+    """Return the device's visibility to its own runtime; None where no runtime concerns it."""
+    return (device.get("visibility") or {}).get(native_runtime(device))
+
+
+def hidden(device: DeviceDoc) -> bool:
+    """Return whether this process surely cannot reach the device through its own runtime.
+
+    A step of its readiness keeps it away, or a variable hides it. False for a device that no
+    runtime concerns (a CPU, an NPU) and nothing blocks, and where only the driver knows.
+    """
+    entry = native_sight(device)
+    if entry is not None and entry["visible"] is False:
+        return True
+    return blocking_step(device) is not None
+
+
+def visible(document: ReportDoc, runtime: str | None = None) -> list[DeviceDoc]:
+    """Return a report's devices that `runtime` surely shows, in its order; never a blocked one.
+
+    Without a runtime each device is judged by its vendor's own; devices that no variable can
+    hide (a CPU, an NPU) count as visible. Devices without a known index stand behind the others,
+    in the report's order.
+    """
+    devices = [device for device in document["devices"] if blocking_step(device) is None]
+    if runtime is None:
+        entries = ((device, native_sight(device)) for device in devices)
+        return [device for device, entry in entries if entry is None or entry["visible"]]
+    name = canonical(runtime)
+    places = in_runtime_order((device.get("visibility") or {}).get(name) for device in devices)
+    return [devices[place] for place in places]
+
+
+def in_runtime_order(entries: Iterable[VisibilityDoc | None]) -> list[int]:
+    """Return the places of the entries that are surely visible, by the runtime's numbers.
+
+    `entries` are those of one runtime, one for each device; None where it does not concern it.
+    """
+    ranked: list[tuple[bool, int, int]] = []
+    for place, entry in enumerate(entries):
+        if entry and entry.get("visible"):
+            index = entry.get("index")
+            ranked.append((index is None, index or 0, place))
+    return [place for _, _, place in sorted(ranked)]
+
+
+# Kernel drivers that reserve a device for a virtual machine: one list for every step that asks.
+#
+# Such a driver binds the device and leaves it to a guest (passthrough). No runtime of this system
+# can open the device then, so it is neither primary nor counted by CUDA, ROCm or Vulkan.
+
+PASSTHROUGH_DRIVERS = (
+    # "Simple stub driver to reserve a PCI device" (Linux, drivers/pci/pci-stub.c).
+    "pci-stub",
+    # Xen's driver registers as pciback: "The name should be xen_pciback, but until the tools are
+    # updated we will keep it as pciback" (Linux, drivers/xen/xen-pciback/pci_stub.c).
+    "pciback",
+    # The module of that driver, as people and tools write it.
+    "xen-pciback",
+    # Generic passthrough (Linux, drivers/vfio/pci/vfio_pci.c).
+    "vfio-pci",
+)
+"""Names in ``/sys/bus/pci/drivers``. Variants of vfio-pci: `is_passthrough_driver`."""
+
+# The kernel's variants of vfio-pci (drivers/vfio/pci/*/main.c) are named after it, with hyphens
+# (xe-vfio-pci for Intel GPUs) or underscores (nvgrace_gpu_vfio_pci for GH200, GB200 and GB300,
+# which takes its name from KBUILD_MODNAME; qat_vfio_pci).
+_VARIANT = "-vfio-pci"
+
+# libtpu drives TPUs from v5e on through vfio-pci: no guest has them (Ray,
+# python/ray/_private/accelerators/tpu.py, counts the entries of /dev/vfio as chips).
+_DRIVEN_FROM_USER_SPACE = (("google", "vfio-pci"),)
+
+
+def is_passthrough_driver(driver: str | None, vendor: str | None = None) -> bool:
+    """Return whether a kernel driver keeps a device of `vendor` from this system's runtimes."""
+    if driver is None or (vendor, driver) in _DRIVEN_FROM_USER_SPACE:
+        return False
+    return driver in PASSTHROUGH_DRIVERS or driver.replace("_", "-").endswith(_VARIANT)

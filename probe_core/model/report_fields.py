@@ -1,24 +1,200 @@
-"""The tables of a report's own fields: outcomes, decisions, findings, the whole."""
+"""The tables of the node's fields: the machine itself, its memory, and its links to others."""
 
 from __future__ import annotations
 
+from probe_core.model.field import (
+    Choice,
+    Flag,
+    FreeTable,
+    Items,
+    Number,
+    TableOf,
+    Text,
+    Word,
+    by_name,
+)
 from probe_core.model.field import Field as F
-from probe_core.model.field import by_name
 from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
-from probe_core.model.node_fields import NODE
-from probe_core.model.values import Choice, Flag, FreeTable, Items, Number, TableOf, Text
-
-__all__ = [
-    "DECISION",
-    "FALLBACK",
-    "FINDING",
-    "OUTCOME",
-    "REPORT",
-]
 
 BYTES = Number(whole=True)
 COUNT = Number(whole=True)
+
+NODE_MEMORY = by_name(
+    (
+        F("total", BYTES, "All of the machine's memory", unit="bytes", always=True),
+        F(
+            "available",
+            BYTES,
+            "What can be taken now without swapping, within the limit",
+            unit="bytes",
+            always=True,
+            volatile=True,
+        ),
+        F(
+            "limit",
+            BYTES,
+            "The smallest limit of the cgroups this process is in; null without one",
+            unit="bytes",
+            always=True,
+        ),
+        F(
+            "limited_by",
+            Text(),
+            "Where that limit is written: the path of a control group's file",
+            added=True,
+        ),
+        F(
+            "devices",
+            BYTES,
+            "Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others",
+            unit="bytes",
+            added=True,
+        ),
+    )
+)
+
+NETWORK = by_name(
+    (
+        F(
+            "name",
+            Text(),
+            "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
+            always=True,
+            nullable=False,
+            empty="",
+        ),
+        F(
+            "kind",
+            Text(),
+            "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
+            " thunderbolt of a connection to another host",
+            always=True,
+            nullable=False,
+            empty="other",
+        ),
+        F(
+            "state",
+            Text(),
+            "up, down, or another state as the kernel reports it",
+            always=True,
+            volatile=True,
+        ),
+        F(
+            "bandwidth",
+            Number(),
+            "Speed of the link in one direction, as negotiated",
+            unit="bytes per second",
+            always=True,
+            volatile=True,
+        ),
+        F("reason", Text(), "Why the bandwidth is not known", always=True, volatile=True),
+        F("mtu", COUNT, "Bytes of its largest packet", unit="bytes"),
+        F("driver", Text(), "The kernel driver that is bound to it"),
+        F("device", Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
+        F("numa_node", COUNT, "The NUMA node it is attached to", unit="ordinal"),
+        F("layer", Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
+        F("interface", Text(), "The interface of the same hardware as an RDMA port"),
+        F(
+            "id",
+            Text(),
+            "This host's id on the Thunderbolt bus; absent with the setting anonymous",
+        ),
+        F(
+            "peer",
+            Text(),
+            "The id of the host at the other end; absent with the setting anonymous",
+        ),
+    )
+)
+
+NODE = by_name(
+    (
+        F(
+            "os",
+            Text(),
+            "linux, darwin, windows, or what Python calls the system",
+            always=True,
+            nullable=False,
+        ),
+        F("kernel", Text(), "Release of the kernel", always=True),
+        F(
+            "arch",
+            Text(),
+            "Architecture as uname -m names it: x86_64, aarch64",
+            always=True,
+            nullable=False,
+        ),
+        F("model", Text(), "The board's or product's name, as firmware gives it", always=True),
+        F(
+            "id",
+            Text(),
+            "Stable id of the node: a keyed hash of its machine id; null where there is none, in a"
+            " container of an image, and with the setting anonymous",
+            always=True,
+            added=True,
+        ),
+        F("host", Text(), "The host's name, with the setting hostname", always=True, added=True),
+        F(
+            "time",
+            Text(),
+            "When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a"
+            " recorded machine",
+            always=True,
+            volatile=True,
+            added=True,
+        ),
+        F(
+            "container",
+            Text(),
+            "kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or"
+            " container; null in none that shows itself",
+            always=True,
+            added=True,
+        ),
+        F(
+            "vm",
+            Text(),
+            "Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is"
+            " not known; null in none that shows itself",
+            always=True,
+            added=True,
+        ),
+        F(
+            "cgroup",
+            Text(),
+            "Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user,"
+            " system, machine, root or other",
+            always=True,
+            added=True,
+        ),
+        F(
+            "memory",
+            FreeTable(),
+            "The system's memory",
+            always=True,
+            nullable=False,
+            empty={},
+            fields=NODE_MEMORY,
+            shape="node_memory",
+        ),
+        F(
+            "network",
+            Items(FreeTable(), limit=256),
+            "Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no"
+            " packet is sent",
+            nullable=False,
+            empty=[],
+            fields=NETWORK,
+            shape="network",
+            added=True,
+        ),
+    )
+)
+
+
+# The tables of a report's own fields: outcomes, decisions, findings, the whole.
+
 FALLBACK = Choice("no-accelerator", "degraded")
 
 OUTCOME = by_name(
@@ -284,3 +460,117 @@ REPORT = by_name(
     )
 )
 """Name to field, in the document's order."""
+
+
+# THE table of a sample's fields: what a live figure must be to be believed.
+#
+# A new figure is an entry here and a key in `sample_document`; validation, the order in a sample
+# and
+# the reference page follow from this, or are tested equal to it.
+
+STATUSES: dict[str, str] = {
+    "ok": "the device was asked and answered",
+    "asleep": "the device sleeps and was not asked, because that would wake it",
+    "unresponsive": "asking the device hung or killed its prober's process",
+    "unavailable": "the device could not be asked, see `reason`",
+}
+"""A sample's `status`, and what it says."""
+
+_RATIO = Number(0, 1)
+_BYTES = Number(0, 64 << 40, whole=True)
+"""64 TiB, as of a device's memory in the report."""
+
+_MHZ = Number(0, 100_000)
+_WATTS = Number(0, 20_000)
+"""A rack's shelf of GPUs draws less; what is more was not converted from milliwatts."""
+
+_CELSIUS = Number(-55, 150)
+"""What silicon is specified for, and 25 degrees beyond. 0xFFFF in hundredths is 655."""
+
+_RATE = Number(0, 1e13)
+"""Bytes per second: ten times what all NVLinks of a B200 carry (1.8 TB/s)."""
+
+_PID = Number(1, (1 << 32) - 1, whole=True)
+
+_MEMORY = by_name(
+    (
+        F("used", _BYTES, "What cannot be allocated now", unit="bytes"),
+        F("total", _BYTES, "All there is", unit="bytes"),
+    )
+)
+_CLOCKS = by_name(
+    (
+        F("sm", _MHZ, "Clock of the compute units", unit="MHz"),
+        F("memory", _MHZ, "Clock of the memory", unit="MHz"),
+    )
+)
+_ACTIVITY = by_name(
+    (
+        F("sm", _RATIO, "Share of time, averaged over all compute units, in which one worked"),
+        F("tensor", _RATIO, "Share of the matrix units' peak that was reached"),
+        F("memory", _RATIO, "Share of the memory's cycles that moved data"),
+    )
+)
+_PRESSURE = by_name(
+    (
+        F("cpu", _RATIO, "Share of the last 10 s in which a task waited for a processor"),
+        F("memory", _RATIO, "The same for memory"),
+        F("io", _RATIO, "The same for storage"),
+    )
+)
+_LINK = by_name(
+    (
+        F("kind", Word(), "pcie, nvlink, ethernet, infiniband …"),
+        F("name", Text(), "The system's name of it: eth0"),
+        F("generation", Number(1, 10, whole=True), "PCIe generation of now; 1 is normal when idle"),
+        F("width", Number(1, 32, whole=True), "Lanes of now"),
+        F("received", _RATE, "What came in since the last round", unit="bytes/s"),
+        F("sent", _RATE, "What went out since the last round", unit="bytes/s"),
+    )
+)
+_PROCESS = by_name(
+    (
+        F("pid", _PID, "Process id, as this machine counts"),
+        F("user", Text(), "User's name, else the number"),
+        F("memory", _BYTES, "Memory of the device that it holds", unit="bytes"),
+    )
+)
+
+SAMPLE_FIELDS = by_name(
+    (
+        F("busy", _RATIO, "Share of the last second or less in which the device worked at all"),
+        F(
+            "activity",
+            FreeTable(),
+            "How much of the peak is reached; only where the hardware counts it",
+            fields=_ACTIVITY,
+        ),
+        F("memory", FreeTable(), "The device's memory", fields=_MEMORY),
+        F("temperature_c", _CELSIUS, "Temperature of the chip", unit="°C"),
+        F("power_w", _WATTS, "Power drawn", unit="W"),
+        F("power_cap_w", _WATTS, "Power that the driver keeps it below", unit="W"),
+        F("clocks_mhz", FreeTable(), "Clocks of now", fields=_CLOCKS),
+        F(
+            "throttled",
+            Items(Word()),
+            "Why the clock is lower than it could be: power, thermal, idle …; empty when it is not",
+        ),
+        F(
+            "links",
+            Items(FreeTable()),
+            "Links with their rates",
+            fields=_LINK,
+            empty=[],
+            nullable=False,
+        ),
+        F(
+            "processes",
+            Items(FreeTable(), limit=1024),
+            "Processes that use the device; empty when there is none",
+            fields=_PROCESS,
+        ),
+        F("pressure", FreeTable(), "What tasks wait for (Linux PSI)", fields=_PRESSURE),
+    )
+)
+"""Name to field, in the order of a sample. `device`, `prober`, `status`, `reason` and `unknown`
+frame them."""

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probe_core.model.document import Json
-from probe_core.model.field import Field
+from probe_core.model.field import (
+    UNBOUNDED,
+    Choice,
+    Field,
+    Flag,
+    Items,
+    Number,
+    TableOf,
+    Text,
+    Value,
+    figure,
+)
+from probe_core.model.kinds import STATUSES
+from probe_core.model.readiness import RUNTIMES
 from probe_core.model.report_fields import REPORT
-from probe_core.model.runtimes import RUNTIMES
-from probe_core.model.statuses import STATUSES
-from probe_core.model.values import Choice, Flag, Items, Number, TableOf, Text, Value
-
-__all__ = ["schema", "sentence"]
 
 Schema = dict[str, Json]
 
@@ -172,3 +180,35 @@ def _number(value: Number) -> Schema:
         return {"type": "number"}
     bound = "exclusiveMinimum" if value.low > 0 else "minimum"
     return {"type": "number", bound: 0}
+
+
+# How the reference names the values that a field may have; no probe imports it.
+
+
+def noun_of(value: Value) -> str:
+    """Return what a value must be: ``a whole number from 1 to 1,000,000``, ``a list of ids``."""
+    if isinstance(value, Choice):
+        return ", ".join(f"`{choice}`" for choice in value.choices)
+    if isinstance(value, Number):
+        return _number_noun(value)
+    if isinstance(value, Items):
+        return f"a list of {_plural(noun_of(value.item))}"
+    if isinstance(value, TableOf):
+        return f"a table of {_plural(noun_of(value.value))}"
+    return value.noun
+
+
+def _number_noun(value: Number) -> str:
+    kind = "a whole number" if value.whole else "a number"
+    if value.high >= UNBOUNDED:
+        return f"{kind}, {figure(value.low)} or more"
+    return f"{kind} from {figure(value.low)} to {figure(value.high)}"
+
+
+def _plural(noun: str) -> str:
+    """Return ``whole numbers from 1 to 9`` for ``a whole number from 1 to 9``."""
+    article, *words = noun.split(" ")
+    if article not in ("a", "an"):
+        return noun if words else f"{noun}s"
+    end = next((at for at, word in enumerate(words) if word in ("from", "in", "of")), len(words))
+    return " ".join([*words[: end - 1], f"{words[end - 1]}s", *words[end:]])

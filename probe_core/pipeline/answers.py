@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from probe_core.isolation.attempts import Unresponsive
+from probe_core.isolation.launch import Unresponsive
 from probe_core.isolation.run import Run
-from probe_core.model.statuses import FAILURES
+from probe_core.model.kinds import FAILURES
 from probe_core.pipeline.collect import checked
 from probe_core.pipeline.validate import check_finding
 from probe_core.registry.prober import Prober
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from probe_core.model.recorded import Frame, RecordedAnswer
+    from probe_core.model.document import Frame, RecordedAnswer
     from probe_core.registry.select import Decision
 
 __all__ = ["answer_of", "answers_of", "name_vendors", "recorded_probers", "replay"]

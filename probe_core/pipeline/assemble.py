@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from probe_core import __version__
-from probe_core.model.findings import finding
-from probe_core.pipeline.identity import Observation
-from probe_core.pipeline.merge import merge, with_every_field
-from probe_core.pipeline.primary import choose, in_order
+from probe_core.model.findings import NO_FIX, finding
+from probe_core.model.readiness import blocked
+from probe_core.pipeline.merge import Observation, merge, with_every_field
+from probe_core.pipeline.primary import choose, in_order, pci_vendor
 from probe_core.pipeline.ready import troubles, vendors_of
 from probe_core.probers.fallback import last_resort, verdict
 from probe_core.registry.prober import FALLBACK
-from probe_core.wording import clean_text, gib
+from probe_core.wording import clean_text, gib, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from probe_core.config import IgnoredSetting
     from probe_core.machine import Machine
@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from probe_core.pipeline.collect import Collected
     from probe_core.registry.select import Decision
 
-__all__ = [
-    "SCHEMA",
-    "assemble",
-    "by_severity",
-    "ignored_settings",
-    "last_findings",
-    "share_memory",
-    "with_cpu",
-]
 
 SCHEMA = 1
 """The report's schema number: raised only when a field changes meaning, never for additions."""
@@ -165,8 +156,6 @@ def last_findings(document: ReportDoc, decisions: Sequence[Decision]) -> list[Fi
     findings: list[FindingDoc] = []
     unconfirmed = [d for d in document["devices"] if d["seen_by"] == ["bus"]]
     if unconfirmed:
-        from probe_core.pipeline.bus_findings import bus_findings
-
         findings += bus_findings(unconfirmed, vendors_of(decisions, ran), ran)
     memory = document["node"]["memory"]
     if memory["limit"] is not None:
@@ -203,3 +192,76 @@ def by_severity(findings: list[FindingDoc]) -> list[FindingDoc]:
     """Return the findings, errors first; equal ones keep their order."""
     rank = {"error": 0, "warning": 1, "info": 2}
     return sorted(findings, key=lambda entry: rank[entry["severity"]])
+
+
+# What is to be said of devices that only the bus saw: displays, and those without a plugin.
+
+_EXTRAS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel", "arm": "mali"}
+"""Vendor to the extra of probe-core that installs its prober."""
+
+_OTHER_REMEDY = "install a prober for it"
+
+
+_IF_IT_COMPUTES = "nothing, unless it is an accelerator: then install a prober for it"
+
+
+def bus_findings(
+    devices: Iterable[DeviceDoc], queried_vendors: Collection[str], ran: Collection[str]
+) -> list[FindingDoc]:
+    """Return the findings about `devices`, which only the bus reported.
+
+    `queried_vendors` are the PCI vendors whose own prober ran: what it left out is its to explain.
+    `ran` are the names of all probers that ran. A device that is blocked has a finding of its own,
+    and no plugin helps it.
+    """
+    findings = []
+    unqueried: dict[str, list[DeviceDoc]] = {}
+    for device in devices:
+        if device["kind"] == "display":
+            findings.append(_display(device))
+        elif device["kind"] == "coprocessor":
+            # A crypto card needs no driver of an accelerator: nothing is wrong.
+            unqueried.setdefault(_IF_IT_COMPUTES, []).append(device)
+        elif pci_vendor(device) not in queried_vendors and not blocked(device):
+            unqueried.setdefault(_remedy(device, ran), []).append(device)
+    return findings + [_no_prober(group, fix) for fix, group in unqueried.items()]
+
+
+def _display(device: DeviceDoc) -> FindingDoc:
+    return finding(
+        "display-only",
+        f"{device['id']} ({device['vendor'] or 'unknown vendor'}) is a display adapter",
+        "it cannot compute, so it is not counted as an accelerator",
+        NO_FIX,
+        severity="info",
+        device=device["id"],
+        step="hardware",
+    )
+
+
+def _remedy(device: DeviceDoc, ran: Collection[str]) -> str:
+    """Return what to install: not what just ran, and does not know this device."""
+    extra = _EXTRAS.get(device["vendor"] or "")
+    return f"pip install 'probe-core[{extra}]'" if extra not in (None, *ran) else _OTHER_REMEDY
+
+
+def _no_prober(devices: list[DeviceDoc], fix: str) -> FindingDoc:
+    """Say once, not eight times on a server, that no prober queried these devices."""
+    names = [device["name"] or device["id"] for device in devices]
+    counted = [
+        f"{names.count(name)} × {name}" if names.count(name) > 1 else name
+        for name in dict.fromkeys(names)
+    ]
+    return finding(
+        "prober-missing",
+        f"{joined(counted, 'and')} {_was(names)} detected on the bus only; no plugin for it ran",
+        "no plugin that ran knows this kind of device, so memory and clocks are not live",
+        fix,
+        severity="info",
+        device=devices[0]["id"] if len(devices) == 1 else None,
+        step="hardware",
+    )
+
+
+def _was(names: list[str]) -> str:
+    return "was" if len(names) == 1 else "were"

@@ -110,7 +110,7 @@ def _read(extra: Sequence[str], packages: bool, deadline_s: float, wake_fd: int)
     """Return the run of a child that reads everything, or why there can be none."""
     from probe_core.isolation.launch import cannot_start, run_probers
     from probe_core.machine import Machine
-    from probe_core.registry.locate import locate
+    from probe_core.registry.entrypoints import locate
     from probe_core.registry.prober import Prober
 
     if problem := cannot_start():

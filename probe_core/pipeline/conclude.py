@@ -18,8 +18,7 @@ from probe_core.pipeline.assemble import (
 )
 from probe_core.pipeline.chips import Chips
 from probe_core.pipeline.merge import merge
-from probe_core.pipeline.node import describe
-from probe_core.pipeline.node_identity import identify
+from probe_core.pipeline.node import describe, identify
 from probe_core.pipeline.ready import Readiness
 from probe_core.registry.select import unknown_names
 from probe_core.resolve import resolve
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from probe_core.machine import Machine
     from probe_core.model.document import AnswerDoc, DeviceDoc, FindingDoc, NodeDoc, ReportDoc
     from probe_core.pipeline.collect import Collected
-    from probe_core.pipeline.identity import Observation
+    from probe_core.pipeline.merge import Observation
     from probe_core.pipeline.run import Stopwatch
     from probe_core.pipeline.run_probers import ProberRun
     from probe_core.visibility import Views
@@ -66,7 +65,7 @@ class Conclusion:
             resolve(accelerators, chips.open(), memo=chips.peaks)
             # Not judged yet: no library has answered, and the causes of that would be loaded in
             # vain.
-            import probe_core.readiness.libraries  # noqa: F401
+            import probe_core.readiness.library  # noqa: F401
         _see(devices, self._run.machine)
 
     def document(self, ignored: Sequence[IgnoredSetting], watch: Stopwatch) -> ReportDoc:
@@ -136,7 +135,7 @@ def _measured(
             return ()
     except OSError:  # its server does not answer, which the reading says
         pass
-    from probe_core.measured.attach import attach
+    from probe_core.measured.compare import attach
 
     return attach(devices, node["id"], path, read_named)
 
@@ -220,7 +219,7 @@ def _ask_runtimes(
 def _unresponsive(collected: Collected, devices: Sequence[DeviceDoc]) -> list[FindingDoc]:
     if not collected.unresponsive:
         return []
-    from probe_core.pipeline.unresponsive import unresponsive_findings
+    from probe_core.pipeline.collect import unresponsive_findings
 
     return unresponsive_findings(collected.unresponsive, devices)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from probe_core.fastpath import blake2s
 from probe_core.machine import decimal
-from probe_core.machine.cgroups import memory_limits
+from probe_core.machine.cgroups import hierarchies, memory_limits
+from probe_core.machine.files import cpu_list
+from probe_core.machine.numa import NODES, numbers
+from probe_core.machine.surroundings import cgroup_kind, cgroup_text, container, is_wsl
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from probe_core.config import Config
     from probe_core.machine import Machine
     from probe_core.model.document import NodeDoc, NodeMemoryDoc
 
-__all__ = ["describe", "memory"]
 
 _NODES = "/sys/devices/system/node/online"
 
@@ -86,16 +92,14 @@ def memory(machine: Machine) -> NodeMemoryDoc:
     limit, room, place = memory_limits(machine)
     memory: NodeMemoryDoc = {"total": total, "available": available, "limit": None}
     if "," in (nodes := machine.read(_NODES, 4096) or "") or "-" in nodes:
-        from probe_core.pipeline import numa
-
-        numa.correct(machine, memory)
+        correct(machine, memory)
         total, available = memory["total"], memory["available"]
     if limit is not None and (total is None or limit < total):
         memory["limit"], memory["limited_by"] = limit, place
         if room is not None and available is not None:
             memory["available"] = min(available, room)
     if "," in nodes or "-" in nodes:
-        numa.limit(machine, memory)
+        limit_of_nodes(machine, memory)
     return memory
 
 
@@ -128,3 +132,200 @@ def _from_psutil(machine: Machine) -> NodeMemoryDoc:
         unknown["total"] = sysctl_int("hw.memsize") if machine.os == "darwin" else None
         return unknown
     return {"total": memory.total, "available": memory.available, "limit": None}
+
+
+# Which node this is, when it was probed, and what the process runs inside.
+#
+# So that the latest of several reports of one node wins, on plain files, without a service.
+
+_MACHINE_ID = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_KEY = b"probe-core node.id"
+
+# Containers of these kinds share the machine id of their image, or have none: two nodes with one
+# id would be worse than a node without.
+_SHARED_BY_IMAGE = ("docker", "podman", "kubernetes", "container")
+
+# Beginning of a DMI vendor's or product's name to the hypervisor, as systemd-detect-virt reads it.
+_BY_DMI = (
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("Google Compute Engine", "google"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "virtualbox"),
+    ("VirtualBox", "virtualbox"),
+    ("Oracle Corporation VirtualBox", "virtualbox"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "hyper-v"),
+    ("Apple Virtualization", "apple"),
+)
+_DMI = "/sys/class/dmi/id"
+_DMI_FILES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
+
+
+def identify(node: NodeDoc, machine: Machine, config: Config) -> None:
+    """Add id, host, time, container, vm and cgroup to a node, as far as they are known and wanted.
+
+    `config.anonymous` leaves the id out; the host's name is there where `config.hostname` asks.
+    """
+    text = cgroup_text(machine) if machine.os == "linux" else ""
+    inside = container(machine, text)
+    node["id"] = None if config.anonymous else _identity(machine, inside)
+    node["host"] = _host_name(machine) if config.hostname else None
+    # A recording is replayed at another time than its machine was looked at.
+    node["time"] = _now() if machine.live else None
+    node["container"] = inside
+    node["vm"] = _hypervisor(machine) if machine.os == "linux" else None
+    node["cgroup"] = cgroup_kind(text)
+
+
+def _identity(machine: Machine, inside: str | None) -> str | None:
+    """Return 32 digits made of the machine id, which itself is confidential (machine-id(5))."""
+    if inside in _SHARED_BY_IMAGE and not _is_mounted(machine):
+        return None
+    for path in _MACHINE_ID:
+        text = (machine.read(path, 64) or "").lower()
+        # "uninitialized" stands there on the first start.
+        if len(text) == 32 and _HEXADECIMAL.issuperset(text) and text.strip("0"):
+            return blake2s(text.encode(), _KEY, 16)
+    return None
+
+
+def _is_mounted(machine: Machine) -> bool:
+    """Return whether the host's machine id was mounted into the container, on purpose."""
+    for line in (machine.read("/proc/self/mountinfo") or "").splitlines():
+        if line.split()[4:5] == [_MACHINE_ID[0]]:
+            return True
+    return False
+
+
+def _host_name(machine: Machine) -> str | None:
+    text = machine.read("/proc/sys/kernel/hostname", 256) if machine.os == "linux" else None
+    if text is None and machine.live:
+        import socket
+
+        text = socket.gethostname()
+    return clean_text(text) if text else None
+
+
+def _now() -> str:
+    """Return the time in UTC as RFC 3339 writes it; as text it sorts by time."""
+    from time import gmtime, strftime, time
+
+    seconds = time()
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
+
+
+def _hypervisor(machine: Machine) -> str | None:
+    """Return the kind of virtual machine; "vm" where only its being one is known."""
+    if is_wsl(machine):
+        return "wsl"
+    if machine.read("/sys/hypervisor/type", 32) == "xen":
+        return "xen"
+    texts = [text for name in _DMI_FILES if (text := machine.read(f"{_DMI}/{name}", 128))]
+    for start, kind in _BY_DMI:
+        if any(text.startswith(start) for text in texts):
+            return None if kind == "amazon" and _is_metal(texts) else kind
+    if "Microsoft Corporation" in texts and "Virtual Machine" in texts:
+        return "hyper-v"
+    return "vm" if _has_hypervisor_flag(machine) else None
+
+
+def _is_metal(texts: list[str]) -> bool:
+    """Return whether an instance is the whole machine: its type is the product ("g4dn.metal")."""
+    return any(text.endswith(".metal") or ".metal-" in text for text in texts)
+
+
+def _has_hypervisor_flag(machine: Machine) -> bool:
+    """Look at the first processor alone: the file of a large server is long."""
+    head = machine.read("/proc/cpuinfo", 4096) or ""
+    flags = next((line for line in head.splitlines() if line.startswith("flags")), "")
+    return "hypervisor" in flags.split()
+
+
+# Memory by NUMA node: that of GPUs is not the node's, and a cpuset may allow only some nodes.
+
+GPUS = "/proc/driver/nvidia/gpus"
+_MEMS_FILES = {2: "cpuset.mems.effective", 1: "cpuset.mems", 0: "mems"}
+
+
+def correct(machine: Machine, memory: NodeMemoryDoc) -> None:
+    """Take the memory of GPUs out of the node's, in place, and note it as `devices`.
+
+    POWER9 with V100 and Grace Hopper list each GPU's memory as a NUMA node; MemTotal counts it.
+    """
+    nodes = _gpu_nodes(machine)
+    if not nodes:
+        return
+    sizes = [_sizes(machine, node) for node in nodes]
+    own = sum(size.get("MemTotal", 0) for size in sizes)
+    free = sum(size.get("MemFree", 0) for size in sizes)
+    if not own or memory["total"] is None or own >= memory["total"]:
+        return
+    memory["total"] -= own
+    memory["devices"] = own
+    if memory["available"] is not None:
+        memory["available"] = max(0, memory["available"] - free)
+
+
+def _gpu_nodes(machine: Machine) -> list[int]:
+    """Return the nodes that NVIDIA's driver made: "Node: 255", "Status: online"."""
+    nodes = []
+    for address in machine.listdir(GPUS):
+        for line in (machine.read(f"{GPUS}/{address}/numa_status", 4096) or "").splitlines():
+            key, _, value = line.partition(":")
+            number = decimal(value.strip())
+            if key.strip() == "Node" and number is not None:
+                nodes.append(number)
+    return list(dict.fromkeys(nodes))
+
+
+def limit_of_nodes(machine: Machine, memory: NodeMemoryDoc) -> None:
+    """Narrow the limit to the nodes that this process's cpuset allows, in place."""
+    allowed, place = _allowed_nodes(machine)
+    total = memory["total"]
+    if not allowed or total is None:
+        return
+    gpus = _gpu_nodes(machine) if "devices" in memory else []
+    own = [node for node in numbers(machine) if node not in gpus]
+    if not own or allowed.issuperset(own):
+        return
+    sizes = [_sizes(machine, node) for node in own if node in allowed]
+    held = sum(size.get("MemTotal", 0) for size in sizes)
+    smallest = memory["limit"] if memory["limit"] is not None else total
+    if not 0 < held < smallest:
+        return
+    memory["limit"], memory["limited_by"] = held, place
+    free = sum(size.get("MemFree", 0) + size.get("Inactive(file)", 0) for size in sizes)
+    if memory["available"] is not None:
+        memory["available"] = min(memory["available"], free)
+
+
+def _allowed_nodes(machine: Machine) -> tuple[frozenset[int], str]:
+    for tree in hierarchies(machine, "cpuset"):
+        for folder in tree.folders:
+            path = f"{folder}/{_MEMS_FILES[tree.version]}"
+            nodes = cpu_list(machine.read(path, 4096))
+            if nodes:
+                return frozenset(nodes), path
+    return frozenset(), ""
+
+
+def _sizes(machine: Machine, node: int) -> dict[str, int]:
+    """Return the sizes in bytes of "Node 0 MemTotal:  129839104 kB" and its kin."""
+    return dict(_pairs((machine.read(f"{NODES}/node{node}/meminfo", 16 << 10) or "").splitlines()))
+
+
+def _pairs(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
+    for line in lines:
+        _, _, name, size, *_ = [*line.split(), "", "", "", ""]
+        number = decimal(size)
+        if number is not None:
+            yield name.rstrip(":"), number * 1024

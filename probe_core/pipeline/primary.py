@@ -84,8 +84,7 @@ def _may_run_on(device: DeviceDoc) -> bool:
 def _usable(accelerators: Sequence[DeviceDoc]) -> list[DeviceDoc]:
     if not accelerators:  # such a node pays for no rule
         return []
-    from probe_core.model.readiness import blocked
-    from probe_core.model.runtimes import hidden
+    from probe_core.model.readiness import blocked, hidden
 
     return [device for device in accelerators if not blocked(device) and not hidden(device)]
 

@@ -5,7 +5,7 @@ A node without accelerators imports none of the rules.
 
 from __future__ import annotations
 
-from probe_core.machine.served import has_served_mounts
+from probe_core.machine.mounts import has_served_mounts
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocked, broken_step
 from probe_core.pipeline.collect import failed

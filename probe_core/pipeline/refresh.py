@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.model.runtimes import hidden
+from probe_core.model.readiness import hidden
 from probe_core.pipeline.merge import with_every_field
 from probe_core.pipeline.primary import choose
 from probe_core.readiness import conclude, reopen

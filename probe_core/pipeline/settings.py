@@ -10,7 +10,7 @@ import os
 
 from probe_core.config import load_config
 from probe_core.machine.files import Untrusted, read_trusted
-from probe_core.machine.served import may_hang
+from probe_core.machine.mounts import may_hang
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def _read_elsewhere(path: str, limit: int) -> bytes:
 
     from probe_core.isolation.launch import cannot_start, run_probers
     from probe_core.machine import Machine
-    from probe_core.registry.locate import locate
+    from probe_core.registry.entrypoints import locate
     from probe_core.registry.prober import Prober
 
     if problem := cannot_start():

@@ -6,16 +6,15 @@ a GPU. Only a device without a usable id or kind is refused.
 
 from __future__ import annotations
 
+from probe_core.model.field import MAX_ITEMS, Items, Rejected, TableOf, show
 from probe_core.model.fields import FIELDS
 from probe_core.model.ids import fits_kind
-from probe_core.model.values import MAX_ITEMS, Items, Rejected, TableOf, show
 from probe_core.wording import INVALID, clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import FindingDoc, Json, Sighting
-    from probe_core.model.field import Field
-    from probe_core.model.values import Value
+    from probe_core.model.field import Field, Value
 
     Key = tuple[object, ...]
 

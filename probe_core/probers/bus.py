@@ -1,22 +1,378 @@
-"""Find every accelerator on the buses from the kernel's files: no library, no device opened.
+"""Tells which PCI functions compute or display, and describes those.
 
-This is the safety net under all vendor libraries: a GPU whose driver is broken is still seen, and
-a vendor's library is only loaded where this prober saw the vendor's hardware.
+Most nodes have none: so all functions are judged by two files each, and the toolkit that describes
+one is imported when there is one.
 """
 
 from __future__ import annotations
 
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
-from probe_core.probers import devicetree, pci
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.machine import Machine
-    from probe_core.model.document import Sighting
+    from collections.abc import Mapping
 
+    from probe_core.machine import Machine
+    from probe_core.model.document import Kind, Sighting
+
+    Minors = Mapping[str, dict[str, int]]
     Answer = list[Sighting] | NotApplicable
 
-__all__ = ["Scan", "probe_devices"]
+
+FOLDER = "/sys/bus/pci/devices"
+_DISPLAY, _ACCELERATOR, _BRIDGE, _COPROCESSOR = 0x03, 0x12, 0x06, 0x0B40
+
+VENDORS = {
+    "10de": "nvidia",
+    "1002": "amd",
+    "1022": "amd",
+    "8086": "intel",
+    "1da3": "intel",  # Habana Labs
+    "106b": "apple",
+    "13b5": "arm",
+    "17cb": "qualcomm",
+    "5143": "qualcomm",
+    "1ae0": "google",
+    "1ac1": "google",  # Global Unichip: Coral Edge TPU
+    "1d0f": "amazon",
+    "1e52": "tenstorrent",
+    "1e60": "hailo",
+    "19e5": "huawei",
+    "1ed5": "moorethreads",
+    "1d17": "zhaoxin",
+    "1d94": "hygon",
+    "1d95": "graphcore",
+    "cabc": "cambricon",
+    "0731": "jingjia",
+    "1a03": "aspeed",
+    "102b": "matrox",
+    "1013": "cirrus",
+    "1234": "qemu",
+    "1b36": "redhat",
+    "1af4": "virtio",
+    "15ad": "vmware",
+    "1414": "microsoft",
+    "80ee": "virtualbox",
+    "18ca": "xgi",
+    "126f": "silicon-motion",
+    "5333": "s3",
+    "1039": "sis",
+}
+"""PCI vendor ids of display and accelerator devices, as the PCI ID repository assigns them."""
+
+DISPLAY_ONLY = frozenset("1a03 102b 1013 1234 1b36 1af4 15ad 1414 80ee 18ca 126f 1039".split())
+"""Vendors whose displays cannot compute: board management controllers and virtual adapters.
+
+Four well-known tools count a server's ASPEED as one more GPU.
+"""
+
+# Server displays of vendors whose other devices do compute (names as in pci.ids):
+# Huawei iBMC; ATI ES1000, RN50 and Rage XL.
+_DISPLAY_ONLY_DEVICES = frozenset(
+    "19e5:1711 1002:515e 1002:5969 1002:474d 1002:474f 1002:4752".split()
+)
+
+# Vendors that file their accelerators under other classes than "processing accelerator".
+_ACCELERATOR_VENDORS: dict[str, Kind] = {
+    "1da3": "accelerator",
+    "1e52": "accelerator",
+    "1e60": "npu",
+    "1ac1": "npu",
+    "1d95": "accelerator",
+    "cabc": "accelerator",
+}
+
+# Vendors that also make network and storage devices: only these ids are accelerators.
+_ACCELERATOR_DEVICES: dict[str, tuple[Kind, frozenset[str]]] = {
+    # pci.ids: NeuronDevice (Inferentia 1 and 2, Trainium 1 to 3)
+    "1d0f": ("accelerator", frozenset("7064 7164 7264 7364 7564 7565".split())),
+    # jax/_src/hardware_utils.py: TPU v2 to v7
+    "1ae0": ("accelerator", frozenset("0027 0056 005e 0062 0063 006f 0076".split())),
+}
+# AMD files its NPUs under "signal processing" (linux drivers/accel/amdxdna).
+_NPUS = {"1022": ("1502", "17f0")}
+_PROCESSING: dict[str, Kind] = {"1002": "gpu", "8086": "npu"}
+"""What a "processing accelerator" of these vendors is."""
+# Storage, network and bridges: companions on an accelerator's board.
+_COMPANIONS = (0x01, 0x02, _BRIDGE)
+
+_HEXADECIMAL = frozenset("0123456789abcdef")
+
+# The states that a sighting tells; "unsupported" and "error" say nothing of whether it sleeps.
+_POWER_STATES = ("active", "suspended", "suspending", "resuming")
+
+
+class PciCandidate:
+    """A PCI function that computes or displays: its address, kind, ids (four digits), class.
+
+    `device` is empty where the vendor and class told the kind.
+    """
+
+    __slots__ = ("address", "device", "kind", "pci_class", "vendor")
+
+    def __init__(self, address: str, kind: Kind, vendor: str, device: str, pci_class: int) -> None:
+        self.address = address
+        self.kind = kind
+        self.vendor = vendor
+        self.device = device
+        self.pci_class = pci_class
+
+
+def devices(machine: Machine, minors: Minors) -> list[Sighting]:
+    """Return a sighting for each PCI display, accelerator and coprocessor."""
+    sightings = (describe_pci(machine, candidate, minors) for candidate in pci_candidates(machine))
+    return [sighting for sighting in sightings if sighting]
+
+
+def pci_candidates(machine: Machine) -> list[PciCandidate]:
+    """Return the PCI displays, accelerators and coprocessors, by address."""
+    functions = (_candidate(machine, address) for address in machine.listdir(FOLDER))
+    return [function for function in functions if function]
+
+
+def _candidate(machine: Machine, address: str) -> PciCandidate | None:
+    folder = f"{FOLDER}/{address}"
+    pci_class = machine.read_int(f"{folder}/class")
+    # A server has dozens of bridges, and none of the devices below is one: one read less for each.
+    if pci_class is None or pci_class >> 16 == _BRIDGE:
+        return None
+    vendor = _digits(machine, f"{folder}/vendor")
+    if not vendor:
+        return None
+    # Most functions of a server are none of these: one read less for each.
+    by_device = vendor in _ACCELERATOR_DEVICES or vendor in _NPUS or pci_class >> 16 == _DISPLAY
+    device = _digits(machine, f"{folder}/device") if by_device else ""
+    kind = _kind(vendor, device, pci_class)
+    return PciCandidate(address, kind, vendor, device, pci_class) if kind else None
+
+
+def _kind(vendor: str, device: str, pci_class: int) -> Kind | None:
+    """Return what a device is to us, or None when it neither computes nor displays."""
+    base, sub = pci_class >> 16, pci_class >> 8
+    if vendor in _ACCELERATOR_DEVICES:
+        kind, ids = _ACCELERATOR_DEVICES[vendor]
+        return kind if device in ids else None
+    if vendor in _NPUS and device in _NPUS[vendor]:
+        return "npu"
+    if vendor in _ACCELERATOR_VENDORS and base not in _COMPANIONS:
+        return _ACCELERATOR_VENDORS[vendor]
+    if base == _DISPLAY:
+        if vendor in DISPLAY_ONLY:
+            return "display"
+        return "display" if f"{vendor}:{device}" in _DISPLAY_ONLY_DEVICES else "gpu"
+    if base == _ACCELERATOR:
+        # Instinct cards report 0380 or 1200; Intel's NPUs 1200.
+        return _PROCESSING.get(vendor, "coprocessor")
+    # QuickAssist and other crypto cards share this class with Xeon Phi and vector engines: chipdb,
+    # or the vendor's own prober, knows which of them compute.
+    return "coprocessor" if sub == _COPROCESSOR else None
+
+
+def _digits(machine: Machine, path: str) -> str:
+    """Return an id as sysfs writes it (0x10de) without its prefix; "" when it is not one."""
+    digits = (machine.read(path, 16) or "").lower().removeprefix("0x")
+    return digits if len(digits) == 4 and _HEXADECIMAL.issuperset(digits) else ""
+
+
+def describe_pci(machine: Machine, candidate: PciCandidate, minors: Minors) -> Sighting | None:
+    """Return the sighting of a function; None when its name in /sys is no PCI address.
+
+    `minors` are the DRM and accel minors of all devices, by their real folders.
+    """
+    from probe_core.sysfs import drivers, pci, pcie, power
+
+    identity = pci.normal_id(candidate.address)
+    if identity is None:
+        return None
+    folder = f"{FOLDER}/{candidate.address}"
+    numbers = {"vendor": int(candidate.vendor, 16), "class": candidate.pci_class}
+    if candidate.device:
+        numbers["device"] = int(candidate.device, 16)
+    status = power.status(machine, folder)
+
+    def number(name: str) -> int | None:
+        return numbers.get(name) or pci.hexadecimal(machine, f"{folder}/{name}")
+
+    sighting: Sighting = {
+        "ids": [identity],
+        "kind": candidate.kind,
+        "pci": pci.identity_of(number),
+        "node_index": dict(minors.get(machine.realpath(folder), {})),
+        "links": pcie.links(machine, folder, status),
+    }
+    if bridges := pcie.bridges(machine, folder):
+        sighting["bridges"] = bridges
+    if candidate.vendor in VENDORS:
+        sighting["vendor"] = VENDORS[candidate.vendor]
+    if driver := drivers.bound(machine, folder):
+        sighting["driver"] = {"name": driver}
+    if status in _POWER_STATES:
+        sighting["power_state"] = status
+    if (node := pci.numa_node(machine, folder)) is not None:
+        sighting["numa_node"] = node
+    return sighting
+
+
+# Tells which nodes of the device tree are GPUs and NPUs, and describes their platform devices.
+
+FIRMWARE = "/sys/firmware"
+_X86 = ("x86_64", "i686", "i386")
+
+# Compatible's beginning → (kind, vendor). From the kernel's device-tree bindings.
+_STEMS: tuple[tuple[str, Kind, str], ...] = (
+    ("arm,mali", "gpu", "arm"),
+    ("qcom,adreno", "gpu", "qualcomm"),
+    ("qcom,kgsl-3d0", "gpu", "qualcomm"),  # Qualcomm's own driver, kgsl
+    ("brcm,2711-v3d", "gpu", "broadcom"),
+    ("brcm,2712-v3d", "gpu", "broadcom"),
+    ("brcm,bcm2835-v3d", "gpu", "broadcom"),
+    ("brcm,7268-v3d", "gpu", "broadcom"),
+    ("brcm,7278-v3d", "gpu", "broadcom"),
+    ("vivante,gc", "gpu", "vivante"),
+    ("img,img-", "gpu", "imagination"),
+    ("img,powervr", "gpu", "imagination"),
+    ("apple,agx-", "gpu", "apple"),
+    ("nvidia,gv11b", "gpu", "nvidia"),
+    ("nvidia,gp10b", "gpu", "nvidia"),
+    ("nvidia,gm20b", "gpu", "nvidia"),
+    ("nvidia,ga10b", "gpu", "nvidia"),
+    ("nvidia,gk20a", "gpu", "nvidia"),
+    ("nvidia,tegra234-nvdla", "npu", "nvidia"),
+    ("rockchip,rknpu", "npu", "rockchip"),
+    ("rockchip,rk3588-rknn-core", "npu", "rockchip"),
+    ("rockchip,rk3588-rknpu", "npu", "rockchip"),
+    ("rockchip,rk3568-rknpu", "npu", "rockchip"),
+    ("rockchip,rk3576-rknpu", "npu", "rockchip"),
+    ("rockchip,rk3399pro-npu", "npu", "rockchip"),
+    ("amlogic,meson-npu", "npu", "amlogic"),
+    ("arm,ethos-u", "npu", "arm"),
+    ("arm,ethosu", "npu", "arm"),
+    ("ti,c7x", "npu", "ti"),
+)
+
+
+_KGSL = "kgsl/kgsl-3d0"
+"""Class device of Qualcomm's own driver; its gpu_model comes from a table, and wakes nothing."""
+
+
+class TreeCandidate:
+    """A platform device whose node is a GPU's or an NPU's: the node's path and compatibles."""
+
+    __slots__ = ("compatibles", "folder", "kind", "path", "vendor")
+
+    def __init__(
+        self, path: str, folder: str, compatibles: list[str], kind: Kind, vendor: str
+    ) -> None:
+        self.path = path
+        self.folder = folder
+        self.compatibles = compatibles
+        self.kind = kind
+        self.vendor = vendor
+
+
+def tree_candidates(machine: Machine) -> list[TreeCandidate]:
+    """Return the platform devices that a GPU or NPU node of the tree describes, by node."""
+    # Most machines have no tree: one look instead of one at each of dozens of platform devices. A
+    # container shows /sys/firmware empty, and there the devices themselves may still name nodes.
+    if not machine.exists(f"{FIRMWARE}/devicetree") and (
+        machine.arch in _X86 or machine.listdir(FIRMWARE)
+    ):
+        return []
+    from probe_core.sysfs import devicetree
+
+    nodes: dict[str, TreeCandidate] = {}
+    for path, folder in devicetree.platform_devices(machine):
+        names = devicetree.compatibles(machine, path, folder)
+        match = _match(names)
+        if path not in nodes and match and devicetree.enabled(machine, path):
+            nodes[path] = TreeCandidate(path, folder, names, *match)
+    return _without_parts([nodes[path] for path in sorted(nodes)])
+
+
+def describe_tree(
+    machine: Machine, nodes: list[TreeCandidate], minors: Mapping[str, dict[str, int]]
+) -> list[Sighting]:
+    """Return a sighting for each of the `nodes`; the cores of a Rockchip NPU are one device.
+
+    `minors` are the DRM and accel minors of all devices, by their real folders.
+    """
+    return _as_one_npu([_sighting(machine, node, minors) for node in nodes])
+
+
+def _sighting(
+    machine: Machine, node: TreeCandidate, minors: Mapping[str, dict[str, int]]
+) -> Sighting:
+    from probe_core.sysfs import devicetree, drivers, power
+
+    index = dict(minors.get(machine.realpath(node.folder), {}))
+    if machine.exists(f"{node.folder}/misc/mali0"):
+        index["mali"] = 0
+    sighting: Sighting = {
+        "ids": [f"dt:{node.path}"],
+        "kind": node.kind,
+        "vendor": node.vendor,
+        "dt": node.compatibles,
+        "memory": {"kind": "unified"},
+        "node_index": index,
+        "links": [],
+    }
+    if any(name.endswith("-rknn-core") for name in node.compatibles):
+        sighting["units"] = 1  # mainline Linux has a node per core of Rockchip's NPU
+    if node.kind == "gpu":
+        # The board's own compatibles say which module a GPU node sits in, where the node says no
+        # more than the SoC: every Orin has "nvidia,ga10b", with 8 to 16 units.
+        sighting["dt"] = [*devicetree.board(machine), *node.compatibles]
+    if driver := drivers.bound(machine, node.folder):
+        sighting["driver"] = {"name": driver}
+        if paths := _nodes(machine, node.folder, index):
+            sighting["nodes"] = paths
+    if name := machine.read(f"{node.folder}/{_KGSL}/gpu_model", 64):
+        # "Adreno650v2" is the second revision of the 650; a third one is a GPU of its own.
+        sighting["name"] = name.removesuffix("v1").removesuffix("v2")
+    status = power.status(machine, node.folder)
+    if status in ("active", "suspended", "suspending", "resuming"):
+        sighting["power_state"] = status
+    return sighting
+
+
+def _nodes(machine: Machine, folder: str, index: Mapping[str, int]) -> list[str]:
+    from probe_core.sysfs import nodes
+
+    return nodes.paths(index) or (["/dev/kgsl-3d0"] if machine.exists(f"{folder}/{_KGSL}") else [])
+
+
+def _match(names: list[str]) -> tuple[Kind, str] | None:
+    for name in names:
+        for stem, kind, vendor in _STEMS:
+            if name.startswith(stem):
+                return kind, vendor
+    return None
+
+
+def _as_one_npu(sightings: list[Sighting]) -> list[Sighting]:
+    """Join the cores of an NPU that the tree lists one by one (Rockchip's, in mainline Linux).
+
+    The driver makes one accel node of them, and the chip's figures are for all of them together.
+    """
+    cores = [sighting for sighting in sightings if sighting["dt"][0].endswith("-rknn-core")]
+    if not cores:
+        return sightings
+    cores.sort(key=lambda core: not core["node_index"])  # the first core carries the accel node
+    whole: Sighting = {**cores[0], "units": len(cores)}
+    return [sighting for sighting in sightings if sighting not in cores] + [whole]
+
+
+def _without_parts(nodes: list[TreeCandidate]) -> list[TreeCandidate]:
+    """Leave out nodes below another candidate's: a GPU's own power or memory sub-nodes."""
+    paths = [node.path for node in nodes]
+    return [node for node in nodes if not any(node.path.startswith(f"{path}/") for path in paths)]
+
+
+# Find every accelerator on the buses from the kernel's files: no library, no device opened.
+#
+# This is the safety net under all vendor libraries: a GPU whose driver is broken is still seen,
+# and
+# a vendor's library is only loaded where this prober saw the vendor's hardware.
 
 
 @hookimpl
@@ -34,21 +390,21 @@ class Scan:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._functions = pci.candidates(machine)
-        self._nodes = devicetree.candidates(machine)
+        self._functions = pci_candidates(machine)
+        self._nodes = tree_candidates(machine)
         self.vendors = {function.vendor for function in self._functions}
 
     def answer(self) -> Answer:
         """Return a sighting of each device, or that there is none."""
         if not (self._functions or self._nodes):
             return not_applicable("no display, GPU or accelerator is on any bus")
-        from probe_core.machine.remembering import remembering
+        from probe_core.machine.links import remembering
 
         machine = remembering(self._machine)
         minors = _minors(machine)
-        described = (pci.describe(machine, function, minors) for function in self._functions)
+        described = (describe_pci(machine, function, minors) for function in self._functions)
         sightings = [sighting for sighting in described if sighting]
-        sightings += devicetree.describe(machine, self._nodes, minors)
+        sightings += describe_tree(machine, self._nodes, minors)
         return sightings or not_applicable("no display, GPU or accelerator is on any bus")
 
 

@@ -6,21 +6,21 @@ On Linux everything comes from /proc and /sys. Elsewhere psutil and the system's
 from __future__ import annotations
 
 from probe_core.api import NotApplicable, Request, hookimpl, not_applicable
-from probe_core.machine.cgroups import cpu_quota
+from probe_core.machine.cgroups import cpu_quota, hierarchies
+from probe_core.machine.files import cpu_list
 from probe_core.probers import cpuinfo, topology
+from probe_core.probers.topology import own_cpus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
     from probe_core.machine import Machine
-    from probe_core.probers.allowed import Limits
     from probe_core.probers.cpu_types import Cluster, Core, CpuFacts, Nodes, Package, Part
 
     Cores = list[Core]
 
-__all__ = ["probe_devices"]
 
 _WHY_NOT = {
     "name": "/proc/cpuinfo has no model name",
@@ -66,8 +66,6 @@ def _limits(machine: Machine, running: list[int]) -> Limits | None:
     own = topology.own_cpus(machine)
     if own is not None and own.issuperset(running) and cpu_quota(machine)[0] is None:
         return None
-    from probe_core.probers.allowed import limits
-
     return limits(machine, running)
 
 
@@ -76,9 +74,7 @@ def _add_places(machine: Machine, facts: CpuFacts) -> None:
 
     A block alone is what bug reports quote of many.
     """
-    from probe_core.probers import cpuinfo_places
-
-    places = cpuinfo_places.places(machine)
+    places = cpuinfo.places(machine)
     if len(places) >= facts.get("threads", 2):
         facts["places"] = places
 
@@ -88,15 +84,11 @@ def _chips(
 ) -> list[Cores]:
     """Return the packages of each chip: one, but for clusters of a system-on-chip."""
     if "places" in facts:
-        from probe_core.probers import cpuinfo_places
-
-        return [[members] for members in cpuinfo_places.packages(facts["places"])]
+        return [[members] for members in cpuinfo.packages(facts["places"])]
     groups = topology.sockets(machine, running)
     if not facts.get("by_cluster"):
         return [[members] for members in groups]
-    from probe_core.probers import clusters
-
-    return clusters.whole_chips(machine, groups, nodes)
+    return topology.whole_chips(machine, groups, nodes)
 
 
 def _sighting(
@@ -147,7 +139,7 @@ def _identity(facts: CpuFacts, clusters: list[Cluster]) -> dict[str, Any]:
         return cpu
     if facts.get("by_cluster") and not all("part" in cluster for cluster in clusters):
         # What is known of one kind of core says nothing of the others.
-        from probe_core.probers.clusters import MIDR
+        from probe_core.probers.topology import MIDR
 
         cpu = {key: value for key, value in cpu.items() if key not in MIDR}
     hidden = ("members",)
@@ -164,15 +156,11 @@ def _package(
         return {}, None
     single = False
     if "cpus" in facts:
-        from probe_core.probers import clusters
-
-        single = clusters.one_threaded(facts["cpus"])
+        single = topology.one_threaded(facts["cpus"])
     cores = topology.cores_of(machine, members, single=single)
     if cores is None and "family" in facts:
-        from probe_core.probers import cpuinfo_places
-
-        places = facts.get("places") or cpuinfo_places.places(machine)
-        cores = cpuinfo_places.cores_of(places, members)
+        places = facts.get("places") or cpuinfo.places(machine)
+        cores = cpuinfo.cores_of(places, members)
     hybrid = facts.get("vendor_id", "GenuineIntel") == "GenuineIntel"
     return topology.package(machine, members, cores, nodes, hybrid=hybrid), cores
 
@@ -191,14 +179,10 @@ def _clusters(machine: Machine, facts: CpuFacts, chip: Cores, cores: Cores | Non
     if not cores or len(cores) < 2:
         return []
     if facts.get("by_cluster"):
-        from probe_core.probers import clusters
-
-        return clusters.kinds(machine, chip, cores, facts)
+        return topology.kinds(machine, chip, cores, facts)
     if not _may_be_hybrid(machine, facts, cores):
         return []
-    from probe_core.probers import clusters
-
-    return clusters.split(machine, cores)
+    return topology.split(machine, cores)
 
 
 def _may_be_hybrid(machine: Machine, facts: CpuFacts, cores: Sequence[list[int]]) -> bool:
@@ -221,9 +205,89 @@ def _allowed(
     """Return what of the chip this process may use, and mark it on each cluster."""
     if limited is None or (limited.cpus is None and limited.quota is None):
         return None
-    from probe_core.probers.allowed import mark, share
-
     part = share(limited, [cpu for group in chip for cpu in group], cores)
     if part:
         mark(limited, clusters)
     return part
+
+
+# Which CPUs this process may use: its affinity, its cpuset, and the CPU time of its groups.
+
+AFFINITY = "the CPU affinity of this process (sched_setaffinity)"
+_CPUSET_FILES = {2: "cpuset.cpus.effective", 1: "cpuset.cpus", 0: "cpus"}
+
+
+class Limits:
+    """What limits this process: `cpus` it may run on, `quota` in CPUs; each None without one.
+
+    `cpus_by` and `quota_by` say where the limit is written.
+    """
+
+    __slots__ = ("cpus", "cpus_by", "quota", "quota_by")
+
+    def __init__(self) -> None:
+        self.cpus: frozenset[int] | None = None
+        self.cpus_by = ""
+        self.quota: float | None = None
+        self.quota_by = ""
+
+
+def limits(machine: Machine, online: Collection[int]) -> Limits:
+    """Return the limits that are narrower than the CPUs that are online."""
+    limits = Limits()
+    affinity = own_cpus(machine)
+    # A cpuset that narrows shows in the affinity, too: on a live machine the groups are read
+    # only to say where the limit is written.
+    if affinity is None or not affinity.issuperset(online):
+        cpuset, place = _cpuset(machine)
+        if cpuset is not None and not cpuset.issuperset(online):
+            limits.cpus, limits.cpus_by = cpuset, place
+        if affinity is not None and (limits.cpus is None or affinity < limits.cpus):
+            limits.cpus, limits.cpus_by = affinity, AFFINITY
+    quota, place = cpu_quota(machine)
+    if quota is not None and quota < len(online):
+        limits.quota, limits.quota_by = quota, place
+    return limits
+
+
+def _cpuset(machine: Machine) -> tuple[frozenset[int] | None, str]:
+    for tree in hierarchies(machine, "cpuset"):
+        for folder in tree.folders:
+            path = f"{folder}/{_CPUSET_FILES[tree.version]}"
+            cpus = cpu_list(machine.read(path, 64 << 10))
+            if cpus:
+                return frozenset(cpus), path
+    return None, ""
+
+
+def share(
+    limits: Limits, members: Collection[int], cores: Collection[Collection[int]] | None
+) -> Part | None:
+    """Return what of a package this process may use; None when it may use all.
+
+    `cores` holds the CPUs of each, None where they are unknown. A core counts when one of its
+    threads is allowed.
+    """
+    threads = _held(limits, members)
+    part: Part = {"threads": threads}
+    if cores is not None:
+        part["cores"] = sum(_held(limits, core) > 0 for core in cores)
+    places = [limits.cpus_by] if threads < len(members) else []
+    if limits.quota is not None and limits.quota < threads:
+        part["quota"] = round(limits.quota, 3)
+        places.append(limits.quota_by)
+    if not places:
+        return None
+    part["by"] = places
+    return part
+
+
+def mark(limits: Limits, clusters: Iterable[Cluster]) -> None:
+    """Give each cluster the count of its `allowed` cores, in place."""
+    for cluster in clusters:
+        cluster["allowed"] = sum(_held(limits, core) > 0 for core in cluster["members"])
+
+
+def _held(limits: Limits, cpus: Collection[int]) -> int:
+    """Return how many of these CPUs are allowed."""
+    return len(cpus) if limits.cpus is None else sum(cpu in limits.cpus for cpu in cpus)

@@ -9,19 +9,22 @@ step is broken is imported there.
 from __future__ import annotations
 
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.readiness.chain import combined, conclusion, with_visible, without_visible
+from probe_core.readiness.chain import (
+    Facts,
+    combined,
+    conclusion,
+    unknown,
+    with_visible,
+    without_visible,
+)
 from probe_core.readiness.driver import driver
-from probe_core.readiness.facts import Facts
 from probe_core.readiness.granted import granted
-from probe_core.readiness.hardware import hardware
+from probe_core.readiness.hardware import hardware, responding
 from probe_core.readiness.library import library
 from probe_core.readiness.node import node
 from probe_core.readiness.permission import permission
-from probe_core.readiness.responding import responding
-from probe_core.readiness.runtime import runtime
+from probe_core.readiness.runtime import runtime, visible
 from probe_core.readiness.scene import Scene
-from probe_core.readiness.steps import unknown
-from probe_core.readiness.visible import visible
 from probe_core.wording import error_text
 
 TYPE_CHECKING = False

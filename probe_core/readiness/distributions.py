@@ -6,7 +6,7 @@ the distributions' own package lists and guides; where a family has no entry, no
 
 from __future__ import annotations
 
-from probe_core.readiness.nvidia_packages import NIX, NVIDIA
+from probe_core.readiness.nvidia import NIX, NVIDIA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from probe_core.model.causes import CAUSES
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import blocked, broken_step
-from probe_core.readiness.needs import required
-from probe_core.readiness.remedies import fix_of, meaning_of
+from probe_core.readiness.fixes import fix_of, meaning_of
+from probe_core.readiness.node import required
 from probe_core.wording import joined
 
 TYPE_CHECKING = False

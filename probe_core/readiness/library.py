@@ -5,15 +5,20 @@ Only NVIDIA's driver has one; what AMD's and Intel's runtimes need is judged by 
 
 from __future__ import annotations
 
-from probe_core.readiness.nvidia_driver import version_of
-from probe_core.readiness.steps import broken, not_applicable, ok, unknown
+import sys
+
+from probe_core.readiness.chain import broken, not_applicable, ok, unknown
+from probe_core.readiness.lazy import lazy
+from probe_core.readiness.nvidia import version_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from probe_core.machine import Machine
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["CUDA", "NIXOS_VERSION", "NVML", "library"]
 
 _STEP = "library"
 NVML, CUDA = "libnvidia-ml.so.1", "libcuda.so.1"
@@ -105,3 +110,195 @@ def _size(path: str, scene: Scene) -> int:
 
 def _is_64_bit(scene: Scene) -> bool:
     return scene.machine.arch in ("x86_64", "aarch64", "ppc64le", "riscv64")
+
+
+# Where a program's loader finds libraries, told by folders and files alone.
+#
+# Nothing is loaded and ldconfig is not started: a vendor's library may hang, and find_library of
+# ctypes takes 12 to 20 ms. What programs bring along themselves (wheels, rpath) is looked for
+# where
+# it usually lies; a search without folders to search finds nothing, and says so.
+
+_TRIPLETS = {
+    "x86_64": "x86_64-linux-gnu",
+    "aarch64": "aarch64-linux-gnu",
+    "ppc64le": "powerpc64le-linux-gnu",
+    "riscv64": "riscv64-linux-gnu",
+}
+
+# Where drivers put libraries outside the loader's configuration, each found through a variable or
+# an rpath: WSL, NixOS, GKE and other node installers, JetPack.
+_OF_DRIVERS = (
+    "/usr/lib/wsl/lib",
+    "/run/opengl-driver/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/lib/aarch64-linux-gnu/tegra",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
+)
+_CACHE = "/etc/ld.so.cache"
+_CONFIGURATION = "/etc/ld.so.conf"
+_MAX_FILES = 64
+_MAX_FOLDERS = 128
+_ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
+
+# Below a site-packages folder: PyTorch's own wheels, and AMD's wheels of ROCm ("TheRock").
+_IN_WHEELS = ("torch/lib", "_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib")
+
+
+class Libraries:
+    """The libraries of a Linux machine.
+
+    `allows` says which paths may be looked at: homes, environments and ROCm lie on NFS, and a look
+    at a dead server does not return. What was not looked at is not known to be absent.
+    """
+
+    def __init__(self, machine: Machine, allows: Callable[[str], bool] | None = None) -> None:
+        self._machine = machine
+        self._allows = allows
+        self._refused = False
+        self._paths: dict[str, list[str]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._cached: dict[str, bool] = {}
+
+    def find(self, name: str) -> list[str]:
+        """Return the paths of a library in the loader's order; `name` is a soname."""
+        if name not in self._paths:
+            paths = [f"{folder}/{name}" for folder in self.folders]
+            self._paths[name] = [path for path in paths if self.exists(path)]
+        return self._paths[name]
+
+    def installed(self, name: str) -> bool:
+        """Return whether a library lies where the loader looks without `LD_LIBRARY_PATH`.
+
+        That variable leads to a copy: it says nothing of where the rest of its package is.
+        """
+        variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
+        folders = {path.rstrip("/") for path in variable} - {*self.configured, *self._own}
+        return any(path.rpartition("/")[0] not in folders for path in self.find(name))
+
+    def find_any(self, *names: str) -> str | None:
+        """Return the path of the first of several libraries, wheels and /opt included."""
+        key = " ".join(names)
+        if key not in self._paths:
+            folders = (*self.folders, *self._rocm, *self._wheels)
+            paths = (f"{folder}/{name}" for folder in folders for name in names)
+            path = next((path for path in paths if self.exists(path)), None)
+            self._paths[key] = [path] if path else []
+        return next(iter(self._paths[key]), None)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, which is listed once: rocBLAS has hundreds of files."""
+        if folder not in self._names:
+            self._names[folder] = self._listed(folder)
+        return self._names[folder]
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file is there; False where it may not be looked at."""
+        return self._may_look(path) and self._machine.exists(path)
+
+    def _listed(self, folder: str) -> list[str]:
+        return self._machine.listdir(folder) if self._may_look(folder) else []
+
+    def _may_look(self, path: str) -> bool:
+        allowed = self._allows is None or self._allows(path)
+        self._refused = self._refused or not allowed
+        return allowed
+
+    def surely_absent(self, *names: str) -> bool:
+        """Return whether a library that was not found is not there.
+
+        A recording without libraries tells nothing, nor does NixOS, where rpaths lead to them. A
+        name in the loader's cache lies in a folder that was not looked at.
+        """
+        if self._is_nixos or not self.are_recorded or self._refused:
+            return False
+        return not any(map(self._is_cached, names))
+
+    def _is_cached(self, name: str) -> bool:
+        if name not in self._cached:  # each GPU asks, and the file is searched from end to end
+            self._cached[name] = name.encode() in self._cache
+        return self._cached[name]
+
+    @lazy
+    def _is_nixos(self) -> bool:
+        return self._machine.exists("/etc/NIXOS")
+
+    @lazy
+    def _cache(self) -> bytes:
+        """The loader's cache, which is read once for all devices; empty without one."""
+        try:
+            return self._machine.read_bytes(_CACHE)
+        except (OSError, ValueError):
+            return b""
+
+    @lazy
+    def are_recorded(self) -> bool:
+        """Whether the loader's folders have libraries at all."""
+        return any(".so" in name for folder in self.folders for name in self._listed(folder))
+
+    @lazy
+    def folders(self) -> list[str]:
+        """The folders that the loader searches: the variable's, the configured, its own."""
+        variable = self._machine.environ.get("LD_LIBRARY_PATH", "").split(":")
+        listed = [*variable, *self.configured, *self._own, *_OF_DRIVERS]
+        folders = dict.fromkeys(path.rstrip("/") for path in listed if path.startswith("/"))
+        return list(folders)[:_MAX_FOLDERS]
+
+    @lazy
+    def _own(self) -> list[str]:
+        """The folders that the loader knows by itself."""
+        triplet = _TRIPLETS.get(self._machine.arch, "")
+        own = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"]
+        if triplet:
+            own = [f"/lib/{triplet}", f"/usr/lib/{triplet}", f"/usr/local/lib/{triplet}", *own]
+        return own
+
+    @lazy
+    def configured(self) -> list[str]:
+        """The folders of ld.so.conf and of the files that it includes (ldconfig(8))."""
+        return list(self._in_configuration(_CONFIGURATION, deep=True))
+
+    def _in_configuration(self, path: str, *, deep: bool) -> Iterator[str]:
+        for line in (self._machine.read(path, 16 << 10) or "").splitlines():
+            fields = line.partition("#")[0].split()
+            if len(fields) == 2 and fields[0] == "include" and deep:
+                for file in self._included(fields[1]):
+                    yield from self._in_configuration(file, deep=False)
+            elif fields and fields[0].startswith("/"):
+                yield fields[0]
+
+    def _included(self, pattern: str) -> list[str]:
+        """Return the files of a pattern such as /etc/ld.so.conf.d/*.conf."""
+        folder, _, names = pattern.rpartition("/")
+        folder = folder if folder.startswith("/") else f"/etc/{folder}".rstrip("/")
+        start, star, end = names.partition("*")
+        if not star:
+            return [f"{folder}/{names}"]
+        listed = self._listed(folder)[:_MAX_FILES]
+        return [f"{folder}/{n}" for n in listed if n.startswith(start) and n.endswith(end)]
+
+    @lazy
+    def _rocm(self) -> list[str]:
+        """The library folders below /opt/rocm and /opt/rocm-7.0.0."""
+        names = self._listed("/opt")
+        return [f"/opt/{name}/{lib}" for name in names if name.startswith("rocm") for lib in _LIBS]
+
+    @lazy
+    def _wheels(self) -> list[str]:
+        """The folders of libraries that Python packages bring."""
+        return [f"{site}/{below}" for site in self._sites() for below in _IN_WHEELS]
+
+    def _sites(self) -> list[str]:
+        """Return the site-packages of this Python, of the active environment and of the system."""
+        sites = [path for path in sys.path if path.endswith("-packages")]
+        own = sites if self._machine.live else []
+        prefixes = [self._machine.environ.get(name, "") for name in _ENVIRONMENTS]
+        for prefix in (*filter(None, prefixes), "/usr", "/usr/local", "/opt/venv", "/opt/conda"):
+            for name in self._listed(f"{prefix}/lib"):
+                if name.startswith("python3"):
+                    own += [f"{prefix}/lib/{name}/{kind}-packages" for kind in ("site", "dist")]
+        return own
+
+
+_LIBS = ("lib", "lib64")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from probe_core.readiness.steps import broken, ok, unknown
+from probe_core.machine import decimal
+from probe_core.model.readiness import native_runtime
+from probe_core.readiness.chain import broken, not_applicable, ok, unknown
+from probe_core.readiness.nvidia import major_of, version_of
+from probe_core.readiness.scene import address_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
-__all__ = ["CUDA", "NVML", "ZE", "runtime"]
 
 _STEP = "runtime"
 CUDA, NVML, ZE = "libcuda.so.1", "libnvidia-ml.so.1", "libze_intel_gpu.so.1"
@@ -35,8 +38,6 @@ def _cuda(device: DeviceDoc, scene: Scene) -> StepDoc:
         return unknown(_STEP, f"{evidence}; other folders may have it")
     if "/stubs/" in paths[0]:
         return broken(_STEP, "libcuda-missing", f"{paths[0]} is a stub of the CUDA toolkit")
-    from probe_core.readiness.cuda_version import older_than_toolkit, other_version
-
     return (
         other_version(device, scene, paths[0])
         or older_than_toolkit(device, scene)
@@ -45,8 +46,6 @@ def _cuda(device: DeviceDoc, scene: Scene) -> StepDoc:
 
 
 def _rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
-    from probe_core.readiness.rocm import rocm
-
     return rocm(device, scene)
 
 
@@ -61,3 +60,247 @@ def _level_zero(device: DeviceDoc, scene: Scene) -> StepDoc:
 
 
 _JUDGES = {"nvidia": _cuda, "amdgpu": _rocm, "i915": _level_zero, "xe": _level_zero}
+
+
+# Step `visible`: whether the device's own runtime shows it under this environment.
+
+_VISIBLE = "visible"
+
+
+def visible(device: DeviceDoc) -> StepDoc:
+    """Return the step; `visibility` must be there."""
+    runtime = native_runtime(device)
+    entry = device["visibility"].get(runtime)
+    if entry is None:
+        return not_applicable(_VISIBLE, "no variable hides such a device")
+    if entry["visible"]:
+        index = "" if entry["index"] is None else f" as {entry['index']}"
+        return ok(_VISIBLE, f"{runtime} shows it{index}")
+    if (step := entry.get("step") or _VISIBLE) != _VISIBLE:
+        return unknown(_VISIBLE, f"not judged: {step} keeps it from {runtime}")
+    reason = entry["reason"] or f"{runtime} does not show it"
+    if entry["visible"] is None:
+        return unknown(_VISIBLE, reason)
+    if any(step["code"] == "mig-without-instances" for step in device["readiness"]["steps"]):
+        return unknown(_VISIBLE, f"not judged: granted keeps it from {runtime}")
+    code = "hidden-by-variable" if entry.get("variable") else "hidden-by-runtime"
+    return broken(_VISIBLE, entry.get("code") or code, reason)
+
+
+# Whether ROCm can start on an AMD GPU: its interface in the kernel, its libraries, its variable.
+#
+# Without it Vulkan still works, so that none of this blocks the device.
+
+KFD_NODES = "/sys/class/kfd/kfd/topology/nodes"
+_OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+RUNTIMES = (
+    "libhsa-runtime64.so.1",
+    "libhsa-runtime64.so",
+    # Its number is ROCm's major; PyTorch's wheels have none in the name.
+    "libamdhip64.so",
+    "libamdhip64.so.7",
+    "libamdhip64.so.6",
+    "libamdhip64.so.5",
+)
+
+# Architecture to the major version of its ISA (LLVM, "User Guide for AMDGPU Backend").
+_MAJORS = {
+    "gcn5": 9,
+    "cdna1": 9,
+    "cdna2": 9,
+    "cdna3": 9,
+    "cdna4": 9,
+    "rdna1": 10,
+    "rdna2": 10,
+    "rdna3": 11,
+    "rdna3.5": 11,
+    "rdna4": 12,
+}
+
+_MOST = (63, 255, 255)
+"""Largest major, minor and step of the variable (libhsakmt, topology.c)."""
+
+_MAX_NODES = 64
+
+
+def rocm(device: DeviceDoc, scene: Scene) -> StepDoc:
+    """Return the step `runtime` of a GPU that amdgpu drives."""
+    if "kfd" not in (device.get("node_index") or {}) and _is_left_out(device, scene):
+        text = f"no node in {KFD_NODES} has the location of {address_of(device)}"
+        return broken(_STEP, "kfd-no-gpu", text)
+    if (step := _overridden(device, scene)) is not None:
+        return step
+    path = scene.libraries.find_any(*RUNTIMES)
+    if path is None:
+        evidence = f"{RUNTIMES[0]} is in no folder of the loader, of /opt/rocm or of wheels"
+        if scene.libraries.surely_absent(*RUNTIMES):
+            return broken(_STEP, "rocm-missing", evidence)
+        return unknown(_STEP, f"{evidence}; other folders may have it")
+    return _without_kernels(device, scene, path) or ok(_STEP, f"{path}: there")
+
+
+def _overridden(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    """Return the step when the variable keeps ROCm from starting, or its code from running.
+
+    Code for another major generation ends in memory faults and resets; libhsakmt refuses such a
+    value since rocm-systems#5686, which takes an empty one for unset. Before, that was gfx000
+    (ROCR-Runtime#354).
+    """
+    value = scene.environ.get(_OVERRIDE)
+    # HSA_OVERRIDE_GFX_VERSION_N is that of one node, and goes first there.
+    if value is None or any(name.startswith(f"{_OVERRIDE}_") for name in scene.environ):
+        return None
+    if not value:
+        return unknown(_STEP, f"{_OVERRIDE} is empty, which older ROCm takes for gfx000")
+    major = _major_of(value)
+    if major is None:
+        return broken(_STEP, "hsa-override-bad", f"{_OVERRIDE}={value[:40]}")
+    own = _own_major(device)
+    if own is None or own == major:
+        return None
+    name = device.get("gfx") or device["arch"]
+    text = f"{_OVERRIDE}={value[:40]}; the GPU is {name}, of major version {own}"
+    return broken(_STEP, "hsa-override-foreign", text)
+
+
+def _major_of(text: str) -> int | None:
+    """Return 10 of "10.3.0"; None of what libhsakmt does not take."""
+    numbers = [decimal(part) for part in text.split(".")]
+    valid = len(numbers) == 3 and all(
+        number is not None and number <= most for number, most in zip(numbers, _MOST, strict=True)
+    )
+    return numbers[0] if valid else None
+
+
+def _own_major(device: DeviceDoc) -> int | None:
+    """Return 11 of gfx1103, else the major version that its architecture has."""
+    # The last two characters are minor and step: gfx90a is 9.0.a.
+    major = decimal((device.get("gfx") or "")[3:-2])
+    return major if major is not None else _MAJORS.get(device["arch"] or "")
+
+
+def override_for(device: DeviceDoc, scene: Scene) -> str | None:
+    """Return the value of the variable with which the installed rocBLAS has code for a GPU.
+
+    Code of one minor version runs on all of its GPUs: gfx1030 on gfx1031 to gfx1036, gfx1100 on
+    gfx1101 to gfx1103 (ollama, docs/gpu.md, "Overrides").
+    """
+    gfx, path = device.get("gfx") or "", scene.libraries.find_any(*RUNTIMES)
+    if not gfx[3:].isdecimal() or path is None:
+        return None
+    names = scene.libraries.names(f"{path.rpartition('/')[0]}/rocblas/library")
+    for step in range(10):
+        if any(f"{gfx[:-1]}{step}." in name or f"{gfx[:-1]}{step}_" in name for name in names):
+            return f"{gfx[3:-2]}.{gfx[-2]}.{step}"
+    return None
+
+
+def _is_left_out(device: DeviceDoc, scene: Scene) -> bool:
+    """Return whether KFD's topology is all there to read, and does not have the device.
+
+    In a container the nodes of other GPUs cannot be read (EPERM): then nothing is sure.
+    """
+    address = address_of(device)
+    names = scene.machine.listdir(KFD_NODES)[:_MAX_NODES]
+    if address is None or not names:
+        return False
+    places = [_place(scene.machine.read(f"{KFD_NODES}/{name}/properties", 8192)) for name in names]
+    domain, bus, slot = address.split(":")
+    number, _, function = slot.partition(".")
+    try:
+        location = int(bus, 16) << 8 | int(number, 16) << 3 | int(function, 16)
+        own = (int(domain, 16), location)
+    except ValueError:
+        return False
+    return None not in places and own not in places
+
+
+def _place(text: str | None) -> tuple[int, int] | None:
+    """Return (PCI domain, location) of a node's properties; None when they cannot be read."""
+    pairs = (line.split() for line in (text or "").splitlines())
+    values = {pair[0]: decimal(pair[1]) for pair in pairs if len(pair) == 2}
+    location = values.get("location_id")
+    return None if location is None else (values.get("domain") or 0, location)
+
+
+def _without_kernels(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
+    """Judge rocBLAS beside the runtime: its folder has files for each ISA that it was built for."""
+    gfx, override = device.get("gfx"), scene.environ.get(_OVERRIDE)
+    folder = f"{path.rpartition('/')[0]}/rocblas/library"
+    names = scene.libraries.names(folder) if gfx and not override else []
+    targets = [name for name in names if "gfx" in name]
+    if not gfx or not targets or any(gfx in name or "generic" in name for name in targets):
+        return None
+    return broken(_STEP, "gfx-not-supported", f"{folder} has no file for {gfx}")
+
+
+# Compares versions of CUDA: the image's with the driver's, and libcuda's with the kernel driver's.
+#
+# A libcuda.so.1 that is newer than the kernel driver is forward compatibility (the package
+# cuda-compat, which images bring): data centre GPUs and Jetson have it, GeForce does not.
+
+# Least driver branch of each major version of CUDA; minor versions are compatible within it (CUDA
+# Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version").
+_LEAST_BRANCH = ((13, 580), (12, 525), (11, 450))
+
+# The package cuda-compat, with which data centre GPUs run newer majors.
+_COMPAT = "/usr/local/cuda/compat/libcuda.so.1"
+
+
+def other_version(device: DeviceDoc, scene: Scene, path: str) -> StepDoc | None:
+    """Return the step when the libcuda that the loader takes does not fit the kernel driver.
+
+    CUDA answers 804 for a newer one on a GPU without forward compatibility (GTX 1650 in a container
+    with cuda-compat: nvidia-container-toolkit#291), and 803 for an older one.
+    """
+    kernel = version_of(scene.nvidia_version)
+    real = scene.machine.realpath(path)
+    own = driver_of(real)
+    if kernel is None or own is None or own == kernel:
+        return None
+    evidence = f"/proc/driver/nvidia/version: {kernel}; {path} leads to {own}"
+    if _numbers(own) < _numbers(kernel):
+        return broken(_STEP, "cuda-library-mismatch", evidence)
+    if _is_geforce(device):
+        return broken(_STEP, "cuda-compat-unsupported", f"{evidence}, and this is a GeForce")
+    return None
+
+
+def driver_of(real: str) -> str | None:
+    """Return "580.65.06" of a resolved path whose name ends so; None of a name without version."""
+    version = real.rpartition(".so.")[2]
+    parts = version.split(".")
+    is_version = len(parts) in (2, 3) and all(decimal(part) is not None for part in parts)
+    return version if is_version else None
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _is_geforce(device: DeviceDoc) -> bool:
+    """Return whether it surely is one: NVIDIA names data centre GPUs, some RTX cards and Jetson."""
+    chip = device["chip"]
+    chips = [chip["id"]] if chip["id"] else chip["candidates"]
+    if chips:
+        return all(name.startswith("nvidia/geforce-") for name in chips)
+    return "geforce" in (device["name"] or "").lower()
+
+
+def older_than_toolkit(device: DeviceDoc, scene: Scene) -> StepDoc | None:
+    """Return the step when the image was built for a major version that the driver lacks.
+
+    Images from nvidia/cuda set CUDA_VERSION. A toolkit that lies on a host says nothing of what
+    programs use: wheels bring their own.
+    """
+    if scene.container is None:
+        return None
+    toolkit = decimal(scene.environ.get("CUDA_VERSION", "").partition(".")[0])
+    branch = major_of(version_of(scene.nvidia_version) or (device["driver"] or {}).get("version"))
+    least = dict(_LEAST_BRANCH).get(toolkit or 0)
+    if least is None or branch is None or branch >= least:
+        return None
+    if scene.libraries.exists(_COMPAT) and not _is_geforce(device):
+        return None
+    text = f"CUDA_VERSION={scene.environ['CUDA_VERSION']} needs driver {least}; it is {branch}"
+    return broken(_STEP, "driver-older-than-cuda", text)

@@ -7,14 +7,15 @@ the code that checks a live one.
 from __future__ import annotations
 
 from probe_core.model.ids import ID_LIMIT
-from probe_core.model.statuses import STATUSES
-from probe_core.recording.errors import BadRecording, shown
+from probe_core.model.kinds import STATUSES
 from probe_core.recording.limits import (
     MAX_ACCESS,
     MAX_ANSWERS,
     MAX_FRAMES,
     MAX_LIST,
     MAX_SENTENCE,
+    BadRecording,
+    shown,
 )
 from probe_core.recording.paths import check_path
 
@@ -22,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probe_core.model.recorded import Frame, RecordedAnswer
+    from probe_core.model.document import Frame, RecordedAnswer
 
     Check = Callable[[object], bool]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from probe_core.recording.errors import BadRecording, shown
-from probe_core.recording.limits import MAX_NESTING, MAX_TABLES
+from probe_core.recording.limits import MAX_NESTING, MAX_TABLES, BadRecording, shown
 from probe_core.recording.paths import check_target
 from probe_core.recording.recording import Recording
 

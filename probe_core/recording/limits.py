@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from probe_core.wording import clean_text
+
 MAX_ENTRIES = 20_000
 """Files and links together."""
 
@@ -70,3 +72,15 @@ MAX_SENTENCE = 4096
 
 MAX_ACCESS = 1024
 """Device nodes of which a recording says whether they may be opened."""
+
+
+# The error of recordings, and how its messages show text of unknown origin.
+
+
+class BadRecording(ValueError):
+    """A file that is no recorded machine, or one that could do harm; the message says why."""
+
+
+def shown(text: object) -> str:
+    """Return text of unknown origin in quotes, fit for one line of a message."""
+    return f"'{clean_text(str(text), 120)}'"

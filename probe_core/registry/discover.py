@@ -5,10 +5,8 @@ from __future__ import annotations
 from probe_core.machine.budget import Budget
 from probe_core.machine.trust import Trust
 from probe_core.model.findings import finding
-from probe_core.registry.entrypoints import GROUP, EntryPoint, scan
-from probe_core.registry.locate import is_module_name
-from probe_core.registry.manifest import apply_manifest, take_field
-from probe_core.registry.prober import FALLBACK, HOST, Prober
+from probe_core.registry.entrypoints import GROUP, EntryPoint, is_module_name, scan
+from probe_core.registry.prober import FALLBACK, HOST, Prober, apply_manifest, take_field
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False

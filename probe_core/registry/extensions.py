@@ -12,7 +12,7 @@ import os
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import allowed
-from probe_core.registry.locate import find_module, is_module_name
+from probe_core.registry.entrypoints import find_module, is_module_name
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.machine.trust import Trust
-    from probe_core.registry.entrypoints import EntryPoint
-    from probe_core.registry.locate import Place
+    from probe_core.registry.entrypoints import EntryPoint, Place
 
 __all__ = [
     "FILE_LIMIT",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from probe_core.model.findings import finding
-from probe_core.resolve.reasons import DISPLAY, explain_nulls
-from probe_core.resolve.shorthands import add_shorthands
+from probe_core.resolve.reasons import DISPLAY, add_shorthands, explain_nulls
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False

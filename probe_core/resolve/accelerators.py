@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from probe_core.resolve.reasons import fill_count, fill_text, from_chipdb
-from probe_core.resolve.shorthands import SHORTHANDS, shorthand
+from probe_core.model.findings import finding
+from probe_core.resolve.reasons import SHORTHANDS, fill_count, fill_text, from_chipdb, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypedDict
 
-    from probe_chipdb import Chip, Database, Match
+    from probe_chipdb import Arch, Chip, Database, Match
     from probe_core.model.document import DeviceDoc, FindingDoc, Json, PeakDoc
     from probe_core.resolve import ResolveHook
-    from probe_core.resolve.shorthands import Shorthand
+    from probe_core.resolve.reasons import Shorthand
 
     class LiveFacts(TypedDict, total=False):
         """What a driver reports of clocks and power, as `Chip.peaks` takes it."""
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     PeaksMemo = dict[tuple[object, ...], tuple[list[PeakDoc], dict[Shorthand, float | None]]]
     """A chip and what its driver reports → its peaks and their shorthands."""
+    Clock = tuple[float | None, str]
+    """The driver's clock that comes nearest to a boost clock: (MHz or None, label)."""
 
-__all__ = ["HostMatch", "is_known", "resolve"]
 
 _COPROCESSOR = "unknown coprocessor"
 
@@ -43,24 +44,18 @@ def resolve(
 ) -> list[FindingDoc]:
     """Fill in what chipdb knows of one device; return what a person should know."""
     if parent is not None and parent.get("chip"):
-        from probe_core.resolve import partitions
-
-        partitions.resolve(device, parent)
+        resolve_partition(device, parent)
         return []
     match = _host_match(device, database, hook) or _match(device, database)
     _set_chip(device, match)
     if match.chip is not None:
         _use_chip(device, match.chip, memo)
     else:
-        from probe_core.resolve import unknown_chips
-
         device["unknown"]["chip"] = match.reason or "chipdb does not have it"
-        unknown_chips.resolve(device, database, _driver_clock(device))
+        resolve_unknown(device, database, _driver_clock(device))
         _use_shared_arch(device, match)
     if match.chip is not None and not match.conflicts:
         return []
-    from probe_core.resolve.chip_findings import chip_finding
-
     return [chip_finding(device, match)]
 
 
@@ -277,3 +272,152 @@ def _driver_clock(device: DeviceDoc) -> tuple[float | None, str]:
         if clocks.get(f"{label}_mhz"):
             return clocks[f"{label}_mhz"], label
     return None, "max"
+
+
+# Chip and peaks of a part of a GPU (a MIG device): its share of the parent's, never the whole.
+
+
+def resolve_partition(device: DeviceDoc, parent: DeviceDoc) -> None:
+    """Give a part the chip of its parent, and peaks by its share of the parent's units."""
+    chip = parent["chip"].copy()
+    chip.pop("nominal", None)  # the whole card's figures
+    chip["by"] = "parent" if chip["id"] else None
+    device["chip"] = chip
+    fill_text(device, "arch", parent.get("arch"))
+    fill_text(device, "vendor", parent.get("vendor"))
+    if parent.get("pci") is not None and device.get("pci") is None:
+        device["pci"] = parent["pci"]
+        from_chipdb(device, "pci")
+    _use_share(device, parent)
+    device["unknown"].setdefault("bandwidth", "no driver reports a part's share of the bandwidth")
+
+
+def _use_share(device: DeviceDoc, parent: DeviceDoc) -> None:
+    # NVML's attributes count a MIG device's SMs; a prober may report them as a share alone.
+    units = device.get("units") or (device.get("share") or {}).get("units")
+    whole = parent.get("units")
+    share = device.get("share")
+    if share and whole and share.get("of") is None:
+        share["of"] = int(whole)  # of an AMD partition whose siblings were not granted
+    if units and whole and parent["peaks"]:
+        fill_count(device, "units", int(units))
+        device["peaks"] = [_scaled(peak, units, whole) for peak in parent["peaks"]]
+        device["sources"]["peaks"] = "chipdb"
+    elif not device["peaks"]:
+        device["unknown"]["peaks"] = "how many of the parent's units this part has is not known"
+
+
+def _scaled(peak: PeakDoc, units: float, whole: int) -> PeakDoc:
+    part = peak.copy()
+    part["tflops"] = round(peak["tflops"] * units / whole, 4)
+    low = peak.get("low")
+    if low is not None:
+        part["low"] = round(low * units / whole, 4)
+    part.pop("published", None)  # the vendor publishes no figure of a part
+    part["source"] = f"{units} of {whole} units of: {peak['source']}"
+    part["confidence"] = "derived"
+    return part
+
+
+# Peaks of a chip that chipdb does not have, derived where its architecture is known.
+
+
+def resolve_unknown(device: DeviceDoc, database: Database, clock: Clock) -> None:
+    """Set `arch` and `peaks` as far as the driver's facts fix them, or say what is missing."""
+    arch, reason = database.arch_for(
+        compute_capability=device.get("compute_capability"),
+        gfx=device.get("gfx"),
+        name=device.get("name"),
+        gpu_id=device.get("gpu_id"),
+        dt=device.get("dt", ()),
+        pci=(device.get("pci") or {}).get("id"),
+    )
+    if device["bandwidth"] is None:
+        device["unknown"].setdefault("bandwidth", "unknown chip")
+    if arch is not None:
+        fill_text(device, "arch", arch.family or arch.id)
+    if device["peaks"]:  # the prober knows them itself
+        return
+    if arch is None:
+        device["unknown"].setdefault("peaks", f"unknown chip; {reason}")
+        return
+    missing = _derive(device, arch, database, clock)
+    if missing:
+        device["unknown"].setdefault("peaks", missing)
+
+
+def _derive(device: DeviceDoc, arch: Arch, database: Database, clock: Clock) -> str | None:
+    """Set the peaks from the live counts; return why there are none."""
+    units = device.get("units")
+    mhz, label = clock
+    if not units or not mhz:
+        fact = "clock" if units else "unit count"
+        return f"unknown chip of architecture {arch.name}; the driver gives no {fact}"
+    source = device["sources"].get(f"clocks.{label}_mhz", "driver")
+    if label == "max":
+        # NVML's maximum is 23 % above an RTX 4090's boost clock, and equal to a T4's.
+        source += "; an upper bound: a driver's maximum is no boost clock"
+    peaks = database.derive(arch.id, units=units, clock_mhz=mhz, clock=label, source=source)
+    if not peaks:
+        return f"the rates of {arch.name} depend on the product"
+    device["peaks"] = [peak.as_json() for peak in peaks]
+    device["sources"]["peaks"] = "derived"
+    return None
+
+
+# Findings of a chip that is unknown or ambiguous, or whose keys disagree.
+
+_LISTED = 8
+"""Candidates in one sentence; `chip.candidates` has all of them."""
+
+
+def chip_finding(device: DeviceDoc, match: Match | HostMatch) -> FindingDoc:
+    """Return the finding of a match that is not certain; `evidence` is what was looked up."""
+    name = device.get("name") or device["id"]
+    if match.conflicts:
+        return finding(
+            "chip-conflict",
+            f"the ids, name and live facts of {name} disagree about its chip",
+            "; ".join(match.conflicts),
+            "its peaks may be wrong: compare its PCI id and name with the vendor's",
+            device=device["id"],
+            evidence=_keys(device),
+        )
+    if match.candidates:
+        return finding(
+            "chip-ambiguous",
+            f"the chip of {name} is ambiguous",
+            "candidates: " + ", ".join(candidate.id for candidate in match.candidates[:_LISTED]),
+            "install a plugin that reads its memory size or unit count; `probe chip` lists them",
+            severity="info",
+            device=device["id"],
+            evidence=_keys(device),
+        )
+    return finding(
+        "chip-unknown",
+        f"the chip of {name} is unknown",
+        match.reason or "no id or name of it is in chipdb",
+        "add it: see the chipdb documentation, or PROBE_CHIPDB=FILE for this site",
+        severity="info",
+        device=device["id"],
+        evidence=_keys(device),
+    )
+
+
+def _keys(device: DeviceDoc) -> str | None:
+    """Return what was looked up, as ``pci=10de:2684, name=NVIDIA GeForce RTX 4090``."""
+    pci = device.get("pci") or {}
+    memory = device.get("memory") or {}
+    keys = {
+        "pci": pci.get("id"),
+        "subsystem": pci.get("subsystem"),
+        "revision": pci.get("revision"),
+        "gpu_id": device.get("gpu_id"),
+        "dt": " ".join(device.get("dt", ())),
+        "compute_capability": device.get("compute_capability"),
+        "gfx": device.get("gfx"),
+        "units": device.get("units"),
+        "memory": memory.get("total") if memory.get("kind") == "dedicated" else None,
+        "name": device.get("name"),
+    }
+    return ", ".join(f"{key}={value}" for key, value in keys.items() if value) or None

@@ -6,7 +6,7 @@ through decide which rates hold.
 
 from __future__ import annotations
 
-from probe_core.resolve.reasons import fill_text
+from probe_core.resolve.reasons import SHORTHANDS, fill_text, shorthand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Facts = Mapping[str, Json]
     """What the kernel reports of a processor, or of one kind of its cores."""
 
-__all__ = ["Group", "rate_name", "resolve", "summed"]
 
 # How the smaller cores of a hybrid are named: by Linux on Intel, by macOS on Apple and by us.
 _SMALL = ("cpu_atom", "cpu_lowpower", "efficiency")
@@ -30,9 +29,7 @@ def resolve(device: DeviceDoc, database: Database) -> None:
     device["unknown"].setdefault("bandwidth", "the memory channels in use cannot be read")
     groups = [_group(device, cluster, database) for cluster in _clusters(device)]
     if any(group.cluster.get("guessed") for group in groups):
-        from probe_core.resolve import hybrids
-
-        groups = hybrids.checked(device, groups) or [_group(device, _whole(device), database)]
+        groups = checked(device, groups) or [_group(device, _whole(device), database)]
     _identify(device, groups)
     missing = next((group.missing for group in groups if group.missing), "")
     identified = any(group.arch for group in groups)
@@ -55,17 +52,11 @@ def _refine(device: DeviceDoc, groups: Sequence[Group]) -> None:
     """Add what only some processors have: clusters, unlisted efficiency cores, a limit."""
     (first, *more) = groups
     if more:
-        from probe_core.resolve import hybrids
-
-        hybrids.show(groups)
+        show(groups)
     elif first.match.efficient is not None and first.cluster.get("kind") is None:
-        from probe_core.resolve import hybrids
-
-        hybrids.bound(device, first)
+        bound(device, first)
     if device.get("allowed"):
-        from probe_core.resolve import allowed_part
-
-        allowed_part.resolve(device, groups)
+        resolve_allowed(device, groups)
 
 
 def _identify(device: DeviceDoc, groups: Sequence[Group]) -> None:
@@ -254,3 +245,110 @@ def _rate(peak: PeakDoc) -> tuple[str | None, ...]:
         peak["sparsity"],
         peak.get("variant"),
     )
+
+
+# Processors of several kinds of cores: what each contributes, and bounds where none tells.
+
+
+def checked(device: DeviceDoc, groups: Sequence[Group]) -> list[Group]:
+    """Return the groups that the prober inferred where chipdb knows the processor as a hybrid.
+
+    A Xeon one of whose threads is offline looks like one. Then its clusters are removed, in place,
+    and nothing is returned.
+    """
+    cpu = device.get("cpu") or {}
+    if all(group.match.efficient is not None for group in groups):
+        return list(groups)
+    cpu.pop("clusters", None)
+    return []
+
+
+def show(groups: Sequence[Group]) -> None:
+    """Give each cluster its core's name and its part of the peak (TFLOPS), in place."""
+    for group in groups:
+        cluster = group.cluster
+        if not isinstance(cluster, dict):
+            continue
+        cluster.pop("guessed", None)
+        name = group.name or group.arch
+        if name:
+            cluster["name"] = name
+        fp32 = shorthand("fp32", group.peaks)
+        if fp32 is not None:
+            cluster["fp32"] = fp32
+
+
+def bound(device: DeviceDoc, group: Group) -> None:
+    """Turn the peaks into a range, in place: how many cores are efficiency cores is not known.
+
+    The lower figure counts all as efficiency cores, the upper one as performance cores.
+    """
+    match = group.match
+    least, most = match.efficient_rates, match.rates
+    for peak in list(device["peaks"]):
+        rate = rate_name(peak)
+        if rate not in least:
+            # A rate that the smaller cores lack holds for an unknown number of cores.
+            device["peaks"].remove(peak)
+            continue
+        peak["high"] = peak["tflops"]
+        peak["tflops"] = round(peak["tflops"] * least[rate] / most[rate], 4)
+        peak["bound"] = "lower"
+        peak["source"] += "; how many are efficiency cores is not known: all are counted as such"
+
+
+# Peaks of the part of a processor that this process may use, beside those of the whole.
+
+
+def resolve_allowed(device: DeviceDoc, groups: Sequence[Group]) -> None:
+    """Set `allowed.fp32`, `.fp16` and `.int8` (TFLOPS, TOPS) in place.
+
+    A quota of CPU time counts for the fastest of the allowed cores.
+    """
+    allowed = device.get("allowed")
+    if not allowed:
+        return
+    remaining = _count(allowed.get("quota"))
+    parts: list[list[PeakDoc]] = []
+    for group in sorted(groups, key=_rate_of_a_core, reverse=True):
+        cores = _cores(group)
+        if cores is None:
+            return
+        held = _allowed_cores(group, cores, allowed.get("cores"))
+        if remaining is not None:
+            held = min(held, remaining)
+            remaining -= held
+        parts.append([_scaled(peak, held / cores) for peak in group.peaks])
+    peaks = summed(parts)
+    for name in SHORTHANDS:
+        figure = shorthand(name, peaks)
+        if figure is not None:
+            allowed[name] = round(figure, 4)
+            device["sources"][f"allowed.{name}"] = "chipdb"
+
+
+def _scaled(peak: PeakDoc, factor: float) -> PeakDoc:
+    part = peak.copy()
+    part["tflops"] = peak["tflops"] * factor
+    return part
+
+
+def _rate_of_a_core(group: Group) -> float:
+    fp32, cores = shorthand("fp32", group.peaks), _cores(group)
+    return fp32 / cores if fp32 and cores else 0.0
+
+
+def _cores(group: Group) -> float | None:
+    return _count(group.cluster.get("cores"))
+
+
+def _allowed_cores(group: Group, cores: float, of_package: Json) -> float:
+    """Return the allowed cores of one kind; of a processor of one kind those of the package."""
+    own = _count(group.cluster.get("allowed"))
+    if own is None:
+        own = _count(of_package)
+    return cores if own is None else min(own, cores)
+
+
+def _count(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

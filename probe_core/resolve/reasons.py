@@ -4,14 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Literal
 
-    from probe_core.model.document import DeviceDoc
+    from probe_core.model.document import DeviceDoc, PeakDoc
 
     TextField = Literal["name", "arch", "vendor"]
     CountField = Literal["units", "cores"]
+    Shorthand = Literal["fp32", "fp16", "int8"]
 
-__all__ = ["DISPLAY", "EXPLAINED", "explain_nulls", "fill_count", "fill_text", "from_chipdb"]
 
 EXPLAINED = {
     "name": "no prober names it, and its chip is not certain",
@@ -51,3 +52,48 @@ def from_chipdb(device: DeviceDoc, field: str) -> None:
     """Note that the value of a field comes from chipdb."""
     device["sources"][field] = "chipdb"
     device["unknown"].pop(field, None)
+
+
+# `fp32`, `fp16` and `int8` of a device, by one declared convention.
+#
+# All dense, at the device's own clock label (boost for known chips). `fp32` is the vector path.
+# `fp16` is the fastest path that accumulates in fp32; a chip without one gives its fp16 vector
+# path.
+# `int8` is the fastest path.
+
+SHORTHANDS: tuple[Shorthand, ...] = ("fp32", "fp16", "int8")
+
+
+def add_shorthands(device: DeviceDoc) -> None:
+    """Set those of the three numbers (TFLOPS, TOPS) that are missing, or the reason in `unknown`.
+
+    A device has them already where an equal one before it had the same peaks.
+    """
+    peaks = device.get("peaks") or []
+    for name in SHORTHANDS:
+        if device.get(name) is None:
+            device[name] = shorthand(name, peaks)
+        if device[name] is None:
+            device["unknown"].setdefault(name, _missing(name, device))
+
+
+def shorthand(name: str, peaks: Iterable[PeakDoc]) -> float | None:
+    """Return one of `SHORTHANDS` from a device's peaks; None when no peak fits the convention."""
+    dense = [p for p in peaks if p["dtype"] == name and p["sparsity"] == "dense"]
+    return max((peak["tflops"] for peak in _fitting(name, dense)), default=None)
+
+
+def _fitting(name: str, dense: list[PeakDoc]) -> list[PeakDoc]:
+    vector = [peak for peak in dense if peak["path"] == "vector"]
+    if name == "fp32":
+        # A variant is a way to issue the same path: RDNA 3 counts dual issue in its own.
+        return [peak for peak in vector if "variant" not in peak]
+    if name == "fp16":
+        return [peak for peak in dense if peak["accumulate"] == "fp32"] or vector
+    return dense
+
+
+def _missing(name: Shorthand, device: DeviceDoc) -> str:
+    if device.get("peaks"):
+        return f"no dense {name} path of this chip is known"
+    return device["unknown"].get("peaks", "its peaks are unknown")

@@ -13,9 +13,7 @@ import os
 
 from probe_core.config import SETTINGS, ConfigError
 from probe_core.machine import Machine
-from probe_core.sampling.iterate import AsyncRounds, Rounds
-from probe_core.sampling.rhythm import Rhythm
-from probe_core.sampling.round import Round
+from probe_core.sampling.rounds import AsyncRounds, Rhythm, Round, Rounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,7 +161,7 @@ def _ids_of(devices: object) -> Sequence[str] | None:
 
 def _check_listed(names: Sequence[str], listed: Sequence[Mapping[str, Any]]) -> None:
     """Raise `ConfigError` for a name that no device of the report has, nor the node itself."""
-    from probe_core.model.short_ids import answers_to
+    from probe_core.model.ids import answers_to
     from probe_core.sampling.node import NODE
     from probe_core.wording import did_you_mean
 

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from probe_core.machine import Machine
-    from probe_core.model.sample_document import RawSample
+    from probe_core.model.document import RawSample
 
-__all__ = ["CpuSampler", "read_times"]
 
 _STAT_LIMIT = 1 << 20
 """Bytes of /proc/stat: 256 CPUs take 20 KiB, and their interrupts follow in lines of the same."""
@@ -114,9 +113,7 @@ class _Places:
 def read_times(machine: Machine) -> Times:
     """Return how long each CPU worked, in ticks; the time lent to guests is in it already."""
     if machine.os != "linux":
-        from probe_core.sampling import other_systems
-
-        return other_systems.times(machine)
+        return processor_times(machine)
     times: Times = {}
     for line in (machine.read("/proc/stat", _STAT_LIMIT) or "").splitlines():
         if not line.startswith("cpu"):
@@ -176,3 +173,43 @@ def _sensor(machine: Machine, index: int) -> str | None:
         if sensor or not labels:
             single.append(sensor or f"{path}/temp1_input")
     return single[index] if index < len(single) else None
+
+
+# Times of processors and bytes of networks where there is no /proc: macOS and Windows.
+
+_TICKS = 1000
+"""Of a second: psutil's times are seconds with fractions."""
+
+
+def processor_times(machine: Machine) -> dict[int, tuple[int, int]]:
+    """Return how long each processor worked and passed in all; nothing on a recorded machine."""
+    if not machine.live:
+        return {}
+    try:
+        import psutil
+
+        passed = psutil.cpu_times(percpu=True)
+    except Exception:  # psutil raises what the system's own calls raise
+        return {}
+    ticks = {}
+    for number, cpu in enumerate(passed):
+        whole = int(sum(cpu) * _TICKS)
+        ticks[number] = (whole - int(cpu.idle * _TICKS), whole)
+    return ticks
+
+
+def interfaces(machine: Machine) -> list[tuple[str, str, int, int]]:
+    """Return (kind, name, bytes received, bytes sent) of each network interface but loopbacks."""
+    if not machine.live:
+        return []
+    try:
+        import psutil
+
+        counters = psutil.net_io_counters(pernic=True)
+    except Exception:  # as above
+        return []
+    return [
+        ("network", name, int(counter.bytes_recv), int(counter.bytes_sent))
+        for name, counter in sorted(counters.items())
+        if not name.lower().startswith("lo")
+    ]

@@ -1,8 +1,4 @@
-"""Asks every sampler once a round, and goes around what hangs.
-
-One call of `observe` is one round: it asks all processes, waits for their answers within bounds,
-and starts, ends and replaces processes. Between two calls nothing runs but processes that wait.
-"""
+"""What is sampled, and by whom: the same probers as a probe selects, before any of them runs."""
 
 from __future__ import annotations
 
@@ -10,14 +6,14 @@ from time import monotonic
 
 from probe_core.isolation.launch import cannot_start, new_driver
 from probe_core.isolation.worker import Worker
-from probe_core.sampling import fates
-from probe_core.sampling.choice import choose
+from probe_core.pipeline.run_probers import ProberRun
+from probe_core.probing import registered_probers
+from probe_core.registry.prober import Prober
+from probe_core.sampling import boards, sampler
 from probe_core.sampling.collect import Samples
-from probe_core.sampling.host import HOST_PROBER, Host
-from probe_core.sampling.hotplug import Hotplug
-from probe_core.sampling.idle import IDLE_S
-from probe_core.sampling.roster import Roster
-from probe_core.sampling.source import Source
+from probe_core.sampling.node import HOST_PROBER, Host
+from probe_core.sampling.roster import IDLE_S, Hotplug, Roster
+from probe_core.sampling.sampler import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,13 +21,60 @@ if TYPE_CHECKING:
 
     from probe_core.config import Config
     from probe_core.machine import Machine
-    from probe_core.model.document import FindingDoc
-    from probe_core.model.sample_document import EventDoc, SampleDoc
+    from probe_core.model.document import EventDoc, FindingDoc, SampleDoc
     from probe_core.registry.discover import Registered
-    from probe_core.registry.prober import Prober
     from probe_core.sampling.roster import Entry
 
-__all__ = ["Engine"]
+
+_PRIORITY = 60
+"""That of the bus prober: any installed sampler goes first."""
+
+
+class Choice:
+    """The probers that may sample, in the order of priority, and what the built-in ones saw.
+
+    `devices` are the sightings of the buses and of the processors.
+    """
+
+    __slots__ = ("bus", "devices", "findings", "probers")
+
+    def __init__(self, run: ProberRun, probers: Sequence[Prober]) -> None:
+        self.probers = probers
+        self.bus = run.bus
+        self.devices = [observation.sighting for observation in run.collected.observations]
+        self.findings: list[FindingDoc] = list(run.findings)
+
+
+def choose(
+    machine: Machine, config: Config, extra: Mapping[str, Registered] | None = None
+) -> Choice:
+    """Look at the buses, and decide which probers are asked for samples.
+
+    On a recorded machine only those are that read its files: no library knows it.
+    """
+    run = ProberRun(machine, config, None)
+    run.scan_buses(_no_lap)
+    run.choose({**registered_probers(), **(extra or {})}, _no_lap)
+    selected = [decision.prober for decision in run.decisions if decision.cause is None]
+    probers = [prober for prober in selected if prober.answer is None]
+    if boards.present(run.bus) and config.sealed is None and _is_allowed(config):
+        probers.append(Prober(boards.BOARDS, boards.__name__, "probe-core", priority=_PRIORITY))
+    return Choice(run, probers)
+
+
+def _is_allowed(config: Config) -> bool:
+    """Return whether the settings let the core's own sampler of boards run, as the bus prober."""
+    return "bus" not in config.disable and (config.only is None or "bus" in config.only)
+
+
+def _no_lap(_: str) -> None:
+    """Time nothing: a round has no timings."""
+
+
+# Asks every sampler once a round, and goes around what hangs.
+#
+# One call of `observe` is one round: it asks all processes, waits for their answers within bounds,
+# and starts, ends and replaces processes. Between two calls nothing runs but processes that wait.
 
 _CHECK_S = 30.0
 """Seconds between two looks at how much memory the processes take: a leak grows slowly, and a look
@@ -116,7 +159,7 @@ class Engine:
 
         def work(worker: Worker) -> None:
             runs = [run for source in self.sources for run in source.runs()]
-            fates.ask_to_close(self._driver, runs)
+            sampler.ask_to_close(self._driver, runs)
             self._driver.end_all(monotonic)
 
         if any(source.runs() for source in self.sources):
@@ -128,7 +171,7 @@ class Engine:
     def _end(self, sources: Sequence[Source]) -> None:
         """End the processes of some samplers; the next round starts them anew."""
         runs = [run for source in sources for run in source.runs()]
-        fates.ask_to_close(self._driver, runs)
+        sampler.ask_to_close(self._driver, runs)
         self._driver.end(runs, monotonic)
         for source in sources:
             source.forget_process(self._clock())

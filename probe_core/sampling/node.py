@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from probe_core.machine import decimal
 from probe_core.pipeline.node import memory
-from probe_core.sampling.cpu import read_times
+from probe_core.sampling.cpu import CpuSampler, read_times
 from probe_core.sysfs.rates import NEEDS_TWO, Rates
+from probe_core.wording import error_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.machine import Machine
-    from probe_core.model.sample_document import RawSample
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["NODE", "NodeSampler"]
+    from probe_core.machine import Machine
+    from probe_core.model.document import RawSample
+
 
 NODE = "node:self"
 """The id under which the node's own figures stand among those of its devices."""
@@ -88,9 +90,9 @@ def _interfaces(machine: Machine) -> list[tuple[str, str, int, int]]:
     Where none has, as in a container, all that are no loopback.
     """
     if machine.os != "linux":
-        from probe_core.sampling import other_systems
+        from probe_core.sampling import cpu
 
-        return other_systems.interfaces(machine)[:_MAX_LINKS]
+        return cpu.interfaces(machine)[:_MAX_LINKS]
     interfaces: list[tuple[str, str, int, int]] = []
     virtual: list[tuple[str, str, int, int]] = []
     for name in machine.listdir(_NET):
@@ -131,3 +133,53 @@ def _pressure(machine: Machine) -> dict[str, float]:
             if word.startswith("avg10=") and (hundredths := decimal(whole + tenths)) is not None:
                 shares[name] = hundredths / 10 ** (len(tenths) + 2)
     return shares
+
+
+# Samples what needs no driver: the processors and the node, in this process, from files.
+
+HOST_PROBER = "cpu"
+"""The prober whose devices these are."""
+
+
+class Host:
+    """Samples the processors among `devices`, and the node."""
+
+    def __init__(self, machine: Machine, devices: Iterable[Mapping[str, object]]) -> None:
+        packages = [device for device in devices if device.get("kind") == "cpu"]
+        self._node = NodeSampler(machine)
+        self._cpus = CpuSampler(machine, _groups(machine, len(packages)))
+
+    def sample(self) -> list[RawSample]:
+        """Return the samples of this round; of what cannot be read at all only the reason."""
+        samples: list[RawSample] = []
+        try:
+            samples += self._cpus.sample()
+        except Exception as error:  # whatever a file holds, the other samples come
+            samples.append(_failed("cpu:0", error))
+        try:
+            samples.append(self._node.sample())
+        except Exception as error:
+            samples.append(_failed(NODE, error))
+        return samples
+
+
+def _failed(device: str, error: Exception) -> RawSample:
+    return {"device": device, "status": "unavailable", "reason": error_text(error)}
+
+
+def _groups(machine: Machine, packages: int) -> Sequence[Sequence[int]]:
+    """Return the CPUs of each package that the report has.
+
+    The clusters of a system-on-chip, which the kernel shows as packages, are one device.
+    """
+    if machine.os != "linux":
+        from probe_core.sampling import cpu
+
+        return [sorted(cpu.processor_times(machine))] if packages == 1 else [[]] * packages
+    from probe_core.probers import topology
+
+    running = topology.online(machine)
+    groups = topology.sockets(machine, running)
+    if len(groups) == packages:
+        return groups
+    return [running] if packages == 1 else [[] for _ in range(packages)]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from probe_core.model.ids import normalise_id, strength
+import os
+
+from probe_core.api import NotApplicable, Request
+from probe_core.model.ids import answers_to, normalise_id, strength
 from probe_core.model.kinds import ACCELERATORS, KIND_ORDER
-from probe_core.model.short_ids import answers_to
+from probe_core.probers import bus
 from probe_core.sampling.node import NODE
 from probe_core.sysfs import power
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Literal
 
     from probe_core.machine import Machine
+    from probe_core.model.document import EventDoc, SampleDoc
 
-__all__ = ["Entry", "Roster"]
 
 _PCI = "/sys/bus/pci/devices"
 
@@ -137,3 +141,166 @@ def _normal(identity: object) -> str | None:
 
 def _ids(entries: Iterable[Entry]) -> frozenset[str]:
     return frozenset().union(*(entry.ids for entry in entries))
+
+
+# Which devices came, went or got another driver: the bus's listing, compared round by round.
+
+_LISTINGS = ("/sys/bus/pci/devices", "/sys/class/accel")
+"""Folders whose names change when a device comes or goes; listing both takes 50 µs."""
+
+
+class Hotplug:
+    """Compares the buses with what they were at the last look."""
+
+    def __init__(self, machine: Machine, roster: Roster) -> None:
+        self._machine = machine
+        self._roster = roster
+        self._names = self._listing()
+        self._drivers = self._bound()
+
+    def compare(self) -> tuple[list[EventDoc], Sequence[Mapping[str, object]] | None]:
+        """Return events, and what the bus shows now where devices came or went, else None.
+
+        The roster has the devices that came, and lacks those that went.
+        """
+        names = self._listing()
+        if names == self._names:
+            return self._changes(), None
+        sightings = _sightings(self._machine)
+        if sightings is None:
+            return [], None
+        self._names = names
+        events: list[EventDoc] = []
+        present = {str(i) for sighting in sightings for i in _listed_ids(sighting)}
+        gone = [
+            entry
+            for entry in self._roster.entries
+            if entry.listed and entry.folder and entry.ids.isdisjoint(present)
+        ]
+        for entry in gone:
+            self._roster.remove(entry.id)
+            events.append(_event("removed", entry.id, "it is no longer on the bus"))
+        added = [s for s in sightings if not any(self._roster.get(i) for i in _listed_ids(s))]
+        for sighting in added:
+            enlisted = self._roster.enlist(sighting)
+            if enlisted is not None:
+                events.append(_event("added", enlisted.id, "it has come to the bus"))
+        events += self._changes()
+        return events, sightings if gone or added else None
+
+    def _changes(self) -> list[EventDoc]:
+        """Return which devices that were there have another driver now."""
+        drivers, events = self._bound(), []
+        for identity, driver in drivers.items():
+            before = self._drivers.get(identity)
+            if identity in self._drivers and before != driver:
+                change = f"its driver is {driver or 'none'} now, and was {before or 'none'}"
+                events.append(_event("changed", identity, change))
+        self._drivers = drivers
+        return events
+
+    def _listing(self) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(self._machine.listdir(folder)) for folder in _LISTINGS)
+
+    def _bound(self) -> dict[str, str | None]:
+        """Return the driver of each device that is on the bus, by the device's id."""
+        folders = {e.id: e.folder for e in self._roster.entries if e.listed and e.folder}
+        return {identity: self._driver(folder) for identity, folder in folders.items()}
+
+    def _driver(self, folder: str) -> str | None:
+        try:
+            return os.path.basename(os.readlink(self._machine.path(folder) + "/driver"))
+        except (OSError, ValueError):
+            return None
+
+
+def _sightings(machine: Machine) -> list[Mapping[str, object]] | None:
+    """Return what the bus shows; None where that fails, and is tried again in the next round."""
+    try:
+        answer = bus.probe_devices(Request(machine))
+    except Exception:  # a device that goes while its files are read
+        return None
+    return [] if isinstance(answer, NotApplicable) else list(answer)
+
+
+def _listed_ids(sighting: Mapping[str, object]) -> list[str]:
+    ids = sighting.get("ids")
+    return [str(identity) for identity in ids] if isinstance(ids, (list, tuple)) else []
+
+
+def _event(event: Literal["added", "removed", "changed"], device: str, change: str) -> EventDoc:
+    return {"event": event, "device": device, "change": change}
+
+
+# Lets idle devices sleep: whoever asks a device keeps it awake, be it with an open library.
+#
+# With NVML open a laptop's GPU never slept; closed, it slept within 6 s (cosmic-ext-applet-system-
+# monitor#38). Reading amdgpu's sensors starts its five seconds anew (amdgpu_pm.c).
+
+IDLE_S = 30.0
+"""Seconds without work after which a device that may sleep is left alone. A judgement: longer than
+the pauses of somebody who works with it."""
+
+_AWAKE_S = 15.0
+"""Seconds that it then has to fall asleep: twice the 6 s that were seen. A device that does not is
+kept awake by somebody else, and is asked again for good."""
+
+
+class Idle:
+    """Whether one sampler's devices are left alone.
+
+    `left_alone` says so. Times are seconds on the monotonic clock.
+    """
+
+    __slots__ = ("_kept_awake", "_machine", "_since", "_slept", "_started", "left_alone")
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._since: float | None = None
+        self._started = 0.0
+        self._slept = False
+        self._kept_awake = False
+        self.left_alone = False
+
+    def note(self, entries: Sequence[Entry], samples: Iterable[SampleDoc], now: float) -> bool:
+        """Note a round of one sampler; return whether its devices should be left alone now."""
+        if self._kept_awake or not all(map(_is_idle, samples)) or not self._may_sleep(entries):
+            self._since = None
+            return False
+        self._since = now if self._since is None else self._since
+        return now - self._since >= IDLE_S
+
+    def leave_alone(self, now: float) -> None:
+        """Note that nothing asks the devices from now on."""
+        self.left_alone, self._slept, self._started, self._since = True, False, now, None
+
+    def may_ask(self, entries: Sequence[Entry], now: float) -> bool:
+        """Return whether the devices may be asked: they are not, or no longer, left alone."""
+        if not self.left_alone:
+            return True
+        if any(self._sleeps(entry) for entry in entries):
+            self._slept = True
+            return False
+        if not self._slept and now - self._started < _AWAKE_S:
+            return False
+        # Somebody has woken them, or never lets them sleep.
+        self._kept_awake = not self._slept
+        self.left_alone = False
+        return True
+
+    def _may_sleep(self, entries: Iterable[Entry]) -> bool:
+        """Return whether the kernel may suspend any of the devices: ``power/control`` is auto."""
+        return any(
+            entry.folder and self._machine.read(f"{entry.folder}/power/control", 16) == "auto"
+            for entry in entries
+        )
+
+    def _sleeps(self, entry: Entry) -> bool:
+        return bool(entry.folder) and power.asleep(power.status(self._machine, str(entry.folder)))
+
+
+def _is_idle(sample: SampleDoc) -> bool:
+    """Return whether a device does nothing; where that is not known it may be working."""
+    if sample["status"] != "ok":
+        return True
+    return sample["busy"] == 0 and not sample["processes"]

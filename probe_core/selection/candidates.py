@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from probe_core.model.findings import NO_FIX
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.readiness import blocking_step, state_word
-from probe_core.model.runtimes import NATIVE, canonical, native_runtime
+from probe_core.model.readiness import NATIVE, blocking_step, canonical, native_runtime, state_word
 from probe_core.visibility.pool import NO_ADDRESS, address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from probe_core.model.document import DeviceDoc, ReportDoc, VisibilityDoc
-
-__all__ = ["Candidates", "candidates", "free_memory", "load"]
 
 
 class Candidates:
@@ -177,3 +175,43 @@ def load(device: DeviceDoc) -> tuple[int, bool, int]:
     used = 1 if processes is None else 2 if processes else 0
     unknown = memory["free"] is None and memory["usable"] is None
     return used, unknown, -((free_memory(device) or 0) >> 30)
+
+
+# Where a host's report comes in: checked and completed here once, typed from here on.
+
+
+def document_of(report: object) -> Mapping[str, Any]:
+    """Return a `Report` as plain data, or the document itself, unchecked.
+
+    Raises `TypeError` for anything else.
+    """
+    if hasattr(report, "to_json"):
+        document: Mapping[str, Any] = report.to_json()
+        return document
+    if not hasattr(report, "get"):
+        raise TypeError(f"it needs a report or its document, not {type(report).__name__}")
+    return report  # type: ignore[return-value]
+
+
+def report_document(report: object) -> ReportDoc:
+    """Return the document of a `Report`, or a checked copy of a document, with no key missing.
+
+    Raises `TypeError` for anything else, and `ValueError` for a document that is no report: with
+    a value of the wrong type, or a device that lacks its id or kind. What else is missing counts
+    as not known, as in a static report.
+    """
+    from probe_core.pipeline.static import complete_report
+
+    try:
+        return complete_report(_copy(document_of(report)))
+    except ValueError as error:
+        raise ValueError(f"the report cannot be used: {error}") from None
+
+
+def _copy(value: Any) -> Any:
+    """Return plain data of its own: the host's report is not to be filled in."""
+    if hasattr(value, "items"):
+        return {name: _copy(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copy(item) for item in value]
+    return value

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from probe_core.model.short_ids import named_by
-from probe_core.selection.candidates import candidates, free_memory
+from probe_core.model.ids import named_by
+from probe_core.model.readiness import RUNTIMES, canonical
+from probe_core.selection.candidates import candidates, free_memory, load
 from probe_core.selection.refusals import Refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from probe_core.model.document import DeviceDoc, ReportDoc
     from probe_core.selection.candidates import Candidates
 
     Groups = list[list[DeviceDoc]]
 
-__all__ = ["choose"]
 
 _SHOWN_REQUEST = 80
 """Characters of a list that an error repeats: two whole UUIDs."""
@@ -69,7 +71,7 @@ def _in_words(selector: str | None, count: int | None, memory: str | int | None)
 def _bytes(memory: str | int | None, refusals: Refusals) -> int | None:
     if memory is None:
         return None
-    from probe_core.sizes import parse_size
+    from probe_core.wording import parse_size
 
     try:
         return parse_size(memory)
@@ -98,8 +100,6 @@ def _counted(
         raise refusals.error("a count is at least 1", "syntax")
     if count > len(usable):
         raise refusals.too_few(usable, count, least)
-    from probe_core.selection.roomy import roomiest_group
-
     return roomiest_group(usable, count)
 
 
@@ -125,8 +125,6 @@ def _with_memory(choice: Candidates, least: int | None) -> list[DeviceDoc]:
 def _listed(choice: Candidates, selector: str, refusals: Refusals) -> list[DeviceDoc]:
     if not selector.strip():
         raise refusals.syntax("the list names no device")
-    from probe_core.selection.entries import entries
-
     devices: list[DeviceDoc] = []
     for entry in entries(selector, choice, refusals):
         device = _device(choice, entry, refusals)
@@ -146,8 +144,6 @@ def _device(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     ids = [(device["id"], *device["ids"]) for device in choice.accelerators]
     fits = [choice.accelerators[place] for place in named_by(entry, ids)]
     if not fits:
-        from probe_core.selection.entries import named_model
-
         model = named_model(entry, choice)
         if model is not None:
             raise refusals.error(f"no device is called {entry!a}", "unknown", model)
@@ -171,3 +167,96 @@ def _by_number(choice: Candidates, entry: str, refusals: Refusals) -> DeviceDoc:
     if choice.uncertain or choice.unordered:
         raise refusals.unordered(entry)
     raise refusals.unknown(f"there is no number {entry}")
+
+
+# The entries of a list of devices as people write them: ``0-3`` and ``cuda:0`` besides numbers.
+
+_LONGEST_RANGE = 1024
+"""Devices that a range names at most: far beyond every node."""
+
+_ANY_RUNTIME = ("gpu", "device")
+"""Words before a number that name no runtime: the one whose numbers count anyway is meant."""
+
+
+def entries(selector: str, choice: Candidates, refusals: Refusals) -> Iterator[str]:
+    """Yield each entry of a list, without its runtime, ranges written out.
+
+    Raises `SelectionError` for another runtime's number, and a range that goes down.
+    """
+    for text in selector.split(","):
+        entry = _without_runtime(text.strip(), choice, refusals)
+        first, dash, last = entry.partition("-")
+        if dash and first.isdecimal() and last.isdecimal() and entry.isascii():
+            yield from _range(entry, first, last, refusals)
+        else:
+            yield entry
+
+
+def _without_runtime(entry: str, choice: Candidates, refusals: Refusals) -> str:
+    prefix, colon, number = entry.rpartition(":")
+    if not colon or not number.replace("-", "").isdecimal():
+        return entry
+    name = prefix.lower()
+    if name in _ANY_RUNTIME:
+        return number
+    runtime = canonical(name)
+    if runtime not in RUNTIMES:  # a PCI address, or no device
+        return entry
+    if runtime != choice.runtime:
+        raise refusals.error(
+            f"{entry!a} counts as {runtime} does, the request as {choice.runtime} does",
+            "syntax",
+            f"--for {runtime}, or a number of {choice.runtime}",
+        )
+    return number
+
+
+def _range(entry: str, first: str, last: str, refusals: Refusals) -> Iterator[str]:
+    low, high = int(first[:9]), int(last[:9])
+    if high < low or high - low >= _LONGEST_RANGE:
+        raise refusals.syntax(f"{entry!a} is no range; write the smaller number first, as in 0-3")
+    return map(str, range(low, high + 1))
+
+
+def named_model(entry: str, choice: Candidates) -> str | None:
+    """Return how to ask for the devices of the model that an entry names; None for no model."""
+    model = entry.lower()
+    fits = [device for device in choice.visible if model in (device["name"] or "").lower()]
+    if len(model) < 2 or not fits:
+        return None
+    numbers = ",".join(_number(device, choice) for device in fits)
+    return f"{entry} is a model, not a device: --device {numbers}, or --gpus {len(fits)}"
+
+
+def _number(device: DeviceDoc, choice: Candidates) -> str:
+    index = choice.indexes.get(device["id"])
+    return device["id"] if index is None else str(index)
+
+
+# Groups that have free memory and are near each other: memory first, in steps, then the links.
+
+_MUCH, _HALF = 0.9, 0.5
+"""Shares of the emptiest device's free memory down to which links decide: a tenth less does not
+part two linked devices (a judgement); a device that is half full goes behind all that are not."""
+
+
+def roomiest_group(
+    devices: Sequence[DeviceDoc], size: int, among: Sequence[DeviceDoc] = ()
+) -> list[DeviceDoc]:
+    """Return the `size` devices that are closest together among those with the most memory free.
+
+    Idle devices come before used ones. `among` are all that could have been had: what counts as
+    much memory is measured by the emptiest of them.
+    """
+    from probe_core.selection.layout import best_group
+
+    most = max((free_memory(device) or 0 for device in among or devices), default=0)
+    classes = {device["id"]: _class(device, most) for device in devices}
+    worst = sorted(classes.values())[size - 1]
+    return best_group([device for device in devices if classes[device["id"]] <= worst], size)
+
+
+def _class(device: DeviceDoc, most: int) -> tuple[int, bool, int]:
+    used, unknown, _ = load(device)
+    amount = free_memory(device) or 0
+    return used, unknown, 0 if amount >= _MUCH * most else 1 if amount >= _HALF * most else 2

@@ -1,17 +1,15 @@
-"""The variables that confine a process to some devices, for every runtime, never widening.
+"""How devices are named to a program: by UUID, or by number where it cannot read UUIDs.
 
-UUIDs are used where a runtime knows them, since they mean the same whatever else is set; else,
-and for programs that cannot read them, numbers in an order that does not depend on speed. What
-was set before is replaced, because the devices given were chosen among those that it left.
+UUIDs mean the same whatever else is set. Numbers are right only together with an order, and are
+for the programs that turn each entry of CUDA_VISIBLE_DEVICES into an integer.
 """
 
 from __future__ import annotations
 
 from probe_core.selection.for_tinygrad import tinygrad_changes
-from probe_core.selection.styles import INDEX, UUID, style_for
 from probe_core.visibility import see
 from probe_core.visibility.availability import available_to
-from probe_core.visibility.level_zero import VARIABLE as ZE_MASK
+from probe_core.visibility.oneapi import AFFINITY_MASK as ZE_MASK
 from probe_core.visibility.pool import gpus_of, ids_of, in_order, uuids
 
 TYPE_CHECKING = False
@@ -23,7 +21,40 @@ if TYPE_CHECKING:
 
     Changes = dict[str, str | None]
 
-__all__ = ["confine"]
+
+AUTO, UUID, INDEX = "auto", "uuid", "index"
+
+NUMBERS_ONLY = {
+    # program or top-level module: where it was seen
+    "vllm": "vllm-project/vllm issues 13815, 20939 and 41848",
+    "deepspeed": "deepspeedai/DeepSpeed issue 5278",
+    "openrlhf": "OpenRLHF/OpenRLHF issue 402",
+    # Its AMD part refuses ROCR_VISIBLE_DEVICES, which style "index" does without.
+    "ray": "ray-project/ray issue 53737",
+}
+"""Programs that take numbers alone: int() of each entry, or a check that only numbers pass."""
+
+
+def style_for(style: str, command: Sequence[str]) -> str:
+    """Return the style to use, ``uuid`` or ``index``: as asked for, else as the command needs.
+
+    A program counts wherever it stands among the words: behind `uv run`, `python -m` or a path.
+    """
+    if style != AUTO:
+        return style
+    return INDEX if any(_program(argument) in NUMBERS_ONLY for argument in command) else UUID
+
+
+def _program(argument: str) -> str:
+    """Return what a word would run: the file without its folder, or the module's first name."""
+    return argument.rpartition("/")[2].partition(".")[0].lower()
+
+
+# The variables that confine a process to some devices, for every runtime, never widening.
+#
+# UUIDs are used where a runtime knows them, since they mean the same whatever else is set; else,
+# and for programs that cannot read them, numbers in an order that does not depend on speed. What
+# was set before is replaced, because the devices given were chosen among those that it left.
 
 _NO_DEVICE = "-1"
 """A number that no device has: where an empty value would mean "all" (ZE_AFFINITY_MASK)."""
@@ -138,7 +169,7 @@ def _cuda_name(device: DeviceDoc) -> str | None:
 
 
 def _amd(installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], views: Views) -> Changes:
-    from probe_core.visibility.rocr import agents, amd_uuid
+    from probe_core.visibility.amd import agents, amd_uuid
 
     own = _of("amd", _shown(devices, views, "rocr"))
     ranked = agents(_numbered(installed, "rocr"), installed)
@@ -163,7 +194,7 @@ def _amd_by_hip(
     Ray refuses to start where ROCR_VISIBLE_DEVICES is set (ray-project/ray pull 51104), and takes
     the numbers of HIP_VISIBLE_DEVICES for those of all devices.
     """
-    from probe_core.visibility.rocr import agents
+    from probe_core.visibility.amd import agents
 
     own = _of("amd", _shown(devices, views, "rocr"))
     ranked = ids_of(agents(_numbered(installed, "rocr"), installed))
@@ -176,7 +207,7 @@ def _amd_by_hip(
 def _intel(
     installed: Sequence[DeviceDoc], devices: Sequence[DeviceDoc], environ: Mapping[str, str]
 ) -> Changes:
-    from probe_core.visibility.level_zero import mask_of
+    from probe_core.visibility.oneapi import mask_of
 
     return {ZE_MASK: mask_of(installed, environ, ids_of(_of("intel", devices))) or _NO_DEVICE}
 
@@ -189,7 +220,7 @@ def _ggml(
 ) -> Changes:
     from probe_core.visibility import vulkan
 
-    loader = vulkan.see(installed, environ, system)
+    loader = vulkan.see_vulkan(installed, environ, system)
     if not loader.pool or not loader.certain:
         return {}
     return {"GGML_VK_VISIBLE_DEVICES": _numbers(devices, loader.masks[0].ids)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.visibility import see
-from probe_core.visibility.sycl import VARIABLE, Selector, parse_selector
+from probe_core.visibility.oneapi import DEVICE_SELECTOR, Selector, parse_selector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ def selector_changes(
 
     One without numbers says the same as before and stays; so does one that SYCL cannot parse.
     """
-    selectors, fault = parse_selector(before.get(VARIABLE, ""))
+    selectors, fault = parse_selector(before.get(DEVICE_SELECTOR, ""))
     if fault is not None or all(selector.number is None for selector in selectors):
         return {}
     shown_before = see(installed, before)
-    masks = {name: value for name, value in after.items() if name != VARIABLE}
+    masks = {name: value for name, value in after.items() if name != DEVICE_SELECTOR}
     shown_after = see(installed, masks)
     terms = []
     for backend, runtime in _BACKENDS.items():
@@ -41,7 +41,7 @@ def selector_changes(
             listed = [f"{ranked.index(name)}{sub}" for name, sub in accepted if name in ranked]
             terms.append(f"{backend}:{','.join(listed) or _NO_DEVICE}")
     terms += _through_opencl(selectors)
-    return {VARIABLE: ";".join(terms or [f"level_zero:{_NO_DEVICE}"])}
+    return {DEVICE_SELECTOR: ";".join(terms or [f"level_zero:{_NO_DEVICE}"])}
 
 
 def _through_opencl(selectors: Sequence[Selector]) -> list[str]:

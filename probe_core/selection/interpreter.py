@@ -9,7 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = ["installed", "interpreter_of", "site_folders", "versions"]
+    from probe_core.machine import Machine
+
 
 _FIRST_LINE = 256
 """Bytes of a script's first line: what Linux reads of it (BINPRM_BUF_SIZE, linux/binfmts.h)."""
@@ -155,3 +156,22 @@ def installed(names: Collection[str], folders: Sequence[str]) -> dict[str, str]:
             if dash and name in names:
                 result.setdefault(name, version.partition("-")[0])
     return result
+
+
+# Which Python the command line would start: the environment that a bare `--env` means.
+
+_NAMES = ("python", "python3") if os.name == "posix" else ("python.exe",)
+
+
+def command_line_python(machine: Machine) -> str:
+    """Return the path of the first `python` on PATH, else of the interpreter that runs this.
+
+    Nothing is started. An active environment has its folder first on PATH (venv, conda).
+    """
+    folders = machine.environ.get("PATH", "").split(os.pathsep)
+    for name in _NAMES:
+        for folder in filter(None, folders):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+    return sys.executable

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.machine import Machine
-    from probe_core.model.sample_document import RawSample
+    from probe_core.model.document import RawSample
 
 __all__ = ["Live", "share"]
 

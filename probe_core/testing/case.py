@@ -15,8 +15,7 @@ from probe_core.isolation.launch import run_probers
 from probe_core.isolation.run import Run
 from probe_core.machine import Machine
 from probe_core.machine.trust import Trust
-from probe_core.registry.manifest import apply_manifest
-from probe_core.registry.prober import Prober
+from probe_core.registry.prober import Prober, apply_manifest
 from probe_core.testing.rehearsal import bus_sightings
 from probe_core.testing.stage import VARIABLE
 

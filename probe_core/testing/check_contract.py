@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from probe_core.doctor.answers import checked_answer, checked_result
 from probe_core.doctor.check import ENVIRONMENT, Request
+from probe_core.doctor.remote import checked_answer, checked_result
 from probe_core.machine import Machine
 
 __all__ = ["CheckContract", "CheckPair"]

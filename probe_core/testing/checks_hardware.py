@@ -10,10 +10,9 @@ from typing import Any
 
 from probe_core.isolation.run import Run
 from probe_core.pipeline.validate import check_sighting
-from probe_core.registry.conditions import unmet
+from probe_core.registry.select import unmet
 from probe_core.testing.case import Case, run_case, watch_case
-from probe_core.testing.checks_import import EFFECTS, effects
-from probe_core.testing.checks_package import Declared
+from probe_core.testing.checks import EFFECTS, Declared, effects
 
 __all__ = ["Broken", "Hardware", "contents"]
 

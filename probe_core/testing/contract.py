@@ -10,13 +10,11 @@ import pytest
 from probe_core.testing.case import Case
 
 # So that a failed check shows its values, as in a test of one's own.
-_CHECKS = ("package", "import", "empty", "hardware", "sampling")
-pytest.register_assert_rewrite(*(f"probe_core.testing.checks_{name}" for name in _CHECKS))
+_CHECKS = ("checks", "checks_hardware", "checks_sampling")
+pytest.register_assert_rewrite(*(f"probe_core.testing.{name}" for name in _CHECKS))
 
-from probe_core.testing.checks_empty import Empty, Lacking  # noqa: E402
+from probe_core.testing.checks import EFFECTS, Empty, Importing, Lacking, Packaging  # noqa: E402
 from probe_core.testing.checks_hardware import Broken, Hardware  # noqa: E402
-from probe_core.testing.checks_import import EFFECTS, Importing  # noqa: E402
-from probe_core.testing.checks_package import Packaging  # noqa: E402
 from probe_core.testing.checks_sampling import Sampling  # noqa: E402
 
 __all__ = ["ProberContract"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from time import monotonic
 
 from probe_core.api import NotApplicable, Request, Unavailable
-from probe_core.isolation.answers import Answers, failure
-from probe_core.isolation.hook import HookError, load_hook
+from probe_core.isolation.hook import Answers, HookError, failure, load_hook
 from probe_core.isolation.run import Run
 from probe_core.isolation.wire import frame
 from probe_core.pipeline.collect import check_next
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from probe_core.isolation.answers import End
-    from probe_core.isolation.hook import Hook
+    from probe_core.isolation.hook import End, Hook
     from probe_core.machine import Machine
     from probe_core.model.document import FindingDoc, Sighting
     from probe_core.registry.prober import Prober

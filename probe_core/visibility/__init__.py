@@ -7,7 +7,7 @@ are imported when a device of its vendor is there.
 
 from __future__ import annotations
 
-from probe_core.model.runtimes import RUNTIMES
+from probe_core.model.readiness import RUNTIMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def see(
     if "amd" in vendors:
         _see_amd(views, devices, environ, os)
     if "intel" in vendors:
-        from probe_core.visibility import level_zero
+        from probe_core.visibility import oneapi
 
-        views["level-zero"] = [level_zero.see(devices, environ)]
+        views["level-zero"] = [oneapi.see_level_zero(devices, environ)]
     _see_across(views, devices, environ, os)
     if "nvidia" in vendors or "amd" in vendors:
         _see_nvidia_and_amd(views, devices, environ, versions or {})
@@ -81,37 +81,37 @@ def _see_mac(views: Views, devices: Sequence[DeviceDoc]) -> None:
 def _see_amd(
     views: Views, devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
 ) -> None:
-    from probe_core.visibility import hip
+    from probe_core.visibility import amd
 
     if os == "windows":  # HIP stands on PAL there: ROCr needs Linux's KFD
-        from probe_core.visibility import pal
+        from probe_core.visibility import amd
 
-        views["hip"] = [pal.see(devices, environ, "hip", hip.VARIABLES)]
+        views["hip"] = [amd.see_pal(devices, environ, "hip", amd.VARIABLES)]
         return
-    from probe_core.visibility import rocr
+    from probe_core.visibility import amd
 
-    below = rocr.see(devices, environ)
+    below = amd.see_rocr(devices, environ)
     views["rocr"] = [below]
-    views["hip"] = [hip.see(devices, environ, below)]
+    views["hip"] = [amd.see_hip(devices, environ, below)]
 
 
 def _see_across(
     views: Views, devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str
 ) -> None:
     """Add the runtimes that serve several vendors."""
-    from probe_core.visibility import ggml, vulkan
+    from probe_core.visibility import vulkan
 
     if views:
-        from probe_core.visibility import opencl, sycl
+        from probe_core.visibility import oneapi, opencl
 
         first = {name: platforms[0] for name, platforms in views.items()}
         backends = [first[name] for name in ("level-zero", "cuda", "hip") if name in first]
-        views["sycl"] = [sycl.see(devices, environ, backends)]
+        views["sycl"] = [oneapi.see_sycl(devices, environ, backends)]
         views["opencl"] = opencl.see(devices, environ, first)
-    loader = vulkan.see(devices, environ, os)
+    loader = vulkan.see_vulkan(devices, environ, os)
     if loader.pool:
         views["vulkan"] = [loader]
-        views["ggml-vulkan"] = [ggml.see(environ, loader)]
+        views["ggml-vulkan"] = [vulkan.see_ggml(environ, loader)]
 
 
 def _see_nvidia_and_amd(

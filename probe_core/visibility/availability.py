@@ -13,8 +13,13 @@ ones), which is what tinygrad's NV backend numbers.
 
 from __future__ import annotations
 
-from probe_core.model.passthrough import is_passthrough_driver
-from probe_core.model.readiness import STEPS, blocking_step, state_of, step_without_kfd
+from probe_core.model.readiness import (
+    STEPS,
+    blocking_step,
+    is_passthrough_driver,
+    state_of,
+    step_without_kfd,
+)
 from probe_core.visibility.pool import driver_name
 
 TYPE_CHECKING = False

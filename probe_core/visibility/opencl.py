@@ -26,13 +26,13 @@ def see(
     """Return one view for each platform; `views` holds those of cuda, rocr and level-zero."""
     platforms = [_renamed(views[name]) for name in ("cuda", "level-zero") if name in views]
     if "rocr" in views:
-        from probe_core.visibility.hip import see_through
+        from probe_core.visibility.amd import see_through
 
         platforms.append(see_through(devices, environ, views["rocr"], "opencl", (VARIABLE,)))
     elif "hip" in views:  # Windows
-        from probe_core.visibility import pal
+        from probe_core.visibility import amd
 
-        platforms.append(pal.see(devices, environ, "opencl", (VARIABLE,)))
+        platforms.append(amd.see_pal(devices, environ, "opencl", (VARIABLE,)))
     return platforms
 
 

@@ -1,17 +1,24 @@
-"""What the Vulkan loader shows: its order of GPUs and the variables that filter or reorder them.
+"""Which Vulkan drivers the loader's variables leave: lists of manifest files, and globs over them.
 
-Sources: Vulkan-Loader, loader/loader_linux.c (`compare_devices`), loader_environment.c,
-docs/LoaderInterfaceArchitecture.md; Mesa, src/vulkan/device-select-layer. No variable says whether
-a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
+Source: Vulkan-Loader, loader/loader.c (`loader_icd_scan`), loader/loader_environment.c
+(`determine_filter_type`, `check_name_matches_filter_environment_var`). The manifests' names are
+those that NVIDIA's, AMD's and Mesa's packages install.
 """
 
 from __future__ import annotations
 
 from probe_core.visibility.availability import available_to
-from probe_core.visibility.numbers import strtol, unsigned
-from probe_core.visibility.pool import address, driver_name, ids_of, integrated, pci_codes
+from probe_core.visibility.pool import (
+    address,
+    driver_name,
+    ids_of,
+    integrated,
+    pci_codes,
+    strtol,
+    too_long,
+    unsigned,
+)
 from probe_core.visibility.view import Mask, View, quoted
-from probe_core.visibility.vulkan_drivers import PCI_VENDORS, VENDORS, Filters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +26,135 @@ if TYPE_CHECKING:
 
     from probe_core.model.document import DeviceDoc
 
-__all__ = ["see", "vulkan_gpus"]
+
+VENDORS = {
+    "nvidia": ("nvidia_icd.json", "nvidia_icd.x86_64.json"),
+    "amd": ("radeon_icd.json", "radeon_icd.x86_64.json", "amd_icd64.json", "amd_pro_icd64.json"),
+    "intel": ("intel_icd.json", "intel_icd.x86_64.json"),
+    "arm": ("mali.json", "panfrost_icd.json", "panfrost_icd.aarch64.json"),
+    "qualcomm": ("freedreno_icd.json", "freedreno_icd.aarch64.json", "adreno.json"),
+    "broadcom": ("broadcom_icd.json", "broadcom_icd.aarch64.json"),
+    "apple": ("asahi_icd.json", "asahi_icd.aarch64.json", "moltenvk_icd.json"),
+    "imagination": ("powervr_mesa_icd.json", "powervr_mesa_icd.aarch64.json"),
+}
+"""Vendors of GPUs that a Vulkan driver exists for, and what its manifests are called."""
+
+# For devices whose PCI id no prober reports (pci.ids).
+PCI_VENDORS = {"nvidia": 0x10DE, "amd": 0x1002, "intel": 0x8086}
+
+_NOUVEAU = ("nouveau_icd.json", "nouveau_icd.x86_64.json")
+
+# What in a manifest's name tells whose driver it is.
+_NAME_PARTS = {
+    "nvidia": ("nvidia", "nouveau", "nvk"),
+    "amd": ("radeon", "amd"),
+    "intel": ("intel",),
+    "arm": ("mali", "panfrost", "panvk", "pan"),
+    "qualcomm": ("freedreno", "adreno", "turnip"),
+    "broadcom": ("broadcom", "v3d"),
+    "apple": ("asahi", "molten"),
+    "imagination": ("powervr",),
+}
+_LAVAPIPE = ("lvp_icd.json", "lvp_icd.x86_64.json", "lvp_icd.aarch64.json")
+_SOFTWARE = ("lvp", "lavapipe", "swiftshader", "gfxstream", "virtio", "dzn")
+_ALL_NAME_PARTS = (*(part for parts in _NAME_PARTS.values() for part in parts), *_SOFTWARE)
+_FILES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_SELECT, _DISABLE = "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"
+_ALL = ("~all~", "*", "**")
+
+
+def matches(name: str, globs: Sequence[str]) -> bool:
+    """Return whether a manifest's file name fits one of the loader's globs, in any case.
+
+    A glob is a name, with ``*`` at its beginning or end only; ``~all~`` fits everything.
+    """
+    return any(_fits(name.lower(), glob) for glob in globs)
+
+
+def _fits(name: str, glob: str) -> bool:
+    if glob in _ALL:
+        return True
+    bare = glob.removeprefix("*").removesuffix("*")
+    if glob.startswith("*") and glob.endswith("*"):
+        return bare in name
+    if glob.startswith("*"):
+        return name.endswith(bare)
+    return name.startswith(bare) if glob.endswith("*") else name == bare
+
+
+class Filters:
+    """What the environment leaves of the installed drivers.
+
+    `variable` and `value` are those that decide; the variable is None when none is set.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        names = (name for name in (*_FILES, _SELECT, _DISABLE) if environ.get(name))
+        self.variable = next(names, None)
+        self.value = environ[self.variable] if self.variable else ""
+        self._listed = _file_names(self.value) if self.variable in _FILES else None
+        self._select = _globs(environ.get(_SELECT, ""))
+        self._disable = _globs(environ.get(_DISABLE, ""))
+
+    def leave(self, vendor: str, driver: str | None) -> bool | None:
+        """Return whether a driver for the vendor's GPUs is left; None: unrecognised files decide.
+
+        `driver` is the kernel's driver: NVIDIA's GPUs have another manifest under nouveau.
+        """
+        manifests = self._manifests(vendor, driver)
+        passing = [self._passes(name) for name in manifests]
+        if not any(passing):
+            return None if self._has_unrecognised() else False
+        if all(passing) or not self._disable:
+            # Which of a vendor's drivers is installed is not read: one that may be is left.
+            return True
+        return None
+
+    def may_leave_software(self) -> bool:
+        """Return whether a software renderer's driver is left, if it is installed."""
+        if self._listed is not None:
+            return any(part in name for name in self._listed for part in _SOFTWARE)
+        return any(self._passes(name) for name in _LAVAPIPE)
+
+    def _manifests(self, vendor: str, driver: str | None) -> Sequence[str]:
+        if self._listed is not None:
+            parts = _NAME_PARTS[vendor]
+            return [name for name in self._listed if any(part in name for part in parts)]
+        open_driver = vendor == "nvidia" and driver in ("nouveau", "nova", "nova-core")
+        return _NOUVEAU if open_driver else VENDORS[vendor]
+
+    def _passes(self, name: str) -> bool:
+        if self._select and matches(name, self._select):
+            return True
+        return not self._select and not matches(name, self._disable)
+
+    def _has_unrecognised(self) -> bool:
+        """Return whether a file is listed or selected whose name tells no vendor."""
+        if self._listed is not None:
+            names = [name for name in self._listed if self._passes(name)]
+            return any(not _tells_vendor(name) for name in names)
+        return any(glob not in _ALL and not _tells_vendor(glob) for glob in self._select)
+
+
+def _tells_vendor(name: str) -> bool:
+    return any(part in name for part in _ALL_NAME_PARTS)
+
+
+def _globs(value: str) -> list[str]:
+    return [glob for glob in value.lower().split(",") if glob]
+
+
+def _file_names(value: str) -> list[str]:
+    names = [path.replace("\\", "/").rsplit("/", 1)[-1].lower() for path in value.split(":")]
+    return [name for name in names if name]
+
+
+# What the Vulkan loader shows: its order of GPUs and the variables that filter or reorder them.
+#
+# Sources: Vulkan-Loader, loader/loader_linux.c (`compare_devices`), loader_environment.c,
+# docs/LoaderInterfaceArchitecture.md; Mesa, src/vulkan/device-select-layer. No variable says
+# whether
+# a driver (ICD) for a GPU is installed: a GPU is "visible" when nothing hides it.
 
 # VkDriverId: which of the installed drivers serves a GPU is not known here.
 _BY_DRIVER_ID = "VK_LOADER_DRIVER_ID_FILTER"
@@ -38,7 +173,7 @@ def vulkan_gpus(devices: Sequence[DeviceDoc]) -> list[DeviceDoc]:
     ]
 
 
-def see(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str = "linux") -> View:
+def see_vulkan(devices: Sequence[DeviceDoc], environ: Mapping[str, str], os: str = "linux") -> View:
     """Return what a Vulkan program would see of a report's devices under `environ`."""
     available = available_to(devices, "vulkan")
     view = View("vulkan", (), [])
@@ -176,3 +311,73 @@ def _apply_driver_ids(view: View, mask: Mask, environ: Mapping[str, str]) -> Non
         for name in list(mask.ids):
             _doubt(mask, name, _BY_DRIVER_ID, value)
         view.variable, view.value = _BY_DRIVER_ID, value
+
+
+# What ggml's Vulkan backend shows: GGML_VK_VISIBLE_DEVICES over the Vulkan loader's order.
+#
+# Source: ggml, src/ggml-vulkan/ggml-vulkan.cpp (`ggml_vk_instance_init`): without the variable it
+# takes discrete and integrated GPUs; the variable's numbers count every physical device. A
+# software
+# renderer (Mesa's lavapipe, "llvmpipe") is one: its type, CPU, is the last that the loader sorts
+# by
+# (Vulkan-Loader, loader_linux.c, `determine_priority_type_value`), so it stands behind the GPUs.
+
+GGML_VARIABLE = "GGML_VK_VISIBLE_DEVICES"
+
+
+def see_ggml(environ: Mapping[str, str], vulkan: View) -> View:
+    """Return what ggml would show; `vulkan` is the loader's view."""
+    value = environ.get(GGML_VARIABLE)
+    software = value is not None and Filters(environ).may_leave_software()
+    masks = [ggml_visible(value, mask.ids, software=software) for mask in vulkan.masks]
+    variable, shown_value = (
+        (GGML_VARIABLE, value) if value is not None else (vulkan.variable, vulkan.value)
+    )
+    view = View("ggml-vulkan", vulkan.pool, masks, variable=variable, value=shown_value)
+    view.reasons = dict(vulkan.reasons)
+    view.withhold_as(vulkan)
+    if vulkan.masks[0].maybe and masks[0].code != "variable-empty":
+        # What Vulkan itself shows is not known, so neither is what the numbers mean.
+        reason = next(iter(vulkan.masks[0].maybe.values()))
+        for mask in masks:
+            mask.ids, mask.maybe = [], dict.fromkeys(vulkan.possible, reason)
+    return view
+
+
+def ggml_visible(value: str | None, ids: Sequence[str], *, software: bool = False) -> Mask:
+    """Return what ``GGML_VK_VISIBLE_DEVICES=value`` leaves of the loader's GPUs (ids in order).
+
+    Unset shows all GPUs, empty none. Commas and blanks separate numbers; reading ends at what is
+    none, or does not fit in 64 bits. A number without a device (-1 too) makes the backend throw,
+    and show nothing. A number given twice gives the device twice. With `software` the number behind
+    the last GPU may be a software renderer's.
+    """
+    if value is None:
+        return Mask(ids)
+    assignment = f"{GGML_VARIABLE}={quoted(value)}"
+    picks: list[str] = []
+    doubt: str | None = None
+    for entry in value.replace(",", " ").split():
+        number, tail = strtol(entry, 10)
+        if number is None or too_long(entry):
+            return _doubted(Mask.stopped(picks, "ggml", assignment, entry), doubt)
+        place = unsigned(number)
+        if place >= len(ids) + software:
+            return Mask.broken(f"{assignment}: no device {number}, so ggml starts without GPUs")
+        if place == len(ids):
+            doubt = f"{assignment}: ggml throws on {number} unless a software renderer is installed"
+        picks += ids[place : place + 1]
+        if tail:
+            return _doubted(Mask.stopped(picks, "ggml", assignment, tail), doubt)
+    if not picks and doubt is None:
+        return Mask.empty(GGML_VARIABLE)
+    return _doubted(Mask(picks, f"{assignment} does not name it"), doubt)
+
+
+def _doubted(mask: Mask, doubt: str | None) -> Mask:
+    """Return the mask of a list with a number that may be a software renderer's, or nobody's."""
+    if doubt is None:
+        return mask
+    unsure = Mask([], mask.reason, code="variable-breaks", detail=doubt)
+    unsure.maybe = dict.fromkeys(mask.ids, doubt)
+    return unsure

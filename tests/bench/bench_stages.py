@@ -16,7 +16,7 @@ DEVICES = """
 import json, sys
 from copy import deepcopy
 from time import perf_counter
-from probe_core.pipeline.identity import Observation
+from probe_core.pipeline.merge import Observation
 from probe_core.pipeline.merge import merge
 from probe_core.resolve import open_chipdb, resolve
 count, rounds = int(sys.argv[1]), int(sys.argv[2])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probe_core.cli import main
-from probe_core.cli.query import parse_size
+from probe_core.cli.chip import parse_size
 from probe_core.commands.context import CommandError
 
 LSPCI = "01:00.0 VGA compatible controller [0300]: AD102 [GeForce RTX 4090] [10de:2684] (rev a1)"

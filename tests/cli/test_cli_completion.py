@@ -15,12 +15,10 @@ from command import environment, install, probe
 from shells import Shell, missing
 
 from probe_core.cli import COMMANDS, main
-from probe_core.cli.answering import answer, split
-from probe_core.cli.candidates import candidates
-from probe_core.cli.page import long_name, sections
-from probe_core.cli.parser import command_parser
+from probe_core.cli.candidates import answer, candidates, split
+from probe_core.cli.parser import command_parser, long_name, sections
 from probe_core.cli.plugins import _ACTIONS
-from probe_core.model.runtimes import RUNTIMES
+from probe_core.model.readiness import RUNTIMES
 
 DEVICES = ["cpu:0", "pci:0000:01:00.0", "pci:0000:02:00.0"]
 

@@ -10,8 +10,7 @@ import pytest
 
 from probe_core.cli import COMMANDS, GROUPS, main
 from probe_core.cli.installed import BROUGHT_BY
-from probe_core.cli.page import meaning, sections, written
-from probe_core.cli.parser import Parser, command_parser
+from probe_core.cli.parser import Parser, command_parser, meaning, sections, written
 from probe_core.commands.options import SHARED_OPTIONS
 from probe_core.commands.text import width_of
 

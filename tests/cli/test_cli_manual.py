@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from probe_core.cli import COMMANDS
+from probe_core.cli.help import STATUSES
 from probe_core.cli.installed import BROUGHT_BY
-from probe_core.cli.manual import STATUSES
 from probe_core.commands.options import SHARED_OPTIONS
 
 ROOT = Path(__file__).parents[2]

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.installed import BROUGHT_BY
-from probe_core.cli.page import metavar_of
-from probe_core.cli.parser import Parser, command_parser
+from probe_core.cli.parser import Parser, command_parser, metavar_of
 
 NAMES = [*COMMANDS, *BROUGHT_BY]
 

@@ -10,10 +10,10 @@ import pytest
 
 from probe_core import __version__
 from probe_core.cli import main
-from probe_core.testing.names import known_plugins, taken
+from probe_core.testing.scaffold import known_plugins, taken
 
 if TYPE_CHECKING:
-    from probe_core.testing.names import KnownPlugin
+    from probe_core.testing.scaffold import KnownPlugin
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = (

@@ -13,15 +13,13 @@ import jsonschema
 import pytest
 
 from probe_core import model
-from probe_core.model import document as documents
+from probe_core.model import document
 from probe_core.model.complete import complete
-from probe_core.model.field import TABLE, Field
+from probe_core.model.field import TABLE, Field, Number, TableOf, Text
 from probe_core.model.fields import FIELDS
 from probe_core.model.report_fields import REPORT
 from probe_core.model.schema import schema
-from probe_core.model.values import Number, TableOf, Text
-from probe_core.pipeline.identity import Observation
-from probe_core.pipeline.merge import merge, with_every_field
+from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.pipeline.validate import check_sighting
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -132,7 +130,7 @@ def test_an_added_table_is_merged_name_by_name(monkeypatch: pytest.MonkeyPatch) 
 def test_the_typed_dicts_have_the_fields_of_the_table(name: str) -> None:
     in_report = name == "DeviceDoc"
     fields = [f.name for f in FIELDS.values() if (not f.internal if in_report else f.reported)]
-    assert list(get_type_hints(getattr(documents, name))) == fields
+    assert list(get_type_hints(getattr(document, name))) == fields
 
 
 def test_the_typed_view_has_the_fields_of_the_table() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probe_core.api import Machine
-from probe_core.machine.remembering import MAX_PARTS, remembering
+from probe_core.machine.links import MAX_PARTS, remembering
 
 
 @pytest.fixture

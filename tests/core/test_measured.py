@@ -12,11 +12,10 @@ from typing import Any, cast
 import jsonschema
 import pytest
 
-from probe_core.cli.explain_measured import measured_rows
+from probe_core.cli.explain import measured_rows
 from probe_core.commands import save_measured
 from probe_core.measured import state_file
-from probe_core.measured.attach import attach
-from probe_core.measured.compare import above_peak, counts, stale_reason, with_fractions
+from probe_core.measured.compare import above_peak, attach, counts, stale_reason, with_fractions
 from probe_core.measured.store import (
     MAX_FIGURES,
     MAX_NODES,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from probe_core.model.ids import single, strength
 from probe_core.pipeline.conclude import _merge
-from probe_core.pipeline.identity import Observation
-from probe_core.pipeline.merge import merge
+from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import check_sighting
 
 A, B = "pci:0000:01:00.0", "pci:0000:02:00.0"

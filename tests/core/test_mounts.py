@@ -9,7 +9,7 @@ import pytest
 from probe_core.machine import Machine
 from probe_core.machine.budget import Budget
 from probe_core.machine.mounts import Mounts
-from probe_core.registry.conditions import PathCheck, unmet
+from probe_core.registry.select import PathCheck, unmet
 
 TABLE = """\
 22 1 0:21 / / rw,relatime shared:1 - {root} overlay rw

@@ -22,9 +22,8 @@ from probe_core.machine.surroundings import container
 from probe_core.pipeline.answers import answers_of
 from probe_core.pipeline.run_probers import ProberRun
 from probe_core.recording import BadRecording, Recording, open_machine, read
-from probe_core.recording.anonymise import Anonymiser
+from probe_core.recording.anonymise import Anonymiser, disguised
 from probe_core.recording.declared import Declared, check_records
-from probe_core.recording.disguise import disguised
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import gather
 from probe_core.recording.process import node_access, process_status

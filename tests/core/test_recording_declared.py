@@ -14,11 +14,10 @@ from trees import Tree
 
 from probe_core import Machine
 from probe_core.probers.records import RECORDS
-from probe_core.recording.anonymise import Anonymiser
+from probe_core.recording.anonymise import KINDS, Anonymiser, check_mask, masked
 from probe_core.recording.declared import MAX_MISTAKES, MAX_PATTERNS, check_records
 from probe_core.recording.gather import Gathered, gather
-from probe_core.recording.masks import KINDS, check_mask, masked
-from probe_core.recording.patterns import MAX_MATCHES
+from probe_core.recording.paths import MAX_MATCHES
 
 GPU = "/sys/devices/pci0000:00/0000:01:00.0"
 AWAKE = {"files": ["busy"], "pci_vendor": ["1ac0"]}
@@ -238,7 +237,7 @@ def test_nodes_are_marked_and_never_opened(tree: Tree) -> None:
 
 
 def test_more_nodes_and_groups_than_a_recording_holds(tree: Tree, monkeypatch: Any) -> None:
-    monkeypatch.setattr("probe_core.recording.taker.MAX_ENTRIES", 70)
+    monkeypatch.setattr("probe_core.recording.gather.MAX_ENTRIES", 70)
     for number in range(20):
         tree.file(f"/dev/acme{number}", "")
     tree.file("/proc/self/cgroup", "0::/" + "/".join("a" * 33) + "\n")
@@ -262,7 +261,7 @@ def test_a_link_out_of_the_system_s_own_folders_is_not_followed(tree: Tree) -> N
 
 def test_a_pattern_names_a_bounded_number_of_files(tree: Tree, monkeypatch: Any) -> None:
     assert MAX_MATCHES > 8192  # CPUs of the largest kernels
-    monkeypatch.setattr("probe_core.recording.patterns.MAX_MATCHES", 5)
+    monkeypatch.setattr("probe_core.recording.paths.MAX_MATCHES", 5)
     for number in range(9):
         tree.file(f"/sys/acme/{number}/x", "1\n")
     found = record(tree, {"files": ["/sys/acme/#/x"]})

@@ -14,13 +14,12 @@ from trees import Tree
 from weights import mostly_heavy
 
 from probe_core import Machine
-from probe_core.recording import open_machine, unpack
+from probe_core.recording import open_machine, opening
 from probe_core.recording.anonymise import Anonymiser
-from probe_core.recording.declared import check_records
+from probe_core.recording.declared import check_records, own_declarations
 from probe_core.recording.document import parse, write
 from probe_core.recording.gather import VARIABLES, Gathered
 from probe_core.recording.gather import gather as gather_declared
-from probe_core.recording.sources import own_declarations
 from probe_core.visibility import see
 
 NAMES = recorded.names()
@@ -56,7 +55,7 @@ def settled(document: dict[str, Any]) -> dict[str, Any]:
 def again(machine: Machine, folder: Path) -> Machine:
     """Record a machine, write and read the recording, and return the machine that it is."""
     made = parse(write(gather(machine, "recorded again", Plain()).recording).encode())
-    return Machine(unpack(made, str(folder)), made.environ, made.os, made.arch)
+    return Machine(opening(made, str(folder)), made.environ, made.os, made.arch)
 
 
 @pytest.mark.parametrize("name", mostly_heavy(NAMES, 5))
@@ -285,7 +284,7 @@ def test_every_variable_that_hides_devices_is_kept() -> None:
 def test_more_than_a_recording_holds_is_left_out(tree: Tree, monkeypatch: Any) -> None:
     machine = card(tree, "active")
     whole = gather(machine, "recorded").recording
-    monkeypatch.setattr("probe_core.recording.taker.MAX_ENTRIES", 1024 + 5)
+    monkeypatch.setattr("probe_core.recording.gather.MAX_ENTRIES", 1024 + 5)
     found = gather(machine, "recorded")
     assert len(found.recording.files) + len(found.recording.links) == 5
     assert found.over == len(whole.files) + len(whole.links) - 5

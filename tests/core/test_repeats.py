@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from probe_core.model.field import FreeTable, Rejected, typed
 from probe_core.model.ids import normalise_id, pci_id
 from probe_core.model.parts import LINK
-from probe_core.model.values import FreeTable, Rejected, typed
 from probe_core.pipeline.collect import checked
 from probe_core.pipeline.validate import Repeats, check_sighting
 

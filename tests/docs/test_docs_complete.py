@@ -19,10 +19,10 @@ import probe_core
 from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
-from probe_core.model import fields, kinds, parts, values
+from probe_core.model import field, fields, kinds, parts
 from probe_core.model.findings import CODES, SEVERITIES
-from probe_core.recording import declared, patterns
-from probe_core.registry import discover, manifest
+from probe_core.recording import declared, paths
+from probe_core.registry import discover, prober
 
 REFERENCE = docpages.DOCS / "reference"
 
@@ -151,20 +151,20 @@ def test_every_device_kind_is_documented() -> None:
 def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
     assert (parts.MIB, parts.MAX_MEMORY) == (1 << 20, 64 << 40)
     assert "1 MiB to 64 TiB" in page("sighting")
-    assert f"1 to {values.MAX_ITEMS} strong ids" in page("sighting")
+    assert f"1 to {field.MAX_ITEMS} strong ids" in page("sighting")
     many = f"At most {wire.MAX_DEVICES} devices\nand {wire.MAX_FINDINGS} findings"
     assert many in page("hooks")
     assert f"above 0 and up to {config.MAX_TIMEOUT_S:g}" in page("settings")
-    assert f"above 0, to {manifest.MAX_DEADLINE_S:g}" in page("manifest")
-    assert f"{manifest.FILE_LIMIT >> 10} KiB" in page("manifest")
+    assert f"above 0, to {prober.MAX_DEADLINE_S:g}" in page("manifest")
+    assert f"{prober.FILE_LIMIT >> 10} KiB" in page("manifest")
     assert f"declares at most {declared.MAX_PATTERNS} patterns" in page("manifest")
-    assert f"names at most {patterns.MAX_MATCHES:,} files" in page("manifest")
-    assert [root for root in patterns.ROOTS if f"`{root[:-1]}`" not in page("manifest")] == []
+    assert f"names at most {paths.MAX_MATCHES:,} files" in page("manifest")
+    assert [root for root in paths.ROOTS if f"`{root[:-1]}`" not in page("manifest")] == []
     assert f"at most {machine.READ_LIMIT >> 20} MiB" in page("machine")
 
 
 def test_every_key_of_a_manifest_is_documented() -> None:
-    assert missing({*manifest._CHECKS, *manifest.WHEN_KEYS}, page("manifest")) == []
+    assert missing({*prober._CHECKS, *prober.WHEN_KEYS}, page("manifest")) == []
     assert missing({*declared.RECORDS_KEYS, *declared.DEVICE_KEYS}, page("manifest")) == []
 
 

@@ -20,8 +20,8 @@ from probe_core.doctor.check import Request
 from probe_core.doctor.checks import further_checks
 from probe_core.doctor.document import DoctorDoc
 from probe_core.doctor.examine import examine
+from probe_core.recording.declared import Sources
 from probe_core.recording.opening import open_machine
-from probe_core.recording.sources import Sources
 
 
 def bundle_of(node: Node, folder: Path) -> tuple[DoctorDoc, Bundle]:

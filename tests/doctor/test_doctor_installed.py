@@ -14,11 +14,10 @@ from readiness_nodes import nvidia
 from reports import report_of
 
 from probe_core.cli.candidates import candidates
-from probe_core.doctor.answers import RemoteCheck, checked_result
 from probe_core.doctor.check import Request
 from probe_core.doctor.examine import examine
 from probe_core.doctor.installed import CheckSet, installed_checks
-from probe_core.doctor.remote import Remote, run_installed
+from probe_core.doctor.remote import Remote, RemoteCheck, checked_result, run_installed
 
 SOUND = """
     from probe_core.doctor.check import check, failed, finding, passed, unknown

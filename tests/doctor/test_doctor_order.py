@@ -10,9 +10,9 @@ from fake_probers import Probers, gpu
 from readiness_nodes import DEVICE, LIBRARIES, Node, intel, nvidia
 from reports import report_of
 
-from probe_core.doctor.answers import RemoteCheck
 from probe_core.doctor.check import Request, failed, finding
 from probe_core.doctor.examine import examine
+from probe_core.doctor.remote import RemoteCheck
 
 
 def document(node: Node, probers: Probers | None = None, **asked: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def frames(data: bytes) -> None:
 
 
 def manifest(data: bytes) -> None:
-    module = import_module("probe_core.registry.manifest")
+    module = import_module("probe_core.registry.prober")
     prober = import_module("probe_core.registry.prober").Prober("x", "x")
     try:
         fields = json.loads(data)

@@ -10,8 +10,7 @@ from foreign import CHANCES, Chance, write_files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.cli.installed import installed_commands
-from probe_core.cli.manifest import read_entry, read_manifest
+from probe_core.cli.installed import installed_commands, read_entry, read_manifest
 from probe_core.jsontext import parse
 
 MANIFEST = {

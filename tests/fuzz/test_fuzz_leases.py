@@ -13,8 +13,14 @@ from foreign import CHANCES, Chance, encoded
 from hypothesis import given
 
 from probe_core.cli import main
-from probe_core.leasing.folder import Folder, file_name
-from probe_core.leasing.keys import OUTER_LEASE, key_of, outer_lease, outer_lease_value
+from probe_core.leasing.folder import (
+    OUTER_LEASE,
+    Folder,
+    file_name,
+    key_of,
+    outer_lease,
+    outer_lease_value,
+)
 from probe_core.leasing.listing import leases
 
 RECORD = b"pid 1\nstarted 5\npidns 4026531836\nuid 0\nsince 1763730000.0\nshare 0\ncommand x\n\n"

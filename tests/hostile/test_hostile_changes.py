@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from weights import mostly_heavy
 
-from probe_core.isolation import tree
+from probe_core.isolation import processes
 
 Hostile = Callable[..., dict[str, Any]]
 
@@ -72,7 +72,7 @@ ANY_FAILURE: dict[str, str] = {
     "tracer-raises": "def t(*a): raise RuntimeError('traced')\nsys.settrace(t)\nos.path.join('a')",
     "interpreter": "import ctypes; ctypes.pythonapi.Py_FinalizeEx()",
     "memory-smashed": "import ctypes; ctypes.memset(id(None), 255, 64)",
-    "answers-module": "import probe_core.isolation.answers as a; a.Answers.take = None",
+    "answers-module": "import probe_core.isolation.hook as a; a.Answers.take = None",
     "channel": "import probe_core.isolation.child as c; c.Channel.send = None; c._write = None",
 }
 
@@ -88,7 +88,7 @@ def test_what_ruins_its_own_process_ruins_nothing_else(hostile: Hostile, case: s
 
 
 def test_memory_until_there_is_none(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "MEMORY_LIMIT", 256 << 20)
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 256 << 20)
     outcome = hostile("yield ONE\nkept = []\nwhile True: kept.append(b'x' * (8 << 20))")
     assert (outcome["status"], outcome["partial"]) == ("resource", True)
     assert outcome["reason"] == "it used more than 0.25 GiB of memory"

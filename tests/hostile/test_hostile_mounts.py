@@ -168,7 +168,7 @@ def test_a_server_that_answers_for_the_file_system_but_not_for_the_file(
 LIBRARIES = """
         from probe_core.isolation.look import Looks
         from probe_core.machine import Machine
-        from probe_core.readiness.libraries import Libraries
+        from probe_core.readiness.library import Libraries
         before = state()
         start = time.monotonic()
         libraries = Libraries(Machine(environ={"LD_LIBRARY_PATH": folder}), Looks().allow)

@@ -15,7 +15,7 @@ import pytest
 
 from probe_core.config import load_config
 from probe_core.probing import document
-from probe_core.recording.errors import BadRecording
+from probe_core.recording.limits import BadRecording
 from probe_core.recording.opening import open_machine
 
 Probe = Callable[..., dict[str, Any]]

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from probe_core.isolation.attempts import MAX_ATTEMPTS
-from probe_core.isolation.launch import run_probers
+from probe_core.isolation.launch import MAX_ATTEMPTS, run_probers
 from probe_core.isolation.run import Run
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober

@@ -6,17 +6,7 @@ import re
 from pathlib import Path
 
 from probe_core import config
-from probe_core.isolation import (
-    attempts,
-    confine,
-    ending,
-    launch,
-    limits,
-    patience,
-    run,
-    tree,
-    wire,
-)
+from probe_core.isolation import confine, launch, limits, processes, run, wire
 from probe_core.machine import budget
 from probe_core.pipeline import chips, static
 
@@ -34,10 +24,10 @@ def test_every_limit_is_the_one_of_the_code() -> None:
         "all frames of a prober": f"{run.TOTAL_LIMIT >> 20} MiB",
         "nesting of a value": f"{wire.DEPTH_LIMIT}",
         "resident memory": "4 GiB, or half of the machine's or the control group's",
-        "processes of a prober": f"{tree.MAX_PROCESSES:,}",
+        "processes of a prober": f"{processes.MAX_PROCESSES:,}",
         "frames of a process": f"{wire.MAX_FRAMES:,}",
         "probers at once": f"{launch.MAX_CHILDREN}",
-        "processes of a prober that goes around devices": f"{attempts.MAX_ATTEMPTS}",
+        "processes of a prober that goes around devices": f"{launch.MAX_ATTEMPTS}",
         "standard error that is kept": f"{run.TAIL_LIMIT >> 10} KiB",
     }
 
@@ -62,10 +52,10 @@ def test_the_sentences_hold() -> None:
     text = " ".join(PAGE.read_text().split())
     assert f"{limits.FILE_SIZE_LIMIT >> 20} MiB a file" in text
     assert "half a second is abandoned" in text
-    assert ending.REAP_S == 0.5
+    assert processes.REAP_S == 0.5
     assert "alarm a second after the deadline" in text
     assert confine.GRACE_S == 1.0
     assert "a quarter of the time that remains (at least a tenth of the deadline)" in text
-    assert (patience.QUIET_SHARE, patience.QUIET_LEAST) == (0.25, 0.1)
-    assert f"with less than {attempts.LEAST_S:g} s left" in text
-    assert f"is ended after {patience.CLEANUP_S:g} s" in text
+    assert (run.QUIET_SHARE, run.QUIET_LEAST) == (0.25, 0.1)
+    assert f"with less than {launch.LEAST_S:g} s left" in text
+    assert f"is ended after {run.CLEANUP_S:g} s" in text

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.isolation import ending, tree
+from probe_core.isolation import processes
 from probe_core.isolation.launch import run_probers
 from probe_core.isolation.limits import FILE_SIZE_LIMIT
 from probe_core.isolation.run import Run
@@ -252,7 +252,7 @@ def test_a_host_with_default_sigpipe_is_not_killed(
 
 @linux
 def test_memory_is_watched(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "MEMORY_LIMIT", 100 << 20)
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 100 << 20)
     run = run_hook('yield {"ids": ["x:1"], "kind": "npu"}\nx = b"x" * (300 << 20)\ntime.sleep(60)')
     assert (run.status, run.reason) == ("resource", "it used more than 0.0977 GiB of memory")
     assert run.partial
@@ -294,4 +294,4 @@ def test_a_prober_has_no_terminal_no_input_and_no_core_file(run_hook: Hook, port
 
 
 def test_reap_bound_is_the_documented_one() -> None:
-    assert ending.REAP_S == 0.5
+    assert processes.REAP_S == 0.5

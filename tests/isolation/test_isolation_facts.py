@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from probe_core.isolation.crash_dump import location, signal_name
-from probe_core.isolation.run import FAILURES, Run
+from probe_core.isolation.run import Run, location, signal_name
+from probe_core.model.kinds import FAILURES
 from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
 

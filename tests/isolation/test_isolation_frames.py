@@ -21,7 +21,7 @@ from probe_core.isolation.wire import (
     MAX_FRAMES,
     encode,
 )
-from probe_core.model.statuses import STATUSES
+from probe_core.model.kinds import STATUSES
 from probe_core.pipeline.collect import Collected
 from probe_core.registry.prober import Prober
 from probe_core.wording import INVALID

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.isolation import group, tree
+from probe_core.isolation import group, processes
 
 UNIT = "system.slice/job.service"
 
@@ -82,9 +82,9 @@ def test_what_is_set(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).touch()
     group._confine(str(tmp_path), 4321)
-    limit = str(tree.memory_limit())
+    limit = str(processes.memory_limit())
     assert [(tmp_path / name).read_text() for name in names] == [
-        limit, "1", str(tree.MAX_PROCESSES), "4321"
+        limit, "1", str(processes.MAX_PROCESSES), "4321"
     ]  # fmt: skip
     (tmp_path / "pids.max").unlink()
     group._confine(str(tmp_path), 4321)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from probe_core.isolation import sessions
+from probe_core.isolation import processes
 from probe_core.isolation.run import Run
 
 Hook = Callable[..., Run]
@@ -27,13 +27,13 @@ LIKE_THE_PROOF = "os._exit(79)"
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the process ids of the children for whose leftovers /proc was searched."""
     pids: list[int] = []
-    search = sessions.end_leftovers
+    search = processes.end_leftovers
 
     def note(started: Mapping[int, str], limit: float, clock: Callable[[], float]) -> set[int]:
         pids.extend(started)
         return search(started, limit, clock)
 
-    monkeypatch.setattr(sessions, "end_leftovers", note)
+    monkeypatch.setattr(processes, "end_leftovers", note)
     return pids
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from probe_core.isolation import sessions, tree
+from probe_core.isolation import processes
 from probe_core.isolation.run import Run
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -34,7 +34,7 @@ HELPERS = """
 def test_memory_of_all_processes_counts(
     run_hook: Hook, monkeypatch: pytest.MonkeyPatch, portable: bool
 ) -> None:
-    monkeypatch.setattr(tree, "MEMORY_LIMIT", 200 << 20)
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 200 << 20)
     run = run_hook(
         HELPERS
         + """
@@ -54,7 +54,7 @@ def test_memory_of_all_processes_counts(
 
 @linux
 def test_what_left_the_session_counts_too(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "MEMORY_LIMIT", 100 << 20)
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 100 << 20)
     run = run_hook(
         HELPERS
         + """
@@ -76,7 +76,7 @@ def test_what_left_the_session_counts_too(run_hook: Hook, monkeypatch: pytest.Mo
 def test_memory_that_processes_share_counts_once(
     run_hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree, "MEMORY_LIMIT", 250 << 20)
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 250 << 20)
     run = run_hook(
         HELPERS
         + """
@@ -93,7 +93,7 @@ def test_memory_that_processes_share_counts_once(
 
 @linux
 def test_processes_are_counted(run_hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "MAX_PROCESSES", 20)
+    monkeypatch.setattr(processes, "MAX_PROCESSES", 20)
     run = run_hook(
         """
     yield {"ids": ["x:1"], "kind": "npu"}
@@ -111,7 +111,7 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where process numbers wrapped, a look reads all of /proc."""
     times = iter([0.0, 0.2, 0.3, 2.1, 2.2, 2.3])
     looks = []
-    monkeypatch.setattr(tree, "excess", lambda *_: looks.append(1))
+    monkeypatch.setattr(processes, "excess", lambda *_: looks.append(1))
 
     class Child:
         pid = 1
@@ -119,7 +119,7 @@ def test_a_look_is_followed_by_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Child.run.status = None
     Child.run.pid = None
-    watch = tree.Watch()
+    watch = processes.Watch()
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # from 0.0 to 0.2
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # at 0.3: too early
     watch.check([Child()], lambda: next(times))  # type: ignore[list-item]  # at 2.1: too early
@@ -140,15 +140,15 @@ def test_a_child_of_which_something_stays_is_named(monkeypatch: pytest.MonkeyPat
         grandchild = int(os.read(child.stdout.fileno(), 20))
         times = iter([0.0, 1.0])
         with monkeypatch.context() as patch:
-            patch.setattr(sessions.os, "kill", lambda pid, number: None)  # as one in D state
-            remaining = sessions.end_leftovers({child.pid: "mark"}, 0.5, lambda: next(times))
+            patch.setattr(processes.os, "kill", lambda pid, number: None)  # as one in D state
+            remaining = processes.end_leftovers({child.pid: "mark"}, 0.5, lambda: next(times))
         assert remaining == {child.pid}
         os.kill(grandchild, 0)  # it was there
     finally:
         os.killpg(child.pid, 9)
         child.communicate()
     deadline = time.monotonic() + 10
-    assert sessions.end_leftovers({child.pid: "mark"}, deadline, time.monotonic) == set()
+    assert processes.end_leftovers({child.pid: "mark"}, deadline, time.monotonic) == set()
 
 
 @pytest.fixture

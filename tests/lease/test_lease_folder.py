@@ -11,12 +11,19 @@ from pathlib import Path
 import pytest
 from lease_node import ROOT, Node, gpu
 
-from probe_core.leasing import LeaseError, SelectionError, folder, lease
-from probe_core.leasing.folder import Folder, file_name, lease_folder
-from probe_core.leasing.keys import key_of, outer_lease, outer_lease_value
+from probe_core.leasing import LeaseError, folder, lease
+from probe_core.leasing.folder import (
+    Folder,
+    file_name,
+    key_of,
+    lease_folder,
+    outer_lease,
+    outer_lease_value,
+)
 from probe_core.leasing.listing import leases
 from probe_core.leasing.owners import Owner, own_record, read_owners, write_record
 from probe_core.pipeline.refresh import refresh
+from probe_core.selection import SelectionError
 
 
 def test_the_named_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:

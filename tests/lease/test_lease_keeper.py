@@ -15,7 +15,7 @@ import pytest
 from lease_launchers import LAUNCHERS
 from lease_node import ROOT, Node
 
-from probe_core.leasing import kill
+from probe_core.leasing import listing
 from probe_core.leasing.folder import Folder
 from probe_core.leasing.listing import leases
 
@@ -131,13 +131,13 @@ def test_leases_kill_ends_what_a_command_left(
 def test_who_does_not_listen_is_killed(
     node: Node, processes: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kill, "_GRACE_S", 0.1)
+    monkeypatch.setattr(listing, "_GRACE_S", 0.1)
     script = "trap '' TERM; echo $$; while :; do sleep 0.01; done"
     command = node.start("exec", "--device", "0", "--", "sh", "-c", script)
     processes.append(command)
     first_line(command)
     folder = Folder(str(node.leases))
-    assert kill.end(folder, kill.of(leases(folder), "all")) == []
+    assert listing.end(folder, listing.of(leases(folder), "all")) == []
     folder.close()
     assert command.wait(timeout=SLACK_S) == -signal.SIGKILL
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from lease_node import Node, gpu
 
-from probe_core.leasing import SelectionError, lease, memory
+from probe_core.leasing import lease, memory
+from probe_core.selection import SelectionError
 
 FULL, EMPTY = 10 << 30, 79 << 30
 

@@ -15,10 +15,9 @@ from test_lease_keeper import first_line
 
 from probe_core.leasing import lease
 from probe_core.pipeline.refresh import refresh
-from probe_core.selection.environment import confine
+from probe_core.selection.environment import confine, style_for
 from probe_core.selection.for_sycl import selector_changes
 from probe_core.selection.interpreter import installed, interpreter_of, site_folders, versions
-from probe_core.selection.styles import style_for
 
 
 def uuid(slot: int) -> str:

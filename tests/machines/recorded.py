@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from probe_core import recording
-from probe_core.recording.declared import Declared, check_records
+from probe_core.recording.declared import Declared, check_records, own_declarations
 from probe_core.recording.document import parse
-from probe_core.recording.sources import own_declarations
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]

@@ -8,8 +8,8 @@ import pytest
 from trees import Tree
 
 from probe_core import Machine
-from probe_core.probers import allowed
-from probe_core.probers.allowed import AFFINITY, limits, mark, share
+from probe_core.probers import cpu
+from probe_core.probers.cpu import AFFINITY, limits, mark, share
 from probe_core.probers.cpu_types import Cluster
 
 ONLINE = list(range(8))
@@ -88,8 +88,8 @@ def test_quota(text: str, quota: float | None, tree: Tree) -> None:
 
 
 def test_affinity_is_named_where_no_cpuset_explains_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowed, "_cpuset", lambda machine: (None, ""))
-    monkeypatch.setattr(allowed, "cpu_quota", lambda machine: (None, ""))
+    monkeypatch.setattr(cpu, "_cpuset", lambda machine: (None, ""))
+    monkeypatch.setattr(cpu, "cpu_quota", lambda machine: (None, ""))
     own = frozenset(os.sched_getaffinity(0))
     result = limits(Machine(), [*own, 70_000])
     assert (result.cpus, result.cpus_by) == (own, AFFINITY)

@@ -9,7 +9,7 @@ from trees import Tree
 
 from probe_core.api import NotApplicable, Request
 from probe_core.probers import bus
-from probe_core.probers.pci import DISPLAY_ONLY, VENDORS
+from probe_core.probers.bus import DISPLAY_ONLY, VENDORS
 
 
 def pci(tree: Tree, address: str, ids: str, pci_class: str, **files: str) -> str:

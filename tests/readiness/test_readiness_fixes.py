@@ -19,8 +19,7 @@ from probe_core.readiness.distributions import (
     family_of,
     os_release,
 )
-from probe_core.readiness.exact import ON_HOST, exact_fix, option
-from probe_core.readiness.remedies import fix_of, meaning_of
+from probe_core.readiness.fixes import ON_HOST, exact_fix, fix_of, meaning_of, option
 from probe_core.readiness.scene import Scene
 
 NAMES = {

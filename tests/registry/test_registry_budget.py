@@ -13,8 +13,8 @@ from probe_core.config import load_config
 from probe_core.machine import Machine
 from probe_core.machine.budget import SHARE, TOTAL, Budget
 from probe_core.probing import document
-from probe_core.registry.conditions import PathCheck, unmet
 from probe_core.registry.discover import discover, over_budget
+from probe_core.registry.select import PathCheck, unmet
 
 
 def install(site: Path, name: str, probers: dict[str, Any]) -> None:

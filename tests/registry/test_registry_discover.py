@@ -14,8 +14,13 @@ from typing import Any
 import pytest
 
 from probe_core.registry.discover import discover
-from probe_core.registry.entrypoints import MAX_ENTRIES, scan
-from probe_core.registry.locate import locate, locate_by_hooks, top_level_exists
+from probe_core.registry.entrypoints import (
+    MAX_ENTRIES,
+    locate,
+    locate_by_hooks,
+    scan,
+    top_level_exists,
+)
 from probe_core.registry.prober import HOST, Prober
 
 Install = Callable[..., Path]

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probe_core.registry.discover import discover
-from probe_core.registry.manifest import MAX_PROBLEMS, WHEN_KEYS, take_field
-from probe_core.registry.prober import Prober
+from probe_core.registry.prober import MAX_PROBLEMS, WHEN_KEYS, Prober, take_field
 
 Install = Callable[..., Path]
 

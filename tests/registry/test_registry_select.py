@@ -13,9 +13,8 @@ import pytest
 from probe_core.api import API_VERSION
 from probe_core.config import load_config
 from probe_core.machine import Machine, trust
-from probe_core.registry.conditions import MAX_NAMES, unmet
 from probe_core.registry.prober import HOST, Prober
-from probe_core.registry.select import select, unknown_names
+from probe_core.registry.select import MAX_NAMES, select, unknown_names, unmet
 
 MACHINE = Machine("/nowhere", {}, "linux", "x86_64")
 

@@ -13,8 +13,7 @@ import pytest
 from probe_core.machine import Machine
 from probe_core.pipeline.settings import load_settings
 from probe_core.sampling.engine import Engine
-from probe_core.sampling.iterate import Rounds
-from probe_core.sampling.rhythm import Rhythm
+from probe_core.sampling.rounds import Rhythm, Rounds
 
 HEAD = """
 import os, time

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from probe_core.sampling import fates, iterate
+from probe_core.sampling import sampler
+from probe_core.sampling.rounds import Rounds
 
 NAMES = [f"pci:0000:0{number}:00.0" for number in range(1, 9)]
 
@@ -37,7 +38,7 @@ def statuses(look: Any) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fates, "ROUND_S", 0.6)
+    monkeypatch.setattr(sampler, "ROUND_S", 0.6)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_a_sampler_that_has_nothing_here_ends(
 def test_slow_devices_that_are_not_announced_are_no_hang(
     stage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fates, "ROUND_S", 1.5)
+    monkeypatch.setattr(sampler, "ROUND_S", 1.5)
     stage.add(
         """
         @hookimpl
@@ -343,4 +344,4 @@ def test_a_copy_of_the_process_ends_nothing(stage: Any) -> None:
         os._exit(0 if rounds.advance(-1) is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert set(statuses(next(rounds)).values()) == {"ok"}
-    assert isinstance(rounds, iterate.Rounds)
+    assert isinstance(rounds, Rounds)

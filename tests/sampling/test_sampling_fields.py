@@ -7,28 +7,28 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from probe_core.model import sample_document as documents
-from probe_core.model.sample_fields import SAMPLE_FIELDS, STATUSES
-from probe_core.sampling.check import check_sample, without_figures
+from probe_core.model import document
+from probe_core.model.report_fields import SAMPLE_FIELDS, STATUSES
+from probe_core.sampling.collect import check_sample, without_figures
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/samples.md"
 NESTED = {
-    "activity": documents.ActivityDoc,
-    "memory": documents.LiveMemoryDoc,
-    "clocks_mhz": documents.LiveClocksDoc,
-    "links": documents.LiveLinkDoc,
-    "processes": documents.ProcessDoc,
-    "pressure": documents.PressureDoc,
+    "activity": document.ActivityDoc,
+    "memory": document.LiveMemoryDoc,
+    "clocks_mhz": document.LiveClocksDoc,
+    "links": document.LiveLinkDoc,
+    "processes": document.ProcessDoc,
+    "pressure": document.PressureDoc,
 }
 
 
 def test_the_types_have_the_fields_of_the_table() -> None:
     frame = ["device", "prober", "status", "reason"]
-    assert list(get_type_hints(documents.SampleDoc)) == [*frame, *SAMPLE_FIELDS, "unknown"]
+    assert list(get_type_hints(document.SampleDoc)) == [*frame, *SAMPLE_FIELDS, "unknown"]
     assert {name for name, field in SAMPLE_FIELDS.items() if field.fields} == set(NESTED)
     for name, kind in NESTED.items():
         assert list(get_type_hints(kind)) == list(SAMPLE_FIELDS[name].fields or ())
-    raw = set(get_type_hints(documents.RawSample))
+    raw = set(get_type_hints(document.RawSample))
     assert raw == {"device", "status", "reason", "unknown", *SAMPLE_FIELDS}
 
 
@@ -45,7 +45,7 @@ def test_the_page_has_every_field_with_its_unit() -> None:
 
 def test_a_sample_without_figures_has_every_key() -> None:
     sample = without_figures("cpu:0", "asleep", "it sleeps", None)
-    assert list(sample) == list(get_type_hints(documents.SampleDoc))
+    assert list(sample) == list(get_type_hints(document.SampleDoc))
     assert sample["links"] == []
     assert without_figures("cpu:0", "asleep", "", None)["links"] is not sample["links"]
 

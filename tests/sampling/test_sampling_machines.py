@@ -15,9 +15,8 @@ import pytest
 
 import probe_core
 from probe_core.machine import Machine
-from probe_core.sampling.idle import IDLE_S, Idle
 from probe_core.sampling.node import NODE
-from probe_core.sampling.roster import Roster
+from probe_core.sampling.roster import IDLE_S, Idle, Roster
 from probe_core.testing import Tree
 
 CARD = "pci:0000:01:00.0"

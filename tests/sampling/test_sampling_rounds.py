@@ -17,7 +17,7 @@ import pytest
 import probe_core
 from probe_core import ConfigError
 from probe_core.sampling.node import NODE
-from probe_core.sampling.rhythm import Rhythm
+from probe_core.sampling.rounds import Rhythm
 
 GPU = "pci:0000:01:00.0"
 
@@ -54,7 +54,7 @@ def test_every_sample_has_every_key_and_a_reason_for_null(stage) -> None:
     stage.add(GOOD)
     with stage.rounds(2) as rounds:
         last = list(rounds)[-1]
-    from probe_core.model.sample_document import SampleDoc
+    from probe_core.model.document import SampleDoc
 
     assert [sample["device"] for sample in last.samples][-1] == NODE
     for sample in last.samples:

@@ -9,7 +9,7 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.visibility import annotate, findings, hip, rocr, see
+from probe_core.visibility import amd, annotate, findings, see
 
 UNIQUE = [0x18F68E602B8A790F, 0x18F68E602B8A7910, 0xABCDEF, 0xDA7AE9DC12345678]
 FOUR = [nodes.amd(slot, unique) for slot, unique in zip(range(1, 5), UNIQUE, strict=True)]
@@ -69,24 +69,24 @@ ROCR = [
 
 @pytest.mark.parametrize(("value", "expected"), ROCR)
 def test_rocr(value: str | None, expected: list[int]) -> None:
-    assert nodes.slots(rocr.rocr_visible(value, FOUR).ids) == expected
+    assert nodes.slots(amd.rocr_visible(value, FOUR).ids) == expected
 
 
 def test_rocr_reads_base_zero() -> None:
-    assert nodes.slots(rocr.rocr_visible("010,9,011", TEN).ids) == [9, 10]
-    assert nodes.slots(rocr.rocr_visible("0x9", TEN).ids) == [10]
+    assert nodes.slots(amd.rocr_visible("010,9,011", TEN).ids) == [9, 10]
+    assert nodes.slots(amd.rocr_visible("0x9", TEN).ids) == [10]
 
 
 def test_rocr_reads_no_more_entries_than_gpus() -> None:
     two = FOUR[:2]
-    assert nodes.slots(rocr.rocr_visible("1,0,,", two).ids) == [2, 1]
-    assert nodes.slots(rocr.rocr_visible("1,0,nonsense", two).ids) == [2, 1]
+    assert nodes.slots(amd.rocr_visible("1,0,,", two).ids) == [2, 1]
+    assert nodes.slots(amd.rocr_visible("1,0,nonsense", two).ids) == [2, 1]
 
 
 def test_a_device_without_unique_id_has_no_uuid() -> None:
     devices = [nodes.amd(1, 0), nodes.amd(2, 5)]
-    assert rocr.rocr_visible("GPU-000", devices).ids == ["pci:0000:02:00.0"]
-    assert rocr.rocr_visible("GPU-XX", devices).ids == []
+    assert amd.rocr_visible("GPU-000", devices).ids == ["pci:0000:02:00.0"]
+    assert amd.rocr_visible("GPU-XX", devices).ids == []
 
 
 HIP = [
@@ -129,7 +129,7 @@ HIP = [
 
 @pytest.mark.parametrize(("value", "expected"), HIP)
 def test_hip(value: str | None, expected: list[int]) -> None:
-    mask = hip.clr_visible(value, FOUR, "HIP_VISIBLE_DEVICES")
+    mask = amd.clr_visible(value, FOUR, "HIP_VISIBLE_DEVICES")
     assert nodes.slots(mask.ids) == expected
 
 
@@ -228,7 +228,7 @@ def test_cudas_minus_one_is_found_to_hide_amd() -> None:
 def test_any_text_gives_some_of_the_devices_once(value: str, other: str) -> None:
     environ = {"ROCR_VISIBLE_DEVICES": value, "HIP_VISIBLE_DEVICES": other}
     ids = see(FOUR, environ)["hip"][0].visible
-    assert set(ids) <= set(rocr.rocr_visible(value, FOUR).ids)
+    assert set(ids) <= set(amd.rocr_visible(value, FOUR).ids)
     assert len(set(ids)) == len(ids)
 
 

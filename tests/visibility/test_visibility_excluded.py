@@ -10,8 +10,7 @@ import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
 from probe_core.model import Report
-from probe_core.model.readiness import blocking_step, state_word
-from probe_core.model.runtimes import hidden, visible
+from probe_core.model.readiness import blocking_step, hidden, state_word, visible
 from probe_core.pipeline.refresh import refresh
 from probe_core.selection import SelectionError, select
 from probe_core.selection.environment import confine

@@ -9,7 +9,7 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.visibility import level_zero, see, sycl
+from probe_core.visibility import oneapi, see
 
 FOUR = [nodes.intel(slot) for slot in range(1, 5)]
 TILED = [
@@ -49,7 +49,7 @@ COMPOSITE = [
 
 @pytest.mark.parametrize(("value", "expected"), COMPOSITE)
 def test_composite(value: str | None, expected: list[int]) -> None:
-    assert nodes.slots(level_zero.level_zero_visible(value, FOUR).ids) == expected
+    assert nodes.slots(oneapi.level_zero_visible(value, FOUR).ids) == expected
 
 
 # The examples of the specification, two parents of four tiles: (mask, hierarchy) and the parents
@@ -81,25 +81,25 @@ SPEC = [
 @pytest.mark.parametrize(("hierarchy", "mask", "expected"), SPEC)
 def test_hierarchies(hierarchy: str | None, mask: str | None, expected: list[int]) -> None:
     environ = {"ZE_AFFINITY_MASK": mask, "ZE_FLAT_DEVICE_HIERARCHY": hierarchy}
-    view = level_zero.see(TILED, {k: v for k, v in environ.items() if v is not None})
+    view = oneapi.see_level_zero(TILED, {k: v for k, v in environ.items() if v is not None})
     assert nodes.slots(view.masks[0].ids) == expected
 
 
 def test_other_families_are_composite_by_default() -> None:
-    assert level_zero.see(FOUR, {"ZE_AFFINITY_MASK": "1.0"}).visible == ["pci:0000:02:00.0"]
+    assert oneapi.see_level_zero(FOUR, {"ZE_AFFINITY_MASK": "1.0"}).visible == ["pci:0000:02:00.0"]
     flat = {"ZE_AFFINITY_MASK": "1.0", "ZE_FLAT_DEVICE_HIERARCHY": "FLAT"}
-    assert level_zero.see(FOUR, flat).visible == []
+    assert oneapi.see_level_zero(FOUR, flat).visible == []
 
 
 def test_integrated_gpus_come_last_unless_asked() -> None:
     devices = [nodes.intel(0, memory={"kind": "shared"}), nodes.intel(3)]
-    assert nodes.slots(level_zero.see(devices, {}).visible) == [3, 0]
+    assert nodes.slots(oneapi.see_level_zero(devices, {}).visible) == [3, 0]
     pci = {"ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1", "ZE_AFFINITY_MASK": "0"}
-    assert nodes.slots(level_zero.see(devices, pci).visible) == [0]
+    assert nodes.slots(oneapi.see_level_zero(devices, pci).visible) == [0]
 
 
 def test_a_tile_gives_its_device_the_first_index() -> None:
-    view = level_zero.see(TILED, {"ZE_AFFINITY_MASK": "2,3,5"})
+    view = oneapi.see_level_zero(TILED, {"ZE_AFFINITY_MASK": "2,3,5"})
     assert [view.entry(name)["index"] for name in view.pool] == [0, 2]
 
 
@@ -184,7 +184,7 @@ def test_any_text_gives_some_of_the_devices(value: str, mask: str) -> None:
 
 
 def test_selectors_parse_into_filters() -> None:
-    found, fault = sycl.parse_selector("level_zero:0,gpu;!cuda:*")
+    found, fault = oneapi.parse_selector("level_zero:0,gpu;!cuda:*")
     assert fault is None
     told: list[Any] = [(one.backend, one.kind, one.number, one.discards) for one in found]
     assert told == [

@@ -13,7 +13,7 @@ import visibility_nodes as nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_core.model.runtimes import RUNTIMES, visible
+from probe_core.model.readiness import RUNTIMES, visible
 from probe_core.visibility import annotate, findings, see, tinygrad
 
 IGPU = nodes.intel(0, name="Intel Iris Xe", code="9a49", memory={"kind": "shared"})

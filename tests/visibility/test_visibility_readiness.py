@@ -15,8 +15,7 @@ import pytest
 import visibility_nodes as nodes
 from visibility_nodes import blocked, ready
 
-from probe_core.model.readiness import STEPS, state_word
-from probe_core.model.runtimes import hidden, native_runtime
+from probe_core.model.readiness import STEPS, hidden, native_runtime, state_word
 from probe_core.selection import select
 from probe_core.visibility import annotate, findings, see
 

@@ -12,20 +12,16 @@ from typing import Any
 import pytest
 import visibility_nodes as nodes
 
-from probe_core.model.runtimes import NATIVE, RUNTIMES, canonical, hidden, native_runtime
+from probe_core.model.readiness import NATIVE, RUNTIMES, canonical, hidden, native_runtime
 from probe_core.visibility import (
+    amd,
     annotate,
     container,
     cuda,
-    ggml,
-    hip,
-    level_zero,
     metal,
+    oneapi,
     opencl,
-    pal,
-    rocr,
     see,
-    sycl,
     tinygrad,
     vulkan,
 )
@@ -43,19 +39,19 @@ RELEASES = ("0.8.0", "0.9.2", "0.12.0", "0.14.0")
 # Each runtime's own rules, what is below it having been seen already.
 READERS: dict[str, Callable[[Mapping[str, str]], object]] = {
     "cuda": lambda environ: cuda.see(DEVICES, environ),
-    "rocr": lambda environ: rocr.see(DEVICES, environ),
+    "rocr": lambda environ: amd.see_rocr(DEVICES, environ),
     "hip": lambda environ: (
-        hip.see(DEVICES, environ, FIRST["rocr"]),
-        pal.see(DEVICES, environ, "hip", hip.VARIABLES),
+        amd.see_hip(DEVICES, environ, FIRST["rocr"]),
+        amd.see_pal(DEVICES, environ, "hip", amd.VARIABLES),
     ),
-    "level-zero": lambda environ: level_zero.see(DEVICES, environ),
-    "sycl": lambda environ: sycl.see(DEVICES, environ, [FIRST["cuda"], FIRST["level-zero"]]),
+    "level-zero": lambda environ: oneapi.see_level_zero(DEVICES, environ),
+    "sycl": lambda environ: oneapi.see_sycl(DEVICES, environ, [FIRST["cuda"], FIRST["level-zero"]]),
     "opencl": lambda environ: (
         opencl.see(DEVICES, environ, FIRST),
         opencl.see(DEVICES, environ, {"hip": FIRST["hip"]}),
     ),
-    "vulkan": lambda environ: vulkan.see(DEVICES, environ),
-    "ggml-vulkan": lambda environ: ggml.see(environ, FIRST["vulkan"]),
+    "vulkan": lambda environ: vulkan.see_vulkan(DEVICES, environ),
+    "ggml-vulkan": lambda environ: vulkan.see_ggml(environ, FIRST["vulkan"]),
     "nvidia-container": lambda environ: container.see(DEVICES, environ),
     "tinygrad": lambda environ: [tinygrad.see(DEVICES, environ, one) for one in RELEASES],
     "metal": lambda environ: metal.see(DEVICES),

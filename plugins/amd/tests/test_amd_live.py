@@ -10,7 +10,7 @@ import pytest
 from probe_amd import metrics
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import sample_case
+from probe_core.testing.checks_sampling import sample_case
 
 GIB = 1 << 30
 CARD = "pci:0000:03:00.0"

@@ -6,7 +6,7 @@ from typing import Any
 
 from probe_core.testing import Case
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import SampledRound, sample_case
+from probe_core.testing.checks_sampling import SampledRound, sample_case
 
 GIB = 1 << 30
 

@@ -10,7 +10,7 @@ import pytest
 
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import sample_case
+from probe_core.testing.checks_sampling import sample_case
 
 CARD, OWN, NPU = "pci:0000:03:00.0", "pci:0000:00:02.0", "pci:0000:00:0b.0"
 

@@ -9,7 +9,7 @@ import pytest
 
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import SampledRound, sample_case
+from probe_core.testing.checks_sampling import SampledRound, sample_case
 
 GPU = "dt:/gpu@fb000000"
 FOLDER = "sys/devices/platform/fb000000.gpu"

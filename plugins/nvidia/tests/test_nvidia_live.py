@@ -17,11 +17,10 @@ import pytest
 
 from probe_core.pipeline.settings import load_settings
 from probe_core.sampling.engine import Engine
-from probe_core.sampling.iterate import Rounds
-from probe_core.sampling.rhythm import Rhythm
+from probe_core.sampling.rounds import Rhythm, Rounds
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import SampledRound, sample_case, staged_machine
+from probe_core.testing.checks_sampling import SampledRound, sample_case, staged_machine
 from probe_nvidia import live_nvml
 
 IDS = [f"pci:0000:0{number}:00.0" for number in range(1, 9)]

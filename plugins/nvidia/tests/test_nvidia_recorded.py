@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import probe_core
-from probe_core.leasing.occupants import occupancy
+from probe_core.leasing.memory import occupancy
 from probe_core.recording import open_machine
 
 NAME = "vm-with-h100-80gb-hbm3-driver-580.159.04.json"

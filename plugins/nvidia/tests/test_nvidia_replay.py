@@ -18,9 +18,9 @@ from probe_core.pipeline.answers import answers_of
 from probe_core.pipeline.run_probers import ProberRun
 from probe_core.recording import open_machine
 from probe_core.recording.anonymise import Anonymiser
+from probe_core.recording.declared import Sources
 from probe_core.recording.document import write
 from probe_core.recording.gather import gather
-from probe_core.recording.sources import Sources
 from probe_core.testing.stage import VARIABLE
 
 MANIFEST = Path(__file__).parents[1] / "src/probe_nvidia/prober.json"

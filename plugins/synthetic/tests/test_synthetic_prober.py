@@ -11,7 +11,7 @@ import pytest
 
 from probe_core import Machine, probe
 from probe_core.api import NotApplicable, Request, Unavailable
-from probe_core.isolation import tree
+from probe_core.isolation import processes
 from probe_core.model import Report
 from probe_synthetic.behaviours import BEHAVIOURS
 from probe_synthetic.prober import VARIABLE, check, probe_devices
@@ -64,7 +64,7 @@ def test_the_readme_names_every_behaviour() -> None:
 def test_each_behaviour_has_the_outcome_of_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    monkeypatch.setattr(tree, "MEMORY_LIMIT", 128 << 20)
+    monkeypatch.setattr(processes, "MEMORY_LIMIT", 128 << 20)
     _, outcome = run(tmp_path, {"devices": [DEVICE], "then": then}, timeout=0.8)
     assert f"`{outcome.status}`" in outcomes_of_the_readme()[then]
     assert outcome.devices == 1

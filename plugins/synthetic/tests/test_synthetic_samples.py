@@ -9,7 +9,7 @@ from typing import Any
 import probe_core
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import sample_case
+from probe_core.testing.checks_sampling import sample_case
 
 GPU = "pci:0000:01:00.0"
 

@@ -11,7 +11,7 @@ import pytest
 
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
-from probe_core.testing.samples import SampledRound, sample_case
+from probe_core.testing.checks_sampling import SampledRound, sample_case
 
 FOLDER = Path(__file__).parent
 LUID = "luid_0x00000000_0x0000d0b1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probe_core.doctor.broken import of_cause
+from probe_core.doctor.causes import of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
 from probe_core.readiness.scene import folder_of
 

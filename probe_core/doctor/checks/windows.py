@@ -7,7 +7,7 @@ started to look: on Windows itself the command is named. Its output, kept in a r
 
 from __future__ import annotations
 
-from probe_core.doctor.broken import of_cause
+from probe_core.doctor.causes import of_cause
 from probe_core.doctor.check import check, failed, not_applicable, passed, unknown
 
 TYPE_CHECKING = False

@@ -72,7 +72,7 @@ class _Plan:
         """Return the devices that are meant."""
         if self.device is None:
             return [d for d in report["devices"] if d["kind"] not in ("display", "coprocessor")]
-        from probe_core.model.short_ids import named_by
+        from probe_core.model.ids import named_by
 
         ids = [[device["id"], *device["ids"]] for device in report["devices"]]
         places = named_by(self.device, ids) or [

@@ -7,7 +7,7 @@ from time import gmtime, strftime
 from probe_bench.messages import title
 from probe_bench.statistics import disturbances, median
 from probe_core.commands import driver_text, measured_name, with_fractions
-from probe_core.model.measured import DISTURBANCES, Measurement
+from probe_core.model.parts import DISTURBANCES, Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import probe_core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_core.model.document import DeviceDoc, ReportDoc
-    from probe_core.model.sample_document import SampleDoc
+    from probe_core.model.document import DeviceDoc, ReportDoc, SampleDoc
     from probe_core.sampling import Rounds
 
 __all__ = ["Live", "Readings", "joined", "of_sample"]

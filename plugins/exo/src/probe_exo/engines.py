@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.readiness import native_runtime
 from probe_exo.plain import rows, table
 
 TYPE_CHECKING = False

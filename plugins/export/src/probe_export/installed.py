@@ -8,7 +8,7 @@ format that was asked for is imported.
 from __future__ import annotations
 
 from probe_core.machine.trust import Trust
-from probe_core.registry.entrypoints import scan
+from probe_core.registry.entrypoints import is_module_name, scan
 from probe_core.registry.extensions import (
     Extension,
     locate_extension,
@@ -17,7 +17,6 @@ from probe_core.registry.extensions import (
     rejections,
     texts,
 )
-from probe_core.registry.locate import is_module_name
 from probe_core.wording import clean_text, error_text
 from probe_export.errors import ExportError
 

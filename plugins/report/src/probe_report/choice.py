@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probe_core.commands import CommandError
-from probe_core.model.short_ids import named_by
+from probe_core.model.ids import named_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from probe_core.model.ids import short_ids, short_name
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.names import short_name
-from probe_core.model.readiness import state_word
-from probe_core.model.runtimes import native_runtime, native_sight
-from probe_core.model.short_ids import short_ids
+from probe_core.model.readiness import native_runtime, native_sight, state_word
 from probe_report.figures import NAME, cut
 
 TYPE_CHECKING = False

@@ -10,8 +10,8 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from probe_core.commands import size
+from probe_core.model.ids import short_id
 from probe_core.model.kinds import ACCELERATORS
-from probe_core.model.short_ids import short_id
 from probe_core.wording import counted
 from probe_report.card import Card, card_of, used_of
 from probe_report.fabric import Fabric, fabrics_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from probe_core.commands import size
-from probe_core.model.readiness import blocked
-from probe_core.model.runtimes import hidden, native_runtime
+from probe_core.model.readiness import blocked, hidden, native_runtime
 from probe_core.wording import counted, joined
 from probe_report.figures import UNKNOWN, cut, dense, spaced, summed
 from probe_report.groups import accelerators, alike, has_own_memory, model_of, word_of

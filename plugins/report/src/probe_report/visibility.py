@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from probe_core.model.runtimes import RUNTIMES
+from probe_core.model.readiness import RUNTIMES
 from probe_core.wording import counted
 from probe_report.figures import SENTENCE, cut, short
 

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from probe_core.model.sample_document import SampleDoc
+    from probe_core.model.document import SampleDoc
     from probe_watch.peer import Peer
     from probe_watch.rules import Rule
 

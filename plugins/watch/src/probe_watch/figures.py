@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probe_core.model.sample_document import SampleDoc
+    from probe_core.model.document import SampleDoc
 
 __all__ = [
     "FIGURES",

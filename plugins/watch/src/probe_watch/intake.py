@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from probe_core.model.sample_document import EventDoc, SampleDoc
+    from probe_core.model.document import EventDoc, SampleDoc
     from probe_core.sampling import Round
     from probe_watch.alert_commands import AlertCommands
     from probe_watch.alerts import Alerts, Edge

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from probe_core.model.sample_document import EventDoc, SampleDoc
+    from probe_core.model.document import EventDoc, SampleDoc
     from probe_watch.alerts import Edge
 
 __all__ = [

@@ -21,8 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from probe_core.model.document import ReportDoc
-    from probe_core.model.sample_document import SampleDoc
+    from probe_core.model.document import ReportDoc, SampleDoc
     from probe_export.prometheus import Family, Labels, Sample
     from probe_watch.alerts import Alerts
     from probe_watch.intake import Happening

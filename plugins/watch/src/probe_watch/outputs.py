@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from probe_core.commands import Context
-    from probe_core.model.sample_document import SampleDoc
+    from probe_core.model.document import SampleDoc
     from probe_watch.alerts import Alerts
     from probe_watch.intake import Happening
 

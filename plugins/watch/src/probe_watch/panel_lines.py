@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from probe_core.model.sample_document import ProcessDoc
+    from probe_core.model.document import ProcessDoc
     from probe_watch.programs import Programs
     from probe_watch.rules import Rule
     from probe_watch.view import Row, View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.model.short_ids import short_id, short_ids
+from probe_core.model.ids import short_id, short_ids
 from probe_watch.figures import NODE, memory_fraction
 from probe_watch.history import History
 from probe_watch.panel import Panel
@@ -14,9 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from probe_core.model.device_document import DeviceDoc
-    from probe_core.model.document import ReportDoc
-    from probe_core.model.sample_document import EventDoc, SampleDoc
+    from probe_core.model.document import DeviceDoc, EventDoc, ReportDoc, SampleDoc
     from probe_watch.alerts import Alerts, Edge
 
 __all__ = ["ORDERS", "Row", "View"]

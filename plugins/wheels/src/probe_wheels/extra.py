@@ -11,8 +11,7 @@ import sys
 from probe_core.jsontext import parse
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import Trust
-from probe_core.registry.entrypoints import scan
-from probe_core.registry.locate import is_module_name, locate
+from probe_core.registry.entrypoints import is_module_name, locate, scan
 from probe_wheels.problem import Problem
 
 TYPE_CHECKING = False

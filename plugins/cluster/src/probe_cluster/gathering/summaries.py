@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from probe_cluster.shared import rate
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.readiness import native_runtime
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probe_cluster.shared import ClusterError, amount, rate, text
-from probe_core.model.runtimes import native_runtime
+from probe_core.model.readiness import native_runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
