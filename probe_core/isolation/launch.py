@@ -45,7 +45,7 @@ MAX_ATTEMPTS = 4
 LEAST_S = 0.1
 """Seconds that must remain for another process: less than that is its start alone."""
 
-CODES: dict[How, str] = {
+_CODES: dict[How, str] = {
     "hangs": "driver-hangs",
     "crashes": "driver-crashes",
     "raises": "prober-raises",
@@ -70,6 +70,11 @@ class Unresponsive:
         self.how = how
         self.reason = reason
         self.stuck_at = stuck_at
+
+    @property
+    def code(self) -> str:
+        """The finding's code."""
+        return _CODES[self.how]
 
 
 class Attempts:
@@ -154,7 +159,7 @@ class Attempts:
         first.ended = max(run.ended for run in self.runs)
         if not first.unresponsive:
             return
-        first.details["code"] = CODES[first.unresponsive[0].how]
+        first.details["code"] = first.unresponsive[0].code
         first.details["avoided"] = [lost.device for lost in first.unresponsive]
         # Without a device that answered there is nothing that another process made good.
         if best and best[0].status == "ok":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from probe_core.isolation.launch import CODES
 from probe_core.model.findings import finding
 from probe_core.model.kinds import FAILURES
 from probe_core.pipeline.merge import Observation
@@ -310,7 +309,7 @@ def mark(observations: Sequence[Observation], prober: str, lost: Unresponsive) -
         "step": "responding",
         "status": "broken",
         "evidence": _evidence(prober, lost),
-        "code": CODES[lost.how],
+        "code": lost.code,
     }
     sighting = own[0].sighting
     # A new list: the bus's sighting was handed to the probers, and others hold it.
@@ -343,7 +342,7 @@ def _finding(prober: str, lost: Unresponsive, device: DeviceDoc | None) -> Findi
     name = _name(device)
     label = f"{identity} ({name})" if name else identity
     return finding(
-        CODES[lost.how],
+        lost.code,
         f"the process of prober {prober!r} {_VERBS[lost.how]} while it asked {label}",
         clean_text(lost.reason, 600),
         _fix(prober, lost, device),

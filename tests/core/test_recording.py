@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from probe_core.recording import BadRecording, Recording, opening, read
+from probe_core.recording import BadRecording, Recording, read, unpack
 from probe_core.recording.document import parse, write
 
 GOOD: dict[str, Any] = {"schema": 1, "origin": "invented", "files": {}, "links": {}}
@@ -142,7 +142,7 @@ def test_what_is_not_known_is_ignored_and_what_is_missing_has_a_default() -> Non
 def test_folder_gets_lines_text_and_links(tmp_path: Path) -> None:
     files = {"/a/lines": ["one", "two"], "/a/text": "x\0y"}
     found = parse(raw({"files": files, "links": {"/b/link": "../a", "/b/driver": "../drivers/x"}}))
-    root = opening(found, str(tmp_path / "root"))
+    root = unpack(found, str(tmp_path / "root"))
     assert Path(root, "b/link/lines").read_bytes() == b"one\ntwo\n"
     assert Path(root, "a/text").read_bytes() == b"x\0y"
     assert Path(root, "b/driver").is_dir()  # what only a link names is there as well
@@ -154,7 +154,7 @@ def test_folder_gets_lines_text_and_links(tmp_path: Path) -> None:
 def test_link_into_a_file_or_to_the_root_makes_no_folder(tmp_path: Path) -> None:
     links = {"/a": "f", "/b": "f/x", "/c": ".", "/d": "c/e", "/g": "machine.json/x"}
     made = Recording({"/f": b""}, links)
-    root = opening(made, str(tmp_path / "root"))
+    root = unpack(made, str(tmp_path / "root"))
     assert sorted(os.listdir(root)) == ["a", "b", "c", "d", "e", "f", "g", "machine.json"]
     assert Path(root, "d").resolve() == Path(root, "e")
 
@@ -162,7 +162,7 @@ def test_link_into_a_file_or_to_the_root_makes_no_folder(tmp_path: Path) -> None
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(OSError, match="not empty"):
-        opening(Recording({"/mine": b"yours"}), str(tmp_path))
+        unpack(Recording({"/mine": b"yours"}), str(tmp_path))
     assert (tmp_path / "mine").read_text() == "mine"
 
 

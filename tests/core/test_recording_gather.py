@@ -14,7 +14,7 @@ from trees import Tree
 from weights import mostly_heavy
 
 from probe_core import Machine
-from probe_core.recording import open_machine, opening
+from probe_core.recording import open_machine, unpack
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.declared import check_records, own_declarations
 from probe_core.recording.document import parse, write
@@ -55,7 +55,7 @@ def settled(document: dict[str, Any]) -> dict[str, Any]:
 def again(machine: Machine, folder: Path) -> Machine:
     """Record a machine, write and read the recording, and return the machine that it is."""
     made = parse(write(gather(machine, "recorded again", Plain()).recording).encode())
-    return Machine(opening(made, str(folder)), made.environ, made.os, made.arch)
+    return Machine(unpack(made, str(folder)), made.environ, made.os, made.arch)
 
 
 @pytest.mark.parametrize("name", mostly_heavy(NAMES, 5))
