@@ -25,6 +25,7 @@ __all__ = [
     "json_scanner",
     "native_id",
     "new_lock",
+    "plain_finders",
     "run_exit_handlers",
     "signal",
     "start_thread",
@@ -178,6 +179,16 @@ def extension_suffixes() -> tuple[str, ...]:
         from importlib.machinery import EXTENSION_SUFFIXES
 
         return tuple(EXTENSION_SUFFIXES)
+
+
+def plain_finders() -> tuple[object, ...]:
+    """Return the finders of modules that each interpreter has, before anybody adds one."""
+    try:
+        from _frozen_importlib import BuiltinImporter, FrozenImporter
+        from _frozen_importlib_external import PathFinder
+    except Exception:
+        from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+    return BuiltinImporter, FrozenImporter, PathFinder
 
 
 def run_exit_handlers() -> bool:

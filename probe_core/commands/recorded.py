@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from probe_core.commands.context import CommandError
 
@@ -22,17 +22,24 @@ def opened(path: str) -> Iterator[Machine]:
     from probe_core.recording.opening import open_machine
 
     _check_answers(path)
-    with ExitStack() as stack:
-        try:
-            machine = stack.enter_context(open_machine(path))
-        except BadRecording as error:
-            raise CommandError(f"--machine: {error}") from None
-        except OSError as error:
-            # An error about another path is about a file inside the recording.
-            missing = isinstance(error, FileNotFoundError) and error.filename == path
-            problem = "no such file or folder" if missing else error.strerror or str(error)
-            raise CommandError(f"--machine {path}: {problem}") from None
-        yield machine
+    is_open = False
+    try:
+        with open_machine(path) as machine:
+            is_open = True
+            yield machine
+    except (BadRecording, OSError) as error:
+        if is_open:  # an error of the command itself
+            raise
+        raise CommandError(_problem(path, error)) from None
+
+
+def _problem(path: str, error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return f"--machine: {error}"
+    # An error about another path is about a file inside the recording.
+    missing = isinstance(error, FileNotFoundError) and error.filename == path
+    problem = "no such file or folder" if missing else error.strerror or str(error)
+    return f"--machine {path}: {problem}"
 
 
 def _check_answers(path: str) -> None:

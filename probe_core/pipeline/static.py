@@ -32,9 +32,11 @@ def load_static(path: str) -> tuple[ReportDoc | None, list[FindingDoc]]:
 
     try:
         return parse_document(read_named(path, FILE_LIMIT)), []
-    except (OSError, ValueError, RecursionError) as error:
+    except RecursionError:
+        return None, [_unusable(path, "it is nested too deep")]
+    except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        return None, [_unusable(path, clean_text(reason, 400) or "nested too deep")]
+        return None, [_unusable(path, clean_text(reason, 400))]
 
 
 def _unusable(path: str, reason: str) -> FindingDoc:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from probe_core.fastpath import extension_suffixes
+from probe_core.fastpath import extension_suffixes, plain_finders
 from probe_core.machine.files import read_regular, text_of
 from probe_core.machine.trust import applies
 
@@ -107,9 +107,7 @@ def locate_by_hooks(module: str) -> tuple[Place | None, bool]:
     Only for the top level, which runs hooks but imports nothing. Returns the place, and whether
     the hook is one that a plain interpreter lacks before its ``site`` module ran.
     """
-    from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
-
-    plain = (BuiltinImporter, FrozenImporter, PathFinder)
+    plain = plain_finders()
     top, _, inner = module.partition(".")
     for finder in list(sys.meta_path):
         try:

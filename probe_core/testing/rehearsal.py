@@ -190,6 +190,11 @@ def _named(error: BaseException) -> End:
 
 def _is_quit(error: BaseException | None) -> bool:
     """Return whether the author ended the debugger; whoever called breakpoint() imported `bdb`."""
+    if isinstance(error, SystemExit):  # what `q` does from Python 3.14 on
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        return trace is not None and trace.tb_frame.f_globals.get("__name__") == "pdb"
     return type(error).__name__ == "BdbQuit"
 
 

@@ -81,7 +81,8 @@ with fastpath.new_lock():
         fastpath.signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGINT),
         fastpath.native_id() > 0, fastpath.call_c("getpid") == os.getpid(),
         fastpath.call_c("no_such_function_anywhere"), fastpath.blake2s(b"a", b"b", 4),
-        sorted(fastpath.extension_suffixes()), fastpath.run_exit_handlers() or True,
+        sorted(fastpath.extension_suffixes()), [f.__name__ for f in fastpath.plain_finders()],
+        fastpath.run_exit_handlers() or True,
     ]))
 """
 

@@ -157,7 +157,7 @@ def environment() -> dict[str, str]:
 
 OS = {"_collections_abc", "_stat", "genericpath", "os", "os.path", "posixpath", "stat"}
 """What the module site, which these interpreters start without, has loaded in all others."""
-PLAIN_MAY_LOAD = {"__future__", "_json", "errno", "itertools"}
+PLAIN_MAY_LOAD = {"__future__", "_json", "errno", "io", "itertools"}
 """Of the standard library, beyond what a bare interpreter has."""
 
 
