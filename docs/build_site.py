@@ -2,7 +2,8 @@
 
 The pages link to READMEs, the changelog and source files as a code host resolves them: relative to
 the repository. So what they need is copied into a folder of the same layout, and Sphinx builds
-that. It never walks the repository itself: it follows links, and recorded machines hold circles.
+that; `conf.py` adds what is made from the code. It never walks the repository itself: it follows
+links, and recorded machines hold circles.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from regions import filled
 
 __all__ = ["ROOT", "build", "sources"]
 
@@ -46,7 +49,7 @@ def sources() -> list[Path]:
 def _linked(page: Path) -> Iterator[Path]:
     if page.suffix != ".md":
         return
-    for link in _LINK.findall(page.read_text("utf-8")):
+    for link in _LINK.findall(filled(page.read_text("utf-8"))):
         target = (page.parent / link).resolve()
         if "://" not in link and target.is_file() and target.is_relative_to(ROOT):
             yield target

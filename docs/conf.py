@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from regions import filled
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -51,7 +57,8 @@ def _trees(contents: str, plugins: list[str]) -> str:
 
 
 def _add_site_parts(app: Sphinx, name: str, text: list[str]) -> None:
-    """Add what only the site has, which a code host would show as a block or a dead link."""
+    """Add what only the site has: the parts made from the code, the sidebar, the chips' pages."""
+    text[0] = filled(text[0])
     if _CONTENTS in text[0]:
         plugins = [f"../{page}.md" for page in app.env.found_docs if page.startswith("plugins/")]
         text[0] += _trees(text[0].partition(_CONTENTS)[2], plugins)
@@ -61,5 +68,5 @@ def _add_site_parts(app: Sphinx, name: str, text: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Register what adds the sidebar and the chips' pages."""
+    """Register what adds them."""
     app.connect("source-read", _add_site_parts)

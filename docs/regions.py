@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 # Made from this checkout, whatever else is installed.
@@ -19,7 +21,12 @@ from regions_model import causes, report, rooms, sighting, tables
 from regions_plugins import known
 from regions_recording import kept, limits, masks, recordings
 
-__all__ = ["REGIONS"]
+__all__ = ["REGIONS", "filled", "names", "region"]
+
+_REGION = re.compile(
+    r"(?P<begin><!-- begin generated: (?P<name>[a-z]+) -->\n)(.*?)(?P<end><!-- end generated -->)",
+    re.DOTALL,
+)
 
 
 def settings() -> str:
@@ -161,3 +168,37 @@ REGIONS: dict[str, Callable[[], str]] = {
     )
 }
 """Name of a region, as pages write it, to the function that makes it."""
+
+
+@cache
+def region(name: str) -> str:
+    """Return what the function of that name makes."""
+    return REGIONS[name]()
+
+
+def names(text: str) -> list[str]:
+    """Return the names of a page's generated parts."""
+    return [match["name"] for match in _REGION.finditer(text)]
+
+
+def filled(text: str) -> str:
+    """Return a page with its generated parts."""
+
+    def made(match: re.Match[str]) -> str:
+        return f"{match['begin']}\n{region(match['name'])}\n\n{match['end']}"
+
+    return _REGION.sub(made, text)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the parts that are named."""
+    unknown = [name for name in arguments if name not in REGIONS]
+    if unknown or not arguments:
+        print(f"usage: python docs/regions.py NAME...; the names are {', '.join(REGIONS)}")
+        return 2
+    print("\n\n".join(map(region, arguments)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,20 +1,15 @@
-"""The reference of the command line and the manual pages, from the tables that make the help."""
+"""The reference of the command line, from the tables that make the help."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import textwrap
 from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path
 
 from blocks import table
 
-__all__ = ["cli", "manuals", "plugins"]
-
-ROOT = Path(__file__).resolve().parents[1]
+__all__ = ["cli", "plugins"]
 
 
 def cli() -> str:
@@ -30,46 +25,12 @@ def cli() -> str:
 
 def plugins() -> str:
     """The commands of this repository's plugins with their options."""
-    return "\n\n".join(_command(parser) for _, parser in _brought())
-
-
-def _brought() -> list[tuple[Path, argparse.ArgumentParser]]:
-    """Each command of a plugin, with the plugin's folder."""
     from probe_core.cli.installed import BROUGHT_BY
 
-    return [
-        (
-            ROOT / "plugins" / owner.removeprefix("probe-"),
-            _parser(name, f"{owner.replace('-', '_')}.{name}_command"),
-        )
-        for name, owner in BROUGHT_BY.items()
-    ]
-
-
-def manuals() -> dict[Path, str]:
-    """Every manual page, with the file that wheels install."""
-    from probe_core.cli import COMMANDS, DEFAULT, help
-    from probe_core.config import FILE_VARIABLE, SETTINGS
-
-    dated = re.search(r"^## .*?(\d{4}-\d\d-\d\d)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
-    date = dated[1] if dated else ""
-    variables = [(variable, meaning) for _, variable, meaning in SETTINGS.values()]
-    variables.append((FILE_VARIABLE, "a TOML file of settings"))
-    pages = {}
-    for name, (module, _, summary) in COMMANDS.items():
-        parser = _parser(name, f"probe_core.cli.{module}")
-        if name == DEFAULT:
-            commands = [(group, name, text) for name, (_, group, text) in COMMANDS.items()]
-            text = help.overview(parser, date, commands, variables)
-        else:
-            text = help.page(parser, date, summary)
-        pages[ROOT / "man" / "man1" / f"{help.page_name(parser)}.1"] = text
-    for folder, parser in _brought():
-        (manifest,) = folder.glob("src/*/command.json")
-        command = json.loads(manifest.read_text("utf-8"))["commands"][parser.prog.split()[-1]]
-        text = help.page(parser, date, command["summary"])
-        pages[folder / "man" / "man1" / f"{help.page_name(parser)}.1"] = text
-    return pages
+    modules = {
+        name: f"{owner.replace('-', '_')}.{name}_command" for name, owner in BROUGHT_BY.items()
+    }
+    return "\n\n".join(_command(_parser(name, module)) for name, module in modules.items())
 
 
 def _parser(name: str, module: str) -> argparse.ArgumentParser:

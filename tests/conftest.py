@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "machines"))
 
 from fake_probers import Probers
 from trees import Tree
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 @pytest.fixture
@@ -25,3 +28,12 @@ def probers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Probers:
 def tree(tmp_path: Path) -> Tree:
     """A machine's root without any file."""
     return Tree(tmp_path / "root")
+
+
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """What returns a page of the reference as the site has it, by its name."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    import regions
+
+    return lambda name: regions.filled((DOCS / f"reference/{name}.md").read_text("utf-8"))

@@ -140,8 +140,8 @@ def _ending(parser: Parser, top: bool, complete: bool) -> Iterator[str]:
 
 # Manual pages of all commands, made from the tables that make their help.
 #
-# `python docs/generate.py` writes them; wheels install them, where `man` looks beside the
-# commands.
+# `docs/package_files.py` writes them for wheels, which install them where `man` looks: beside
+# the commands.
 
 STATUSES = (
     ("0", "there is a result, whatever the state of the computer"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +14,6 @@ from probe_core.cli.parser import Parser, command_parser, meaning, sections, wri
 from probe_core.commands.options import SHARED_OPTIONS
 from probe_core.commands.text import width_of
 
-ROOT = Path(__file__).parents[2]
 NAMES = [*COMMANDS, *BROUGHT_BY]
 PROBING = ["devices", "explain", "visible", "plugins", "exec", "layout"]
 
@@ -108,10 +107,10 @@ def test_help_fits_the_terminal(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_in_the_help_and_in_the_reference(
-    name: str, capsys: pytest.CaptureFixture[str]
+    name: str, capsys: pytest.CaptureFixture[str], reference: Callable[[str], str]
 ) -> None:
     text = " ".join(" ".join(shown(capsys, name, "--help-all")).split())
-    page = (ROOT / "docs/reference/cli.md").read_text("utf-8")
+    page = reference("cli")
     title = "probe" if name == "devices" else f"probe {name}"
     section = page.split(f"\n### {title}\n")[1].split("\n### ")[0]
     for part in sections(parser_of(name)):

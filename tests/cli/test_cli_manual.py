@@ -1,11 +1,13 @@
-"""The manual pages: in the wheels, and read by what displays them without a complaint."""
+"""The manual pages: made with the wheels, and read by what displays them without a complaint."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,6 @@ FOLDERS = {"": OWN}
 for name, distribution in BROUGHT_BY.items():
     folder = f"plugins/{distribution.removeprefix('probe-')}"
     FOLDERS.setdefault(folder, []).append(f"probe-{name}.1")
-PAGES = [ROOT / folder / "man" / "man1" / name for folder in FOLDERS for name in FOLDERS[folder]]
 
 READERS = {
     "mandoc": ["mandoc", "-T", "lint", "-W", "style"],
@@ -30,23 +31,33 @@ READERS = {
 }
 
 
-def text_of(name: str) -> str:
+@pytest.fixture(scope="module")
+def manuals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the manual pages of each distribution, made as build hooks make them."""
+    made = tmp_path_factory.mktemp("manuals")
+    for folder in FOLDERS:
+        script = [str(ROOT / "docs/package_files.py"), str(ROOT / folder), str(made / folder)]
+        subprocess.run([sys.executable, "-I", "-S", *script], timeout=60, check=True)
+    return made
+
+
+def text_of(page: Path) -> str:
     """Return a page without roff's escapes of ASCII characters."""
-    text = (ROOT / "man" / "man1" / name).read_text("ascii")
+    text = page.read_text("ascii")
     return text.replace(r"\-", "-").replace(r"\(aq", "'").replace("\n", " ")
 
 
-def test_there_is_a_page_for_each_command_and_no_other() -> None:
+def test_there_is_a_page_for_each_command_and_no_other(manuals: Path) -> None:
     for folder, names in FOLDERS.items():
-        there = (ROOT / folder / "man" / "man1").iterdir()
+        there = (manuals / folder / "man" / "man1").iterdir()
         assert sorted(path.name for path in there) == sorted(names)
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_pages_are_read_without_a_warning(reader: str) -> None:
+def test_pages_are_read_without_a_warning(reader: str, manuals: Path) -> None:
     if shutil.which(reader) is None:
         pytest.skip(f"{reader} is not installed")
-    for page in PAGES:
+    for page in manuals.rglob("*.1"):
         done = subprocess.run(
             [*READERS[reader], str(page)], capture_output=True, timeout=60, check=False
         )
@@ -54,15 +65,16 @@ def test_pages_are_read_without_a_warning(reader: str) -> None:
         assert (done.returncode, said, done.stderr) == (0, "", b""), page.name
 
 
-def test_pages_hold_what_the_help_holds() -> None:
-    overview = text_of("probe.1")
+def test_pages_hold_what_the_help_holds(manuals: Path) -> None:
+    folder = manuals / "man" / "man1"
+    overview = text_of(folder / "probe.1")
     for name, (_, group, summary) in COMMANDS.items():
         assert f".SS {group} " in overview
         assert f"\\fBprobe {name}\\fR {summary.replace('…', '...')}" in overview
     for status, meaning in STATUSES:
         assert f"\\fB{status}\\fR {meaning}" in overview
     for name in ("probe.1", "probe-exec.1", "probe-explain.1"):
-        page = text_of(name)
+        page = text_of(folder / name)
         assert [o.name for o in SHARED_OPTIONS if f"\\fB--{o.name}" not in page] == []
         assert ".SH EXAMPLES .TP \\fBprobe" in page
 
@@ -74,9 +86,12 @@ def test_statuses_are_those_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_pages_are_in_the_wheel(folder: str, tmp_path: Path) -> None:
+def test_pages_are_in_the_wheel_and_not_in_the_repository(
+    folder: str, manuals: Path, tmp_path: Path
+) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT / folder, capture_output=True, timeout=120, check=True)
+    assert not (ROOT / folder / "man").exists()
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         pages = {name: archive.read(name) for name in archive.namelist() if "/share/man/" in name}
@@ -85,5 +100,33 @@ def test_pages_are_in_the_wheel(folder: str, tmp_path: Path) -> None:
         f"{data}.data/data/share/man/man1/{name}" for name in sorted(FOLDERS[folder])
     ]
     for path, content in pages.items():
-        source = ROOT / folder / "man" / "man1" / path.rpartition("/")[2]
+        source = manuals / folder / "man" / "man1" / path.rpartition("/")[2]
         assert content == source.read_bytes()
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDERS))
+def test_a_wheel_of_an_sdist_is_that_of_the_checkout(folder: str, tmp_path: Path) -> None:
+    """Who builds from an sdist has no checkout around the plugin."""
+    hatchling = [sys.executable, "-m", "hatchling", "build", "-d"]
+    run = partial(subprocess.run, capture_output=True, timeout=120, check=True)
+    run([*hatchling, str(tmp_path), "-t", "wheel"], cwd=ROOT / folder)
+    run([*hatchling, str(tmp_path), "-t", "sdist"], cwd=ROOT / folder)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    run([*hatchling, str(tmp_path / "again")], cwd=tmp_path / archive.name.removesuffix(".tar.gz"))
+    (wheel,), (again,) = tmp_path.glob("*.whl"), (tmp_path / "again").glob("*.whl")
+    assert contents(again) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """Return the files of a wheel, without the record of their sums."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/RECORD")]
+        return {name: archive.read(name) for name in names}
+
+
+def test_plugins_add_their_pages_by_one_hook() -> None:
+    """A build hook is a file of each distribution's own: an sdist of a plugin has no other."""
+    texts = {(ROOT / folder / "hatch_build.py").read_text() for folder in FOLDERS if folder}
+    assert len(texts) == 1

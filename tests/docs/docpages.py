@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import regions
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -41,6 +44,12 @@ def everywhere() -> list[Path]:
     return pages() + sorted(path for pattern in _ELSEWHERE.split() for path in ROOT.glob(pattern))
 
 
+@cache
+def text(page: Path) -> str:
+    """Return a page as the site has it, with the parts that are made from the code."""
+    return regions.filled(page.read_text("utf-8"))
+
+
 def name(page: Path) -> str:
     """Return a page's path below docs/, or below the repository where it is elsewhere."""
     return page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT).as_posix()
@@ -48,15 +57,15 @@ def name(page: Path) -> str:
 
 def blocks(page: Path) -> list[Block]:
     """Return a page's fenced blocks, in order."""
-    return list(_blocks(page.read_text("utf-8").splitlines()))
+    return list(_blocks(text(page).splitlines()))
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
     inside: list[str] | None = None
     language, start, above, margin = "", 0, "", 0
-    for number, text in enumerate(lines, 1):
+    for number, full in enumerate(lines, 1):
         # A block in a list is indented; its lines lose the indent of its fence.
-        line = text[min(margin, len(text) - len(text.lstrip())) :] if inside is not None else text
+        line = full[min(margin, len(full) - len(full.lstrip())) :] if inside is not None else full
         if inside is None and line.lstrip().startswith("```"):
             inside, language, start = [], line.strip("` "), number
             margin = len(line) - len(line.lstrip())
@@ -73,7 +82,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 def prose(page: Path) -> str:
     """Return a page without its fenced blocks."""
-    return re.sub(r"^ *```.*?^ *```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^ *```.*?^ *```", "", text(page), flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
@@ -86,13 +95,13 @@ def _slug(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
-def matches(pattern: str, text: str) -> bool:
-    """Return whether `text` is what `pattern` says, trailing blanks aside."""
+def matches(pattern: str, printed: str) -> bool:
+    """Return whether `printed` is what `pattern` says, trailing blanks aside."""
     wanted = ["(?:.*)" if line.strip() == "…" else _line(line) for line in pattern.splitlines()]
     # A line of its own stands for any number of lines.
     expression = "\n".join(wanted).replace("(?:.*)\n", "(?:.*\n)*?")
     expression = expression.replace("\n(?:.*)", "(?:\n.*)*?")
-    clean = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    clean = "\n".join(line.rstrip() for line in printed.strip().splitlines())
     return re.fullmatch(expression, clean) is not None
 
 

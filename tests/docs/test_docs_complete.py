@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -28,7 +30,7 @@ REFERENCE = docpages.DOCS / "reference"
 
 
 def page(name: str) -> str:
-    return (REFERENCE / f"{name}.md").read_text("utf-8")
+    return docpages.text(REFERENCE / f"{name}.md")
 
 
 def missing(words: object, text: str) -> list[str]:
@@ -36,12 +38,36 @@ def missing(words: object, text: str) -> list[str]:
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    stale = [str(path.relative_to(docpages.DOCS.parent)) for path in generate.outdated()]
+    stale = [str(path.relative_to(docpages.DOCS.parent)) for path, _ in generate.outdated()]
     assert stale == [], "run `python docs/generate.py`"
 
 
 def test_every_generated_part_is_on_a_page() -> None:
-    assert generate.used() == set(regions.REGIONS)
+    texts = [path.read_text("utf-8") for path in docpages.pages()]
+    assert {name for text in texts for name in regions.names(text)} == set(regions.REGIONS)
+
+
+def test_every_generated_part_is_printed_alone() -> None:
+    script = docpages.DOCS / "regions.py"
+    command = [sys.executable, str(script), *regions.REGIONS]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert [name for name in regions.REGIONS if regions.region(name) not in ran.stdout] == []
+    assert subprocess.run([sys.executable, str(script), "cil"], timeout=60).returncode == 2
+
+
+def test_a_page_of_the_repository_says_where_its_generated_parts_are() -> None:
+    """Nothing that is made from the code stands in git, where two changes of it would collide."""
+    for path in docpages.pages():
+        text = path.read_text("utf-8")
+        for name in regions.names(text):
+            between = text.partition(f"<!-- begin generated: {name} -->\n")[2]
+            sentence = " ".join(between.partition("<!-- end generated -->")[0].split())
+            assert re.fullmatch(
+                rf"\[The site\]\(\S+\) has .+ here, made from \[.+\]\(\S+\);"
+                rf" `python docs/regions.py {name}` prints it\.",
+                sentence,
+            ), (path, name)
+            assert regions.region(name) in docpages.text(path)
 
 
 def test_every_number_of_the_report_has_a_unit() -> None:
@@ -221,12 +247,12 @@ def test_every_state_that_is_not_ready_has_a_heading_that_a_search_hits() -> Non
     states = page("cli").partition("## States")[2].partition("\n## ")[0]
     words = set(re.findall(r"^\| `([A-Za-z ]+)` \|", states, re.M))
     assert {"no driver", "hidden", "ready"} <= words
-    text = (docpages.DOCS / "how-to/why-is-my-gpu-not-used.md").read_text("utf-8")
+    text = docpages.text(docpages.DOCS / "how-to/why-is-my-gpu-not-used.md")
     assert words - {"ready"} - set(re.findall(r"^## (.+)$", text, re.M)) == set()
 
 
 def test_every_room_of_the_core_is_on_the_architecture_page() -> None:
-    page = (docpages.DOCS / "explanation" / "architecture.md").read_text("utf-8")
+    page = docpages.text(docpages.DOCS / "explanation" / "architecture.md")
     rooms = re.findall(r"^\| `([a-z]+)` \| [^|]+ \| [^|]+ \|$", page, re.M)
     core = Path(probe_core.__file__).parent
     packages = {path.parent.name for path in core.glob("*/__init__.py")} - {"__pyinstaller"}

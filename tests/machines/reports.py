@@ -14,16 +14,16 @@ import jsonschema
 import recorded
 
 import probe_core
+from probe_core.model.schema import schema
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = ROOT / "probe_core" / "report.schema.json"
 BUILT_IN = "cpu"
 """A name for `only` that leaves out whatever plugins happen to be installed."""
 
 
 @cache
 def validator() -> Any:
-    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
+    return jsonschema.Draft202012Validator(schema())
 
 
 def validated(document: dict[str, Any]) -> dict[str, Any]:

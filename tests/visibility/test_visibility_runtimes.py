@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 import visibility_nodes as nodes
 
 from probe_core.model.readiness import NATIVE, RUNTIMES, canonical, hidden, native_runtime
+from probe_core.model.schema import schema
 from probe_core.visibility import (
     amd,
     annotate,
@@ -112,8 +111,7 @@ def test_every_view_is_of_a_runtime_of_the_table() -> None:
 
 
 def test_the_schema_lists_the_runtimes() -> None:
-    schema = json.loads(files("probe_core").joinpath("report.schema.json").read_text("utf-8"))
-    visibility = schema["$defs"]["device"]["properties"]["visibility"]
+    visibility = schema()["$defs"]["device"]["properties"]["visibility"]
     assert visibility["propertyNames"]["examples"] == list(RUNTIMES)
 
 

@@ -15,6 +15,7 @@ from test_wheels_verdicts import amd, intel, nvidia
 from probe_core.cli import main
 from probe_core.machine import Machine
 from probe_core.testing import Tree
+from probe_wheels import tables
 from probe_wheels.choice import choose, pin_of
 from probe_wheels.devices import Gpu
 from probe_wheels.drivers import cuda_of_driver
@@ -228,10 +229,24 @@ def test_uv_accepts_what_is_printed(gpus: list[Gpu], tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_the_tables_are_those_of_the_data() -> None:
-    script = Path(__file__).parents[1] / "build_tables.py"
-    ran = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout) == (0, "")
+def test_the_tables_of_a_wheel_are_those_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Path(__file__).parents[1] / "package_files.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=60)
+    made = tmp_path / "probe_wheels" / "data"
+    names = sorted(path.stem for path in tables.FOLDER.glob("*.toml"))
+    assert (
+        sorted(path.stem for path in made.iterdir()) == names == ["drivers", "frameworks", "torch"]
+    )
+    edited = [tables._table(name) for name in names]
+    assert edited == [tables.DRIVERS, tables.FRAMEWORKS, tables.TORCH]
+    monkeypatch.setattr(tables, "FOLDER", made)
+    assert [tables._table(name) for name in names] == edited
+
+
+def test_a_checkout_reads_what_is_edited() -> None:
+    assert list(tables.FOLDER.glob("*.json")) == []
 
 
 @pytest.mark.skipif(not UV.exists(), reason="uv is not installed beside this Python")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import wheel_files as build
 
+import probe_wheels
 from probe_wheels import find_environment, survey, wheels
 from probe_wheels.cache import cache_path
 from probe_wheels.checks import CHECKS
@@ -195,7 +197,17 @@ def listing(folder: Path) -> list[tuple[str, int, int]]:
     )
 
 
-def test_nothing_is_imported_executed_or_changed(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the environment of a process that imports the package as a wheel has it."""
+    folder = tmp_path_factory.mktemp("installed")
+    shutil.copytree(Path(probe_wheels.__file__).parent, folder / "probe_wheels")
+    script = Path(__file__).parents[1] / "package_files.py"
+    subprocess.run([sys.executable, str(script), str(folder)], check=True, timeout=60)
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+def test_nothing_is_imported_executed_or_changed(tmp_path: Path, installed: dict[str, str]) -> None:
     site = build.environment(tmp_path / "env")
     build.install(
         site, "torch", "2.9.1", {**TRAPS, "torch/lib/libtorch_cuda.so": build.cuda({"sm_90": 9})}
@@ -212,7 +224,8 @@ def test_nothing_is_imported_executed_or_changed(tmp_path: Path) -> None:
         "print([verdict['verdict'] for verdict in seen.verdicts])\n"
         "print(sorted({'torch', 'tomllib', 'importlib.metadata', 'subprocess'} & set(sys.modules)))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/")
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd="/", env=installed)
     assert ran.stdout.splitlines() == ["['native']", "[]"], ran.stderr
     assert listing(tmp_path) == before
 

@@ -11,6 +11,7 @@ import sys
 from probe_wheels.frameworks import framework_of
 from probe_wheels.judging import title
 from probe_wheels.surveying import survey
+from probe_wheels.tables import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def _own_files() -> set[str]:
     """Return the files of the code and tables that judged: a newer one may judge otherwise."""
     own = ("probe_wheels", "probe_chipdb", "probe_core")
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] in own]
-    return {file for module in modules if (file := getattr(module, "__file__", None))}
+    files = {file for module in modules if (file := getattr(module, "__file__", None))}
+    return files | {str(path) for path in FOLDER.iterdir()}
 
 
 class WheelCheck:
