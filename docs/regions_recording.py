@@ -7,20 +7,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import source
-from blocks import class_text, function, table
+from blocks import class_text, file_of, function, table
 
 __all__ = ["kept", "limits", "masks", "recordings"]
 
 
 def recordings() -> str:
     """The calls that read recorded machines, and their classes."""
+    from probe_core.recording.limits import BadRecording
+    from probe_core.recording.opening import open_machine, unpack
+    from probe_core.recording.read import read
+    from probe_core.recording.recording import Recording
+
     parts = []
-    for name, call in (("opening", ""), ("read", ""), ("unpack", ""), ("recording", "Recording")):
-        path = f"probe_core/recording/{name}.py"
-        found = source.functions(path, call or None)
-        parts += [class_text(path, call)] if call else []
-        parts += [function(one, f"{call}." if call else "") for one in found]
-    error = source.classes("probe_core/recording/limits.py")["BadRecording"]
+    for call in (open_machine, read, unpack):
+        found = source.functions(file_of(call))
+        parts += [function(one) for one in found if one.name == call.__name__]
+    path = file_of(Recording)
+    parts.append(class_text(path, "Recording"))
+    parts += [function(one, "Recording.") for one in source.functions(path, "Recording")]
+    error = source.classes(file_of(BadRecording))["BadRecording"]
     return "\n\n".join([*parts, f"### `BadRecording`\n\n{source.docstring(error)}"])
 
 
