@@ -259,3 +259,15 @@ def test_every_room_of_the_core_is_on_the_architecture_page() -> None:
     assert sorted(rooms) == sorted(packages)
     tops = {path.stem for path in core.glob("*.py") if not path.stem.startswith("_")}
     assert [name for name in sorted(tops) if f"`{name}`" not in page] == []
+
+
+def test_one_run_makes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made from something made is made after it."""
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.write_text("old")
+    steps = (lambda: {source: "new"}, lambda: {copy: source.read_text()})
+    monkeypatch.setattr(generate, "STEPS", steps)
+    monkeypatch.setattr(generate, "DOCS", tmp_path / "docs")
+    assert generate.main([]) == 0
+    assert copy.read_text() == "new"
+    assert generate.main(["--check"]) == 0
