@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_chipdb.database import load
 from probe_chipdb.entry.files import read
 from probe_chipdb.packages import find
 
@@ -63,6 +64,21 @@ def test_a_pipe_in_the_place_of_a_file_blocks_nobody(tmp_path: Path) -> None:
     assert [str(problem) for problem in problems] == [
         "chips.toml: is no regular file; write the chips to a file"
     ]
+
+
+def test_a_dangling_link_costs_its_own_file_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "acme_chips"
+    folder.mkdir()
+    (folder / "good.toml").write_text(
+        '[family]\ntitle = "A"\nvendor = "acme"\n'
+        '[[chip]]\nid = "acme/a"\nname = "Acme A"\nkind = "npu"\n'
+    )
+    (folder / "gone.toml").symlink_to(tmp_path / "nowhere")
+    dist(tmp_path, "acme-1.0", GROUP + "acme = acme_chips\n")
+    database = load(path=[str(tmp_path)])
+    assert database.chip("acme/a") is not None
+    (problem,) = database.problems
+    assert problem.startswith("acme 1.0: gone.toml: cannot be read")
 
 
 def test_paths_that_are_no_folders(tmp_path: Path) -> None:
