@@ -217,6 +217,16 @@ class Chip:
         return whole(self._fields[_AT["boards"]]) or 1
 
     @property
+    def shown(self) -> int:
+        """Devices that a framework shows of one: jax counts the cores of a TPU v3."""
+        return whole(self.raw(_AT["shown"])) or 1
+
+    @property
+    def form_factor(self) -> str | None:
+        """The form that a name may add to the product's own ("L40S PCIe"), or None."""
+        return self.raw(_AT["form_factor"]) or None
+
+    @property
     def pci(self) -> tuple[str, ...]:
         """PCI keys: `vvvv:dddd`, `vvvv:dddd/ssss:ssss` or `vvvv:dddd@rr`."""
         return self._list("pci")

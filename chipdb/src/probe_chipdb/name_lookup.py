@@ -340,16 +340,11 @@ def _of_factor(chips: "list[Chip]", factor: str) -> "list[Chip]":
     if chosen or factor not in ("pcie", "oam"):
         return chosen
     # An L40S is a PCIe card and an MI300X an OAM module, although their names do not say it.
-    return [chip for chip, own in declared if not own and _may_have(chip, factor)]
-
-
-def _may_have(chip: "Chip", factor: str) -> bool:
-    if chip.id in ("intel/gaudi-2", "intel/gaudi-3"):
-        return factor == "oam"
-    if factor == "oam":  # AMD's X and the MI250 are modules, the MI210 is a card
-        return chip.id.startswith("amd/instinct-") and chip.id.endswith(("x", "-mi250"))
-    superchip = chip.id.startswith(("nvidia/gb", "nvidia/gh"))
-    return chip.vendor == "nvidia" and chip.memory.gib is not None and not superchip
+    return [
+        chip
+        for chip, own in declared
+        if not own and chip.form_factor == factor and chip.memory.gib is not None
+    ]
 
 
 def _is_factor(own: str, factor: str) -> bool:

@@ -161,12 +161,6 @@ def _capability(value: object) -> str:
 
 
 _own: "list[database.Database]" = []  # loaded at the first call, then kept
-# Devices that a framework shows of one chip, where the data's figures are the whole chip's: jax
-# counts the cores of TPU v2, v3 and 7x; torch_neuronx logical cores, on Trainium2 and 3 of two.
-_SHOWN = {
-    "google/tpu-v2": 2, "google/tpu-v3": 2, "google/tpu7x": 2, "aws/inferentia": 4,
-    "aws/inferentia2": 2, "aws/trainium": 2, "aws/trainium2": 4, "aws/trainium3": 4,
-}  # fmt: skip
 
 
 class _Answer:
@@ -370,4 +364,4 @@ def _share(chip: "Chip", per: object) -> float:
     """What one device, or one package, is of what the data describes."""
     if isinstance(per, str) and per == "package":
         return float(chip.boards)
-    return 1.0 / _SHOWN.get(chip.id, 1) if chip.boards == 1 else 1.0
+    return 1.0 / chip.shown if chip.boards == 1 else 1.0

@@ -41,6 +41,8 @@ CHIP = (
     "unknown",
     "counts",
     "of_socs",
+    "form_factor",
+    "shown",
 )
 
 ARCH = (

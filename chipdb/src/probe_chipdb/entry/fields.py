@@ -74,6 +74,8 @@ class ChipEntry(TypedDict, total=False):
     power: float
     power_low: float
     boards: int
+    shown: int
+    form_factor: str
     pci: list[str]
     dt: list[str]
     gpu_id: list[str]
@@ -94,6 +96,7 @@ class FamilyEntry(TypedDict, total=False):
     kind: str
     source: list[str]
     unknown: str
+    form_factor: str
     note: str
 
 
@@ -197,6 +200,7 @@ class SourceEntry(TypedDict):
 
 SLUG = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
 KINDS = ("gpu", "npu", "accelerator")
+FORM_FACTORS = ("pcie", "oam", "superchip")
 _HEX4 = "[0-9a-f]{4}"
 PCI = rf"{_HEX4}:{_HEX4}(?:/{_HEX4}:{_HEX4})?(?:@[0-9a-f]{{2}})?"
 _DTYPES = "|".join(peaks.DTYPES)
@@ -222,6 +226,7 @@ confidence = Choice("how sure the counts and clocks are", *peaks.CONFIDENCES)
 sparsity = Choice("structured sparsity is a figure of its own", *peaks.SPARSITIES)
 vendor = Text("the vendor's short name", SLUG, "write it in lower case")
 kind = Choice("what the device is", *KINDS)
+form_factor = Choice("what names may add to the product's own", *FORM_FACTORS)
 why_unknown = Choice("why units, clock or rates are missing", *chip_peaks.REASONS)
 note = Text("what a reader should know", most=600)
 gpu_id = Text(
@@ -273,6 +278,8 @@ CHIP: dict[str, Spec] = {
     "power": Number("board power; the highest of a range", 0.3, 5000, "W"),
     "power_low": Number("the lowest board power of a range", 0.3, 5000, "W"),
     "boards": Number("devices that one board shows", 1, 64, whole=True),
+    "shown": Number("devices that a framework shows of one", 1, 64, whole=True),
+    "form_factor": form_factor,
     "pci": ListOf(
         Text(
             "vvvv:dddd, /ssss:ssss for a subsystem, @rr for a revision",
@@ -336,6 +343,7 @@ FAMILY: dict[str, Spec] = {
     "kind": kind,
     "source": sources,
     "unknown": why_unknown,
+    "form_factor": form_factor,
     "note": note,
 }
 

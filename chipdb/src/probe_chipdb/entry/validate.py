@@ -15,7 +15,7 @@ Raw = dict[str, object]
 _TABLES = ("family", "chip", "arch", "source", "publishers")
 MAX_FAULTS = 100
 """Mistakes of one file that are listed: a file with more is no chip file, and takes long."""
-_INHERITED = ("kind", "vendor", "source", "unknown")  # from a file's [family]
+_INHERITED = ("kind", "vendor", "source", "unknown", "form_factor")  # from a file's [family]
 
 
 class Data:
