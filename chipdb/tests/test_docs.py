@@ -30,7 +30,6 @@ def test_the_readmes_session() -> None:
         "exclusions",
         "name_facts",
         "name_form",
-        "name_lookup",
         "pci_text",
         "peaks",
         "shortcuts",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from probe_chipdb.cloud import cloud_product
+from probe_chipdb.database import Database
 from probe_chipdb.name_form import Form, size_in, without_series
+from probe_chipdb.name_lookup import chips_of_machine
 
 
 @pytest.mark.parametrize(
@@ -105,5 +106,5 @@ def test_series_that_people_leave_out() -> None:
         ("", ""),
     ],
 )
-def test_cloud_types(key: str, product: str) -> None:
-    assert cloud_product(key) == product
+def test_cloud_types(key: str, product: str, real: Database) -> None:
+    assert chips_of_machine(real, key) == (real.ids(f"n:{product}") if product else ())

@@ -1,7 +1,7 @@
 """The chips of a name that no driver prints: by its form or platform; for people, the nearest."""
 
 from probe_chipdb.chip import Chip, stated
-from probe_chipdb.cloud import cloud_product, module_of
+from probe_chipdb.cloud import droplet_product, machine_keys, module_of
 from probe_chipdb.name_form import BRANDS, Form, size_in
 from probe_chipdb.spelling import normalise
 
@@ -18,32 +18,6 @@ if TYPE_CHECKING:
 # A generic name ("AMD Radeon Graphics") or a processor's ("AMD Ryzen 9 7950X") says nothing of the
 # GPU; the parenthesis does. Mesa names the platform, and one platform may be several products.
 
-# Mesa's token to the codenames in the data, without blanks. Intel's are those of
-# include/pci_ids/iris_pci_ids.h, AMD's those of src/amd/common/ac_gpu_info.c (family names).
-PLATFORMS = {
-    "hsw": ("haswell",), "bdw": ("broadwell",), "chv": ("braswell", "cherrytrail"),
-    "skl": ("skylake",), "bxt": ("broxton", "apollolake"), "apl": ("apollolake",),
-    "kbl": ("kabylake",), "glk": ("geminilake",), "aml": ("amberlake",), "whl": ("whiskeylake",),
-    "cfl": ("coffeelake",), "cml": ("cometlake",), "icl": ("icelake",), "ehl": ("elkhartlake",),
-    "jsl": ("jasperlake",), "tgl": ("tigerlake",), "rkl": ("rocketlake",), "adl": ("alderlake",),
-    "rpl": ("raptorlake",), "dg1": ("dg1",), "dg2": ("acm",), "pvc": ("pontevecchio",),
-    "mtl": ("meteorlake",), "arl": ("arrowlake",), "bmg": ("bmg",), "lnl": ("lunarlake",),
-    "ptl": ("pantherlake",), "wcl": ("wildcatlake",), "nvl": ("novalake",),
-    "raphael_mendocino": ("raphael", "mendocino"), "vangogh": ("vangogh", "sephiroth"),
-    "renoir": ("renoir", "lucienne", "cezanne", "barcelo"), "raven": ("raven", "picasso"),
-    "raven2": ("raven2",), "rembrandt": ("rembrandt", "rembrandt-r"),
-    "phoenix": ("phoenix", "hawkpoint"), "phoenix2": ("phoenix2",),
-    "gfx1103_r1": ("phoenix", "hawkpoint"), "gfx1103_r2": ("phoenix2",),
-    "gfx1150": ("strixpoint",), "strix1": ("strixpoint",), "gfx1151": ("strixhalo",),
-    "strix_halo": ("strixhalo",), "gfx1152": ("krackanpoint",), "krackan1": ("krackanpoint",),
-    "gfx1153": ("krackanpoint2",), "gfx1200": ("navi44",), "gfx1201": ("navi48",),
-    "polaris10": ("polaris10", "polaris20", "polaris30"),
-    "polaris11": ("polaris11", "polaris21"), "polaris12": ("polaris12", "polaris23"),
-    "vegam": ("polaris22",), "stoney": ("stoney",), "carrizo": ("carrizo",),
-    **{f"navi{number}": (f"navi{number}",) for number in (10, 12, 14, 21, 22, 23, 24, 31, 32, 33)},
-    **{f"vega{number}": (f"vega{number}",) for number in (10, 12, 20)},
-}  # fmt: skip
-
 
 class Platform:
     """The codenames that a parenthesis leaves open; `details` narrows them ("gt1", "-s")."""
@@ -55,19 +29,13 @@ class Platform:
         self.details = details
 
 
-def platform_in(name: str) -> Platform | None:
-    """The platform of the last parenthesis that names one.
-
-    >>> platform_in("Intel(R) UHD Graphics (TGL GT1)").codenames
-    ('tigerlake',)
-    >>> platform_in("AMD Radeon Graphics (RADV RAPHAEL_MENDOCINO)").codenames
-    ('raphael', 'mendocino')
-    """
+def platform_in(db: "Database", name: str) -> Platform | None:
+    """The platform of the last parenthesis that names one: "Intel(R) UHD Graphics (TGL GT1)"."""
     for inside in reversed(name.lower().split("(")[1:]):
         tokens = inside.partition(")")[0].replace(",", " ").split()
         for at, token in enumerate(tokens):
             plain, hyphen, letter = token.partition("-")
-            codenames = PLATFORMS.get(token) or PLATFORMS.get(plain)
+            codenames = db.ids(f"s:mesa/{token}") or (db.ids(f"s:mesa/{plain}") if hyphen else ())
             if codenames:
                 details = (f"-{letter}",) if hyphen else ()
                 return Platform(codenames, (*details, *tokens[at + 1 : at + 2]))
@@ -79,7 +47,7 @@ def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, .
 
     All of them where the name has no platform, or where no chip has its codename.
     """
-    platform = platform_in(name)
+    platform = platform_in(db, name)
     if platform is None:
         return ids
     # Mesa's own spelling is an alias of many chips: "Intel(R) UHD Graphics (ADL-S GT0.5)".
@@ -87,16 +55,20 @@ def on_platform(db: "Database", name: str, ids: tuple[str, ...]) -> tuple[str, .
     chips = [chip for id_ in ids if (chip := db.chip(id_))]
     if printed := [chip.id for chip in chips if any(inside in a.lower() for a in chip.aliases)]:
         return tuple(printed)
-    dies = {id_: _squashed(chip.codename) for id_ in ids if (chip := db.chip(id_))}
-    fitting = {id_: die for id_, die in dies.items() if _fits(die, platform.codenames)}
+    fitting = {
+        chip.id: _squashed(chip.codename)
+        for chip in chips
+        if has_codename(chip, platform.codenames)
+    }
     for token in platform.details:
         fitting = {id_: die for id_, die in fitting.items() if token in die} or fitting
     return tuple(fitting) or ids
 
 
-def _fits(die: str, codenames: tuple[str, ...]) -> bool:
-    """Whether a codename, or one of several in a list, begins with a platform's."""
-    parts = die.replace("and", ",").split(",")
+def has_codename(chip: Chip, codenames: tuple[str, ...]) -> bool:
+    """Whether a chip's codename, or one of several in a list, begins with a platform's."""
+    # Not plain "and": it is in "Rembrandt", too.
+    parts = _squashed((chip.codename or "").lower().replace(" and ", ",")).split(",")
     return any(_is_die(part, codename) for part in parts for codename in codenames)
 
 
@@ -107,7 +79,7 @@ def _is_die(part: str, codename: str) -> bool:
 
 def of_platform(db: "Database", name: str) -> tuple[str, ...]:
     """The GPUs of the platform in a name, where the name itself names none."""
-    platform = platform_in(name)
+    platform = platform_in(db, name)
     if platform is None:
         return ()
     ids = [id_ for codename in platform.codenames for id_ in db.ids(f"k:{codename}")]
@@ -137,9 +109,10 @@ _SOLD = frozenset((
 def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     """The ids of the chips that a name means whose exact key no chip has."""
     key, name = query.name_key, query.name or ""
-    if product := cloud_product(key):
-        # Some clouds say less than a product's whole name: "A100 80GB".
+    if product := droplet_product(key):
         return db.ids(f"n:{product}") or tuple(chip.id for chip in spelled(db, product)[0])
+    if machine := chips_of_machine(db, key):
+        return machine
     if query.generic_name or key.startswith(_PROCESSORS):
         # "Intel Iris Xe" is the driver's "Intel(R) Iris(R) Xe Graphics".
         named = db.ids(f"n:{key} graphics") if query.generic_name and " " in key else ()
@@ -147,6 +120,11 @@ def by_spelling(db: "Database", query: "Query") -> tuple[str, ...]:
     chips, form = spelled(db, module_of(key))
     query.units = query.units or form.units
     return tuple(chip.id for chip in chips or _of_two_names(db, key))
+
+
+def chips_of_machine(db: "Database", key: str) -> tuple[str, ...]:
+    """The ids of the chips in a cloud's type of machine; several where the type says less."""
+    return next(filter(None, map(db.ids, machine_keys(key))), ())
 
 
 def _of_two_names(db: "Database", key: str) -> "list[Chip]":
@@ -202,9 +180,14 @@ def _of_processor(db: "Database", query: "Query", name: str) -> tuple[str, ...]:
 def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
     """The chips that a normalised name means by its form, and the form."""
     form = Form(key)
-    # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
-    if not form.base or form.base in PLATFORMS or any(mark in key for mark in "/|~"):
+    if not form.base or any(mark in key for mark in "/|~"):
         return [], form
+    chips = _of_form(db, form)
+    # OpenCL prints AMD's dies as names: "Vega10" is no Radeon Vega 10.
+    return ([] if chips and db.ids(f"s:mesa/{form.base}") else chips), form
+
+
+def _of_form(db: "Database", form: Form) -> "list[Chip]":
     # "H200 141GB" is an H200, which is a product's whole name; an H200 NVL would be called one.
     declared = form.facts and db.ids(f"b:{form.key}|{form.facts}")
     if (
@@ -213,14 +196,14 @@ def spelled(db: "Database", key: str) -> "tuple[list[Chip], Form]":
         and "~" not in form.base
         and (whole := _fitting(_read(db, db.ids(f"n:{form.plain}")), form))
     ):
-        return _of_exact_size(db, form, whole), form
+        return _of_exact_size(db, form, whole)
     chips: dict[str, Chip] = {}
     for base in form.bases():
         for chip in _chips(db, form, base):
             chips[chip.id] = chip
         if chips and (base == form.key or form.editions) and not form.base.isdecimal():
             break
-    return list(chips.values()), form
+    return list(chips.values())
 
 
 def _of_exact_size(db: "Database", form: Form, near: "list[Chip]") -> "list[Chip]":

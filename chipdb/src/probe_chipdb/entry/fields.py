@@ -189,6 +189,13 @@ class ArchEntry(TypedDict, total=False):
     note: str
 
 
+class NameEntry(TypedDict):
+    """What others call a chip or a die."""
+
+    means: list[str]
+    example: str
+
+
 class SourceEntry(TypedDict):
     """One document."""
 
@@ -214,6 +221,8 @@ _RATE_HINT = (
     f"optional variant in {' '.join(peaks.VARIANTS)}"
 )
 
+NAME_KEY = r"[a-z0-9][a-z0-9#._-]*"
+name_key = Text("what others write, in lower case", NAME_KEY, "write it in lower case")
 rate = Text("dtype.path.accumulate", RATE, _RATE_HINT)
 chip_id = Text(
     "vendor/slug of the marketing name; never reused",
@@ -460,6 +469,14 @@ ARCH: dict[str, Spec] = {
     "note": note,
 }
 
+NAME: dict[str, Spec] = {
+    "means": ListOf(
+        Text("a chip's id, or a codename", rf"{SLUG}(?:/{SLUG})?", "write vendor/slug"),
+        "the chips, or in names/mesa.toml the codenames, for which it stands",
+    ),
+    "example": Text("a whole name in which it stands; the check looks it up"),
+}
+
 SOURCE: dict[str, Spec] = {
     "title": Text("the document", most=300),
     "publisher": Text("who published it", most=96),
@@ -470,4 +487,5 @@ SOURCE: dict[str, Spec] = {
 chip = Table(CHIP, need=("id", "name"))
 family = Table(FAMILY, need=("title", "vendor"))
 arch = Table(ARCH, need=("name", "family", "vendor", "unit", "source", "confidence"))
+name = Table(NAME, need=("means", "example"))
 source = Table(SOURCE, need=("title", "publisher", "ref", "status"))

@@ -114,7 +114,8 @@ def _has_huge_number(value: object) -> bool:
 
 # Reads a whole data folder: sources/*.toml, arch/*.toml, chips/<vendor>/<family>.toml.
 #
-# publishers/*.toml says which distributions may add to which vendors' namespaces.
+# names/<scheme>.toml has the names of others for chips; publishers/*.toml says which distributions
+# may add to which vendors' namespaces.
 
 _KINDS = {"sources": "source", "arch": "arch"}
 
@@ -130,6 +131,9 @@ def read_folder(root: str) -> Data:
         kind = _KINDS.get(folder)
         if folder == "publishers":
             data.add_publishers(label, tables)
+        elif folder == "names":
+            scheme = os.path.basename(label).removesuffix(".toml")
+            data.add_names(label, scheme, tables)
         elif kind:
             data.add_named(kind, label, tables)
         else:

@@ -297,6 +297,9 @@ def _index(data: Data) -> dict[str, dict[str, None]]:
         for key in arch_index_keys(match):
             index.add(key, id_)
         index.add_masks("agm", match.get("gpu_id", ()))
+    for text, name in data.names.items():
+        for meant in name["means"]:
+            index.add(f"s:{text}", meant)
     return index.ids
 
 

@@ -7,7 +7,7 @@ from probe_chipdb.entry.spec import ListOf, Problem, Spec, Table, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from probe_chipdb.entry.fields import ArchEntry, ChipEntry, FamilyEntry, SourceEntry
+    from probe_chipdb.entry.fields import ArchEntry, ChipEntry, FamilyEntry, NameEntry, SourceEntry
 
 Raw = dict[str, object]
 """A table as TOML gives it."""
@@ -22,16 +22,18 @@ class Data:
     """Good entries by id or key, and the problems of the bad ones.
 
     where: "chip:id", "arch:id" or "source:key" to the file that has it.
+    names: "amazon/p5" to the chips for which Amazon's p5 stands.
     publishers: distribution to the vendors whose namespaces it may add to.
     unnamed: ids of chips whose own name means another chip: their names find nothing.
     """
 
-    __slots__ = ("archs", "chips", "problems", "publishers", "sources", "unnamed", "where")
+    __slots__ = ("archs", "chips", "names", "problems", "publishers", "sources", "unnamed", "where")
 
     def __init__(self) -> None:
         self.chips: dict[str, ChipEntry] = {}
         self.archs: dict[str, ArchEntry] = {}
         self.sources: dict[str, SourceEntry] = {}
+        self.names: dict[str, NameEntry] = {}
         self.problems: list[Problem] = []
         self.publishers: dict[str, list[str]] = {}
         self.unnamed: set[str] = set()
@@ -82,6 +84,16 @@ class Data:
             good = self._validated(file, label, entry, spec)
             if good is not None:
                 self._add_entry(kind, name, good)
+                self.where[key] = file
+
+    def add_names(self, file: str, scheme: str, tables: Raw) -> None:
+        """A file of names that others write: one table each. scheme: who writes them."""
+        for text, entry in tables.items():
+            label, key = f"[{text}]", f"name:{scheme}/{text}"
+            if not isinstance(entry, dict) or any(fields.name_key.faults(text, "")):
+                self._report(file, label, "", "is no entry", "write [a-lower-case-name]")
+            elif good := self._validated(file, label, entry, fields.name):
+                self.names[f"{scheme}/{text}"] = cast("NameEntry", good)
                 self.where[key] = file
 
     def add_publishers(self, file: str, tables: Raw) -> None:

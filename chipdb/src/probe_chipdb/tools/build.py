@@ -21,7 +21,7 @@ _DRAFT = "http://json-schema.org/draft-07/schema#"  # what TOML language servers
 
 
 def schemas() -> dict[str, Json]:
-    """File name to schema: chips, architectures, sources, publishers."""
+    """File name to schema: chips, architectures, names, sources, publishers."""
     arch, source = fields.arch.json_schema(), fields.source.json_schema()
     publishers: Json = {"type": "object", "additionalProperties": fields.publisher.json_schema()}
     chips: Json = {
@@ -43,6 +43,13 @@ def schemas() -> dict[str, Json]:
             "title": "Architectures",
             **named,
             "additionalProperties": arch,
+            "$schema": _DRAFT,
+        },
+        "names.schema.json": {
+            "title": "Names of others",
+            "type": "object",
+            "propertyNames": {"pattern": f"^(?:{fields.NAME_KEY})$"},
+            "additionalProperties": fields.name.json_schema(),
             "$schema": _DRAFT,
         },
         "publishers.schema.json": {"title": "Publishers", **publishers, "$schema": _DRAFT},

@@ -73,6 +73,7 @@ def check(path: str, alone: bool = False) -> Result:
     problems += rules.reference_problems(data, db)
     problems += rules.plausibility_problems(data, db)
     problems += rules.figure_problems(data, db)
+    problems += rules.name_problems(data, db)
     problems += layout.problems(path)
     if built:
         vendors = Consent(built).vendors(_distribution(path))

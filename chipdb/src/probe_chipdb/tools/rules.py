@@ -7,6 +7,7 @@ from probe_chipdb.chip_peaks import RANGES, TOLERANCE
 from probe_chipdb.entry.pack import chip_keys
 from probe_chipdb.entry.spec import Problem
 from probe_chipdb.exclusions import exclusion
+from probe_chipdb.name_lookup import has_codename
 from probe_chipdb.peaks import Peak, find
 from probe_chipdb.spelling import is_generic, normalise
 from probe_chipdb.table import CHIP, parts
@@ -273,3 +274,21 @@ def _overrides(chip: "ChipEntry") -> "Iterator[Fault]":
             yield "override", fault, "give one of them"
         if item.get("low", 0) > item.get("tflops", math.inf):
             yield "override", f"low of {item['rate']} is above tflops", "swap them"
+
+
+def name_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
+    """Names of others whose own example does not find what they mean, or finds more."""
+    for text, entry in data.names.items():
+        kind = "vulkan" if text.startswith("mesa/") else "name"
+        match = db.match(name=entry["example"], name_kind=kind)
+        chips = (match.chip,) if match.chip else match.candidates
+        ids = {chip.id for chip in chips}
+        means = tuple(entry["means"])
+        codenames = [meant for meant in means if "/" not in meant]
+        fits = all(has_codename(chip, tuple(codenames)) for chip in chips)
+        if not ids or (not fits if codenames else ids != set(means)):
+            found = ", ".join(sorted(ids)[:4]) or match.reason
+            fault = f"the example {entry['example']!r} finds {found}"
+            fix = "correct what it means, or write another example"
+            label = text.partition("/")[2]
+            yield Problem(data.where[f"name:{text}"], f"[{label}]", "example", fault, fix)
