@@ -11,9 +11,9 @@ import pytest
 import probe_nvidia
 from probe_core.api import Machine
 from probe_core.sysfs.pci import normal_id
-from probe_nvidia import procfs
+from probe_nvidia import scene
 from probe_nvidia.device import CORES_PER_SM
-from probe_nvidia.memory import INTEGRATED
+from probe_nvidia.files import INTEGRATED
 from probe_nvidia.tegra import COMPUTE_CAPABILITY
 
 
@@ -40,7 +40,7 @@ def version_of(tmp_path: Path, text: str) -> str | None:
     folder = tmp_path / "proc/driver/nvidia"
     folder.mkdir(parents=True)
     (folder / "version").write_text(text)
-    return procfs.driver_version(Machine(str(tmp_path)))
+    return scene.driver_version(Machine(str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_unused_and_excluded_gpus(trees: ModuleType, tmp_path: Path) -> None:
     tree.add_information("0000:01:00.0", "Unknown", "GPU-????????-????-????-????-????????????")
     tree.add_information("0000:02:00.0", "Tesla T4", None, excluded=True)
     tree.file("/proc/driver/nvidia/gpus/nonsense/information", "Model: x\n")
-    found = procfs.cards(Machine(str(tmp_path)))
+    found = scene.driver_cards(Machine(str(tmp_path)))
     facts = {i: (card.model, card.uuid, card.excluded) for i, card in found.items()}
     assert facts == {
         "pci:0000:01:00.0": (None, None, False),

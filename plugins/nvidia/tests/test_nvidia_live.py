@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import time
@@ -12,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pynvml
 import pytest
 
 from probe_core.pipeline.settings import load_settings
@@ -21,7 +19,7 @@ from probe_core.sampling.rounds import Rhythm, Rounds
 from probe_core.testing import Case, Machine
 from probe_core.testing.case import prober_of
 from probe_core.testing.checks_sampling import SampledRound, sample_case, staged_machine
-from probe_nvidia import live_nvml
+from probe_nvidia import live
 
 IDS = [f"pci:0000:0{number}:00.0" for number in range(1, 9)]
 FIGURES = """utilization {n}0 5
@@ -112,22 +110,6 @@ def watching(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rou
         rounds.close()
 
 
-def test_the_structures_are_those_of_nvidia_ml_py() -> None:
-    pairs = [
-        (live_nvml.Utilization, pynvml.c_nvmlUtilization_t),
-        (live_nvml.ProcessInfo, pynvml.c_nvmlProcessInfo_v2_t),
-        (live_nvml.GpmMetric, pynvml.c_nvmlGpmMetric_t),
-        (live_nvml.GpmMetricsGet, pynvml.c_nvmlGpmMetricsGet_t),
-        (live_nvml.GpmSupport, pynvml.c_nvmlGpmSupport_t),
-    ]
-    for own, theirs in pairs:
-        assert ctypes.sizeof(own) == ctypes.sizeof(theirs), own
-        names = [field[0] for field in own._fields_]
-        assert names == [field[0] for field in theirs._fields_], own
-        for name in names:
-            assert getattr(own, name).offset == getattr(theirs, name).offset, (own, name)
-
-
 def test_values_are_those_of_the_driver(bench: Bench) -> None:
     last = bench.rounds(count=3, pause=lambda _: time.sleep(0.05))[-1]
     assert last.status == "ok", last.reason
@@ -170,7 +152,7 @@ def test_what_is_not_supported_is_asked_once(bench: Bench) -> None:
 
 
 def test_pcie_throughput_which_blocks_is_never_called() -> None:
-    names = Path(live_nvml.__file__).parent.glob("*.py")
+    names = Path(live.__file__).parent.glob("*.py")
     asked = [path.name for path in names if '"nvmlDeviceGetPcieThroughput' in path.read_text()]
     assert asked == []
 

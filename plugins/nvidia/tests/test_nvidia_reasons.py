@@ -10,8 +10,8 @@ import pytest
 
 from probe_core.api import Machine, NotApplicable, Request, Unavailable
 from probe_core.probers import bus
-from probe_nvidia.reasons import no_client, why_not
 from probe_nvidia.scene import Scene
+from probe_nvidia.wrong import library_failure, no_client
 
 NO_FILE = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
 
@@ -25,7 +25,7 @@ def reason(tree: Any, code: int, detail: str | None = None, **environ: str) -> U
     machine = Machine(str(tree.root), environ)
     seen = bus.probe_devices(Request(machine))
     seen = [] if isinstance(seen, NotApplicable) else seen
-    return why_not(code, Scene(Request(machine, seen)), detail)
+    return library_failure(code, Scene(Request(machine, seen)), detail)
 
 
 def test_nothing_installed(tree: Any) -> None:

@@ -1,22 +1,25 @@
-"""One whole GPU through NVML: a table of (field, call) pairs, and what follows from the answers."""
+"""One whole GPU through NVML: what it is, its memory, what it may draw, and how it is set.
+
+NOT_SUPPORTED means "no memory of its own" only on parts that are integrated by construction (GB10,
+Jetson). On a discrete card it is a fault and must not turn into the host's RAM.
+"""
 
 from __future__ import annotations
 
 from probe_core.sysfs.pci import normal_id
-from probe_nvidia import limits
-from probe_nvidia.ask import Asker, text
-from probe_nvidia.memory import INTEGRATED, memory_of
+from probe_nvidia import links
+from probe_nvidia.files import INTEGRATED, unified_memory
+from probe_nvidia.nvml import Asker, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from probe_core.api import Machine, SightingMemory
     from probe_nvidia.scene import Scene
 
     Sighting = dict[str, Any]
-
-__all__ = ["CORES_PER_SM", "capability_of", "describe", "mig_mode", "pci_facts", "units_of"]
 
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
 
@@ -40,10 +43,29 @@ arithmetic instructions"): NVML tells cores, and SMs only of MIG instances."""
 
 _VIRTUALIZATION = {1: "passthrough", 2: "vgpu", 3: "vgpu-host", 4: "vsga-host"}
 
-_SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
-
 _CLOCK_NOTE = "NVML's maximum SM clock: an upper bound, not the boost clock"
 _BANDWIDTH_NOTE = "computed: 2 transfers x memory_max_mhz x bus_width_bits / 8"
+
+
+REASONS = (
+    "idle",
+    "app-clocks",
+    "sw-power-cap",
+    "hw-slowdown",
+    "sync-boost",
+    "sw-thermal",
+    "hw-thermal",
+    "hw-power-brake",
+    "display-clocks",
+)
+"""The bits of nvmlClocksEventReasons, from 0x1 to 0x100, as nvidia-smi calls them."""
+
+_COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
+"""nvmlComputeMode_t, from 0."""
+
+
+_VERSION_2 = 0x0200_0028
+"""Version 2 of the memory structure: its size (40 bytes) and number, as NVML wants them."""
 
 
 def describe(asker: Asker, scene: Scene, index: int | None, identity: str | None) -> Sighting:
@@ -72,11 +94,11 @@ def describe(asker: Asker, scene: Scene, index: int | None, identity: str | None
     }
     sighting |= {field: value for field, value in fields.items() if value is not None}
     _clocks(asker, sighting, numbers)
-    limits.describe(asker, sighting)
+    _limits(asker, sighting)
     mode = asker.get(None, "nvmlDeviceGetVirtualizationMode")
     if mode in _VIRTUALIZATION:
         sighting["extra"]["virtualization"] = _VIRTUALIZATION[mode]
-    _connect(asker, sighting, scene.cards.get(identity or "", {}))
+    links.connect(asker, sighting, scene.cards.get(identity or "", {}))
     sighting["power_state"] = "unknown" if asker.lost else "active"
     if asker.lost:
         del sighting["backends"]  # no program can use it now
@@ -160,32 +182,92 @@ def _clocks(asker: Asker, sighting: Sighting, numbers: Mapping[str, int | None])
         asker.unknown["bandwidth"] = asker.lost or "needs the memory clock and the bus width"
 
 
-def _connect(asker: Asker, sighting: Sighting, bus: Mapping[str, Any]) -> None:
-    """Add ``links``: NVLink, and PCIe where the bus prober did not read it from sysfs.
+def memory_of(asker: Asker, machine: Machine, capability: str | None) -> SightingMemory | None:
+    """Return the ``memory`` of a sighting (bytes), or None with the reason in the asker."""
+    if capability in INTEGRATED:
+        return _unified(asker, machine)
+    info = memory_info(asker, "memory.total")
+    if info is None:
+        return None
+    total = int(info.total)
+    if not total:
+        asker.unknown["memory.total"] = "NVML answered 0 bytes"
+        return None
+    reserved = int(getattr(info, "reserved", 0))
+    return {
+        "kind": "dedicated",
+        "total": total,
+        "free": int(info.free),
+        "used": int(info.used),
+        # The total includes what the driver keeps for itself; the memory bar of a 24564 MiB card
+        # never reaches it.
+        "usable": total - reserved,
+        "parts": {"vram": total} | ({"reserved": reserved} if reserved else {}),
+    }
 
-    `bus` is what the bus prober saw of the GPU. Both read the same register of the GPU (its link
-    status), so they can differ in time alone: an idle link runs at 2.5 GT/s, and NVML has woken it.
-    But a sighting's link is the slowest hop to the host, and NVML knows the GPU's own hop only. So
-    sysfs decides, and NVML's answer (four calls a GPU) is a ``local_…`` hop.
-    """
-    has_pcie = any(link.get("kind") == "pcie" for link in bus.get("links", ()))
-    # What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
-    needs_hop = not has_pcie and sighting.get("compute_capability") not in INTEGRATED
-    count, speed = _nvlink_facts(asker)
-    if needs_hop or count != 0:
-        from probe_nvidia import links  # most GPUs have no NVLink, and their hop is in sysfs
 
-        links.connect(asker, sighting, needs_hop, count, speed)
+def _unified(asker: Asker, machine: Machine) -> SightingMemory:
+    """Return the system's memory; a carve-out that the driver calls its own is a part of it."""
+    memory = unified_memory(machine)
+    info = memory_info(asker, None)
+    if memory is None:
+        asker.unknown["memory.total"] = "it is the system's, and /proc/meminfo has no MemTotal"
+        memory = {"kind": "unified", "parts": {}}
+    if info is not None and info.total:
+        memory["parts"]["vram"] = int(info.total)
+    return memory
 
 
-def _nvlink_facts(asker: Asker) -> tuple[int | None, int | None]:
-    """Return (number of NVLinks that the GPU has, MB/s of one in one direction).
+def memory_info(asker: Asker, field: str | None) -> Any:
+    """Ask version 2, which tells reserved bytes apart, then version 1 (drivers before 510)."""
+    version = getattr(asker.nvml, "nvmlMemory_v2", _VERSION_2)
+    call = "nvmlDeviceGetMemoryInfo"
+    return asker.first(field, (call, version), (call,))
 
-    One call, so that the many GPUs without NVLink cost no more. None where the driver has no field
-    values.
-    """
-    values = asker.get(None, "nvmlDeviceGetFieldValues", [_SPEED, _COUNT])
-    if values is None:
-        return None, None
-    speed, count = (value.value.uiVal if value.nvmlReturn == 0 else 0 for value in values)
-    return count, speed or None
+
+def _limits(asker: Asker, sighting: Sighting) -> None:
+    """Add `power`, `ecc`, `compute_mode` and `persistence` to the sighting."""
+    sighting["power"] = _power(asker)
+    sighting["ecc"] = _ecc(asker)
+    mode = asker.get("compute_mode", "nvmlDeviceGetComputeMode")
+    if mode is not None and mode < len(_COMPUTE_MODES):
+        sighting["compute_mode"] = _COMPUTE_MODES[mode]
+    persistence = asker.get("persistence", "nvmlDeviceGetPersistenceMode")
+    if persistence is not None:
+        sighting["persistence"] = bool(persistence)
+
+
+def _power(asker: Asker) -> dict[str, Any]:
+    set_limit = asker.number("power.limit_watts", "nvmlDeviceGetPowerManagementLimit")
+    # What a board controller or another tool forces; on some boards below what was set.
+    enforced = asker.get(None, "nvmlDeviceGetEnforcedPowerLimit")
+    default = asker.number("power.default_watts", "nvmlDeviceGetPowerManagementDefaultLimit")
+    span = asker.get("power.max_watts", "nvmlDeviceGetPowerManagementLimitConstraints")
+    milliwatts = {
+        "limit_watts": min(filter(None, (set_limit, enforced)), default=None),
+        "default_watts": default,
+        "max_watts": span[1] if span else None,
+    }
+    power: dict[str, Any] = {name: value / 1000 for name, value in milliwatts.items() if value}
+    if (reasons := slowed_by(asker, "power.reasons")) is not None:
+        power["reasons"] = reasons
+    return power
+
+
+def slowed_by(asker: Asker, field: str) -> list[str] | None:
+    """Return what holds the clocks down now, in the words of `REASONS`."""
+    mask = asker.first(
+        field,
+        ("nvmlDeviceGetCurrentClocksEventReasons",),
+        ("nvmlDeviceGetCurrentClocksThrottleReasons",),  # its name before driver 535
+    )
+    return None if mask is None else [word for bit, word in enumerate(REASONS) if mask & (1 << bit)]
+
+
+def _ecc(asker: Asker) -> dict[str, bool]:
+    modes = asker.get("ecc.enabled", "nvmlDeviceGetEccMode")
+    ecc = {} if modes is None else {"enabled": bool(modes[0]), "pending": bool(modes[1])}
+    rows = asker.get(None, "nvmlDeviceGetRemappedRows")  # Ampere and later, data centre cards
+    if rows is not None:
+        ecc |= {"remap_pending": bool(rows[2]), "remap_failed": bool(rows[3])}
+    return ecc

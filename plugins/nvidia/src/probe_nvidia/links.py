@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from ctypes import byref
+
 from probe_core.sysfs.pci import normal_id
 from probe_core.sysfs.pcie import GENERATIONS, Hop
-from probe_nvidia.ask import text
-from probe_nvidia.c_types import Structure, byref, c_ubyte, c_uint
+from probe_nvidia.files import INTEGRATED
+from probe_nvidia.nvml import FabricInfo, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from probe_core.api import LinkDoc
-    from probe_nvidia.ask import Asker
+    from probe_nvidia.nvml import Asker
 
-__all__ = ["connect"]
-
+_SPEED, _COUNT = 90, 91  # NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, NVML_FI_DEV_NVLINK_LINK_COUNT
 _MAX_LINKS = 36  # of one GPU: twice the 18 of Hopper and Blackwell
 _PEERS = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 _GTS = {generation: gts for gts, (generation, _) in GENERATIONS.items()}
@@ -26,39 +28,41 @@ _COMPLETED = 3
 _FABRIC = {1: "not-started", 2: "in-progress", _COMPLETED: "completed"}  # nvmlGpuFabricState_t
 
 
-class _FabricInfo(Structure):
-    """nvmlGpuFabricInfo_t, ours because nvidia-ml-py 12 lays it out wrongly."""
+def connect(asker: Asker, sighting: dict[str, Any], bus: Mapping[str, Any]) -> None:
+    """Add ``links``: NVLink, and PCIe where the bus prober did not read it from sysfs.
 
-    _fields_ = (
-        ("cluster", c_ubyte * 16),
-        ("status", c_uint),
-        ("clique", c_uint),
-        ("state", c_ubyte),
-    )
-
-
-def connect(
-    asker: Asker,
-    sighting: dict[str, Any],
-    needs_hop: bool,
-    count: int | None,
-    speed: int | None,
-) -> None:
-    """Add ``links`` to the sighting: NVML's own PCIe hop if it is needed, and NVLinks.
-
-    `count` is how many NVLinks the GPU has, None where they must be tried; `speed` is in MB/s.
+    `bus` is what the bus prober saw of the GPU. Both read the same register of the GPU (its link
+    status), so they can differ in time alone: an idle link runs at 2.5 GT/s, and NVML has woken it.
+    But a sighting's link is the slowest hop to the host, and NVML knows the GPU's own hop only. So
+    sysfs decides, and NVML's answer (four calls a GPU) is a ``local_…`` hop.
     """
+    has_pcie = any(link.get("kind") == "pcie" for link in bus.get("links", ()))
+    # What an integrated GPU says of PCIe is made up: GB10 sits on C2C (all-smi#80).
+    needs_hop = not has_pcie and sighting.get("compute_capability") not in INTEGRATED
+    count, speed = _nvlink_facts(asker)
     links = _own_hop(asker) if needs_hop else []
     count = _count_one_by_one(asker) if count is None else min(count, _MAX_LINKS)
     if count:
         active = _active(asker, count)
         links += _nvlinks(asker, active, speed)
         sighting["extra"]["nvlink"] = {"links": count, "active": len(active)}
-        fabric = _fabric(asker)
-        if fabric:
+        if fabric := _fabric(asker):
             sighting["extra"]["fabric"] = fabric
     if links:
         sighting["links"] = links
+
+
+def _nvlink_facts(asker: Asker) -> tuple[int | None, int | None]:
+    """Return (number of NVLinks that the GPU has, MB/s of one in one direction).
+
+    One call, so that the many GPUs without NVLink cost no more. None where the driver has no field
+    values.
+    """
+    values = asker.get(None, "nvmlDeviceGetFieldValues", [_SPEED, _COUNT])
+    if values is None:
+        return None, None
+    speed, count = (value.value.uiVal if value.nvmlReturn == 0 else 0 for value in values)
+    return count, speed or None
 
 
 def _own_hop(asker: Asker) -> list[LinkDoc]:
@@ -97,7 +101,7 @@ def _active(asker: Asker, count: int) -> list[int]:
 
 def _fabric(asker: Asker) -> str | None:
     """Return how far the fabric manager is with this GPU; None where none is needed."""
-    info = _FabricInfo()
+    info = FabricInfo()
     asker.get(None, "nvmlDeviceGetGpuFabricInfo", byref(info))
     if info.state == _COMPLETED and info.status:
         return "failed"  # the status counts once the state is completed (nvmlGpuFabricInfo_t)

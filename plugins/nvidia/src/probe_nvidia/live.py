@@ -1,22 +1,39 @@
-"""What one GPU or MIG instance does now, through NVML: an answer to each question, or a reason."""
+"""Samples NVIDIA GPUs: NVML is initialised once, and only while none of them sleeps.
+
+nvmlInit opens every NVIDIA GPU, so one that sleeps forbids it for all. With the library open no GPU
+falls asleep; the core ends this process when they are idle. The client is nvidia-ml-py, whose start
+counts for nothing in a process that stays.
+"""
 
 from __future__ import annotations
 
-from probe_core.sysfs.rates import Rates
-from probe_nvidia.ask import Asker
-from probe_nvidia.codes import MISSING, NOT_SUPPORTED, name_of
-from probe_nvidia.gpm import Activity
-from probe_nvidia.limits import REASONS
-from probe_nvidia.memory import live_memory
+import os
+from time import monotonic
+
+from probe_core.api import Unavailable, each_card
+from probe_core.sysfs import meminfo
+from probe_core.sysfs.rates import NEEDS_TWO, Rates
+from probe_core.sysfs.users import Users
+from probe_nvidia import mig, nvml, wrong
+from probe_nvidia.device import capability_of, memory_info, mig_mode, pci_facts, slowed_by
+from probe_nvidia.files import INTEGRATED
+from probe_nvidia.nvml import Asker, text
+from probe_nvidia.wrong import FUNCTION_NOT_FOUND, MISSING, NOT_SUPPORTED, code_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-    from probe_core.api import Machine, RawSample
-    from probe_core.sysfs.users import Users
+    from probe_core.api import Machine, RawSample, SampleRequest
+    from probe_nvidia.scene import Scene
 
-__all__ = ["Gpu"]
+_FIRST_PID_NAMESPACE = 0xEFFF_FFFC
+"""PROC_PID_INIT_INO of linux/proc_ns.h."""
+
+_AGAIN_S = 300.0
+"""Seconds until a library that could not be initialised is tried again: each attempt opens all
+GPUs. A judgement: long beside the second between two rounds, short for whoever loads a driver."""
 
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
 _DIE = 0  # NVML_TEMPERATURE_GPU
@@ -36,7 +53,7 @@ nvmlDeviceGetPcieThroughput has the rate at once, and blocks 20 ms for each dire
 """
 
 _ABSENT = (1 << 64) - 1
-"""NVML_VALUE_NOT_AVAILABLE: of WSL's and Windows' processes, and where nothing was measured."""
+"""NVML_VALUE_NOT_AVAILABLE: a monitor showed 17,179,869,184 GiB of it (nvtop#432)."""
 
 _NEVER = frozenset({NOT_SUPPORTED, *MISSING})
 """Answers that stay the same as long as the driver is loaded."""
@@ -47,6 +64,124 @@ _PROCESS_CALLS = tuple(
     tuple((f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2"))
     for kind in ("Compute", "Graphics")
 )
+
+
+class Sampler:
+    """The GPUs of a machine, between two rounds."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        # A process in a container is another one outside, and NVML counts outside.
+        self._users = Users(scene.machine) if _is_first_namespace() else None
+        self._nvml: Any = None
+        self._gpus: list[Gpu] = []
+        self._skipped: frozenset[str] | None = None
+        self._failure: Unavailable | None = None
+        self._again = 0.0
+
+    def sample(self, request: SampleRequest) -> Iterator[RawSample]:
+        """Return the samples of a round; raises `Unavailable` when the library cannot be used."""
+        served = self._scene.reachable()
+        asleep = [identity for identity in served if identity in request.asleep]
+        if self._nvml is None and asleep:
+            return _left_alone(request, served, asleep)
+        self._open()
+        return self._samples(request)
+
+    def close(self) -> None:
+        """Close the library, so that the GPUs may sleep."""
+        if self._nvml is not None:
+            self._nvml.nvmlShutdown()
+            self._nvml = None
+
+    def _open(self) -> None:
+        """Initialise the library, once; the handles are asked for with each new set of devices."""
+        if self._failure is not None and monotonic() < self._again:
+            raise self._failure
+        if self._nvml is None:
+            try:
+                self._nvml = nvml.start(self._scene, live=True)
+                self._failure = None
+            except Unavailable as error:
+                self._failure, self._again = error, monotonic() + _AGAIN_S
+                raise
+
+    def _samples(self, request: SampleRequest) -> Iterator[RawSample]:
+        skipped = request.avoid | request.asleep
+        if self._skipped != skipped:
+            for gpu in self._gpus:
+                gpu.close()
+            self._gpus, self._skipped = [], None
+            yield from self._find(request)
+            self._skipped = skipped
+            return
+        for gpu, may_ask in each_card(request, self._gpus):
+            if may_ask:
+                yield gpu.sample(self._scene.machine, self._users)
+
+    def _find(self, request: SampleRequest) -> Iterator[RawSample]:
+        """Ask for every GPU's handle, and sample each at once: one that hangs costs no other.
+
+        Where NVML counts as many GPUs as the driver serves, an index means an address (NVML counts
+        in PCI order); where it does not, only the handle says which GPU it is.
+        """
+        served = self._scene.reachable()
+        count = int(self._nvml.nvmlDeviceGetCount())
+        in_order = count == len(served)
+        names = served if in_order else [f"nvidia:index-{index}" for index in range(count)]
+        for index, (name, may_ask) in enumerate(each_card(request, names)):
+            if not may_ask:
+                continue
+            try:
+                handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            except Exception as error:
+                reason = wrong.reason_of(error, "nvmlDeviceGetHandleByIndex")
+                yield {"device": name, "status": "unavailable", "reason": reason}
+                continue
+            yield from self._first(request, handle, name)
+
+    def _first(self, request: SampleRequest, handle: Any, name: str) -> Iterator[RawSample]:
+        asker = Asker(self._nvml, handle)
+        identity = pci_facts(asker)[0] or name
+        if identity != name:
+            if request.skip(identity):
+                return
+            request.touching(identity)
+        integrated = capability_of(asker) in INTEGRATED
+        gpus = [Gpu(self._nvml, handle, identity, integrated=integrated)]
+        if mig_mode(asker):
+            gpus += self._instances(asker, handle)
+        for gpu in gpus:
+            self._gpus.append(gpu)
+            yield gpu.sample(self._scene.machine, self._users)
+
+    def _instances(self, asker: Any, handle: Any) -> list[Gpu]:
+        gpus = []
+        for _, instance in mig.handles(asker):
+            own = Asker(self._nvml, instance)
+            uuid = text(own.get(None, "nvmlDeviceGetUUID"))
+            number = own.get(None, "nvmlDeviceGetGpuInstanceId")
+            if uuid and number is not None:
+                place = (handle, int(number))
+                gpus.append(Gpu(self._nvml, instance, f"uuid:{uuid}", instance=place))
+        return gpus
+
+
+def _left_alone(
+    request: SampleRequest, served: list[str], asleep: list[str]
+) -> Iterator[RawSample]:
+    reason = f"NVML opens all GPUs when it starts, and would wake {', '.join(asleep)}"
+    for identity in served:
+        if not request.skip(identity):
+            yield {"device": identity, "status": "unavailable", "reason": reason}
+
+
+def _is_first_namespace() -> bool:
+    """Return whether this process counts processes as the host does."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PID_NAMESPACE
+    except OSError:  # no Linux, or a kernel without namespaces
+        return True
 
 
 class Gpu:
@@ -83,7 +218,7 @@ class Gpu:
         self._add_busy(sample)
         if asker.lost:
             return {"device": self.id, "status": "unavailable", "reason": asker.lost}
-        if memory := live_memory(asker, machine, integrated=self.integrated):
+        if memory := _memory(asker, machine, integrated=self.integrated):
             sample["memory"] = memory
         self._add_processes(sample, users)
         if self.instance is None:
@@ -131,13 +266,8 @@ class Gpu:
             for name, kind in (("sm", _SM), ("memory", _MEMORY))
         }
         sample["clocks_mhz"] = {name: mhz for name, mhz in clocks.items() if mhz is not None}
-        mask = self._asker.first(
-            "throttled",
-            ("nvmlDeviceGetCurrentClocksEventReasons",),
-            ("nvmlDeviceGetCurrentClocksThrottleReasons",),  # its name before driver 535
-        )
-        if mask is not None:
-            sample["throttled"] = [word for bit, word in enumerate(REASONS) if mask & (1 << bit)]
+        if (reasons := slowed_by(self._asker, "throttled")) is not None:
+            sample["throttled"] = reasons
 
     def _add_links(self, sample: RawSample) -> None:
         links: dict[str, dict[str, str | int | float]] = {"pcie": {"kind": "pcie"}}
@@ -204,7 +334,6 @@ def _memory_by_pid(processes: list[Any]) -> dict[int, int | None]:
     by_place: dict[tuple[int, int, int], int | None] = {}
     for process in processes:
         used = process.usedGpuMemory
-        used = None if used is None or used == _ABSENT else int(used)
         place = (process.pid, process.gpuInstanceId, process.computeInstanceId)
         both = [size for size in (by_place.get(place), used) if size is not None]
         by_place[place] = max(both, default=None)
@@ -222,3 +351,106 @@ def _process(pid: int, memory: int | None, users: Users | None) -> dict[str, str
     if users is not None and (user := users.of(pid)):
         process["user"] = user
     return process
+
+
+def _memory(asker: Asker, machine: Machine, *, integrated: bool) -> dict[str, int] | None:
+    """Return bytes used and in all; None with the reason in the asker.
+
+    Of the sizes that NVML reports, `used` counts what the driver reserves in R525 and its manual
+    is silent since: what is neither free nor reserved is the same in all.
+    """
+    if integrated:
+        sizes = meminfo.sizes(machine)
+        if "MemTotal" not in sizes or "MemAvailable" not in sizes:
+            asker.unknown["memory"] = "it is the system's, which /proc/meminfo does not show"
+            return None
+        total = sizes["MemTotal"]
+        return {"total": total, "used": max(0, total - sizes["MemAvailable"])}
+    info = memory_info(asker, "memory")
+    if info is None or not info.total or _ABSENT in (info.total, info.free):
+        asker.unknown.setdefault("memory", "NVML reports no size")
+        return None
+    reserved = int(getattr(info, "reserved", 0))
+    total = int(info.total)
+    return {"total": total, "used": max(0, total - int(info.free) - reserved)}
+
+
+_METRICS = {"sm": 2, "tensor": 5, "memory": 10}
+"""NVML_GPM_METRIC_{SM_UTIL, ANY_TENSOR_UTIL, DRAM_BW_UTIL}, in percent."""
+
+_OLD = "this GPU has no counters of it (GPM, Hopper and later)"
+
+
+class Activity:
+    """The counters of one GPU, or of a GPU instance: (its GPU's handle, its number)."""
+
+    __slots__ = ("_before", "_handle", "_instance", "_nvml", "_reason", "_spare")
+
+    def __init__(self, nvml: Any, handle: Any, instance: tuple[Any, int] | None) -> None:
+        self._nvml = nvml
+        self._handle = handle if instance is None else instance[0]
+        self._instance = instance
+        self._before: Any = None
+        self._spare: Any = None
+        self._reason: str | None = None
+
+    def read(self, unknown: dict[str, str]) -> dict[str, float] | None:
+        """Return shares of the peak since the last call; None with the reason in `unknown`."""
+        if self._reason is None:
+            try:
+                return self._read(unknown)
+            except Exception as error:
+                code = code_of(error)
+                if code is None or code in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
+                    self._reason = _OLD
+                else:
+                    self._reason = f"{name_of(code)} from GPM"
+        unknown["activity"] = self._reason
+        return None
+
+    def _read(self, unknown: dict[str, str]) -> dict[str, float] | None:
+        nvml = self._nvml
+        if self._spare is None:
+            if not nvml.nvmlGpmQueryDeviceSupport(self._handle).isSupportedDevice:
+                self._reason = unknown["activity"] = _OLD
+                return None
+            self._spare = nvml.nvmlGpmSampleAlloc()
+        now, before = self._spare, self._before
+        if self._instance is None:
+            nvml.nvmlGpmSampleGet(self._handle, now)
+        else:
+            nvml.nvmlGpmMigSampleGet(self._handle, self._instance[1], now)
+        self._before, self._spare = now, before
+        if before is None:
+            self._spare = nvml.nvmlGpmSampleAlloc()
+            unknown["activity"] = NEEDS_TWO
+            return None
+        return self._shares(before, now, unknown)
+
+    def close(self) -> None:
+        """Give the room of both readings back, which is the library's own."""
+        for sample in (self._before, self._spare):
+            if sample is not None:
+                try:
+                    self._nvml.nvmlGpmSampleFree(sample)
+                except Exception:  # a driver that has gone: the end of the process frees it
+                    continue
+        self._before = self._spare = None
+
+    def _shares(self, before: Any, now: Any, unknown: dict[str, str]) -> dict[str, float]:
+        query = self._nvml.c_nvmlGpmMetricsGet_t(
+            version=self._nvml.NVML_GPM_METRICS_GET_VERSION,
+            numMetrics=len(_METRICS),
+            sample1=before,
+            sample2=now,
+        )
+        for metric, number in zip(query.metrics, _METRICS.values(), strict=False):
+            metric.metricId = number
+        self._nvml.nvmlGpmMetricsGet(query)
+        shares: dict[str, float] = {}
+        for metric, name in zip(query.metrics, _METRICS, strict=False):
+            if metric.nvmlReturn == 0:
+                shares[name] = metric.value / 100
+            else:
+                unknown[f"activity.{name}"] = name_of(metric.nvmlReturn)
+        return shares

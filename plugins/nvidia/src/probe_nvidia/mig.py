@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from probe_nvidia import facts
-from probe_nvidia.ask import Asker, text
-from probe_nvidia.device import CORES_PER_SM, capability_of
-from probe_nvidia.memory import memory_of
+from probe_nvidia import health
+from probe_nvidia.device import CORES_PER_SM, capability_of, memory_of
+from probe_nvidia.nvml import Asker, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from probe_nvidia.scene import Scene
 
     Sighting = dict[str, Any]
-
-__all__ = ["handles", "instances"]
 
 _MOST = 64
 """Instances of one GPU that are looked for: today's have seven or eight at most."""
@@ -38,7 +35,7 @@ def instances(
 ) -> Iterator[Sighting]:
     """Yield a sighting for each of the MIG instances of `parent`."""
     for index, handle in own:
-        scene.touching(parent["ids"][0])
+        scene.request.touching(parent["ids"][0])
         yield _instance(Asker(asker.nvml, handle), scene, parent, index)
 
 
@@ -67,8 +64,8 @@ def _instance(asker: Asker, scene: Scene, parent: Sighting, index: int) -> Sight
     sighting["nodes"] = [*parent.get("nodes", ()), *_capability_nodes(scene, parent, sighting)]
     sighting["step_facts"] = [
         parent["step_facts"][0],  # about the library, which is one for all
-        facts.responding(asker, sighting),
-        facts.listed(f"MIG instance {index} of {parent['ids'][0]}"),
+        health.responding(asker, sighting),
+        health.listed(f"MIG instance {index} of {parent['ids'][0]}"),
     ]
     return sighting | ({"unknown": asker.unknown} if asker.unknown else {})
 

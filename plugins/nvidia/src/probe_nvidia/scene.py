@@ -1,21 +1,25 @@
-"""What says that NVIDIA hardware is here, gathered from files before any library is touched."""
+"""What says that NVIDIA hardware is here, gathered from files before any library is touched.
+
+What the kernel driver says in /proc/driver/nvidia is what it remembers (nv_procfs_read_gpu_info in
+nv-procfs.c of open-gpu-kernel-modules); it initialises no GPU. Before driver 590 reading
+``information`` takes a power reference (rm_ref_dynamic_power), which resumes a suspended GPU; since
+then it is cached.
+"""
 
 from __future__ import annotations
 
 from probe_core.sysfs import power
-from probe_nvidia import procfs
+from probe_core.sysfs.pci import normal_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
-    from probe_core.api import Request
-    from probe_nvidia.ask import Asker
+    from probe_core.api import Machine, Request
+    from probe_nvidia.nvml import Asker
 
     Sighting = Mapping[str, Any]
-
-__all__ = ["Scene", "driver_of"]
 
 # Drivers under which NVIDIA's own software can use a GPU; a card that vfio-pci holds sleeps, but
 # no library of NVIDIA can reach it, so it keeps nobody from asking about the others.
@@ -29,6 +33,12 @@ _SIGNS = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/nvidia0")
 _WSL = "/dev/dxg"
 WSL_LIBRARY = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 
+_PROC = "/proc/driver/nvidia"
+_LIMIT = 8192
+"""Bytes of one file, of which the driver writes some twenty short lines."""
+
+_CACHED_SINCE = 590
+
 _TREE = "/sys/firmware/devicetree/base"
 _NVGPU = "/sys/module/nvgpu"
 
@@ -37,23 +47,20 @@ class Scene:
     """The NVIDIA side of a machine, as files alone show it.
 
     `cards` are the bus prober's sightings of NVIDIA GPUs, by their first id; `proc` is what
-    /proc/driver/nvidia says, by PCI id; `soc` is the Jetson module, if this is one. `avoid` are
-    the ids of GPUs that must not be asked.
+    /proc/driver/nvidia says, by PCI id; `soc` is the Jetson module, if this is one.
     """
 
-    __slots__ = ("active", "avoid", "cards", "machine", "proc", "soc", "touching", "version")
+    __slots__ = ("cards", "machine", "proc", "request", "soc", "version")
 
     def __init__(self, request: Request) -> None:
+        self.request = request
         self.machine = machine = request.machine
-        self.active = request.active
-        self.avoid = request.avoid
-        self.touching = request.touching
         gpus = (sighting for sighting in request.bus if _is_nvidia_gpu(sighting))
         self.cards = {gpu["ids"][0]: gpu for gpu in gpus}
-        self.version = procfs.driver_version(machine)
+        self.version = driver_version(machine)
         # A recording sleeps no more, and a user who allows waking wants the names, too.
-        careful = machine.live and not request.active and procfs.wakes(self.version)
-        self.proc = procfs.cards(machine, self.asleep if careful else ())
+        careful = machine.live and not request.active and wakes(self.version)
+        self.proc = driver_cards(machine, self.asleep if careful else ())
         self.soc = None
         if machine.exists(_TREE) or machine.exists(_NVGPU) or any(map(_is_node, self.cards)):
             from probe_nvidia import tegra  # needed on no PC and no server
@@ -155,3 +162,74 @@ def _is_node(identity: str) -> bool:
 def _address(identity: str) -> tuple[int, ...]:
     domain, bus, slot = identity[4:].split(":")
     return int(domain, 16), int(bus, 16), int(slot.replace(".", ""), 16)
+
+
+class DriverCard:
+    """One GPU: its model and UUID (None when the driver does not know them yet).
+
+    `minor` is the number of its device node, `excluded` whether NVreg_ExcludedGpus names it.
+    """
+
+    __slots__ = ("excluded", "minor", "model", "uuid")
+
+    def __init__(self, facts: dict[str, str]) -> None:
+        self.model = _reported(facts.get("Model"))
+        self.uuid = _reported(facts.get("GPU UUID"))
+        self.excluded = facts.get("GPU Excluded") == "Yes"
+        minor = facts.get("Device Minor", "")
+        self.minor = int(minor) if minor.isdecimal() and len(minor) <= 4 else None
+
+
+def driver_cards(machine: Machine, unread: Collection[str] = ()) -> dict[str, DriverCard]:
+    """Return the GPUs of the loaded driver by PCI id (``pci:0000:01:00.0``).
+
+    The files of those in `unread` are left alone: nothing but their presence is known.
+    """
+    gpus = {}
+    for address in machine.listdir(f"{_PROC}/gpus"):
+        identity = normal_id(address)
+        if identity and identity in unread:
+            gpus[identity] = DriverCard({})
+            continue
+        text = machine.read(f"{_PROC}/gpus/{address}/information", _LIMIT)
+        if identity and text is not None:
+            gpus[identity] = DriverCard(_facts(text))
+    return gpus
+
+
+def driver_version(machine: Machine) -> str | None:
+    """Return the loaded kernel driver's version ("580.95.05"), None when it is not loaded.
+
+    The line is "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue …", or
+    "… Open Kernel Module for x86_64  580.95.05  Release Build …".
+    """
+    for token in _version_line(machine).split():
+        if token.replace(".", "").isdecimal() and "." in token:
+            return token
+    return None
+
+
+def is_open(machine: Machine) -> bool:
+    """Return whether the loaded driver is the one with open kernel modules."""
+    return "Open Kernel Module" in _version_line(machine)
+
+
+def wakes(version: str | None) -> bool:
+    """Return whether reading a suspended GPU's ``information`` would resume it."""
+    branch = (version or "").partition(".")[0]  # 580 of "580.95.05"
+    return not (branch.isdecimal() and len(branch) <= 4 and int(branch) >= _CACHED_SINCE)
+
+
+def _version_line(machine: Machine) -> str:
+    text = machine.read(f"{_PROC}/version", _LIMIT) or ""
+    return next((line for line in text.splitlines() if line.startswith("NVRM version")), "")
+
+
+def _facts(text: str) -> dict[str, str]:
+    lines = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def _reported(value: str | None) -> str | None:
+    # Before first use the driver prints question marks in place of the UUID's digits.
+    return value if value and "?" not in value and value != "Unknown" else None

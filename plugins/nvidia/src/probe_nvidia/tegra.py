@@ -7,16 +7,16 @@ every Orin "Orin (nvgpu)" (nvitop#168). Docker masks /sys/firmware, and with it 
 
 from __future__ import annotations
 
-from probe_core.sysfs import devicetree, uevent
+from probe_core.api import each_card
+from probe_core.sysfs import devicetree, soc, uevent
+from probe_core.sysfs.drm_use import DrmUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from probe_core.api import Machine
-
-__all__ = ["COMPUTE_CAPABILITY", "GPU_CAPABILITY", "Soc", "identify"]
+    from probe_core.api import Machine, SampleRequest
 
 COMPUTE_CAPABILITY = {
     "nvidia,tegra210": "5.3",
@@ -106,3 +106,25 @@ def _driver(machine: Machine, node: Mapping[str, Any]) -> str | None:
     """Return the name of the driver that the GPU is bound to, or of the loaded module."""
     driver: str | None = (node.get("driver") or {}).get("name")
     return driver or ("nvgpu" if any(map(machine.exists, _NVGPU)) else None)
+
+
+class Sampler:
+    """A Jetson module's GPU between two rounds, from its files.
+
+    NVML opens there, and every query is NOT_SUPPORTED (intelligence-per-watt#40).
+    """
+
+    def __init__(self, machine: Machine, module: Soc) -> None:
+        self._machine = machine
+        self._id = module.ids[0]
+        self._use = DrmUse(machine)
+
+    def sample(self, request: SampleRequest) -> Iterator[Mapping[str, Any]]:
+        """Yield the sample of a round."""
+        self._use.refresh()
+        places = devicetree.platform_devices(self._machine)
+        folders = [folder for path, folder in places if self._id == f"dt:{path}"]
+        for folder, may_ask in each_card(request, folders, lambda _: self._id):
+            if may_ask:
+                folder = self._machine.realpath(folder)
+                yield from soc.sample(self._machine, folder, self._id, self._use)
