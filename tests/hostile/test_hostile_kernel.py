@@ -38,9 +38,9 @@ class Zombie:
             os.posix_spawn("/bin/true", ["true"], os.environ)
 
 
-settings = {{"timeout": 0.7, "only": ["stuck", "good"], "priority": {{"stuck": 900}}}}
-config, _ = load_config(settings, {{}})
-for hooks in ([Zombie()], []):
+settings = {{"only": ["stuck", "good"], "priority": {{"stuck": 900}}}}
+for timeout, hooks in (0.7, [Zombie()]), (20.0, []):
+    config, _ = load_config({{**settings, "timeout": timeout}}, {{}})
     start = time.monotonic()
     found = run_pipeline(Machine(), config, host=Host(hooks) if hooks else None)
     took = time.monotonic() - start
@@ -77,4 +77,4 @@ def test_stuck_in_the_kernel(tmp_path: Path, untouched: Callable[[], Any]) -> No
     stuck, _, _, took = second  # no process can be made in a namespace whose first one dies
     assert (stuck["status"], stuck["code"]) == ("skipped", "unkillable")
     assert stuck["reason"] == "an earlier run in this process is stuck in the kernel"
-    assert took < 0.6
+    assert took < 10.0, "it was not waited for again: its deadline was 20 s"

@@ -182,7 +182,8 @@ def test_interrupted_before_a_thread_was_started() -> None:
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         Worker(until_stopped, start).run()
-    assert time.monotonic() - begin < 0.5
+    # A thread that never was is not waited for: the wait would have no end.
+    assert time.monotonic() - begin < 10
 
 
 def test_interrupted_just_after_a_thread_was_started_that_has_not_begun() -> None:

@@ -157,11 +157,10 @@ def test_the_answer_is_cached_and_everybody_gets_a_copy(given: Given, gpu: Gpu) 
         second = await device_capabilities()
         assert second.memory == 24564
         assert second.flops.fp32 > 82
-        start = time.perf_counter()
-        for _ in range(100):
-            await device_capabilities()
-        # 100 µs is the promise; ten times that leaves room for a busy machine.
-        assert (time.perf_counter() - start) / 100 < 1e-3
+        # Its time, 100 µs at most, is measured by tests/bench.
+        with patch("probe_exo.static_part.probe_document", side_effect=AssertionError):
+            for _ in range(100):
+                assert await device_capabilities() == second
 
     asyncio.run(main())
 

@@ -114,8 +114,7 @@ def test_an_endless_line_is_dropped_and_the_next_is_read(engines: Engines) -> No
     ],
 )
 def test_damaged_lines_raise_nothing(line: bytes) -> None:
-    for _, _, text in parsed(line + b"\n"):
-        assert isinstance(text, (str, bytes))
+    assert parsed(line + b"\n") == []
 
 
 def line(text: bytes) -> bytes:
