@@ -1,0 +1,271 @@
+"""Puts faults into the source, one at a time, and tells which of them no test notices.
+
+    python tests/mutate.py --count 60 --seed 1
+    python tests/mutate.py --only probe_core/isolation --count 10
+
+It works in copies of the checkout. For each fault the fast tests of the room and of its neighbours
+run: files that name the module first, then the room's folder, then files that name the room. A test
+that fails is run again without the fault, so that only what the fault did counts.
+
+Not run by CI: a fault takes between a second and the time limit. Some faults change nothing that
+anybody could notice (a smaller bound of a cache); those are for a person to judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("probe_core", "chipdb/src", "plugins/*/src")
+TESTS = ("tests", "chipdb/tests", "plugins/*/tests")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv*", "__pycache__", ".*_cache", "_build", "build", "dist", "*.egg-info"
+)
+COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
+}  # fmt: skip
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.M)
+
+
+class Fault(NamedTuple):
+    """A replacement of the bytes from `start` to `end` of a file."""
+
+    path: str
+    line: int
+    start: int
+    end: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.before!r} → {self.after!r}"
+
+
+class File:
+    """A source file, and the places in it where a fault can be put."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.relative_to(ROOT).as_posix()
+        self.text = path.read_bytes()
+        self.starts = [0]
+        for line in self.text.split(b"\n"):
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def faults(self) -> Iterator[Fault]:
+        return self._of(ast.parse(self.text))
+
+    def _of(self, node: ast.AST) -> Iterator[Fault]:
+        if _is_for_types(node):
+            return
+        yield from self._at(node)
+        for name, value in ast.iter_fields(node):
+            if name not in ("annotation", "returns", "type_params"):
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        yield from self._of(child)
+
+    def _at(self, node: ast.AST) -> Iterator[Fault]:
+        match node:
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
+                words = COMPARED[type(op)]
+                yield from self._between(left, right, *words)
+            case ast.BoolOp(op=op, values=[first, second, *_]):
+                words = ("and", "or") if isinstance(op, ast.And) else ("or", "and")
+                yield from self._between(first, second, *words)
+            case ast.Constant(value=bool() as value):
+                yield self._replaced(node, str(not value))
+            case ast.Constant(value=int() | float() as value):
+                yield self._replaced(node, str(value + 1 if isinstance(value, int) else value * 2))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                yield self._replaced(node, f"bool({self._source(operand)})")
+            case ast.If(test=test) | ast.IfExp(test=test):
+                yield self._replaced(test, f"(not ({self._source(test)}))")
+            case ast.Expr(value=ast.Call() | ast.Await()):
+                yield self._replaced(node, "None")
+            case ast.ExceptHandler(type=ast.expr() as kind):
+                yield self._replaced(kind, "()")
+
+    def _offsets(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self.starts[node.lineno - 1] + node.col_offset
+        return start, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def _source(self, node: ast.expr) -> str:
+        start, end = self._offsets(node)
+        return self.text[start:end].decode()
+
+    def _replaced(self, node: ast.expr | ast.stmt, after: str) -> Fault:
+        start, end = self._offsets(node)
+        before = self.text[start:end].decode()
+        return Fault(self.path, node.lineno, start, end, before, after)
+
+    def _between(self, left: ast.expr, right: ast.expr, old: str, new: str) -> Iterator[Fault]:
+        """Replace the operator that stands between two expressions."""
+        start, end = self._offsets(left)[1], self._offsets(right)[0]
+        pattern = r"\s+".join(map(re.escape, old.split()))
+        found = re.search(pattern.encode(), self.text[start:end])
+        if found:  # brackets may stand around it, and comments
+            place = start + found.start()
+            line = self.text.count(b"\n", 0, place) + 1
+            yield Fault(self.path, line, place, start + found.end(), old, new)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Return whether only a checker of types reads it."""
+    name = node.test if isinstance(node, ast.If) else None
+    if isinstance(node, ast.Assign):
+        name = node.targets[0]
+    return isinstance(name, ast.Name) and name.id in ("TYPE_CHECKING", "__all__")
+
+
+def all_faults(only: str) -> list[Fault]:
+    paths = (
+        path for pattern in SOURCES for root in ROOT.glob(pattern) for path in root.rglob("*.py")
+    )
+    return [
+        fault
+        for path in sorted(paths)
+        if path.relative_to(ROOT).as_posix().startswith(only)
+        for fault in File(path).faults()
+    ]
+
+
+def tests_of(source: str) -> list[str]:
+    """Return the test files of a module's room and of its neighbours, the nearest first."""
+    parts = list(Path(source).with_suffix("").parts)
+    if "src" in parts:
+        parts = parts[parts.index("src") + 1 :]
+    module = ".".join(part for part in parts if part != "__init__")
+    room = ".".join(module.split(".")[:2]) if module.startswith("probe_core.") else parts[0]
+    own = {path for name in _folders(source, parts) for path in ROOT.glob(f"{name}/test_*.py")}
+    ranked = []
+    for path in (path for pattern in TESTS for path in ROOT.glob(f"{pattern}/**/test_*.py")):
+        text = path.read_text("utf-8")
+        rank = 0 if module in text else 1 if path in own else 2 if room in text else 3
+        if rank < 3:
+            ranked.append((rank, path.relative_to(ROOT).as_posix()))
+    return [path for _, path in sorted(ranked)]
+
+
+def _folders(source: str, parts: list[str]) -> list[str]:
+    """Return the folders of tests that belong to a source file."""
+    if not source.startswith("probe_core"):
+        return [str(Path(*Path(source).parts[: Path(source).parts.index("src")], "tests"))]
+    others = {"leasing": "lease", "selection": "visibility", "pipeline": "machines"}
+    return ["tests/core", f"tests/{others.get(parts[1], parts[1])}"]
+
+
+class Checkout:
+    """A copy of the checkout, of which one file may have a fault."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "checkout"
+        shutil.copytree(ROOT, self.root, symlinks=True, ignore=NOT_COPIED)
+        # The packages are installed from the checkout itself: the copy's come first.
+        paths = [str(path) for pattern in SOURCES for path in self.root.glob(pattern)]
+        paths = [str(self.root), *(path for path in paths if path.endswith("src"))]
+        self.environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+    def judged(self, fault: Fault, limit_s: float) -> str | None:
+        """Return the test that notices the fault; None where none does in time."""
+        path = self.root / fault.path
+        text, status = path.read_bytes(), path.stat()
+        end = time.monotonic() + limit_s
+        skipped: list[str] = []
+        while True:
+            try:
+                path.write_bytes(text[: fault.start] + fault.after.encode() + text[fault.end :])
+                # Bytecode is told from its source's by whole seconds.
+                os.utime(path, (status.st_atime, status.st_mtime + 1000))
+                failed = self._first_failure(tests_of(fault.path), skipped, end)
+            finally:
+                path.write_bytes(text)
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+            if failed is None or self._first_failure([failed], [], end + limit_s) is None:
+                return failed
+            skipped.append(failed)  # it fails without the fault, too
+
+    def _first_failure(self, tests: list[str], skipped: list[str], end: float) -> str | None:
+        options = ["-x", "-q", "-rfE", "-m", "not heavy", "-p", "no:cacheprovider", "--tb=no"]
+        command = [sys.executable, "-m", "pytest", *options]
+        command += [word for name in skipped for word in ("--deselect", name)]
+        try:
+            done = subprocess.run(
+                [*command, *tests],
+                cwd=self.root,
+                env=self.environ,
+                capture_output=True,
+                text=True,
+                timeout=max(1.0, end - time.monotonic()),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        if done.returncode in (0, 5):
+            return None
+        found = FAILED.search(done.stdout)
+        # Without a name: the tests could not be collected, or a test that hung ended the process.
+        return found[1] if found else tests[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--count", type=int, default=20, help="how many faults")
+    parser.add_argument("--seed", type=int, default=1, help="another one gives other faults")
+    parser.add_argument("--only", default="", metavar="PATH", help="what the files begin with")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each fault")
+    parser.add_argument("--jobs", type=int, default=1, help="faults at once, each in its own copy")
+    parser.add_argument("--list", action="store_true", help="show the faults and put none in")
+    options = parser.parse_args()
+    faults = all_faults(options.only)
+    chosen = random.Random(options.seed).sample(faults, min(options.count, len(faults)))
+    if options.list:
+        print(*chosen, sep="\n")
+        return 0
+    return _run(chosen, options.limit, options.jobs)
+
+
+def _run(faults: list[Fault], limit_s: float, jobs: int) -> int:
+    unnoticed = []
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        free: SimpleQueue[Checkout] = SimpleQueue()
+        for number in range(jobs):
+            free.put(Checkout(Path(folder, str(number))))
+
+        def judge(fault: Fault) -> tuple[Fault, str | None]:
+            checkout = free.get()
+            try:
+                return fault, checkout.judged(fault, limit_s)
+            finally:
+                free.put(checkout)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for fault, test in pool.map(judge, faults):
+                print(
+                    f"{'noticed' if test else 'NOT noticed':11}  {fault}  {test or ''}", flush=True
+                )
+                unnoticed += [] if test else [fault]
+    part = 1 - len(unnoticed) / len(faults) if faults else 1
+    print(f"{len(faults) - len(unnoticed)} of {len(faults)} noticed ({part:.0%})")
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
