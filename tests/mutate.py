@@ -147,21 +147,20 @@ def all_faults(only: str) -> list[Fault]:
     ]
 
 
-def tests_of(source: str) -> list[str]:
-    """Return the test files of a module's room and of its neighbours, the nearest first."""
+def tests_of(source: str) -> list[list[str]]:
+    """Return the test files of a module's room and of its neighbours, from near to far."""
     parts = list(Path(source).with_suffix("").parts)
     if "src" in parts:
         parts = parts[parts.index("src") + 1 :]
     module = ".".join(part for part in parts if part != "__init__")
     room = ".".join(module.split(".")[:2]) if module.startswith("probe_core.") else parts[0]
     own = {path for name in _folders(source, parts) for path in ROOT.glob(f"{name}/test_*.py")}
-    ranked = []
+    groups: list[list[str]] = [[], [], [], []]
     for path in (path for pattern in TESTS for path in ROOT.glob(f"{pattern}/**/test_*.py")):
         text = path.read_text("utf-8")
         rank = 0 if module in text else 1 if path in own else 2 if room in text else 3
-        if rank < 3:
-            ranked.append((rank, path.relative_to(ROOT).as_posix()))
-    return [path for _, path in sorted(ranked)]
+        groups[rank].append(path.relative_to(ROOT).as_posix())
+    return [sorted(group) for group in groups[:3] if group]
 
 
 def _folders(source: str, parts: list[str]) -> list[str]:
@@ -194,7 +193,9 @@ class Checkout:
                 path.write_bytes(text[: fault.start] + fault.after.encode() + text[fault.end :])
                 # Bytecode is told from its source's by whole seconds.
                 os.utime(path, (status.st_atime, status.st_mtime + 1000))
-                failed = self._first_failure(tests_of(fault.path), skipped, end)
+                groups = tests_of(fault.path)
+                failures = (self._first_failure(group, skipped, end) for group in groups)
+                failed = next(filter(None, failures), None)
             finally:
                 path.write_bytes(text)
                 os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

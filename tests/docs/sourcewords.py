@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from docpages import ROOT
@@ -17,7 +18,12 @@ def trees(*patterns: str) -> Iterator[tuple[Path, ast.Module]]:
     """Yield (path, tree) of the source files that match."""
     for pattern in patterns:
         for path in sorted(ROOT.glob(pattern)):
-            yield path, ast.parse(path.read_text("utf-8"))
+            yield path, _tree(path)
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
 
 
 def variables() -> set[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +63,29 @@ def test_a_slow_prober_is_not_looked_into_before_its_time_is_nearly_over(
     assert (slow.status, slow.stderr_tail()) == ("ok", [])
     hung = run_source(sleep.format(60), deadline_s=1.0)
     assert (hung.status, "stuck_at" in hung.details) == ("timeout", True)
+
+
+def test_the_stack_is_written_as_late_as_can_be() -> None:
+    script = """
+import faulthandler, time
+times = []
+faulthandler.dump_traceback_later = lambda after, **options: times.append(after)
+from probe_core.isolation.confine import limit
+for seconds in (0.01, 0.5, 1.0, 10.0):
+    limit(seconds, time.monotonic() + 60)
+print(*(f"{after:.3f}" for after in times))
+"""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    # At nine tenths, or a tenth of a second before the end where that is later.
+    assert done.stdout.split() == ["0.020", "0.450", "0.900", "9.900"]
 
 
 def test_a_process_that_cannot_be_started(
