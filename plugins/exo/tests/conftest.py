@@ -43,7 +43,7 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     path = tmp_path / "devices.json"
 
     def give(*devices: Device) -> None:
-        from probe_exo.static_part import node_document
+        from probe_exo.node import node_document
 
         path.write_text(json.dumps(devices))
         node_document(refresh=True)

@@ -110,7 +110,7 @@ def test_an_unknown_choice_is_an_answer_with_a_reason(given: Given) -> None:
 
 def test_whatever_breaks_is_an_answer_with_a_reason(given: Given) -> None:
     given()
-    with patch("probe_exo.static_part.probe_document", side_effect=ZeroDivisionError("boom")):
+    with patch("probe_exo.node.probe_document", side_effect=ZeroDivisionError("boom")):
         found = ask()
     assert found == UNKNOWN_DEVICE_CAPABILITIES
     assert found.reasons["memory"] == "ZeroDivisionError: boom"
@@ -178,13 +178,13 @@ def test_many_at_once_share_one_probe(given: Given) -> None:
     async def main() -> list[DeviceCapabilities]:
         return await asyncio.gather(*(device_capabilities(devices="all") for _ in range(8)))
 
-    with patch("probe_exo.static_part.probe_document", counted):
-        from probe_exo import static_part
+    with patch("probe_exo.node.probe_document", counted):
+        from probe_exo import node
 
-        static_part._reports.clear()
+        node._reports.clear()
         module._cached.clear()
         found = asyncio.run(main())
-    static_part._reports.clear()
+    node._reports.clear()
     module._cached.clear()
     assert probes == 1
     assert all(one == found[0] for one in found)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from reports import report_of_recording
 
 from probe_core.testing import ExporterContract
+from probe_exo.device_capabilities import DeviceCapabilities, DeviceFlops
 from probe_exo.exporter import export
-from probe_exo.legacy import DeviceCapabilities, DeviceFlops
 
 
 class TestExo(ExporterContract):

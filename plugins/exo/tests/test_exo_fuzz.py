@@ -10,10 +10,9 @@ from hypothesis import given
 
 from probe_core.machine import Machine
 from probe_exo import node_links
-from probe_exo.identity import node_identity
-from probe_exo.mac import parse_hardware
-from probe_exo.mac_links import parse_interfaces, parse_ports
-from probe_exo.override import VARIABLE, overridden
+from probe_exo.mac import parse_hardware, parse_interfaces, parse_ports
+from probe_exo.memory import VARIABLE, overridden
+from probe_exo.node import node_identity
 
 HARDWARE = (
     b"Hardware:\n\n    Hardware Overview:\n\n      Model Name: MacBook Pro\n"

@@ -9,8 +9,8 @@ import pytest
 
 from probe_core.machine import Machine
 from probe_exo import node_links
-from probe_exo.mac_links import parse_interfaces, parse_ports
-from probe_exo.thunderbolt import NodeLinks, RdmaPort, ThunderboltPort, neighbours
+from probe_exo.links import NodeLinks, RdmaPort, ThunderboltPort, neighbours
+from probe_exo.mac import parse_interfaces, parse_ports
 
 Make = Callable[[dict[str, str]], Machine]
 

@@ -12,8 +12,7 @@ import pytest
 
 from probe_core.machine import Machine
 from probe_exo import node_memory
-from probe_exo.memory import MemoryReader
-from probe_exo.memory_types import NodeMemory
+from probe_exo.memory import MemoryReader, NodeMemory
 from probe_exo.resident import FreeMemory
 
 Make = Callable[[dict[str, str]], Machine]

@@ -52,7 +52,7 @@ def test_probers_are_registered_by_name_and_only_where_they_are(
 def test_a_forked_child_probes_for_itself() -> None:
     code = """
 import os
-from probe_exo.static_part import node_document
+from probe_exo.node import node_document
 first = node_document()
 child = os.fork()
 if child == 0:

@@ -8,37 +8,37 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_exo.frozen import register_probers as register_probers
-    from probe_exo.identity import NodeIdentity as NodeIdentity
-    from probe_exo.identity import node_identity as node_identity
-    from probe_exo.interfaces import NetworkLink as NetworkLink
-    from probe_exo.interfaces import node_interfaces as node_interfaces
+    from probe_exo.links import NetworkLink as NetworkLink
+    from probe_exo.links import NodeLinks as NodeLinks
+    from probe_exo.links import node_interfaces as node_interfaces
+    from probe_exo.links import node_links as node_links
+    from probe_exo.memory import AcceleratorMemory as AcceleratorMemory
+    from probe_exo.memory import NodeMemory as NodeMemory
     from probe_exo.memory import node_memory as node_memory
-    from probe_exo.memory_types import AcceleratorMemory as AcceleratorMemory
-    from probe_exo.memory_types import NodeMemory as NodeMemory
     from probe_exo.node import NodeBackends as NodeBackends
     from probe_exo.node import NodeCompute as NodeCompute
+    from probe_exo.node import NodeIdentity as NodeIdentity
     from probe_exo.node import node_backends as node_backends
     from probe_exo.node import node_compute as node_compute
-    from probe_exo.thunderbolt import NodeLinks as NodeLinks
-    from probe_exo.thunderbolt import node_links as node_links
+    from probe_exo.node import node_identity as node_identity
 
 __version__ = "0.9.0"
 
 _MODULES = {
     "register_probers": "frozen",
-    "NetworkLink": "interfaces",
-    "node_interfaces": "interfaces",
-    "NodeIdentity": "identity",
-    "node_identity": "identity",
-    "AcceleratorMemory": "memory_types",
-    "NodeMemory": "memory_types",
+    "NetworkLink": "links",
+    "node_interfaces": "links",
+    "NodeIdentity": "node",
+    "node_identity": "node",
+    "AcceleratorMemory": "memory",
+    "NodeMemory": "memory",
     "node_memory": "memory",
     "NodeBackends": "node",
     "NodeCompute": "node",
     "node_backends": "node",
     "node_compute": "node",
-    "NodeLinks": "thunderbolt",
-    "node_links": "thunderbolt",
+    "NodeLinks": "links",
+    "node_links": "links",
 }
 
 __all__ = [

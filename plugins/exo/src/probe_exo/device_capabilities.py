@@ -7,17 +7,24 @@ loop, ends by a deadline, knows about 2,000 chips, counts every visible GPU, wor
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, PrivateAttr
 
 from probe_cluster.shared import ClusterError
-from probe_exo.chip_flops import CHIP_FLOPS
-from probe_exo.legacy import TFLOPS, DeviceCapabilities, DeviceFlops, capabilities_of
-from probe_exo.override import overridden
-from probe_exo.platforms import mac_facts, other_facts, report_facts
-from probe_exo.rule import UNKNOWN_CHIP, UNKNOWN_MODEL, Facts
-from probe_exo.waiting import bounded
+from probe_core.commands import system_memory
+from probe_core.machine import Machine
+from probe_exo import mac
+from probe_exo.facts import Facts, database, facts_of, figures_by_name
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL
+from probe_exo.memory import overridden
+from probe_exo.node import node_document
 
 __all__ = [
     "CHIP_FLOPS",
@@ -30,6 +37,227 @@ __all__ = [
     "mac_device_capabilities",
     "windows_device_capabilities",
 ]
+
+
+TFLOPS = 1.00
+"""The unit of `DeviceFlops`."""
+
+
+class DeviceFlops(BaseModel):
+    """Peaks in TFLOPS (TOPS for int8); 0.0 is unknown."""
+
+    fp32: float
+    fp16: float
+    int8: float
+
+    def __str__(self) -> str:
+        parts = ((name, getattr(self, name) / TFLOPS) for name in ("fp32", "fp16", "int8"))
+        return ", ".join(f"{name}: {value:.2f} TFLOPS" for name, value in parts)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the three numbers."""
+        return self.model_dump()
+
+
+class DeviceCapabilities(BaseModel):
+    """A node as old exo's peers know it. `memory` is the total in MiB."""
+
+    model: str
+    chip: str
+    memory: int
+    flops: DeviceFlops
+    _reasons: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def __str__(self) -> str:
+        return (
+            f"Model: {self.model}. Chip: {self.chip}. Memory: {self.memory}MB. Flops: {self.flops}"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        # Why a number is 0 is no part of what a node can do.
+        if not isinstance(other, DeviceCapabilities):
+            return NotImplemented
+        return self.model_dump() == other.model_dump()
+
+    __hash__ = None  # type: ignore[assignment]  # mutable, as upstream
+
+    def explained(self, reasons: Mapping[str, str]) -> DeviceCapabilities:
+        """Add to `reasons`, and return itself."""
+        self._reasons.update(reasons)
+        return self
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Field → why it is 0 or incomplete; empty for an instance that was not probed."""
+        return MappingProxyType(self._reasons)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return model, chip, memory and flops."""
+        return {
+            "model": self.model,
+            "chip": self.chip,
+            "memory": self.memory,
+            "flops": self.flops.to_dict(),
+        }
+
+
+def capabilities_of(facts: Facts) -> DeviceCapabilities:
+    """Return a fresh instance: callers may change theirs."""
+    return DeviceCapabilities(
+        model=facts.model,
+        chip=facts.chip,
+        memory=facts.memory,
+        flops=DeviceFlops(fp32=facts.fp32, fp16=facts.fp16, int8=facts.int8),
+    ).explained(facts.reasons)
+
+
+class ChipFlops(Mapping[str, DeviceFlops]):
+    """Chip name → peaks, looked up when asked.
+
+    Keys are names as chipdb spells them; what a driver or old exo's table calls a chip
+    (``NVIDIA GEFORCE RTX 4090``, ``Apple M1 Max``) finds it too. A name of several chips gives the
+    largest. Nothing fuzzy: an unknown name raises `KeyError`, which names what is near.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> DeviceFlops:
+        hash(name)  # what cannot be a key is a TypeError, as of a dict
+        if not isinstance(name, str):
+            raise KeyError(name)
+        figures = figures_by_name(name)
+        if not figures.known:
+            near = ", ".join(dict.fromkeys(chip.name for chip in database().near(name, 3)))
+            raise KeyError(f"{name}: not in chipdb; near: {near or 'nothing'}")
+        fp32, fp16, int8 = figures.numbers
+        return DeviceFlops(fp32=fp32, fp16=fp16, int8=int8)
+
+    def __iter__(self) -> Iterator[str]:
+        # No engine of exo runs on an NPU.
+        names = (chip.name for chip in database().chips() if chip.kind != "npu")
+        return iter(dict.fromkeys(names))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        hash(name)
+        return isinstance(name, str) and figures_by_name(name).known
+
+    def copy(self) -> dict[str, DeviceFlops]:
+        """Return all as a table of one's own, as a dict does: forks add chips to a copy."""
+        return dict(self)
+
+    def __or__(self, other: Mapping[str, DeviceFlops]) -> dict[str, DeviceFlops]:
+        return {**self, **other}
+
+    def __ror__(self, other: Mapping[str, DeviceFlops]) -> dict[str, DeviceFlops]:
+        return {**other, **self}
+
+    def __repr__(self) -> str:
+        return f"<CHIP_FLOPS over chipdb {database().version}>"
+
+
+CHIP_FLOPS = ChipFlops()
+"""The one instance; nothing is read until it is asked."""
+
+
+Result = TypeVar("Result")
+
+
+async def bounded(call: Callable[[], Result], seconds: float) -> Result:
+    """Return what `call` returns in a thread of its own; raises `TimeoutError` after `seconds`.
+
+    The thread is a daemon and goes on after that: what it finds is cached for the next caller. Not
+    the loop's executor, whose threads a stuck driver would fill and whose exit waits for them.
+    Works under asyncio, and under trio where anyio runs on it.
+    """
+    # Not imported to find out: where trio runs, it is there.
+    if "trio" in sys.modules and _under_trio():
+        return await _in_trio(call, seconds)
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def give(result: Any, error: BaseException | None) -> None:
+        if not future.done():
+            future.set_result(result) if error is None else future.set_exception(error)
+
+    def deliver(result: Any, error: BaseException | None) -> None:
+        try:
+            loop.call_soon_threadsafe(give, result, error)
+        except RuntimeError:
+            pass  # the loop was closed meanwhile: nobody waits
+
+    _start(call, deliver)
+    return await asyncio.wait_for(future, seconds)
+
+
+def _start(call: Callable[[], Any], deliver: Callable[[Any, BaseException | None], object]) -> None:
+    def work() -> None:
+        try:
+            result = call()
+        except BaseException as error:
+            deliver(None, error)
+        else:
+            deliver(result, None)
+
+    threading.Thread(target=work, name="probe-exo", daemon=True).start()
+
+
+def _under_trio() -> bool:
+    trio: Any = sys.modules["trio"]
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _in_trio(call: Callable[[], Result], seconds: float) -> Result:
+    trio: Any = sys.modules["trio"]
+    token, done = trio.lowlevel.current_trio_token(), trio.Event()
+    box: list[tuple[Any, BaseException | None]] = []
+
+    def deliver(result: Any, error: BaseException | None) -> None:
+        box.append((result, error))
+        try:
+            token.run_sync_soon(done.set)
+        except trio.RunFinishedError:
+            pass  # nobody waits
+
+    _start(call, deliver)
+    with trio.move_on_after(seconds):
+        await done.wait()
+    if not box:
+        raise TimeoutError
+    result, error = box[0]
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
+
+
+MIB = 1 << 20
+
+
+def _report_facts(devices: str, refresh: bool) -> Facts:
+    """Return the facts of this Linux or Windows node, from its report."""
+    return facts_of(node_document(refresh), devices)
+
+
+def _mac_facts(devices: str, refresh: bool) -> Facts:
+    """Return the facts of this Mac. It has one GPU, so there is nothing to choose."""
+    return mac.mac_facts()
+
+
+def _other_facts(devices: str, refresh: bool) -> Facts:
+    """Return what any system tells: its memory."""
+    reason = "this system is neither Linux, macOS nor Windows"
+    total = system_memory(Machine())["total"]
+    reasons: dict[str, str] = dict.fromkeys(("model", "chip", "fp32", "fp16", "int8"), reason)
+    if total is None:
+        reasons["memory"] = reason
+    return Facts(memory=(total or 0) // MIB, reasons=reasons)
+
 
 UNKNOWN_DEVICE_CAPABILITIES = DeviceCapabilities(
     model=UNKNOWN_MODEL,
@@ -48,7 +276,7 @@ CHOICE = "EXO_PROBE_DEVICES"
 
 Source = Callable[[str, bool], Facts]
 
-_SOURCES: dict[str, Source] = {"linux": report_facts, "darwin": mac_facts, "win32": report_facts}
+_SOURCES: dict[str, Source] = {"linux": _report_facts, "darwin": _mac_facts, "win32": _report_facts}
 _cached: dict[object, Facts] = {}
 
 
@@ -60,23 +288,23 @@ async def device_capabilities(
     `devices` is ``all`` visible GPUs together, the ``primary`` one, ``cpu``, or a device's id; by
     default what EXO_PROBE_DEVICES says. Looked up once for the process; `refresh` looks again.
     """
-    source = _SOURCES.get(sys.platform, other_facts)
+    source = _SOURCES.get(sys.platform, _other_facts)
     return await _capabilities(source, devices, refresh, deadline, cached=True)
 
 
 async def linux_device_capabilities() -> DeviceCapabilities:
     """Return what this Linux node can do."""
-    return await _capabilities(report_facts, None, False, DEADLINE_S)
+    return await _capabilities(_report_facts, None, False, DEADLINE_S)
 
 
 async def mac_device_capabilities() -> DeviceCapabilities:
     """Return what this Mac can do: asks system_profiler at every call."""
-    return await _capabilities(mac_facts, None, False, DEADLINE_S)
+    return await _capabilities(_mac_facts, None, False, DEADLINE_S)
 
 
 async def windows_device_capabilities() -> DeviceCapabilities:
     """Return what this Windows node can do."""
-    return await _capabilities(report_facts, None, False, DEADLINE_S)
+    return await _capabilities(_report_facts, None, False, DEADLINE_S)
 
 
 async def _capabilities(

@@ -6,14 +6,25 @@ for the first probe, by a deadline, and may be made inside or outside an event l
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+from pydantic import BaseModel
+
+from probe_cluster.planning.members import capacity
 from probe_exo import device_capabilities as awaited
-from probe_exo.chip_flops import CHIP_FLOPS
-from probe_exo.device_capabilities import DEADLINE_S, UNKNOWN_DEVICE_CAPABILITIES
-from probe_exo.device_memory import DeviceMemory, device_memory
-from probe_exo.legacy import TFLOPS, DeviceCapabilities, DeviceFlops
+from probe_exo.device_capabilities import (
+    CHIP_FLOPS,
+    DEADLINE_S,
+    TFLOPS,
+    UNKNOWN_DEVICE_CAPABILITIES,
+    DeviceCapabilities,
+    DeviceFlops,
+)
+from probe_exo.memory import node_memory, overridden
+from probe_exo.node import node_document
 
 __all__ = [
     "CHIP_FLOPS",
@@ -79,3 +90,30 @@ def _waited(ask: Ask) -> DeviceCapabilities:
     thread.start()
     thread.join()
     return answers[0] if answers else UNKNOWN_DEVICE_CAPABILITIES.model_copy(deep=True)
+
+
+class DeviceMemory(BaseModel):
+    """Memory that a model can lie in, in MiB as `DeviceCapabilities.memory`; 0 is unknown."""
+
+    total: int
+    available: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the two numbers."""
+        return self.model_dump()
+
+
+def device_memory(report: Any = None, devices: str = "all") -> DeviceMemory:
+    """Return the memory of this node's devices, or of a `report`, by the rule of `capacity`.
+
+    Of dedicated memory and of memory that a processor shares alike; available is read anew.
+    OVERRIDE_MEMORY_MB is honoured for both, as exo does. Blocks for the first probe.
+    """
+    size, _ = overridden(os.environ)
+    if size is not None:
+        return DeviceMemory(total=size >> 20, available=size >> 20)
+    offer = capacity(node_document() if report is None else report, devices)
+    available = offer.memory_available
+    if report is None and devices == "all":
+        available = node_memory().usable_available
+    return DeviceMemory(total=(offer.memory_total or 0) >> 20, available=(available or 0) >> 20)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from probe_cluster.planning.offers import offer
 from probe_core.commands import write_json_lines
-from probe_exo.engines import engines
-from probe_exo.figures import figures
+from probe_exo.figures import engines, figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""The one declared rule that turns our peaks into exo's three numbers.
+"""Exo's figures of a report, as plain data: its three numbers, its engines, and why one is missing.
 
-fp32, fp16 and int8 are the core's shorthands (dense, boost clock; fp32 vector; fp16 the fastest
-path that accumulates in fp32; int8 the fastest path), summed over the devices that
+The rule. fp32, fp16 and int8 are the core's shorthands (dense, boost clock; fp32 vector; fp16 the
+fastest path that accumulates in fp32; int8 the fastest path), summed over the devices that
 `probe_cluster.capacity` counts, or of the one chosen. What is unknown becomes 0.0 here and
 nowhere else, and its reason is kept. No data class is imported: `probe export exo` needs none.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from probe_cluster.planning.offers import offer
-from probe_exo.plain import table
+from probe_core.model.readiness import native_runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,21 @@ if TYPE_CHECKING:
         reasons: dict[str, str]
 
 
-__all__ = ["UNKNOWN_CHIP", "UNKNOWN_MODEL", "figures"]
+def table(value: object) -> Mapping[str, Any]:
+    """Return a mapping, or an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def rows(value: object) -> list[Mapping[str, Any]]:
+    """Return the tables in a list that hold anything; nothing when it is no list."""
+    items: list[Any] = [*value] if isinstance(value, (list, tuple)) else []
+    return [row for row in map(table, items) if row]
+
+
+def no_reasons() -> Mapping[str, str]:
+    """Return the default of every field named `reasons`."""
+    return {}
+
 
 MIB = 1 << 20
 UNKNOWN_MODEL, UNKNOWN_CHIP = "Unknown Model", "Unknown Chip"
@@ -72,3 +86,37 @@ def _chip(own: Offer) -> str:
 
 def _model(own: Offer, box: str) -> str:
     return f"{box} (Device: CPU)" if own["kind"] == "cpu" else f"{box} ({_chip(own)})"
+
+
+def engines(document: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return values of exo's `Backend`, and for each of the others the reason."""
+    node = table(document.get("node"))
+    backends = ["MlxCpu"]
+    why_not: dict[str, str] = {}
+    # MLX's Metal backend needs unified memory: no Intel Mac has it.
+    if node.get("os") == "darwin" and node.get("arch") in ("aarch64", "arm64"):
+        backends.append("MlxMetal")
+    else:
+        why_not["MlxMetal"] = "Metal with unified memory needs a Mac with Apple silicon"
+    reason = _no_cuda(document)
+    if reason is None:
+        backends += ["MlxCuda", "Vllm"]
+    else:
+        why_not |= {"MlxCuda": reason, "Vllm": reason}
+    return tuple(backends), why_not
+
+
+def _no_cuda(document: Mapping[str, Any]) -> str | None:
+    """Return why no CUDA device can be used, or None when one can."""
+    reasons: list[str] = []
+    for device in rows(document.get("devices")):
+        if device.get("vendor") != "nvidia" or device.get("kind") not in ("gpu", "accelerator"):
+            continue
+        seen = table(table(device.get("visibility")).get(native_runtime(device)))
+        if seen and seen.get("visible") is not True:
+            reasons.append(f"{device['id']}: {seen.get('reason')}")
+        elif "cuda" not in (device.get("backends") or ()):
+            reasons.append(f"{device['id']}: no CUDA driver answered for it")
+        else:
+            return None
+    return "; ".join(reasons) or "the node has no NVIDIA GPU"

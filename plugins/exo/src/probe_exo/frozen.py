@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from probe_core import child_entry, register
-from probe_exo.plain import table
+from probe_exo.figures import table
 
 __all__ = ["MODULES", "child_entry", "register_probers"]
 

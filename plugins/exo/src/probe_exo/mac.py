@@ -1,14 +1,16 @@
-"""What a Mac says of itself: the text of system_profiler, parsed on any system."""
+"""What a Mac says of itself: texts of system_profiler and networksetup, parsed on any system."""
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from probe_exo.chip_lookup import figures_by_name
-from probe_exo.rule import NAMES, UNKNOWN_CHIP, UNKNOWN_MODEL, Facts
-
-__all__ = ["PINNED", "mac_facts", "parse_hardware"]
+from probe_exo.facts import NAMES, Facts, figures_by_name
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, rows, table
 
 # Seconds; a judgement: system_profiler has no time limit of its own, and a hang must end.
 _TIMEOUT_S = 10
@@ -82,6 +84,10 @@ def _output(command: list[str]) -> tuple[str, str | None]:
     return (raw if isinstance(raw, str) else raw.decode("utf-8", "replace")), None
 
 
+def _answer(command: list[str]) -> str:
+    return _output(command)[0]
+
+
 def parse_hardware(text: str) -> tuple[str, str, int]:
     """Return (model, chip, MiB of memory) of SPHardwareDataType's text; Intel Macs have no chip."""
     lines = _lines(text)
@@ -128,3 +134,67 @@ def _gpu_cores(chip: str) -> int | None:
     if lines.get("Chipset Model") != chip or not (cores.isdecimal() and len(cores) <= 4):
         return None
     return int(cores)
+
+
+Port = tuple[str, str | None, str | None, float | None]
+"""(this host's uuid, the peer's, interface, Gbit/s)."""
+
+# current_speed_key reads "Up to 40 Gb/s".
+_GBITS = re.compile(r"(\d+(?:\.\d+)?)\s*Gb/s")
+
+
+def thunderbolt_ports() -> list[Port]:
+    """Return the ports of this Mac; nothing when it cannot be asked."""
+    text = _answer(["system_profiler", "SPThunderboltDataType", "-json"])
+    return parse_ports(text, parse_interfaces(_answer(["networksetup", "-listallhardwareports"])))
+
+
+def rdma_enabled() -> bool | None:
+    """Return what ``rdma_ctl status`` says; None where there is no such command."""
+    status = _answer(["rdma_ctl", "status"]).lower()
+    return None if not status else "enabled" in status and "disabled" not in status
+
+
+def parse_interfaces(text: str) -> dict[str, str]:
+    """Return hardware port ("Thunderbolt 1") → device ("en2") of networksetup's list."""
+    interfaces: dict[str, str] = {}
+    port = ""
+    for line in text.splitlines():
+        name, _, value = line.partition(": ")
+        if name == "Hardware Port":
+            port = value.strip()
+        elif name == "Device" and port:
+            interfaces[port], port = value.strip(), ""
+    return interfaces
+
+
+def parse_ports(text: str, interfaces: Mapping[str, str]) -> list[Port]:
+    """Return the ports in SPThunderboltDataType's JSON; nothing when it is not JSON."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return list(_ports(rows(table(document).get("SPThunderboltDataType")), interfaces))
+
+
+def _ports(entries: list[Mapping[str, Any]], interfaces: Mapping[str, str]) -> Iterator[Port]:
+    for row in entries:
+        uuid = row.get("domain_uuid_key")
+        if not isinstance(uuid, str):
+            continue
+        tag = table(row.get("receptacle_1_tag"))
+        device = interfaces.get(f"Thunderbolt {tag.get('receptacle_id_key')}")
+        speed = _GBITS.search(str(tag.get("current_speed_key", "")))
+        yield uuid, _peer(row), f"rdma_{device}" if device else None, _number(speed)
+
+
+def _peer(row: Mapping[str, Any]) -> str | None:
+    for item in rows(row.get("_items")):
+        peer = item.get("domain_uuid_key")
+        if isinstance(peer, str):
+            return peer
+    return None
+
+
+def _number(match: re.Match[str] | None) -> float | None:
+    return float(match[1]) if match else None

@@ -11,19 +11,85 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe_cluster.planning.members import Capacity, capacity
 from probe_cluster.planning.offers import counted_devices
 from probe_core.commands import system_memory
 from probe_core.machine import Machine, decimal
-from probe_exo.memory_types import AcceleratorMemory, NodeMemory
-from probe_exo.override import overridden
-from probe_exo.plain import table
+from probe_exo.figures import no_reasons, table
+from probe_exo.node import node_document
 from probe_exo.resident import FreeMemory, Reading
-from probe_exo.static_part import node_document
 
-__all__ = ["MemoryReader", "close_samplers", "node_memory"]
+VARIABLE = "OVERRIDE_MEMORY_MB"
+"""Exo's own way for a person to say how much memory a node may give."""
+MIB = 1 << 20
+# MiB: an exbibyte. More is a slip of the keyboard, not a memory.
+_MOST = 1 << 40
+
+
+def overridden(environ: Mapping[str, str]) -> tuple[int | None, str | None]:
+    """Return (bytes, why) when the variable is set; (None, why not) when it says no amount.
+
+    Read at every call, so that it acts at once. (None, None) when it is unset or empty.
+    """
+    text = environ.get(VARIABLE, "").strip()
+    if not text:
+        return None, None
+    plain = text.isascii() and text.isdecimal() and len(text) <= 20
+    if not plain or not 0 < int(text) < _MOST:
+        return None, f"{VARIABLE}={text[:40]!r} is ignored: it is no number of MiB"
+    return int(text) * MIB, f"{VARIABLE}={text}"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorMemory:
+    """Memory of one GPU that counts, in bytes; None is unknown."""
+
+    id: str
+    """The device's id in the report."""
+    name: str | None
+    """As its driver calls it."""
+    total: int | None
+    """All of it."""
+    available: int | None
+    """What of it is free."""
+    age_s: float | None
+    """How old `available` is, in seconds; 0.0 when read now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMemory:
+    """Bytes; None is unknown, see `reasons`."""
+
+    ram_total: int | None
+    """The system's, within the control group's limit."""
+    ram_available: int | None
+    """What of it can be taken now, or what OVERRIDE_MEMORY_MB says, as exo reads it."""
+    swap_total: int | None
+    """All swap space."""
+    swap_available: int | None
+    """What of it is free."""
+    vram_total: int | None
+    """Dedicated memory of all visible GPUs; None where there is none."""
+    vram_available: int | None
+    """What of it is free."""
+    vram_age_s: float | None
+    """How old `vram_available` is, in seconds; 0.0 when read now."""
+    unified: bool
+    """Whether a model lies in the system's memory."""
+    usable_total: int | None
+    """What a model can at most lie in: dedicated memory, or what the GPU reaches of the system's,
+    or without a GPU the system's."""
+    usable_available: int | None
+    """What of it can be taken now, or what OVERRIDE_MEMORY_MB says: what placement should read."""
+    accelerators: tuple[AcceleratorMemory, ...] = ()
+    """The GPUs with memory of their own that count."""
+    accelerated: bool = False
+    """Whether a GPU counts, with memory of its own or the system's."""
+    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    """Field → why it is unknown or not the system's own figure."""
 
 
 class _Vram(NamedTuple):

@@ -1,18 +1,71 @@
-"""What current exo's placement wants: usable backends, peak fp16 and memory bandwidth."""
+"""What a node is, in the words of current exo: identity, backends, compute; probed once."""
 
 from __future__ import annotations
 
+import os
+import platform
+import socket
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from probe_cluster.planning.members import capacity
-from probe_core.commands import document_of
-from probe_exo.engines import engines
-from probe_exo.plain import no_reasons
-from probe_exo.static_part import node_document
+from probe_core.commands import document_of, probe_document
+from probe_core.machine import Machine
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, engines, no_reasons
 
-__all__ = ["NodeBackends", "NodeCompute", "node_backends", "node_compute"]
+# What decides who sees which device; another value is another answer.
+_DECIDES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+    "PROBE_STATIC",
+)
+
+_lock = threading.Lock()
+_reports: dict[object, Mapping[str, Any]] = {}
+
+
+def node_document(refresh: bool = False, machine: Machine | None = None) -> Mapping[str, Any]:
+    """Return this node's report as plain data, probed once for the process.
+
+    `refresh` probes again; a `machine` of one's own is always probed. Threads that ask at the same
+    time share one probe. Takes as long as `probe_core.probe` at most, and raises nothing that
+    hardware, drivers or plugins could cause.
+    """
+    if machine is not None:
+        return _probed(machine)
+    key = (os.getpid(), *map(os.environ.get, _DECIDES))
+    report = _reports.get(key)
+    if report is not None and not refresh:
+        return report
+    # Whoever waited for the lock while another thread refreshed takes that thread's report.
+    before = report
+    with _lock:
+        report = _reports.get(key)
+        if report is None or (refresh and report is before):
+            report = _probed(Machine())
+            _reports.clear()
+            _reports[key] = report
+    return report
+
+
+def _probed(machine: Machine) -> Mapping[str, Any]:
+    # A recorded machine's environment is no choice of the person who asks.
+    return probe_document(machine, machine.environ if machine.live else {})
+
+
+def _forget() -> None:
+    """A forked child shares no lock with its parent: its owner may be gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +112,78 @@ def node_compute(report: Any = None, devices: str = "all") -> NodeCompute:
     names = {"fp16": "fp16_tflops", "bandwidth": "memory_bandwidth", "devices": "devices"}
     reasons = {names[key]: reason for key, reason in offer.reasons.items() if key in names}
     return NodeCompute(offer.fp16, offer.bandwidth, offer.devices, reasons)
+
+
+_UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Model and chip as people know them; ``Unknown …`` as exo writes it where nobody knows."""
+
+    model: str
+    chip: str
+    os_version: str
+    os_build_version: str
+    friendly_name: str
+
+
+def node_identity(machine: Machine | None = None) -> NodeIdentity:
+    """Return who this node is, or a recorded `machine`. Blocks: call it in a thread.
+
+    Exo's own answer on Linux is ("Unknown Model", "Unknown Chip").
+    """
+    target = machine or Machine()
+    if target.os == "darwin" and target.live:
+        return _mac_identity()
+    report = node_document(machine=machine)
+    from probe_cluster.planning.members import capacity
+
+    return NodeIdentity(
+        model=report["node"].get("model") or UNKNOWN_MODEL,
+        chip=capacity(report).chip or UNKNOWN_CHIP,
+        os_version=_release(target) or target.os.capitalize(),
+        os_build_version=report["node"].get("kernel") or _UNKNOWN,
+        friendly_name=_name(target),
+    )
+
+
+def _mac_identity() -> NodeIdentity:
+    from probe_exo.mac import mac_facts
+
+    facts = mac_facts()
+    return NodeIdentity(
+        model=facts.model,
+        chip=facts.chip,
+        os_version=platform.mac_ver()[0] or _UNKNOWN,
+        os_build_version=_build() or _UNKNOWN,
+        friendly_name=socket.gethostname() or _UNKNOWN,
+    )
+
+
+def _build() -> str:
+    import subprocess
+
+    try:
+        raw = subprocess.check_output(["sw_vers", "-buildVersion"], timeout=5)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return raw.decode("utf-8", "replace").strip()
+
+
+def _release(machine: Machine) -> str | None:
+    """Return the distribution's PRETTY_NAME; on Windows its release."""
+    if machine.os == "windows" and machine.live:
+        return f"Windows {platform.release()}".strip()
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        for line in (machine.read(path, 8192) or "").splitlines():
+            name, _, value = line.partition("=")
+            if name == "PRETTY_NAME" and value.strip("\"' "):
+                return value.strip("\"' ")
+    return None
+
+
+def _name(machine: Machine) -> str:
+    if machine.live:
+        return socket.gethostname() or _UNKNOWN
+    return machine.read("/etc/hostname", 256) or _UNKNOWN

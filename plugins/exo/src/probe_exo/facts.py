@@ -1,18 +1,64 @@
-"""exo's three numbers of a chip that is known by name alone."""
+"""What old exo wants to know of a node, and of a chip that is known by name alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from probe_chipdb import Chip, Database, load
 from probe_core.commands import shorthand
-from probe_exo.old_keys import GENERIC, MEANT
-from probe_exo.plain import no_reasons
-from probe_exo.rule import NAMES
+from probe_exo.figures import UNKNOWN_CHIP, UNKNOWN_MODEL, figures, no_reasons
 
-__all__ = ["Figures", "database", "figures_by_name", "figures_of"]
+NAMES = ("fp32", "fp16", "int8")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What old exo wants to know of a node, and why a number is 0."""
+
+    model: str = UNKNOWN_MODEL
+    chip: str = UNKNOWN_CHIP
+    memory: int = 0
+    """Total, in MiB."""
+    fp32: float = 0.0
+    fp16: float = 0.0
+    int8: float = 0.0
+    reasons: Mapping[str, str] = field(default_factory=no_reasons)
+    """Field → why it is 0 or incomplete."""
+
+
+def facts_of(report: Mapping[str, Any], devices: str = "all") -> Facts:
+    """Return the facts of a Linux or Windows node's report.
+
+    `devices` is ``all``, ``primary``, ``cpu`` or a device's id. Raises `ClusterError` for an id
+    that is not there.
+    """
+    return Facts(**figures(report, devices))
+
+
+# Keys of old exo's tables that neither a driver nor a maker calls a chip, and what they mean.
+#
+# Read from every version of old exo's table (June to December 2024 and the branches of 2025): a
+# phone's processor stands for its GPU, "QUATRO" is a slip of the keyboard, two are a form factor.
+MEANT = {
+    "APPLE A13 BIONIC": "Apple A13 GPU",
+    "APPLE A14 BIONIC": "Apple A14 GPU",
+    "APPLE A15 BIONIC": "Apple A15 GPU",
+    "APPLE A16 BIONIC": "Apple A16 GPU",
+    "NVIDIA QUATRO RTX A6000": "NVIDIA RTX A6000",
+    "NVIDIA QUATRO RTX A5000": "NVIDIA RTX A5000",
+    "NVIDIA QUATRO RTX A4500": "NVIDIA RTX A4500",
+    "NVIDIA QUATRO RTX A4000": "NVIDIA RTX A4000",
+    "NVIDIA QUATRO RTX A2000": "NVIDIA RTX A2000",
+    "NVIDIA QUADRO RTX 5000 MOBILE": "nvidia/quadro-rtx-5000-mobile",
+    "NVIDIA QUADRO RTX 3000 MXM": "Quadro RTX 3000",
+}
+"""Old key in capitals → a name in chipdb, or the id of a chip."""
+
+GENERIC = {"AMD RADEON GRAPHICS": "every integrated GPU of AMD answers with this name"}
+"""Old key in capitals → why no figure belongs to it: it is found, and its figures are 0."""
 
 
 @dataclass(frozen=True, slots=True)

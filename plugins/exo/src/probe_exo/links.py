@@ -1,20 +1,65 @@
-"""Thunderbolt and RDMA links of a node, and who is whose neighbour in a cluster."""
+"""A node's network: kind and speed of its interfaces, Thunderbolt, RDMA, and its neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from probe_cluster.planning.links import KINDS, Link
 from probe_core.commands import node_network
 from probe_core.machine import Machine
-from probe_exo import mac_links
+from probe_exo import mac
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import NetworkDoc
 
-__all__ = ["NodeLinks", "RdmaPort", "ThunderboltPort", "neighbours", "node_links"]
+
+InterfaceKind = Literal["wifi", "ethernet", "thunderbolt", "unknown"]
+"""Those of exo's `InterfaceType` that the kernel can tell."""
+
+_KINDS: dict[str, InterfaceKind] = {
+    "wifi": "wifi",
+    "ethernet": "ethernet",
+    "thunderbolt-net": "thunderbolt",
+}
+"""Kinds of `node.network` that exo has words for."""
+
+_FOLDER = "/sys/class/net"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkLink:
+    """One interface."""
+
+    kind: InterfaceKind
+    """``unknown`` for what is no device: bridges, tunnels, a container's veth."""
+    mbits: float | None
+    """Speed now in Mbit/s; None while the link is down or its device sleeps, of Wi-Fi, whose driver
+    has no file, and of what is no device."""
+
+
+def node_interfaces(machine: Machine | None = None) -> dict[str, NetworkLink]:
+    """Return each interface's kind and speed by its name, of this node or of a recorded `machine`.
+
+    Read now, as the report's ``node.network`` is: a driver that hangs costs the speeds and 0.2 s.
+    Empty on other systems than Linux. Never raises.
+    """
+    target = machine or Machine()
+    names = target.listdir(_FOLDER) if target.os == "linux" else []
+    # /sys/class/net/bonding_masters is a file
+    links = {name: NetworkLink("unknown", None) for name in names if _is_interface(target, name)}
+    for link in node_network(target):
+        if (name := link["name"]) in links:
+            rate = link["bandwidth"]
+            mbits = None if rate is None else rate * 8 / 1e6
+            links[name] = NetworkLink(_KINDS.get(link["kind"], "unknown"), mbits)
+    return links
+
+
+def _is_interface(machine: Machine, name: str) -> bool:
+    return machine.exists(f"{_FOLDER}/{name}/type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +106,8 @@ def node_links(machine: Machine | None = None) -> NodeLinks:
     """
     target = machine or Machine()
     if target.os == "darwin" and target.live:
-        ports = [ThunderboltPort(*port) for port in mac_links.thunderbolt_ports()]
-        return NodeLinks(tuple(ports), rdma_enabled=mac_links.rdma_enabled())
+        ports = [ThunderboltPort(*port) for port in mac.thunderbolt_ports()]
+        return NodeLinks(tuple(ports), rdma_enabled=mac.rdma_enabled())
     links = node_network(target)
     hosts = [(link.get("id"), link.get("peer"), link) for link in links]
     return NodeLinks(
