@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from probe_core.commands import parse_json
-from probe_core.wording import clean_text, counted
+from probe_core.wording import TEXT_LIMIT, clean_text, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from probe_core.model.document import Json
 
 
-# The one error of this package: a sentence that names the node or figure, and what would do.
-
-
 class ClusterError(ValueError):
-    """A cluster that cannot be planned with.
+    """The one error of this package: a sentence that names the node or figure, and what would do.
 
     `node` is the id of the node it is about, where it is about one.
     """
@@ -53,6 +50,26 @@ def rate(value: Any) -> float | None:
 def text(value: Any) -> str | None:
     """Return non-empty text, or None."""
     return value if isinstance(value, str) and value else None
+
+
+def plain(value: Any, most: int = TEXT_LIMIT) -> str | None:
+    """Return non-empty text that is fit for one line of a terminal, or None."""
+    return clean_text(value, most) if isinstance(value, str) and value else None
+
+
+def sentence(value: Any) -> str | None:
+    """Return a sentence of a document or of an engine, or None."""
+    return plain(value, 600)
+
+
+def table(value: Json) -> Mapping[str, Json]:
+    """Return a table of JSON, an empty one where there is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def tables(value: Json) -> list[Mapping[str, Json]]:
+    """Return a list of tables of JSON, an empty one where there is no list."""
+    return [table(entry) for entry in value] if isinstance(value, list) else []
 
 
 _SUFFIXES = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -131,7 +148,7 @@ def names(ids: Sequence[str]) -> str:
 
 # Files of reports: which one is a saved cluster, and what its node is called.
 
-_REPORT_FILES_MOST_BYTES = 512 << 20
+_MOST_DOCUMENT = 512 << 20
 """Of a document: some 6,000 nodes of eight GPUs, 80 kB each."""
 
 _HEAD_BYTES = 4096
@@ -163,9 +180,9 @@ def read_document(path: str) -> Mapping[str, Json]:
     """Return a saved document, its parts unchecked. Raises `ClusterError` for what is none."""
     try:
         with open(path, "rb") as file:
-            text = file.read(_REPORT_FILES_MOST_BYTES + 1)
-        if len(text) > _REPORT_FILES_MOST_BYTES:
-            raise ValueError(f"it is larger than {_REPORT_FILES_MOST_BYTES >> 20} MiB")
+            text = file.read(_MOST_DOCUMENT + 1)
+        if len(text) > _MOST_DOCUMENT:
+            raise ValueError(f"it is larger than {_MOST_DOCUMENT >> 20} MiB")
         document = parse_json(text)
     except OSError as error:
         raise ClusterError(f"{path}: {error.strerror or error}") from None
@@ -175,8 +192,3 @@ def read_document(path: str) -> Mapping[str, Json]:
     if schema != 1:
         raise ClusterError(f"{path} has schema {clean_text(str(schema), 40)}; this version reads 1")
     return table(document)
-
-
-def table(value: Json) -> Mapping[str, Json]:
-    """Return a table of JSON, an empty one where there is none."""
-    return value if isinstance(value, dict) else {}

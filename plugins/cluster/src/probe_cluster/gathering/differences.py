@@ -1,4 +1,8 @@
-"""One difference between nodes: facts for code, and a sentence made of them for people."""
+"""In what the nodes of a cluster differ: the odd node out, missing GPUs, and other counts.
+
+Compared is what should be alike: versions among all nodes, drivers among those of one vendor, and
+memory among nodes with the same GPUs. The larger group is the expected one.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,19 @@ if TYPE_CHECKING:
     from probe_cluster.gathering.summaries import Summary
 
     Reported = tuple[Node, Summary]
+
+    class DifferenceDoc(TypedDict):
+        """One difference; it has a finding's names, and `what` is made of the facts."""
+
+        code: str
+        severity: str
+        nodes: list[str]
+        field: str
+        expected: str | None
+        values: dict[str, list[str]]
+        what: str
+        why: str | None
+        fix: str | None
 
 
 COUNTS = "engine-count"
@@ -152,12 +169,6 @@ def _named(ids: Sequence[str]) -> str:
     tail = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
     return f"{', '.join(ids[:3])}{tail} {'is' if len(ids) == 1 else 'are'}"
 
-
-# In what the nodes of a cluster differ: the odd node out, missing GPUs, and other counts.
-#
-# Compared is what should be alike: versions among all nodes, drivers among those of one vendor,
-# and
-# memory among nodes with the same GPUs. The larger group is the expected one.
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -326,19 +337,3 @@ def _same_id(nodes: Sequence[Node]) -> Iterator[DifferenceDoc]:
                 values={base: [base, node.id]},
                 fix="give each node a name of its own",
             )
-
-
-if TYPE_CHECKING:
-
-    class DifferenceDoc(TypedDict):
-        """One difference; it has a finding's names, and `what` is made of the facts."""
-
-        code: str
-        severity: str
-        nodes: list[str]
-        field: str
-        expected: str | None
-        values: dict[str, list[str]]
-        what: str
-        why: str | None
-        fix: str | None

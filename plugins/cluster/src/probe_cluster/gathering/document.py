@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 
 from probe_cluster.gathering.model import LINK_CODES, STATUSES, Answer, Target
-from probe_cluster.shared import ClusterError, amount, rate, read_document, text
+from probe_cluster.shared import (
+    ClusterError,
+    amount,
+    rate,
+    read_document,
+    sentence,
+    table,
+    tables,
+    text,
+)
 from probe_core.commands import replace_file, write_json
 from probe_core.wording import clean_text
 
@@ -43,8 +52,6 @@ if TYPE_CHECKING:
         differences: list[DifferenceDoc]
         findings: list[LinkFindingDoc]
 
-
-# A gather as plain data, and as files; names and nesting are a contract, fields are only added.
 
 SCHEMA = 1
 
@@ -171,8 +178,8 @@ class SavedCluster:
     def __init__(self, path: str) -> None:
         self._document = read_document(path)
         self.nodes = {
-            id_: (_target(id_, _table(entry)), _answer(id_, _table(entry)))
-            for id_, entry in _table(self._document.get("nodes")).items()
+            id_: (_target(id_, table(entry)), _answer(id_, table(entry)))
+            for id_, entry in table(self._document.get("nodes")).items()
         }
 
         problem = self._document.get("problem")
@@ -190,7 +197,7 @@ class SavedCluster:
 
     def _rows(self, key: str) -> list[Mapping[str, Json]]:
         rows = self._document.get(key)
-        return [_table(row) for row in rows] if isinstance(rows, list) else []
+        return tables(rows)
 
 
 def _target(id_: str, entry: Mapping[str, Json]) -> Target:
@@ -198,7 +205,7 @@ def _target(id_: str, entry: Mapping[str, Json]) -> Target:
 
 
 def _engine(value: Json) -> EngineDoc | None:
-    counts = _table(value)
+    counts = table(value)
     source = text(counts.get("source"))
     if source is None:
         return None
@@ -207,7 +214,7 @@ def _engine(value: Json) -> EngineDoc | None:
         "gpus": _count(counts.get("gpus")),
         "cpus": _count(counts.get("cpus")),
         "memory": amount(counts.get("memory")),
-        "state": _sentence(counts.get("state")),
+        "state": sentence(counts.get("state")),
     }
 
 
@@ -223,7 +230,7 @@ def _answer(id_: str, entry: Mapping[str, Json]) -> Answer:
     status = entry.get("status")
     if status == "ok" or status not in STATUSES:
         return Answer(id_, "invalid", "the saved document has no report of it", "gather it again")
-    reason, fix = _sentence(entry.get("reason")), _sentence(entry.get("fix"))
+    reason, fix = sentence(entry.get("reason")), sentence(entry.get("fix"))
     return Answer(id_, str(status), reason, fix)
 
 
@@ -235,15 +242,15 @@ def _link(row: Mapping[str, Json], ids: Mapping[str, str]) -> LinkDoc | None:
     interfaces = _pair(row.get("interfaces"))
     return {
         "ends": ends,
-        "kind": _sentence(row.get("kind")),
+        "kind": sentence(row.get("kind")),
         "latency": rate(row.get("latency")),
         "round_trip": rate(row.get("round_trip")),
         "bandwidth": rate(row.get("bandwidth")),
         "bandwidths": [rate(there), rate(back)],
-        "interfaces": [_sentence(interface) for interface in interfaces],
+        "interfaces": [sentence(interface) for interface in interfaces],
         "speed": rate(row.get("speed")),
-        "reason": _sentence(row.get("reason")),
-        "fix": _sentence(row.get("fix")),
+        "reason": sentence(row.get("reason")),
+        "fix": sentence(row.get("fix")),
     }
 
 
@@ -255,10 +262,10 @@ def _finding(row: Mapping[str, Json], ids: Mapping[str, str]) -> LinkFindingDoc 
         "code": str(code),
         "severity": "warning",
         "nodes": nodes,
-        "what": _sentence(row.get("what")) or "",
-        "why": _sentence(row.get("why")) or "",
-        "fix": _sentence(row.get("fix")) or "",
-        "evidence": _sentence(row.get("evidence")) or "",
+        "what": sentence(row.get("what")) or "",
+        "why": sentence(row.get("why")) or "",
+        "fix": sentence(row.get("fix")) or "",
+        "evidence": sentence(row.get("evidence")) or "",
     }
 
 
@@ -270,11 +277,3 @@ def _ends(value: Json, ids: Mapping[str, str]) -> list[str] | None:
 
 def _pair(value: Json) -> list[Json]:
     return value if isinstance(value, list) and len(value) == 2 else [None, None]
-
-
-def _sentence(value: Json) -> str | None:
-    return clean_text(value, 600) if isinstance(value, str) and value else None
-
-
-def _table(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}

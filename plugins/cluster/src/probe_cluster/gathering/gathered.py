@@ -10,7 +10,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field, replace
 
-from probe_cluster.gathering.model import Answer, Limits, Sink, Target
+from probe_cluster.gathering.model import LONGER, Answer, Limits, Sink, Target
 from probe_cluster.gathering.summaries import summary_of
 from probe_cluster.shared import ClusterError
 from probe_core.commands import parse_json, parse_report, write_json
@@ -77,7 +77,7 @@ class Gathered:
     targets: dict[str, Target] = field(default_factory=dict, repr=False)
     """How the engine reaches each node."""
     links: list[LinkDoc] = field(default_factory=list)
-    """The pairs that were to be measured; see `networking`."""
+    """The pairs that were to be measured; see `probe_cluster.network`."""
     findings: list[LinkFindingDoc] = field(default_factory=list)
     """What is wrong with the links."""
     network_problem: str | None = None
@@ -217,7 +217,7 @@ class _Gather:
                 self.answer(Answer(node.id, "missing", f"{name} ended without an answer of it"))
             else:
                 reason = f"it gave no answer within the {total:g} s for all nodes"
-                self.answer(Answer(node.id, "timeout", reason, _LONGER))
+                self.answer(Answer(node.id, "timeout", reason, LONGER))
 
     def result(self) -> Gathered:
         """Return what came. Raises `ClusterError` when there is no node at all."""
@@ -227,8 +227,6 @@ class _Gather:
             raise ClusterError(gathered.problem or f"{gathered.collector} lists no node")
         return gathered
 
-
-_LONGER = "give it more time: --timeout SECONDS"
 
 _QUEUE = "look into its queue, or give it more time: --overall SECONDS"
 

@@ -9,7 +9,7 @@ from probe_cluster.gathering.launching import attend_each, run_each
 from probe_cluster.gathering.lines import node_script
 from probe_cluster.gathering.model import Answer, Target
 from probe_cluster.gathering.process import output
-from probe_cluster.shared import ClusterError, quantity
+from probe_cluster.shared import ClusterError, quantity, table
 from probe_core.commands import parse_json
 from probe_core.wording import clean_text
 
@@ -55,17 +55,17 @@ class Kubectl:
         if not pods:
             place = f" in namespace {self._space[1]}" if self._space else ""
             raise ClusterError(f"no pod{place} has the label {self._selector!r}")
-        hosts = Counter(_text(_table(pod.get("spec")).get("nodeName")) for pod in pods)
+        hosts = Counter(_text(table(pod.get("spec")).get("nodeName")) for pod in pods)
         return [self._target(pod, hosts, nodes) for pod in pods]
 
     def _target(
         self, pod: Mapping[str, Json], hosts: Counter[str], nodes: Mapping[str, EngineDoc]
     ) -> Target:
-        name = _text(_table(pod.get("metadata")).get("name"))
-        host = _text(_table(pod.get("spec")).get("nodeName"))
+        name = _text(table(pod.get("metadata")).get("name"))
+        host = _text(table(pod.get("spec")).get("nodeName"))
         # Two pods on one node are two rows: each sees what it was granted.
         id_ = host if host and hosts[host] == 1 else f"{host or 'unscheduled'}/{name}"
-        phase = _text(_table(pod.get("status")).get("phase"))
+        phase = _text(table(pod.get("status")).get("phase"))
         if phase != "Running":
             self._stopped[id_] = f"its pod {name} is {phase or 'in no phase'}, not Running"
         return Target(id_, name, engine=nodes.get(host))
@@ -100,12 +100,12 @@ async def _items(arguments: Sequence[str]) -> list[Mapping[str, Json]]:
         sentence = ended.last_line() or "nothing"
         raise ClusterError(f"{command} ended with {ended.status}: {sentence}")
     try:
-        items = _table(parse_json(text)).get("items")
+        items = table(parse_json(text)).get("items")
     except (ValueError, RecursionError):
         items = None
     if not isinstance(items, list):
         raise ClusterError(f"{command} printed no list of JSON")
-    return [_table(item) for item in items]
+    return [table(item) for item in items]
 
 
 async def _engine_nodes() -> dict[str, EngineDoc]:
@@ -114,11 +114,11 @@ async def _engine_nodes() -> dict[str, EngineDoc]:
         nodes = await _items(["get", "nodes"])
     except ClusterError:
         return {}
-    return {_text(_table(node.get("metadata")).get("name")): _counts(node) for node in nodes}
+    return {_text(table(node.get("metadata")).get("name")): _counts(node) for node in nodes}
 
 
 def _counts(node: Mapping[str, Json]) -> EngineDoc:
-    amounts = _table(_table(node.get("status")).get("allocatable"))
+    amounts = table(table(node.get("status")).get("allocatable"))
     gpus = [
         quantity(_text(value))
         for name, value in amounts.items()
@@ -131,12 +131,8 @@ def _counts(node: Mapping[str, Json]) -> EngineDoc:
         "gpus": sum(count or 0 for count in gpus),
         "cpus": quantity(_text(amounts.get("cpu"))),
         "memory": None if memory is None else int(memory),
-        "state": "cordoned" if _table(node.get("spec")).get("unschedulable") is True else None,
+        "state": "cordoned" if table(node.get("spec")).get("unschedulable") is True else None,
     }
-
-
-def _table(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: Json) -> str:

@@ -7,7 +7,7 @@ import shlex
 import time
 
 from probe_cluster.gathering.lines import Streams
-from probe_cluster.gathering.model import Answer, Target
+from probe_cluster.gathering.model import LONGER, Answer, Target
 from probe_cluster.gathering.process import run
 from probe_cluster.shared import ClusterError
 from probe_core.commands import parse_json
@@ -68,9 +68,7 @@ def unanswered(id_: str, host: str, ended: Ended, *, started: bool, seconds: flo
     if ended.unstarted is not None:
         return Answer(id_, "failed", ended.unstarted, "install that command on this computer")
     if ended.timed_out:
-        step = "`probe --json` runs there since" if started else "nothing came of it for"
-        fix = "give it more time: --timeout SECONDS"
-        return Answer(id_, "timeout", f"{step} {seconds:g} s", fix)
+        return _late(id_, started, seconds)
     status = f"the command ended with {ended.status}"
     if entry := _changed_key(ended.stderr):
         fix = f"compare the key, then forget the old one: ssh-keygen -R {shlex.quote(entry)}"
@@ -78,6 +76,11 @@ def unanswered(id_: str, host: str, ended: Ended, *, started: bool, seconds: flo
     sentence = ended.last_line()
     reason = f"{sentence} ({status})" if sentence else f"{status} and no answer"
     return Answer(id_, "missing", reason, _fix(ended.stderr, host))
+
+
+def _late(id_: str, started: bool, seconds: float) -> Answer:
+    step = "`probe --json` runs there since" if started else "nothing came of it for"
+    return Answer(id_, "timeout", f"{step} {seconds:g} s", LONGER)
 
 
 def _changed_key(stderr: str) -> str | None:
@@ -213,7 +216,6 @@ class Launch:
         self._both = both
         self._first: float | None = None
         self._names: dict[str, int] = {}
-        self._ids: dict[int, str] = {}
         self._running: set[str] = set()
         self._ended_at: float | None = None
 
@@ -266,10 +268,7 @@ class Launch:
         """Give the nodes their reason after the launcher was ended."""
         for target in self._sink.open_targets():
             running = target.id in self._running
-            step = "`probe --json` runs there since" if running else "nothing came of it for"
-            reason = f"{step} {self._limits.node:g} s"
-            fix = "give it more time: --timeout SECONDS"
-            self._sink.answer(Answer(target.id, "timeout", reason, fix))
+            self._sink.answer(_late(target.id, running, self._limits.node))
 
     def _close(self, ended: Ended) -> None:
         """Give the nodes their reason after the launcher ended by itself."""
@@ -284,12 +283,9 @@ class Launch:
             answer = unanswered(target.id, target.id, ended, started=running, seconds=0)
             line = _line_about(target.id, ended.stderr)
             self._sink.answer(Answer(target.id, answer.status, line or answer.reason, answer.fix))
-        if ended.status != 0 and not self._names_all_listed():
+        # Where the engine named its nodes, a missing one has its own row.
+        if ended.status != 0 and self._listed is None:
             self._sink.problem(f"{self._command[0]} ended with {ended.status}: {sentence}")
-
-    def _names_all_listed(self) -> bool:
-        """Return whether the engine named its nodes, so that a missing one has its own row."""
-        return self._listed is not None
 
 
 def _line_about(node: str, stderr: str) -> str | None:

@@ -62,6 +62,9 @@ STATUSES = {
 }
 """Status of a node → what it means."""
 
+LONGER = "give it more time: --timeout SECONDS"
+"""The fix of an answer that is late."""
+
 NODE_S = 30.0
 """Seconds for one node: `probe` itself needs 1 s beyond its longest deadline, 10 s by default;
 the rest is for a login and an interpreter from a network file system. A judgement."""

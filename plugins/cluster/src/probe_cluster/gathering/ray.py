@@ -14,9 +14,8 @@ from probe_cluster.gathering.launching import INSTALL, attend_all
 from probe_cluster.gathering.lines import Streams
 from probe_cluster.gathering.model import Answer, Target
 from probe_cluster.gathering.process import run
-from probe_cluster.shared import ClusterError
+from probe_cluster.shared import ClusterError, sentence
 from probe_core.commands import parse_json
-from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _take(stream: Stream, sink: Sink) -> None:
         return
     status = str(table.get("status"))
     fix = INSTALL if status == "no-probe" else "see `ray status` and `ray list nodes`"
-    sink.answer(Answer(stream.node, status, _sentence(table.get("reason")), fix))
+    sink.answer(Answer(stream.node, status, sentence(table.get("reason")) or "", fix))
 
 
 def _target(id_: str, table: Mapping[str, Json]) -> Target:
@@ -154,14 +153,10 @@ def _target(id_: str, table: Mapping[str, Json]) -> Target:
         "gpus": _number(resources.get("GPU")) or 0.0,
         "cpus": _number(resources.get("CPU")),
         "memory": None if memory is None else int(memory),
-        "state": _sentence(table.get("state")) or None,
+        "state": sentence(table.get("state")),
     }
-    return Target(id_, name=_sentence(table.get("name")), engine=engine)
+    return Target(id_, name=sentence(table.get("name")) or "", engine=engine)
 
 
 def _number(value: Json) -> float | None:
     return float(value) if type(value) in (int, float) else None  # type: ignore[arg-type]
-
-
-def _sentence(value: Json) -> str:
-    return clean_text(value, 600) if isinstance(value, str) else ""

@@ -61,8 +61,6 @@ def _expanded(part: str) -> Iterator[str]:
             yield from _expanded(f"{head}{number:0{len(first)}d}{end}")
 
 
-# Nodes of Slurm, through srun with the user's options: a new allocation, or the job's own.
-
 _COUNTS_S = 15.0
 """Seconds for slurmctld to print its nodes; a busy one takes some."""
 

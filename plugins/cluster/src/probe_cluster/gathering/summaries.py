@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from probe_cluster.shared import rate
+from probe_cluster.shared import plain, rate, table, tables
 from probe_core.model.readiness import native_runtime
 from probe_core.wording import clean_text
 
@@ -111,31 +111,23 @@ def summary_of(document: Mapping[str, Json]) -> Summary:
     devices = document.get("devices")
     if not isinstance(devices, list) or not devices:
         raise ValueError("its report has no devices")
-    tables = [_table(device) for device in devices]
-    node = _table(document.get("node"))
-    cpus = [_text(device.get("name")) for device in tables if device.get("kind") == "cpu"]
+    found = tables(devices)
+    node = table(document.get("node"))
+    cpus = [plain(device.get("name")) for device in found if device.get("kind") == "cpu"]
     return Summary(
-        os=_text(node.get("os")),
-        kernel=_text(node.get("kernel")),
-        arch=_text(node.get("arch")),
-        model=_text(node.get("model")),
-        machine_id=_text(node.get("id")),
-        version=_text(document.get("probe_core")),
-        chipdb=_text(document.get("chipdb")),
-        memory=_count(_table(node.get("memory")).get("total")),
+        os=plain(node.get("os")),
+        kernel=plain(node.get("kernel")),
+        arch=plain(node.get("arch")),
+        model=plain(node.get("model")),
+        machine_id=plain(node.get("id")),
+        version=plain(document.get("probe_core")),
+        chipdb=plain(document.get("chipdb")),
+        memory=_count(table(node.get("memory")).get("total")),
         cpu=next((name for name in cpus if name), None),
-        gpus=tuple(_gpu(device) for device in tables if device.get("kind") in _ACCELERATORS),
+        gpus=tuple(_gpu(device) for device in found if device.get("kind") in _ACCELERATORS),
         errors=_errors(document.get("findings")),
         nics=_nics(node.get("network")),
     )
-
-
-def _table(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Json) -> str | None:
-    return clean_text(value) if isinstance(value, str) and value else None
 
 
 def _count(value: Json) -> int | None:
@@ -143,16 +135,16 @@ def _count(value: Json) -> int | None:
 
 
 def _errors(findings: Json) -> tuple[str, ...]:
-    tables = [_table(entry) for entry in findings] if isinstance(findings, list) else []
-    codes = {_text(entry.get("code")) for entry in tables if entry.get("severity") == "error"}
+    errors = [entry for entry in tables(findings) if entry.get("severity") == "error"]
+    codes = {plain(entry.get("code")) for entry in errors}
     return tuple(sorted(filter(None, codes)))
 
 
 def _nics(links: Json) -> dict[str, Nic]:
     """Return the interfaces of `node.network`, which older reports lack."""
     nics = {}
-    for link in map(_table, links if isinstance(links, list) else []):
-        name, kind = _text(link.get("name")), _text(link.get("kind"))
+    for link in tables(links):
+        name, kind = plain(link.get("name")), plain(link.get("kind"))
         # An RDMA port and a Thunderbolt connection have no address that a socket could bind.
         if name and kind and kind not in ("rdma", "thunderbolt"):
             nics[name] = Nic(kind, rate(link.get("bandwidth")))
@@ -160,19 +152,19 @@ def _nics(links: Json) -> dict[str, Nic]:
 
 
 def _gpu(device: Mapping[str, Json]) -> Gpu:
-    id_ = _text(device.get("id")) or "unknown"
-    chip = _text(_table(device.get("chip")).get("name"))
-    driver = _table(device.get("driver"))
-    parts = [_text(driver.get("name")), _text(driver.get("version"))]
+    id_ = plain(device.get("id")) or "unknown"
+    chip = plain(table(device.get("chip")).get("name"))
+    driver = table(device.get("driver"))
+    parts = [plain(driver.get("name")), plain(driver.get("version"))]
     return Gpu(
         id=id_,
-        kind=_text(device.get("kind")) or "gpu",
-        name=_text(device.get("name")) or chip or _text(device.get("vendor")) or "unknown",
+        kind=plain(device.get("kind")) or "gpu",
+        name=plain(device.get("name")) or chip or plain(device.get("vendor")) or "unknown",
         driver=" ".join(filter(None, parts)) or None,
-        memory=_count(_table(device.get("memory")).get("total")),
-        integrated=_table(device.get("memory")).get("kind") in _SYSTEM_MEMORY,
-        parent=_text(device.get("parent")),
-        blocked=_blocked(_table(device.get("readiness"))),
+        memory=_count(table(device.get("memory")).get("total")),
+        integrated=table(device.get("memory")).get("kind") in _SYSTEM_MEMORY,
+        parent=plain(device.get("parent")),
+        blocked=_blocked(table(device.get("readiness"))),
         hidden=_hidden(device),
     )
 
@@ -180,11 +172,11 @@ def _gpu(device: Mapping[str, Json]) -> Gpu:
 def _blocked(readiness: Mapping[str, Json]) -> str | None:
     if readiness.get("state") != "blocked":
         return None
-    broken = _text(readiness.get("broken")) or "a step that the report does not name"
+    broken = plain(readiness.get("broken")) or "a step that the report does not name"
     steps = readiness.get("steps")
-    for step in map(_table, steps if isinstance(steps, list) else []):
-        if step.get("step") == broken and _text(step.get("evidence")):
-            return f"{broken}: {_text(step.get('evidence'))}"
+    for step in tables(steps):
+        if step.get("step") == broken and plain(step.get("evidence")):
+            return f"{broken}: {plain(step.get('evidence'))}"
     return broken
 
 
@@ -193,7 +185,7 @@ def _hidden(device: Mapping[str, Json]) -> str | None:
         runtime = native_runtime(device)
     except (AttributeError, KeyError, TypeError):  # a foreign report, of another shape
         return None
-    view = _table(_table(device.get("visibility")).get(runtime))
+    view = table(table(device.get("visibility")).get(runtime))
     if view.get("visible") is not False:
         return None
-    return _text(view.get("reason")) or f"{runtime} does not show it"
+    return plain(view.get("reason")) or f"{runtime} does not show it"

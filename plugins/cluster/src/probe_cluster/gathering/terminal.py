@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from probe_core.commands import Context
 
 
-# One line on a terminal while nodes are waited for; gone before anything else is written.
-
 _FRAME_S = 0.2
 _CLEAR = "\r\033[K"
 
@@ -81,8 +79,6 @@ def progress_line(environ: Mapping[str, str]) -> ProgressLine | None:
         return None
     return ProgressLine(stream)
 
-
-# A gather as a table: a row a node, then who failed, and in what the nodes differ.
 
 _HEAD = ("NODE", "STATUS", "GPUS", "USABLE", "ENGINE", "MEMORY", "DRIVER", "DEVICES")
 _RIGHT = ("USABLE", "ENGINE", "MEMORY", "GPUS")

@@ -1,4 +1,15 @@
-"""The program on each node of a measurement; its text is sent, so nothing is installed."""
+"""The program on each node of a measurement; its text is sent, so nothing is installed.
+
+It takes commands as lines of JSON on standard input, and prints what it learns in the marked lines
+of `probe_cluster.gathering.lines`. It ends when its input ends: so nothing stays behind a
+controller that was killed. One file of the standard library of Python 3.8: the node's own Python
+may be that old, and has nothing of ours.
+Argument 1 is the most seconds that it may live, argument 2 its node's name where the engine gives
+one. Argument 3 are HOST=PORT with commas: then commands come from there, not from standard input,
+and `KEY` in the environment is the token for it.
+
+The ends of a connection prove to each other that they have the pair's token.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-
-# The addresses by which this node can be reached; sent to nodes as a part of `pair_agent`.
 
 _MOST_ADDRESSES = 8
 
@@ -101,10 +110,6 @@ def boot_id() -> str:
     except OSError:
         return f"{sys.platform}/{os.uname().nodename}"
 
-
-# Connections of a pair, whose ends prove to each other that they have the pair's token.
-#
-# Sent to nodes as a part of `pair_agent`.
 
 NONCE, DIGEST = 16, 32
 """Bytes of a random number, and of a proof."""
@@ -246,19 +251,6 @@ def prepared(peer: socket.socket, until: float) -> None:
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-
-# The program that runs on each node of a measurement; its text is sent, so nothing is installed.
-#
-# It takes commands as lines of JSON on standard input, and prints what it learns in the marked
-# lines
-# of `node_lines`. It ends when its input ends: so nothing stays behind a controller that was
-# killed.
-# Standard library of Python 3.8 only: the node's own Python may be that old.
-# Argument 1 is the most seconds that it may live, argument 2 its node's name where the engine
-# gives
-# one. Argument 3 are HOST=PORT with commas: then commands come from there, not from standard
-# input,
-# and `KEY` in the environment is the token for it.
 
 KEY = "PROBE_CORE_PAIR_KEY"
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     """Node's id → interface → what its report says of it."""
 
 
-# What a measurement between nodes handles: its bounds, its agents, and the result of a link.
-
 PAIR_S = 1.0
 """Seconds of traffic in each direction: TCP's slow start is over after 0.2 s on most paths."""
 
@@ -42,7 +40,7 @@ class Network:
     """What to measure between the nodes, and what is too slow."""
 
     pairs: str = ""
-    """Empty: the rule of `pairing`; ``all``, a number, or ``a:b,c:d``."""
+    """Empty: the rule of `pairs`; ``all``, a number, or ``a:b,c:d``."""
     seconds: float = PAIR_S
     """Seconds of traffic in each direction of a pair."""
     size: int = PAIR_BYTES

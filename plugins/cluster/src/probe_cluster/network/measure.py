@@ -44,7 +44,7 @@ _ASIDE_S = 1.5
 one computer; on a path of 100 ms the round trips take 0.6 s, and TCP and the proofs 1 s."""
 
 _CONNECT_S = 7.0
-"""Seconds in which the agent that connects has ended its attempts; see `pair_agent`."""
+"""Seconds in which the agent that connects has ended its attempts; see `agent`."""
 
 _PORT_S = 5.0
 """Seconds for an agent to say on which port it listens. A stopped process does not."""
@@ -223,8 +223,6 @@ async def _exchange(
         listener.order({"do": "stop", "pair": number})
     return served, called
 
-
-# Measure between the nodes of a gather, through the engine that gathered them.
 
 _RENAME = "give each node a host name of its own"
 

@@ -17,8 +17,6 @@ from probe_cluster.planning.config_json import (
 from probe_cluster.planning.model import CacheGroup, grouped
 from probe_cluster.shared import ClusterError
 
-# Parameters of the feed-forward part of one layer: dense, or a choice of experts.
-
 
 class Experts(NamedTuple):
     """How many experts a layer has, and how many of them one token uses."""
@@ -161,9 +159,6 @@ _SHARED = (
 def _bias(config: ConfigTable, hidden: int, width: int) -> int:
     """gpt-oss alone has biases in its experts."""
     return 2 * width + hidden if model_type(config) == "gpt_oss" else 0
-
-
-# The shape of a model out of its config.json: parameters, cache and what one token touches.
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from probe_cluster.shared import ClusterError
 
-# Reads figures of a foreign config.json, each within bounds that real models stay far within.
-
 # Far above the largest open model (vocabulary 262,208; context 10,485,760), below what overflows.
 _MOST = 1 << 27
 MOST_LAYERS = 4096

@@ -13,8 +13,6 @@ from probe_cluster.planning.setting import Setting
 from probe_cluster.planning.strategies import Comparison
 from probe_cluster.planning.tensor import teams
 
-# The document of `probe fit --json`; names and nesting are a contract, fields are only added.
-
 SCHEMA = 1
 
 
@@ -42,9 +40,6 @@ def model_document(model: Model) -> dict[str, Any]:
         "kind": model.kind,
         "source": model.source,
     }
-
-
-# Plans as plain data for scripts; names and nesting are a contract, fields are only added.
 
 
 def comparison_document(model: Model, answer: Fit, comparison: Comparison) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from probe_cluster.planning.predict import RESERVE, check_reserve, layer_cap, un
 from probe_cluster.shared import ClusterError
 from probe_core.wording import gib
 
-# Does a model fit, by a declared policy, and what would.
-
 POLICIES = {
     "available": "every layer is in memory that is available now",
     "total": "every layer is in memory, were all of it free",
@@ -118,10 +116,8 @@ def _largest(members: Sequence[Member], model: Model, policy: str, reserve: floa
     return low
 
 
-# Does a model fit on one node: on one device, on all of them, or with layers in host memory.
-
-# What quantised models are published in (see `fitting`).
-_NODE_FIT_BITS = (16.0, 8.5, 6.5, 5.5, 4.5, 3.5, 2.6)
+# The same with the scales of a group.
+_WITH_SCALES = (16.0, 8.5, 6.5, 5.5, 4.5, 3.5, 2.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +255,6 @@ def _context(rooms: list[int], model: Model) -> int | None:
 
 
 def _bits(rooms: list[int], model: Model) -> float | None:
-    less = [bits for bits in _NODE_FIT_BITS if bits < model.bits]
+    less = [bits for bits in _WITH_SCALES if bits < model.bits]
     fitting = (b for b in less if _held(rooms, replace(model, bits=b)) == model.layers)
     return next(fitting, None)

@@ -13,8 +13,6 @@ from probe_cluster.planning.model import grouped
 from probe_cluster.planning.weights import Tensor
 from probe_cluster.shared import ClusterError
 
-# Reads the head of a GGUF file: what a model is and how its tensors are stored, never a weight.
-
 # The vocabulary is in the head: 262,144 tokens and as many merges take about 15 MB.
 _HEAD_LIMIT = 64 << 20
 _MOST_KEYS, _MOST_TENSORS, _MOST_SPLITS = 4096, 1 << 16, 512

@@ -151,10 +151,8 @@ def parse_kind(text: str) -> Link:
 # Routes between nodes over the links of others: a hub, a line or a star of cables.
 #
 # A route passes data on node by node, so its time is the sum of its links' times. It counts where
-# it
-# is faster than the two nodes' own link, which for a pair that nobody named is the default one.
-# The
-# nodes between must forward (IP forwarding, or a bridge): the kind of link says through which.
+# it is faster than the two nodes' own link, which for a pair that nobody named is the default one.
+# The nodes between must forward (IP forwarding, or a bridge): the kind of link says through which.
 
 _MOST = 64
 """Nodes with links of their own for which routes are looked for: a millisecond for eight, and what

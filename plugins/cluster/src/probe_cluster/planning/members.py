@@ -16,8 +16,6 @@ from probe_cluster.planning.offers import offer, read_bandwidth
 from probe_cluster.shared import ClusterError
 from probe_core.commands import document_of
 
-# What one node offers to a model as a typed value; `offers` has the rule.
-
 
 class Measured(NamedTuple):
     """The bandwidth at which `probe bench` read the memories, in bytes per second."""
@@ -82,8 +80,6 @@ def capacity(report: Any, devices: str | tuple[str, ...] = "all") -> Capacity:
     measured = None if read is None else Measured(*read)
     return Capacity(**offer(document, devices), measured=measured)
 
-
-# One node of a cluster, as planning needs it.
 
 MIB = 1 << 20
 

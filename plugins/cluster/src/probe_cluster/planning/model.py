@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from probe_cluster.planning.config_json import MOST_LAYERS
 from probe_cluster.shared import ClusterError
 
-# The KV cache: which layers keep how much per token, up to which window, or a constant state.
-
 
 class CacheGroup(NamedTuple):
     """Layers that keep equally much."""
@@ -44,8 +42,6 @@ def cache_bytes(groups: Iterable[CacheGroup], context: int, bits: float) -> int:
         total += group.layers * (group.values * tokens * bits / 8 + group.state)
     return ceil(total)
 
-
-# The model to be shared: how many bytes and operations one layer costs, per token.
 
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 

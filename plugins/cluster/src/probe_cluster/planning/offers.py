@@ -47,8 +47,6 @@ if TYPE_CHECKING:
         arch: str | None
 
 
-# Which devices of a node count for a model; see `capacity` for the rule in words.
-
 # No NPU: the engines that are planned for (MLX, CUDA, vLLM, tinygrad) place no layers on one.
 _COUNT = ("gpu", "accelerator")
 
@@ -56,7 +54,7 @@ _COUNT = ("gpu", "accelerator")
 def counted_devices(
     document: Mapping[str, Any], devices: str | tuple[str, ...]
 ) -> tuple[list[Device], dict[str, str]]:
-    """Return the devices of `devices` (see `capacity`), and reasons for what was left out."""
+    """Return the devices of `devices` (see `offer`), and reasons for what was left out."""
     present = [device for device in document.get("devices") or () if _is_device(device)]
     if not isinstance(devices, str):
         return [_named(present, identity) for identity in devices], {}
@@ -182,7 +180,7 @@ def _model_memory(
     if own:
         total = _sum(own, "total", reasons, "vram_total")
         available = _sum(own, "usable", reasons, "vram_available")
-        pools = tuple(_offers_usable(device) or 0 for device in own)
+        pools = tuple(_takeable(device) or 0 for device in own)
     else:
         total, available = _unified(chosen, node, *ram)
         pools = (available,) if available is not None else ()
@@ -201,7 +199,7 @@ def _memory(device: Device, name: str) -> int | None:
     return amount(_table(device.get("memory")).get(name))
 
 
-def _offers_usable(device: Device) -> int | None:
+def _takeable(device: Device) -> int | None:
     """What can be taken now; where only the reach or the total is known, that."""
     for name in ("free", "usable", "total"):
         value = _memory(device, name)
@@ -213,7 +211,7 @@ def _offers_usable(device: Device) -> int | None:
 def _sum(devices: list[Device], name: str, reasons: dict[str, str], field_: str) -> int | None:
     values = []
     for device in devices:
-        value = _offers_usable(device) if name == "usable" else _memory(device, name)
+        value = _takeable(device) if name == "usable" else _memory(device, name)
         if value is None:
             because = _because(device, "memory.total")
             reasons[field_] = f"the memory of {device['id']} is unknown{because}"
@@ -245,7 +243,7 @@ def _unified(
     # All of them share one memory, so the largest reach counts and no sum.
     integrated = [device for device in chosen if device.get("kind") != "cpu"]
     reach = [value for device in integrated if (value := _memory(device, "total")) is not None]
-    free = [value for device in integrated if (value := _offers_usable(device)) is not None]
+    free = [value for device in integrated if (value := _takeable(device)) is not None]
     if reach:
         total, available = max(reach), max(free)
     limits = [value for device in integrated if (value := _limit(device)) is not None]

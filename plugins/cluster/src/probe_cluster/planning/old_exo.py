@@ -11,11 +11,9 @@ from probe_cluster.planning.links import Links
 from probe_cluster.planning.members import Member
 from probe_cluster.shared import ClusterError
 
-# Ring memory-weighted partitioning, with exactly the results that old exo's nodes agree on.
-#
-# Every node of an old exo ring computes the same partitions alone, so order and rounding are part
-# of the protocol: by (memory, id) descending, ends rounded to five digits, the last end not
-# forced.
+# Ring memory-weighted partitioning. Every node of an old exo ring computes the same partitions
+# alone, so order and rounding are part of the protocol: by (memory, id) descending, ends rounded to
+# five digits, the last end not forced.
 
 
 class Partition(NamedTuple):

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from probe_cluster import Links, Member
 
 
-# Options that say which model is meant, for all commands that need one.
-
 MODEL_HELP = (
     "parameters (70b), a known name (llama-3.1-70b, org/Name-Instruct), or the path of a"
     " config.json, a GGUF, a .safetensors file or their folder"
@@ -32,9 +30,6 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
         ("kv-bits", "N", "bits per value of the KV cache, or q8_0, q4_0, fp8 (16)"),
     ):
         group.add_argument(f"--{flag}", metavar=metavar, help=meaning)
-
-
-# Options that the commands over many reports share.
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:

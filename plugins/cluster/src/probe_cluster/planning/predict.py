@@ -147,8 +147,6 @@ def split_seconds(members: Sequence[Member], model: Model, reduce: float) -> flo
     return slowest + 2 * reduce
 
 
-# What a plan costs: time per token, the slowest stage, and every node's memory.
-
 PEAKS = "theoretical peaks: a lower bound of the time"
 """What the time of a node rests on whose like was never measured."""
 

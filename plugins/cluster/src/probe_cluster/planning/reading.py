@@ -18,6 +18,7 @@ from probe_cluster.shared import (
     read_document,
     split_id,
     table,
+    tables,
 )
 from probe_core.commands import parse_report, read_report, write_json
 from probe_core.wording import clean_text
@@ -72,7 +73,7 @@ def _links(
     rows: Json, names: Mapping[str, str], reports: Mapping[str, ReportDoc]
 ) -> dict[tuple[str, str], Link]:
     links = {}
-    for row in map(table, rows if isinstance(rows, list) else []):
+    for row in tables(rows):
         ends = row.get("ends")
         if not isinstance(ends, list) or len(ends) != 2:
             continue
@@ -82,9 +83,6 @@ def _links(
             kind = f"measured, {bits(bandwidth)}, {milliseconds(latency)}"
             links[min(pair), max(pair)] = Link(kind, bandwidth, latency)
     return links
-
-
-# Read a cluster from report files; every error names the file or the node.
 
 
 def read_reports(files: Iterable[str], links: Links | None = None) -> dict[str, ReportDoc]:

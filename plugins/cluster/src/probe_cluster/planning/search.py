@@ -183,7 +183,10 @@ def ring_order(ids: Sequence[str], links: Links, size: int) -> list[str]:
         return links.between(names[first], names[second]).seconds(size)
 
     if len(names) <= _EXACT:
-        ring = _exact(len(names), cost)
+        hops = [
+            [cost(first, second) for second in range(len(names))] for first in range(len(names))
+        ]
+        ring = _ring(_paths(hops), hops, (1 << len(names)) - 1)
     else:
         ring = _joined(names, links, size)
         if len(names) <= _IMPROVED:
@@ -199,35 +202,6 @@ def ring_seconds(ids: Sequence[str], links: Links, size: int) -> list[float]:
 def pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
     """Return the hops of the ring; a node alone has none."""
     return list(zip(ids, [*ids[1:], ids[0]], strict=True)) if len(ids) > 1 else []
-
-
-def _exact(count: int, cost: Cost) -> list[int]:
-    """Return the cheapest ring of all, by Held and Karp's dynamic programming.
-
-    `best` holds for each set of nodes (a bit mask) and each node of it that a path from node 0 may
-    end at: the least cost of such a path, and the node before its end.
-    """
-    best: dict[tuple[int, int], tuple[float, int]] = {}
-    for end in range(1, count):
-        best[1 << end, end] = (cost(0, end), 0)
-    # Only even masks: node 0 is where every path starts. Smaller sets have smaller masks.
-    for visited in range(2, 1 << count, 2):
-        for end in range(1, count):
-            before = visited ^ (1 << end)
-            if not visited >> end & 1 or not before:
-                continue
-            best[visited, end] = min(
-                (best[before, via][0] + cost(via, end), via)
-                for via in range(1, count)
-                if before >> via & 1
-            )
-    visited = (1 << count) - 2
-    end = min(range(1, count), key=lambda node: (best[visited, node][0] + cost(node, 0), node))
-    path = []
-    while visited:  # from the end back to the start
-        path.append(end)
-        visited, end = visited ^ (1 << end), best[visited, end][1]
-    return [0, *reversed(path)]
 
 
 def _joined(names: Sequence[str], links: Links, size: int) -> list[int]:

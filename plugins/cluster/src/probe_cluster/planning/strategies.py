@@ -188,8 +188,6 @@ def _connected(pairs: Sequence[tuple[int, int]]) -> list[set[int]]:
     return groups
 
 
-# Strategies that share a model's layers among nodes, and the comparison of their predictions.
-
 STRATEGIES: dict[str, str] = {
     "memory": "ring memory-weighted, exactly as old exo's nodes compute it",
     "proportional": "whole layers in proportion to free memory, at least one each, as exo does now",

@@ -102,8 +102,6 @@ def _reduces(links: Links) -> dict[tuple[str, ...], float]:
     return {pair: costs[link.kind] for pair, link in named if link.kind in costs}
 
 
-# Tensor parallelism across nodes: teams split each layer, and a pipeline joins teams and nodes.
-
 _NEVER = float("inf")
 
 
@@ -137,7 +135,7 @@ def _choices(setting: Setting, groups: Sequence[Team]) -> list[tuple[float, int,
     choices: list[tuple[float, int, Sequence[Team]]] = []
     for chosen, used in disjoint(groups):
         singles = [unit for unit in alone if not used >> unit.nodes[0] & 1]
-        # All others up to ten nodes; of more the fastest, as `quickest` does.
+        # All others up to ten nodes; of more the fastest, as `strategies` does.
         units = [*chosen, *singles[: EXACT_NODES - len(chosen)]]
         choices.append((_filled(units, layers), len(chosen), units))
     return sorted(choices, key=lambda choice: choice[:2])

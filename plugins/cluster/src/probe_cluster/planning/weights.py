@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from probe_cluster.planning.architecture import Experts
 from probe_cluster.shared import ClusterError
 
-# Sums over the tensors that a file of weights lists: bytes stored, bytes that one token reads.
-
 _LAYER = re.compile(r"(?:^|\.)(?:layers|blk|h|blocks)\.(\d{1,4})\.")
 _EXPERT = re.compile(r"_exps\.|\.experts\.|\.switch_mlp\.")
 _EMBEDDING = re.compile(r"(?:^|\.)(?:embed_tokens|token_embd|wte|embeddings?)\.")
