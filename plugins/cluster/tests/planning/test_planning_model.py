@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from probe_cluster import ClusterError, Model
+from probe_cluster.planning.architecture import shape_of
 from probe_cluster.planning.known_models import known_model
-from probe_cluster.planning.model import parse_count, shape_from_config
+from probe_cluster.planning.model import parse_count
 from probe_cluster.planning.model_spec import parse_model
 
 # vocabulary, intermediate size, heads, tied embeddings, biases of q/k/v: of each config.json
@@ -97,10 +98,9 @@ def test_a_config_json_gives_the_shape(tmp_path: Path) -> None:
         "num_attention_heads": 64,
         "num_key_value_heads": 8,
     }
-    assert shape_from_config(config) == {
-        "layers": 80, "hidden": 8192, "kv_heads": 8, "head_dim": 128,
-    }  # fmt: skip
-    assert shape_from_config({"text_config": config})["layers"] == 80
+    shape = shape_of(config, "config.json")
+    assert (shape.layers, shape.hidden, shape.kv_heads, shape.head_dim) == (80, 8192, 8, 128)
+    assert shape_of({"text_config": config}, "config.json").layers == 80
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     model = parse_model({"model": str(path), "params": "70b"})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from probe_cluster.planning.config_json import MOST_LAYERS
 from probe_cluster.shared import ClusterError
@@ -168,27 +168,3 @@ def parse_count(text: str) -> int:
     if not 1 <= value < 1e18:
         raise ClusterError(f"{text!r} is no possible number of parameters")
     return round(value)
-
-
-def shape_from_config(config: Mapping[str, Any]) -> dict[str, int]:
-    """Return `layers`, `hidden`, `kv_heads` and `head_dim` from a Hugging Face ``config.json``.
-
-    What it lacks is left out. Models with text and vision keep the text's under ``text_config``.
-    """
-    inner = config.get("text_config")
-    table = inner if isinstance(inner, Mapping) else config
-    heads = _whole(table.get("num_attention_heads"))
-    shape = {
-        "layers": _whole(table.get("num_hidden_layers")),
-        "hidden": _whole(table.get("hidden_size")),
-        "kv_heads": _whole(table.get("num_key_value_heads")) or heads,
-        "head_dim": _whole(table.get("head_dim")),
-    }
-    # Configurations from before grouped queries leave both out: one KV head per head, equal parts.
-    if shape["head_dim"] is None and heads and shape["hidden"]:
-        shape["head_dim"] = shape["hidden"] // heads
-    return {name: value for name, value in shape.items() if value}
-
-
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and value > 0 else None
