@@ -52,7 +52,7 @@ def _manuals() -> dict[str, str]:
     from probe_core.cli import COMMANDS, DEFAULT, help
     from probe_core.config import FILE_VARIABLE, SETTINGS
 
-    variables = [(variable, meaning) for _, variable, meaning in SETTINGS.values()]
+    variables = [(setting.variable, setting.meaning) for setting in SETTINGS.values()]
     variables.append((FILE_VARIABLE, "a TOML file of settings"))
     commands = [(group, name, text) for name, (_, group, text) in COMMANDS.items()]
     pages = {}

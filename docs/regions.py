@@ -34,8 +34,8 @@ def settings() -> str:
     from probe_core.config import FILE_VARIABLE, SETTINGS
 
     rows = [
-        (f"`{name}`", f"`--{name}`", f"`{variable}`", kind, meaning)
-        for name, (kind, variable, meaning) in SETTINGS.items()
+        (f"`{name}`", f"`--{name}`", f"`{setting.variable}`", setting.kind, setting.meaning)
+        for name, setting in SETTINGS.items()
     ]
     rows.append(("`config`", "`--config`", f"`{FILE_VARIABLE}`", "path", "a TOML file of settings"))
     return table(("argument and key", "option", "variable", "kind", "meaning"), rows)

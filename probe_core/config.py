@@ -10,11 +10,29 @@ from probe_core.wording import clean_text, did_you_mean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+    from os import PathLike
+    from typing import Any, TypedDict
 
     Read = Callable[[str, int], bytes]
 
-__all__ = ["SETTINGS", "Config", "ConfigError", "IgnoredSetting", "load_config", "read_settings"]
+    # What an argument can be, by the kind of setting.
+    Names = Iterable[str] | str | None
+    Ranks = Mapping[str, int] | str | None
+    Seconds = float | None
+    Flag = bool | None
+    Path = str | PathLike[str] | None
+
+__all__ = [
+    "SETTINGS",
+    "Config",
+    "ConfigError",
+    "IgnoredSetting",
+    "Setting",
+    "Settings",
+    "load_config",
+    "read_settings",
+    "refuse_unknown",
+]
 
 MAX_TIMEOUT_S = 600.0
 """Ten minutes: no driver answers after that, and a node that waits longer seems dead."""
@@ -28,24 +46,6 @@ FILE_LIMIT = 64 << 10
 MAX_DOTS = 100
 """Dots in a file's line: tomllib takes memory by the square of a key's parts."""
 
-SETTINGS: dict[str, tuple[str, str, str]] = {
-    # name: (kind, environment variable, meaning)
-    "only": ("names", "PROBE_ONLY", "run these probers alone (names, comma-separated)"),
-    "disable": ("names", "PROBE_DISABLE", "do not run these probers (names, comma-separated)"),
-    "priority": ("ranks", "PROBE_PRIORITY", "override priorities, 1 to 999 (`nvidia=900,amd=1`)"),
-    "timeout": ("seconds", "PROBE_TIMEOUT", "deadline of each prober, in seconds"),
-    "active": ("flag", "PROBE_ACTIVE", "allow probers that open devices or create contexts"),
-    "allow": (
-        "distributions",
-        "PROBE_ALLOW",
-        "load plugins of these alone (`name==1.0`)",
-    ),
-    "chipdb": ("path", "PROBE_CHIPDB", "a TOML file of chips to add to chipdb"),
-    "static": ("path", "PROBE_STATIC", "a report to give instead of probing"),
-    "hostname": ("flag", "PROBE_HOSTNAME", "report the host's name, too"),
-    "anonymous": ("flag", "PROBE_ANONYMOUS", "report no id of the node"),
-    "verbose": ("flag", "PROBE_VERBOSE", "keep what probers print, also of those that succeed"),
-}
 FILE_VARIABLE = "PROBE_CONFIG"
 COMMAND_TABLES = "command"
 """Key of the file's table of tables, one for each command, which that command alone reads."""
@@ -99,6 +99,35 @@ class IgnoredSetting:
         self.origin = origin and clean_text(origin, SENTENCE_LIMIT)
 
 
+class Setting:
+    """One setting. Its argument, option and key of the file have its name.
+
+    `kind` is a key of `KINDS`, and says what a value can be; `meaning` is for help and reference;
+    `default` is the value where nobody sets one. `variable` is its environment variable.
+    """
+
+    __slots__ = ("default", "kind", "meaning", "name", "variable")
+
+    def __init__(self, kind: str, meaning: str, default: object) -> None:
+        self.kind = kind
+        self.meaning = meaning
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.variable = f"PROBE_{name.upper()}"
+
+    @property
+    def metavar(self) -> str:
+        """What help writes for the option's value; "" for a flag."""
+        return KINDS[self.kind][1]
+
+
+def setting(kind: str, meaning: str, default: object = None) -> Any:
+    """Declare a setting as an attribute of `Config`, whose type is that of the checked value."""
+    return Setting(kind, meaning, default)
+
+
 class Config:
     """Resolved settings; every field is always set.
 
@@ -107,58 +136,80 @@ class Config:
     cannot be used, so that no plugin may run; None in the ordinary case.
     """
 
-    __slots__ = (
-        "active",
-        "allow",
-        "anonymous",
-        "chipdb",
-        "disable",
-        "hostname",
-        "only",
-        "origins",
-        "priority",
-        "sealed",
-        "static",
-        "timeout",
-        "verbose",
+    # Each setting once: arguments, variables, keys of the file, options, help, completion and the
+    # reference follow from this table. `Settings` below has the types of the arguments.
+    only: tuple[str, ...] | None = setting(
+        "names", "run these probers alone (names, comma-separated)"
     )
+    disable: tuple[str, ...] = setting(
+        "names", "do not run these probers (names, comma-separated)", ()
+    )
+    priority: Mapping[str, int] = setting(
+        "ranks", "override priorities, 1 to 999 (`nvidia=900,amd=1`)", {}
+    )
+    timeout: float | None = setting("seconds", "deadline of each prober, in seconds")
+    allow: tuple[str, ...] | None = setting(
+        "distributions", "load plugins of these alone (`name==1.0`)"
+    )
+    chipdb: str | None = setting("path", "a TOML file of chips to add to chipdb")
+    static: str | None = setting("path", "a report to give instead of probing")
+    active: bool = setting("flag", "allow probers that open devices or create contexts", False)
+    hostname: bool = setting("flag", "report the host's name, too", False)
+    anonymous: bool = setting("flag", "report no id of the node", False)
+    verbose: bool = setting("flag", "keep what probers print, also of those that succeed", False)
 
     def __init__(self) -> None:
-        self.only: tuple[str, ...] | None = None
-        self.disable: tuple[str, ...] = ()
-        self.priority: dict[str, int] = {}
-        self.timeout: float | None = None
-        self.active: bool = False
-        self.allow: tuple[str, ...] | None = None
-        self.chipdb: str | None = None
-        self.static: str | None = None
-        self.hostname: bool = False
-        self.anonymous: bool = False
-        self.verbose: bool = False
+        for name, declared in SETTINGS.items():
+            setattr(self, name, declared.default)
         self.origins: dict[str, str] = {}
         self.sealed: IgnoredSetting | None = None
 
     def variable_of(self, setting: str) -> str | None:
         """Return the environment variable that set a setting; None where something else did."""
-        variable = SETTINGS[setting][1]
+        variable = SETTINGS[setting].variable
         return variable if self.origins.get(setting) == variable else None
 
     def key(self) -> tuple[object, ...]:
         """Return what decides the report, to find a cached one."""
-        return (
-            self.only,
-            self.disable,
-            tuple(sorted(self.priority.items())),
-            self.timeout,
-            self.active,
-            self.allow,
-            self.chipdb,
-            self.static,
-            self.sealed and self.sealed.reason,
-            self.hostname,
-            self.anonymous,
-            self.verbose,
-        )
+        values = (getattr(self, name) for name in SETTINGS)
+        return (*map(_hashable, values), self.sealed and self.sealed.reason)
+
+
+if TYPE_CHECKING:
+
+    class Settings(TypedDict, total=False):
+        """The settings as arguments of `probe`; None is as if it was not given."""
+
+        only: Names
+        disable: Names
+        priority: Ranks
+        timeout: Seconds
+        allow: Names
+        chipdb: Path
+        static: Path
+        active: Flag
+        hostname: Flag
+        anonymous: Flag
+        verbose: Flag
+
+
+SETTINGS = {name: value for name, value in vars(Config).items() if isinstance(value, Setting)}
+"""Every setting by its name, in the order of help and reference."""
+
+
+def _hashable(value: object) -> object:
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def refuse_unknown(call: Callable[..., object], settings: Mapping[str, object]) -> None:
+    """Raise `TypeError`, as Python does, for a keyword argument of a call that is no setting."""
+    for name in settings:
+        if name not in SETTINGS:
+            from inspect import signature
+
+            known = {*SETTINGS, *signature(call).parameters} - {"settings"}
+            problem = f"{call.__name__}() got an unexpected keyword argument {name!r}"
+            raise TypeError(f"{problem}: {did_you_mean(name, known)}")
 
 
 def load_config(
@@ -186,12 +237,12 @@ def load_config(
         ignored.append(_unreadable_file(_unread(str(error.filename), error), error.filename, None))
         source = None
     if source:
-        variable = FILE_VARIABLE if named and not file else None
-        ignored += _from_file(config, source, variable, read)
-    for name, (_, setting, _) in SETTINGS.items():
+        ignored += _from_file(config, source, FILE_VARIABLE if named and not file else None, read)
+    for name, declared in SETTINGS.items():
+        variable = declared.variable
         # An empty variable is unset, as users of a shell expect of `PROBE_ONLY= probe`.
-        if environ.get(setting, "").strip():
-            ignored += _try(config, name, environ[setting], setting, setting)
+        if environ.get(variable, "").strip():
+            ignored += _try(config, name, environ[variable], variable, variable)
     for name, value in arguments.items():
         if value is not None:
             _set(config, name, value, ARGUMENTS)
@@ -211,7 +262,7 @@ def default_file(environ: Mapping[str, str], is_file: Callable[[str], bool] = is
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[IgnoredSetting]:
-    names = {variable for _, variable, _ in SETTINGS.values()} | {FILE_VARIABLE}
+    names = {setting.variable for setting in SETTINGS.values()} | {FILE_VARIABLE}
     unknown = [
         name
         for name in environ
@@ -291,7 +342,8 @@ def _set(config: Config, name: str, value: object, origin: str) -> None:
         hint = did_you_mean(name, SETTINGS)
         raise ConfigError(f"{origin} set {name!r}, which is no setting: {hint}")
     try:
-        setattr(config, name, _CONVERT[SETTINGS[name][0]](value))
+        read = KINDS[SETTINGS[name].kind][0]
+        setattr(config, name, read(value))
     except (TypeError, ValueError) as error:
         shown = clean_text(_repr(value), 80)
         reason = str(error)
@@ -379,11 +431,12 @@ def _path(value: Any) -> str:
     return path
 
 
-_CONVERT: dict[str, Any] = {
-    "distributions": _distributions,
-    "names": _names,
-    "ranks": _ranks,
-    "seconds": _seconds,
-    "flag": _flag,
-    "path": _path,
+KINDS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "names": (_names, "NAMES"),
+    "distributions": (_distributions, "NAMES"),
+    "ranks": (_ranks, "NAME=N"),
+    "seconds": (_seconds, "SECONDS"),
+    "path": (_path, "FILE"),
+    "flag": (_flag, ""),
 }
+"""Kind of a setting: what reads a value, and what help writes for it; a flag has none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, Config, ConfigError, IgnoredSetting
+from probe_core.config import Config, ConfigError, IgnoredSetting, refuse_unknown
 from probe_core.machine import Machine
 from probe_core.pipeline.run import Cancelled, run_pipeline
 from probe_core.pipeline.settings import load_settings
@@ -13,8 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Unpack
 
+    from probe_core.config import Settings
     from probe_core.isolation.launch import Waiting
     from probe_core.model import Report
     from probe_core.model.document import FindingDoc, ReportDoc
@@ -92,61 +93,36 @@ def _as_registered(name: object, target: object) -> Registered:
 
 def probe(
     *,
-    only: Iterable[str] | str | None = None,
-    disable: Iterable[str] | str | None = None,
-    priority: Mapping[str, int] | str | None = None,
-    timeout: float | None = None,
-    active: bool | None = None,
-    allow: Iterable[str] | str | None = None,
-    chipdb: str | os.PathLike[str] | None = None,
-    static: str | os.PathLike[str] | None = None,
-    hostname: bool | None = None,
-    anonymous: bool | None = None,
-    verbose: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
     hooks: Iterable[object] = (),
     refresh: bool = False,
+    **settings: Unpack[Settings],
 ) -> Report:
     """Return what this node is. Takes at most the longest deadline and a second; never hangs.
 
-    `only` and `disable` name probers, `priority` overrides priorities (1 to 999), `timeout` is
-    each prober's deadline in seconds, `active` allows opening devices, `allow` names trusted
-    distributions, `chipdb` a TOML file of chips, `static` a report to give instead, `hostname` adds
-    the host's name, `anonymous` leaves the node's id out, `verbose` keeps what probers print also
-    where they succeed, `config` is a TOML file of settings. `probers` are added to the registered
-    ones for this call; `hooks` are objects with host hooks. `machine` is another machine than this
-    one.
+    `settings` are arguments by name (``only``, ``timeout`` …): `probe_core.config.SETTINGS`, the
+    page of settings and ``probe --help-all`` have them all. `config` is a TOML file of settings.
+    `probers` are added to the registered ones for this call; `hooks` are objects with host hooks.
+    `machine` is another machine than this one.
 
     The report is cached for the process; `refresh` probes again. Raises `ConfigError` for an
     argument of a wrong type or value, which it names, and nothing that hardware, drivers or
     plugins could cause.
     """
-    call = _Call(config, machine, probers, hooks, refresh)
-    rules = (only, disable, priority, timeout, active, allow)
-    call.set(*rules, chipdb, static, hostname, anonymous, verbose)
-    return call.report(-1)
+    refuse_unknown(probe, settings)
+    return _Call(settings, config, machine, probers, hooks, refresh).report(-1)
 
 
 async def probe_async(
     *,
-    only: Iterable[str] | str | None = None,
-    disable: Iterable[str] | str | None = None,
-    priority: Mapping[str, int] | str | None = None,
-    timeout: float | None = None,
-    active: bool | None = None,
-    allow: Iterable[str] | str | None = None,
-    chipdb: str | os.PathLike[str] | None = None,
-    static: str | os.PathLike[str] | None = None,
-    hostname: bool | None = None,
-    anonymous: bool | None = None,
-    verbose: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
     hooks: Iterable[object] = (),
     refresh: bool = False,
+    **settings: Unpack[Settings],
 ) -> Report:
     """Return what `probe` returns, without blocking the event loop (asyncio, or trio with anyio).
 
@@ -155,9 +131,8 @@ async def probe_async(
     """
     from probe_core.awaiting import in_thread
 
-    call = _Call(config, machine, probers, hooks, refresh)
-    rules = (only, disable, priority, timeout, active, allow)
-    call.set(*rules, chipdb, static, hostname, anonymous, verbose)
+    refuse_unknown(probe_async, settings)
+    call = _Call(settings, config, machine, probers, hooks, refresh)
     return await in_thread(call.report)
 
 
@@ -167,8 +142,15 @@ class _Call:
     __slots__ = ("_file", "_hooks", "_machine", "_probers", "_refresh", "_settings")
 
     def __init__(
-        self, file: object, machine: object, probers: object, hooks: object, refresh: object
+        self,
+        settings: Mapping[str, object],
+        file: object,
+        machine: object,
+        probers: object,
+        hooks: object,
+        refresh: object,
     ) -> None:
+        self._settings = settings
         self._file = checked_path(file)
         self._machine = checked_machine(machine)
         self._probers = checked_probers(probers)
@@ -176,11 +158,6 @@ class _Call:
         if not isinstance(refresh, bool):
             raise ConfigError(_wrong("refresh", refresh, "True or False"))
         self._refresh = refresh
-        self._settings: dict[str, object] = {}
-
-    def set(self, *values: object) -> None:
-        """Take the settings, in the order of `SETTINGS`."""
-        self._settings = dict(zip(SETTINGS, values, strict=True))
 
     def report(self, wake_fd: int) -> Report:
         """Return the report: the cached one where nothing has changed since.

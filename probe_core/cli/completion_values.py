@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from probe_core.config import SETTINGS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +54,8 @@ def values_of(dest: str, typed: str, before: Sequence[str], environ: Mapping[str
 
     `typed` is what they begin with; `before` are the command and its words that are typed already.
     """
-    source = _SOURCES.get(dest)
+    setting = SETTINGS.get(dest)
+    source = _OF_KINDS.get(setting.kind) if setting is not None else _SOURCES.get(dest)
     if source is None:
         return []
     # Whatever cannot be read, a shell gets no words for it and no message between its own.
@@ -116,6 +119,10 @@ _OF_ACCELERATORS = (["doctor"], ["env"], ["exec"])
 """Commands that take no processor: none is leased, and none has a driver to repair."""
 
 
+def _settings_of_kinds(*kinds: str) -> set[str]:
+    return {name for name, setting in SETTINGS.items() if setting.kind in kinds}
+
+
 def _devices(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Offered:
     """Return the devices that the built-in probers see: no plugin that could hang is started."""
     from probe_core.cli.parser import Parser
@@ -170,21 +177,26 @@ def _checks(typed: str, before: Sequence[str], environ: Mapping[str, str]) -> Of
 
 
 _SOURCES: dict[str, Source] = {
-    "allow": _distributions,
     "codes": _checks,
     "device": _devices,
-    "disable": _probers,
     "kill": _leased,
     "name": _plugin_names,
-    "only": _probers,
-    "priority": _ranks,
     "query": _chips,
     "runtime": _runtimes,
 }
 """What the arguments of commands can be, by their names in the parser."""
 
-LISTS = frozenset({"allow", "codes", "device", "disable", "kill", "only", "priority"})
+_OF_KINDS: dict[str, Source] = {
+    "distributions": _distributions,
+    "names": _probers,
+    "ranks": _ranks,
+}
+"""What settings can be, by their kinds."""
+
+LISTS = frozenset({"codes", "device", "kill"}) | _settings_of_kinds(
+    "distributions", "names", "ranks"
+)
 """Arguments that take several values, separated by commas."""
 
-UNFINISHED = frozenset({"priority", "query"})
+UNFINISHED = frozenset({"query"}) | _settings_of_kinds("ranks")
 """Arguments whose values are completed in two steps."""

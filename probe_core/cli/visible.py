@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Views = Mapping[str, Sequence[View]]
 
 HELP = "Show which devices are visible to a process with this environment, for each runtime."
-_YES = ("1", "true", "yes", "on")
 _HEAD = ("RUNTIME", "INDEX", "DEVICE", "NAME", "STATE", "WHY")
 EXAMPLES = (
     ("probe visible", "what each runtime would see here"),
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace, context: Context) -> int:
     versions = {"tinygrad": args.tinygrad} if args.tinygrad else {}
     views = refresh(report, context.environ, versions=versions)
     views = {name: views[name] for name in runtimes if name in views}
-    answers = _driver_answers(args, context, views, report)
+    answers = _driver_answers(context, views, report)
     if args.json:
         documents = {name: _document(name, views, answers) for name in runtimes if name in views}
         only = args.runtime is not None
@@ -95,12 +94,9 @@ def merged(views: Sequence[View]) -> dict[str, Any]:
     return {**joined, "platforms": parts} if parts else joined
 
 
-def _driver_answers(
-    args: argparse.Namespace, context: Context, views: Views, report: Mapping[str, Any]
-) -> dict[str, Any]:
+def _driver_answers(context: Context, views: Views, report: Mapping[str, Any]) -> dict[str, Any]:
     """Query the drivers, where `--active` allows that; a disagreement goes to standard error."""
-    allowed = args.active or context.environ.get("PROBE_ACTIVE", "").lower() in _YES
-    if not allowed or not views:
+    if not views or not context.config().active:
         return {}
     from probe_core.runtimes import ask, disagreements
 

@@ -178,6 +178,13 @@ class Context:
 
         return self._probed(probe)
 
+    def config(self) -> Config:
+        """Return the settings of this run: options, environment and file.
+
+        Raises `CommandError` for an option that makes no sense.
+        """
+        return self._settings()[0]
+
     def _settings(self) -> tuple[Config, list[IgnoredSetting], dict[str, Any]]:
         """Return the settings, what was left out of them, and those that were typed."""
         from probe_core.commands.options import settings_of

@@ -92,23 +92,13 @@ COLOR = Option(
 """The option of every command that colours."""
 
 
-def _setting(name: str, metavar: str) -> Option:
-    _, variable, text = SETTINGS[name]
-    return Option(name, metavar, f"{text} [{variable}]", absent=None)
-
-
 SHARED_OPTIONS = (
-    _setting("only", "NAMES"),
-    _setting("disable", "NAMES"),
-    _setting("priority", "NAME=N"),
-    _setting("timeout", "SECONDS"),
-    _setting("allow", "NAMES"),
-    _setting("chipdb", "FILE"),
-    _setting("static", "FILE"),
-    _setting("active", ""),
-    _setting("hostname", ""),
-    _setting("anonymous", ""),
-    _setting("verbose", ""),
+    *(
+        Option(
+            setting.name, setting.metavar, f"{setting.meaning} [{setting.variable}]", absent=None
+        )
+        for setting in SETTINGS.values()
+    ),
     Option("config", "FILE", "a TOML file of settings [PROBE_CONFIG]"),
     Option("machine", "PATH", f"probe a recorded machine: {RECORDING_HELP}"),
 )

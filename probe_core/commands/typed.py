@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from probe_core.commands.context import CommandError
+from probe_core.config import SETTINGS
 from probe_core.wording import clean_text, suggestion
 
 TYPE_CHECKING = False
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from probe_core.config import ConfigError
     from probe_core.model.document import FindingDoc, ReportDoc
 
-
-_FILES = ("chipdb", "config", "static")
-"""Options that name a file."""
 
 MAX_VALUE = 80
 """Characters of a wrong value that a sentence shows: a line of a terminal. A judgement."""
@@ -59,7 +57,9 @@ def _refuse_unusable_files(findings: Iterable[FindingDoc], options: Collection[s
         if finding["code"] in ("static-unusable", "chip-file-unusable"):
             option, reason = finding["setting"], finding["why"]
             if option is not None and option in options:
-                raise CommandError(f"--{option} {finding['evidence']}: {reason}{_FORMS[option]}")
+                raise CommandError(
+                    f"--{option} {finding['evidence']}: {reason}{_FORMS.get(option, '')}"
+                )
 
 
 _FORMS = {
@@ -72,7 +72,8 @@ _FORMS = {
 def refuse_missing_files(options: Mapping[str, str | None]) -> None:
     """Raise `CommandError` for a typed option whose file is not there."""
     for option, path in options.items():
-        if option in _FILES and path is not None:
+        names_file = option == "config" or SETTINGS[option].kind == "path"
+        if names_file and path is not None:
             refuse_missing(f"--{option}", path)
 
 

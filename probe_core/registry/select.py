@@ -7,6 +7,7 @@ looks where a dead server would hang the host, nor on beyond the budget: a child
 from __future__ import annotations
 
 from probe_core.api import API_VERSION
+from probe_core.config import SETTINGS
 from probe_core.machine import is_kernels
 from probe_core.machine.budget import Budget
 from probe_core.machine.trust import allowed
@@ -306,7 +307,8 @@ def unknown_names(config: Config, known: Collection[str]) -> list[FindingDoc]:
             setting=setting,
             variable=config.variable_of(setting),
         )
-        for setting in ("only", "disable", "priority")
+        for setting, declared in SETTINGS.items()
+        if declared.kind in ("names", "ranks")
         for name in getattr(config, setting) or ()
         if name not in known
     ]

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import os
 
-from probe_core.config import SETTINGS, ConfigError
+from probe_core.config import ConfigError, refuse_unknown
 from probe_core.machine import Machine
 from probe_core.sampling.rounds import AsyncRounds, Rhythm, Round, Rounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
+    from probe_core.config import Settings
     from probe_core.model import Report
     from probe_core.probing import Target
     from probe_core.sampling.engine import Engine
@@ -36,27 +37,24 @@ def samples(
     devices: Iterable[str] | str | None = None,
     report: Report | Mapping[str, Any] | None = None,
     *,
-    only: Iterable[str] | str | None = None,
-    disable: Iterable[str] | str | None = None,
-    timeout: float | None = None,
-    active: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
+    **settings: Unpack[Settings],
 ) -> Rounds:
     """Return an iterator of rounds, one each `interval` seconds (0.1 to 3600), for ever or `count`.
 
     `devices` are ids, whole or short, to which samples are restricted. `report` is what `probe`
     returned, or its document: samples then have its ids and order. Without one the buses and the
-    samplers name the devices, which needs no probe. The rest are settings as of `probe`.
+    samplers name the devices, which needs no probe. The rest are arguments as of `probe`.
 
     The first round comes at once and waits for libraries to start, as `probe` does; rates need a
     second round. Close the iterator (``close()``, ``with``) to end its processes; they end with
     the host in any case. Raises `ConfigError` for an argument that cannot be used, and nothing
     that hardware, drivers or plugins could cause.
     """
+    refuse_unknown(samples, settings)
     rhythm = Rhythm(_interval(interval))
-    settings = {"only": only, "disable": disable, "timeout": timeout, "active": active}
     make = _maker(settings, rhythm, devices, report, config, machine, probers)
     return Rounds(make, rhythm, _count(count))
 
@@ -67,31 +65,26 @@ def samples_async(
     devices: Iterable[str] | str | None = None,
     report: Report | Mapping[str, Any] | None = None,
     *,
-    only: Iterable[str] | str | None = None,
-    disable: Iterable[str] | str | None = None,
-    timeout: float | None = None,
-    active: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     machine: Machine | None = None,
     probers: Mapping[str, Target] | None = None,
+    **settings: Unpack[Settings],
 ) -> AsyncRounds:
     """Return what `samples` does for ``async for`` (asyncio, or trio), arguments as there.
 
     Waits in a thread that lasts one round. Cancelling the task ends the processes first.
     """
+    refuse_unknown(samples_async, settings)
     return AsyncRounds(
         samples(
             interval,
             count,
             devices,
             report,
-            only=only,
-            disable=disable,
-            timeout=timeout,
-            active=active,
             config=config,
             machine=machine,
             probers=probers,
+            **settings,
         )
     )
 
@@ -113,8 +106,7 @@ def _maker(
     selected, listed, extra = _ids_of(devices), _listed(report), checked_probers(probers)
     if selected is not None and listed is not None:
         _check_listed(selected, listed)
-    arguments = {name: settings.get(name) for name in SETTINGS}
-    loaded, _ = load_settings(arguments, here.environ, checked_path(config))
+    loaded, _ = load_settings(settings, here.environ, checked_path(config))
     if loaded.static and loaded.sealed is None:
         from probe_core.config import IgnoredSetting
 

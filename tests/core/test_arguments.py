@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,14 @@ def test_probe_async_takes_what_probe_takes() -> None:
 
 
 def test_an_unknown_argument_is_pythons_own_error() -> None:
-    with pytest.raises(TypeError, match="tiemout"):
-        probe_core.probe(tiemout=3)  # type: ignore[call-arg]
+    problem = re.escape("() got an unexpected keyword argument 'tiemout': did you mean 'timeout'?")
+    calls: list[Callable[..., object]] = [probe_core.probe, probe_core.samples]
+    calls += [probe_core.samples_async, lambda **n: asyncio.run(probe_core.probe_async(**n))]
+    for call in calls:
+        with pytest.raises(TypeError, match=problem):
+            call(tiemout=3)
+    with pytest.raises(TypeError, match=r"^probe.. got .* 'machien': did you mean 'machine'"):
+        probe_core.probe(machien=None)  # type: ignore[call-arg]
 
 
 def test_a_path_may_be_a_path(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Callable
@@ -12,21 +13,22 @@ import pytest
 from reports import codes, report_of
 
 import probe_core
-from probe_core.config import SETTINGS, Config, ConfigError, load_config
+from probe_core.config import KINDS, SETTINGS, Config, ConfigError, load_config
 
-VALUES: dict[str, tuple[Any, str, str, Any]] = {
-    # setting: (argument, variable's text, TOML, value)
-    "only": (["a", "b"], "a, b,", '["a", "b"]', ("a", "b")),
-    "disable": ("a,b", "a,b", '"a,b"', ("a", "b")),
-    "priority": ({"a": 900, "b": 1}, "a=900, b=1", "{a = 900, b = 1}", {"a": 900, "b": 1}),
-    "timeout": (2.5, "2.5", "2.5", 2.5),
-    "active": (True, "yes", "true", True),
-    "allow": (["probe-a==1.0"], "probe-a==1.0", '["probe-a==1.0"]', ("probe-a==1.0",)),
-    "chipdb": (Path("chips.toml"), "chips.toml", '"chips.toml"', "chips.toml"),
-    "static": ("report.json", "report.json", '"report.json"', "report.json"),
-    "hostname": (True, "1", "true", True),
-    "anonymous": (True, "on", "true", True),
-    "verbose": (True, "1", "true", True),
+VALUES: dict[str, list[tuple[Any, str, str, Any]]] = {
+    # kind: (argument, variable's text, TOML, value)
+    "names": [
+        (["a", "b"], "a, b,", '["a", "b"]', ("a", "b")),
+        ("a,b", "a,b", '"a,b"', ("a", "b")),
+    ],
+    "ranks": [({"a": 900, "b": 1}, "a=900, b=1", "{a = 900, b = 1}", {"a": 900, "b": 1})],
+    "seconds": [(2.5, "2.5", "2.5", 2.5)],
+    "distributions": [(["probe-a==1.0"], "probe-a==1.0", '["probe-a==1.0"]', ("probe-a==1.0",))],
+    "path": [
+        (Path("chips.toml"), "chips.toml", '"chips.toml"', "chips.toml"),
+        ("report.json", "report.json", '"report.json"', "report.json"),
+    ],
+    "flag": [(True, text, "true", True) for text in ("yes", "1", "on", "true")],
 }
 
 
@@ -36,16 +38,48 @@ def loaded(*arguments: Any) -> tuple[Config, list[str]]:
     return config, [setting.reason for setting in ignored]
 
 
-def test_every_setting_has_a_case_here() -> None:
-    assert set(VALUES) == set(SETTINGS)
+def test_every_kind_of_setting_has_a_case_here() -> None:
+    assert set(VALUES) == set(KINDS)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_setting_from_each_place(name: str, tmp_path: Path) -> None:
-    argument, text, toml, value = VALUES[name]
+ARGUMENTS = {
+    # kind: the type of an argument, as `Settings` names it
+    "names": "Names",
+    "distributions": "Names",
+    "ranks": "Ranks",
+    "seconds": "Seconds",
+    "path": "Path",
+    "flag": "Flag",
+}
+
+
+def test_every_setting_is_a_typed_argument() -> None:
+    tree = ast.parse(Path(probe_core.config.__file__).read_text("utf-8"))
+    (declared,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name == "Settings"
+    )
+    types = {
+        ast.unparse(line.target): ast.unparse(line.annotation)
+        for line in declared.body
+        if isinstance(line, ast.AnnAssign)
+    }
+    expected = {name: ARGUMENTS[setting.kind] for name, setting in SETTINGS.items()}
+    assert types == expected, "`Settings` in probe_core/config.py has a line for each of `Config`"
+
+
+CASES = [(name, case) for name, setting in SETTINGS.items() for case in VALUES[setting.kind]]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_setting_from_each_place(
+    name: str, case: tuple[Any, str, str, Any], tmp_path: Path
+) -> None:
+    argument, text, toml, value = case
     file = tmp_path / "config.toml"
     file.write_text(f"{name} = {toml}\n")
-    variable = SETTINGS[name][1]
+    variable = SETTINGS[name].variable
     for arguments, environ, path, origin in (
         ({name: argument}, {}, None, "the arguments"),
         ({}, {variable: text}, None, variable),
@@ -126,7 +160,7 @@ def test_bad_argument_raises_one_sentence(name: str, value: Any, message: str) -
     ("name", "value", "message"), [case for case in BAD if isinstance(case[1], str)]
 )
 def test_bad_variable_is_told_and_the_default_stays(name: str, value: str, message: str) -> None:
-    variable = SETTINGS[name][1]
+    variable = SETTINGS[name].variable
     config, ignored = loaded({}, {variable: value})
     assert getattr(config, name) == getattr(load_config({}, {})[0], name)
     assert len(ignored) == 1

@@ -96,12 +96,12 @@ def test_every_hook_is_documented() -> None:
 
 
 def test_every_setting_and_variable_is_documented() -> None:
-    known = {*config.SETTINGS, *(spec[1] for spec in config.SETTINGS.values())}
+    known = {*config.SETTINGS, *(spec.variable for spec in config.SETTINGS.values())}
     assert missing(known | sourcewords.variables(), page("settings")) == []
 
 
 def test_every_kind_of_setting_is_explained() -> None:
-    kinds = {spec[0] for spec in config.SETTINGS.values()}
+    kinds = {spec.kind for spec in config.SETTINGS.values()}
     assert [kind for kind in sorted(kinds) if f"\n| {kind} |" not in page("settings")] == []
 
 

@@ -19,7 +19,7 @@ from probe_core.selection import SelectionError, select
 
 RECORDED = Path(__file__).parents[1] / "compat" / "report-v1.json"
 REPORT = json.loads(RECORDED.read_bytes())
-VARIABLES = [*(spec[1] for spec in SETTINGS.values()), "PROBE_ODD", "PROBE_"]
+VARIABLES = [*(spec.variable for spec in SETTINGS.values()), "PROBE_ODD", "PROBE_"]
 TOML = (
     b'only = ["acme"]\ndisable = "a,b"\ntimeout = 2.5\nactive = true\n'
     b'allow = ["probe-acme==1.0"]\n[priority]\nacme = 900\n'
