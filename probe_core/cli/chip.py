@@ -179,14 +179,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, context: Context) -> int:
     """Print what is known of each query."""
     from probe_core.commands.context import CommandError
-    from probe_core.commands.typed import refuse_missing
     from probe_core.resolve import open_chipdb
 
     memory = parse_size(args.memory) if args.memory else None
     units = _units(args.units)
-    if args.chipdb is not None:
-        refuse_missing("--chipdb", args.chipdb)
-    file = args.chipdb or context.environ.get("PROBE_CHIPDB")
+    file = context.config().chipdb
     database, problems = open_chipdb([file] if file else ())
     if database is None:
         raise CommandError(f"{problems[0]['why']}: {problems[0]['fix']}", 1)

@@ -183,7 +183,7 @@ def _remote(
     own = {check.code for check in all_checks()} if only else set()
     if only and own.issuperset(only):
         return []
-    sets = _sets(args, context)
+    sets = _sets(context)
     if request.environment is not None and not sets:
         context.err("probe: no installed check reads environments; probe-wheels brings them")
     checks: list[RemoteCheck] = []
@@ -199,20 +199,11 @@ def _remote(
     return checks
 
 
-def _sets(args: argparse.Namespace, context: Context) -> list[CheckSet]:
+def _sets(context: Context) -> list[CheckSet]:
     """Return the sets of checks that the allowlist admits, be it an option's or a variable's."""
-    from probe_core.commands.context import CommandError
-    from probe_core.commands.options import settings_of
-    from probe_core.commands.typed import unusable_option
-    from probe_core.config import ConfigError
     from probe_core.doctor.installed import installed_checks
-    from probe_core.pipeline.settings import load_settings
 
-    settings = settings_of(args)
-    try:
-        config, _ = load_settings(settings, context.environ, args.config)
-    except ConfigError as error:
-        raise CommandError(unusable_option(error, settings)) from None
+    config = context.config()
     sealed = config.sealed.reason if config.sealed is not None else None
     return installed_checks(config.allow, sealed)
 
@@ -230,7 +221,7 @@ def _refuse_unknown(only: Collection[str], known: Collection[str]) -> None:
 def _list(args: argparse.Namespace, context: Context) -> int:
     from probe_core.cli.doctor_text import listed, table
 
-    entries = listed(_sets(args, context), context)
+    entries = listed(_sets(context), context)
     if only := _codes(args.codes):
         _refuse_unknown(only, {entry["code"] for entry in entries})
         entries = [entry for entry in entries if entry["code"] in only]
