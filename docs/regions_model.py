@@ -10,10 +10,9 @@ from regions_doctor import plain_sentence
 from typed import VIEWS
 
 from probe_core.model.causes import Cause
+from probe_core.model.device import FIELDS
 from probe_core.model.field import Field
-from probe_core.model.fields import FIELDS
-from probe_core.model.parts import ALLOWED, ECC, LINK, MEMORY, PCI, POWER, SHARE, STEP
-from probe_core.model.report_fields import REPORT
+from probe_core.model.parts import ALLOWED, ECC, LINK, PCI, POWER, SHARE, STEP
 from probe_core.model.schema import noun_of, sentence
 
 __all__ = ["causes", "report", "rooms", "sighting", "tables"]
@@ -32,18 +31,15 @@ def report() -> str:
 
 def _type(name: str, path: str) -> str:
     node = source.classes(path)[name]
-    fields = source.attributes(node).items()
     rows = table(
         ("field", "type", "unit", "meaning"),
-        (_field(name, field, kind, text) for field, (kind, text) in fields),
+        (
+            (f"`{one}`", f"`{kind}`", VIEWS[name][one].unit, f"{sentence(VIEWS[name][one])}.")
+            for one, kind in source.attributes(node).items()
+        ),
     )
     methods = [function(one, f"{name}.", 4) for one in source.functions(path, name)]
     return "\n\n".join([f"### {name}", source.docstring(node), rows, *methods])
-
-
-def _field(owner: str, name: str, kind: str, text: str) -> tuple[str, str, str, str]:
-    field = VIEWS.get(owner, REPORT).get(name)
-    return f"`{name}`", f"`{kind}`", field.unit if field else "", text
 
 
 def sighting() -> str:
@@ -57,7 +53,7 @@ def sighting() -> str:
 
 
 _TABLES = {
-    "memory": MEMORY,
+    "memory": VIEWS["Memory"],
     "pci": PCI,
     "share": SHARE,
     "allowed": ALLOWED,

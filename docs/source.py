@@ -68,14 +68,15 @@ def docstring(node: ast.ClassDef) -> str:
     return ast.get_docstring(node) or ""
 
 
-def attributes(node: ast.ClassDef) -> dict[str, tuple[str, str]]:
-    """Return the annotated attributes of a class: name to (annotation, docstring below it)."""
-    found = {}
-    following = [*node.body[1:], None]
-    for item, below in zip(node.body, following, strict=True):
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-            found[item.target.id] = (ast.unparse(item.annotation), _text(below))
-    return {name: value for name, value in found.items() if not name.startswith("_")}
+def attributes(node: ast.ClassDef) -> dict[str, str]:
+    """Return the annotated attributes of a class: name to annotation."""
+    return {
+        item.target.id: ast.unparse(item.annotation)
+        for item in node.body
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and not item.target.id.startswith("_")
+    }
 
 
 def constants(path: str) -> dict[str, str]:

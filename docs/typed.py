@@ -1,8 +1,7 @@
-"""Python made from the tables of fields: the bodies of the TypedDicts and of the typed views."""
+"""Python made from the tables of fields: the bodies of the TypedDicts, and types of attributes."""
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
@@ -12,25 +11,14 @@ from pathlib import Path
 # Made from this checkout, whatever else is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from probe_core import model
+from probe_core.model.device import FIELDS
 from probe_core.model.field import Choice, Field, Flag, Free, Items, Number, TableOf, Value
-from probe_core.model.fields import FIELDS
-from probe_core.model.parts import (
-    CHIP,
-    ECC,
-    LINK,
-    MEASURED,
-    MEMORY,
-    OTHER,
-    PEAK,
-    POWER,
-    READINESS,
-    SIGHT,
-    STEP,
-)
-from probe_core.model.report_fields import DECISION, FINDING, NETWORK, NODE, NODE_MEMORY, OUTCOME
-from probe_core.model.schema import sentence
+from probe_core.model.part import fields_of
+from probe_core.model.parts import ECC, LINK, MEASURED, OTHER, POWER, SIGHT, STEP
+from probe_core.model.report import NETWORK
 
-__all__ = ["BODIES", "VIEWS"]
+__all__ = ["BODIES", "VIEWS", "annotation"]
 
 Fields = dict[str, Field]
 
@@ -53,27 +41,9 @@ DICTS = {
 _TABLES = {"pci": "PciDoc", "power": "PowerDoc", "ecc": "EccDoc"}
 """Name of a table that may be null to its TypedDict."""
 
-VIEWS: dict[str, Fields] = {
-    "Device": FIELDS,
-    "Memory": MEMORY,
-    "Peak": PEAK,
-    "ChipRef": CHIP,
-    "Readiness": READINESS,
-    "Node": NODE,
-    "NodeMemory": NODE_MEMORY,
-    "Outcome": OUTCOME,
-    "Decision": DECISION,
-    "Finding": FINDING,
-}
+VIEWS: dict[str, Fields] = {name: fields_of(getattr(model, name)) for name in model.__all__}
 """Class of a typed view to its fields."""
 
-_NESTED_VIEWS = {
-    "chip": "ChipRef",
-    "memory": "Memory",
-    "readiness": "Readiness",
-    "node_memory": "NodeMemory",
-}
-_ITEM_VIEWS = {"peak": "Peak"}
 _LITERALS = {
     ("gpu", "npu", "accelerator", "cpu", "display"): "Kind",
     ("info", "warning", "error"): "Severity",
@@ -90,17 +60,6 @@ def sighting() -> str:
     """Return the body of the TypedDict of what a prober reports of one device."""
     reported = [field for field in FIELDS.values() if field.reported]
     return _body(f"{field.name}: {_sighting_type(field)}" for field in reported)
-
-
-def view(fields: Fields) -> str:
-    """Return the body of the attrs class of a part of the report."""
-    reported = (field for field in fields.values() if not field.internal)
-    ordered = sorted(reported, key=lambda field: not _is_mandatory(field))
-    return _body(f"{_view_line(field)}\n{_docstring(sentence(field))}" for field in ordered)
-
-
-def _docstring(text: str) -> str:
-    return textwrap.fill(f'"""{text}."""', 95)
 
 
 def _body(lines: Iterable[str]) -> str:
@@ -151,70 +110,50 @@ def _sighting_type(field: Field) -> str:
     return f"Required[{inner}]" if field.name in ("ids", "kind") else inner
 
 
-def _is_mandatory(field: Field) -> bool:
-    return field.required or (field.always and field.empty == "" and not field.nullable)
-
-
-def _view_line(field: Field) -> str:
-    kind, default = _view_type(field)
-    if _is_mandatory(field):
-        return f"{field.name}: {kind}"
-    if default is None:
-        return f"{field.name}: {kind} | None = None"
-    return f"{field.name}: {kind} = {default}"
-
-
-def _view_type(field: Field) -> tuple[str, str | None]:
-    """Return (type, default) of a field of a view; a default of None stands for None."""
-    if field.shape in _NESTED_VIEWS:
-        return _NESTED_VIEWS[field.shape], f"{_NESTED_VIEWS[field.shape]}()"
+def annotation(field: Field) -> str:
+    """Return the type that a field of a typed view is annotated with."""
+    if field.view is not None:
+        return field.view.__name__ if field.single else f"tuple[{field.view.__name__}, ...]"
     if isinstance(field.value, Items):
-        name = _ITEM_VIEWS.get(field.shape) or DICTS.get(field.shape) or _plain(field.value.item)
-        return f"tuple[{name}, ...]", "()"
+        return f"tuple[{DICTS.get(field.shape) or _plain(field.value.item)}, ...]"
     if field.name in _TABLES:
-        return _TABLES[field.name], None
+        return f"{_TABLES[field.name]} | None"
     if field.shape == "other":
-        return "Mapping[str, Sequence[OtherDoc]]", "EMPTY"
-    if isinstance(field.value, TableOf | Free):
-        kind = _document_type(field).replace("dict[", "Mapping[")
-        return kind, "EMPTY" if field.empty == {} else None
-    kind = "str" if isinstance(field.value, Choice) else _plain(field.value)
-    return kind, None if field.empty is None else _literal(field.empty)
-
-
-def _literal(value: object) -> str:
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+        return "Mapping[str, Sequence[OtherDoc]]"
+    kind = "str" if isinstance(field.value, Choice) else _document_type(field)
+    kind = kind.replace("dict[", "Mapping[")
+    return kind if field.empty is not None or field.required else f"{kind} | None"
 
 
 def _facts() -> str:
     """Return what an outcome may say beside its reason: its optional words and numbers."""
-    facts = [field for field in OUTCOME.values() if not field.always and field.nullable]
+    facts = [field for field in VIEWS["Outcome"].values() if not field.always and field.nullable]
     return _body(f"{field.name}: {_plain(field.value)}" for field in facts)
 
 
 def _sighting_memory() -> str:
-    return _body(f"{field.name}: {_plain(field.value)}" for field in MEMORY.values())
+    return _body(f"{field.name}: {_plain(field.value)}" for field in VIEWS["Memory"].values())
 
 
 _PARTS: dict[str, Fields] = {
-    "ReadinessDoc": READINESS,
+    "ReadinessDoc": VIEWS["Readiness"],
     "StepDoc": STEP,
-    "MemoryDoc": MEMORY,
+    "MemoryDoc": VIEWS["Memory"],
     "PowerDoc": POWER,
     "EccDoc": ECC,
-    "PeakDoc": PEAK,
+    "PeakDoc": VIEWS["Peak"],
     "MeasuredDoc": MEASURED,
-    "ChipDoc": CHIP,
+    "ChipDoc": VIEWS["ChipRef"],
     "LinkDoc": LINK,
     "VisibilityDoc": SIGHT,
     "OtherDoc": OTHER,
     "DeviceDoc": FIELDS,
     "NetworkDoc": NETWORK,
-    "NodeMemoryDoc": NODE_MEMORY,
-    "NodeDoc": NODE,
-    "OutcomeDoc": OUTCOME,
-    "DecisionDoc": DECISION,
-    "FindingDoc": FINDING,
+    "NodeMemoryDoc": VIEWS["NodeMemory"],
+    "NodeDoc": VIEWS["Node"],
+    "OutcomeDoc": VIEWS["Outcome"],
+    "DecisionDoc": VIEWS["Decision"],
+    "FindingDoc": VIEWS["Finding"],
 }
 
 BODIES: dict[str, Callable[[], str]] = {
@@ -222,6 +161,5 @@ BODIES: dict[str, Callable[[], str]] = {
     "SightingMemory": _sighting_memory,
     "OutcomeFacts": _facts,
     **{name: partial(typed_dict, fields) for name, fields in _PARTS.items()},
-    **{name: partial(view, fields) for name, fields in VIEWS.items()},
 }
 """Name of a region in a module of the model to what makes it."""

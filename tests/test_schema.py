@@ -14,11 +14,11 @@ import jsonschema
 import pytest
 
 from probe_core.model.complete import _NOUNS
+from probe_core.model.device import FIELDS
 from probe_core.model.field import Field, FreeTable, Items
-from probe_core.model.fields import FIELDS
 from probe_core.model.findings import SEVERITIES
 from probe_core.model.kinds import KINDS, STATUSES
-from probe_core.model.report_fields import REPORT
+from probe_core.model.report import REPORT
 from probe_core.model.schema import schema
 
 ROOT = Path(__file__).parents[1]

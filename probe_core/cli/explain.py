@@ -7,7 +7,7 @@ from probe_core.commands import text
 from probe_core.commands.measured_text import measured_amount, measured_name, measured_part
 from probe_core.commands.options import COLOR, Option, add_options, add_probe_options
 from probe_core.commands.tables import grid_rows
-from probe_core.model.fields import FIELDS
+from probe_core.model.device import FIELDS
 from probe_core.model.ids import short_ids, short_name
 from probe_core.model.kinds import ACCELERATORS
 from probe_core.model.readiness import state_word

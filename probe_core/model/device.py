@@ -1,13 +1,49 @@
-"""Read-only plain data: what the typed views hold, and what can be pickled, copied and hashed."""
+"""A device of the report and its parts: each field of them is declared here, and nowhere else.
+
+Validation of what probers report, the order in the report, merging, filling of static reports, the
+JSON Schema, the reference pages and the TypedDicts in `document` follow from these classes. To add
+a field is to add an entry here, and to run ``python docs/generate.py``.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, TypeVar
-
-import attrs
-
-from probe_core.model.fields import FIELDS
-from probe_core.model.parts import CHIP, MEMORY, PEAK, READINESS
+from probe_core.model.field import (
+    FACTS,
+    LINKS,
+    PARTS,
+    TABLE,
+    UNION,
+    Choice,
+    DeviceId,
+    Flag,
+    FreeTable,
+    Ids,
+    Items,
+    Number,
+    Rejected,
+    TableOf,
+    Text,
+    Word,
+    typed,
+)
+from probe_core.model.kinds import KINDS
+from probe_core.model.part import field, fields_of, part
+from probe_core.model.parts import (
+    ALLOWED,
+    ECC,
+    LINK,
+    MEASURED,
+    OTHER,
+    PCI,
+    POWER,
+    SHARE,
+    SIGHT,
+    STEP,
+    Link,
+    Measurement,
+    StepFact,
+)
+from probe_core.model.readiness import STATES, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,309 +60,526 @@ if TYPE_CHECKING:
         StepDoc,
         VisibilityDoc,
     )
-    from probe_core.model.field import Field
+
+__all__ = ["FIELDS", "ChipRef", "Device", "Memory", "Peak", "Readiness"]
+
+MIB = 1 << 20
+MAX_MEMORY = 64 << 40
+"""Bytes: 64 TiB. A judgement: beyond any one machine, so that more is a wrong unit."""
+
+BYTES = Number(0, MAX_MEMORY, whole=True)
+TOTAL = Number(MIB, MAX_MEMORY, whole=True)
+"""A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
+
+PEAK_RATE = Number(1e-6, 1e7)
+"""10^12 operations per second. A judgement: what lies outside was given in another unit."""
+
+RATE = Number(0, 1e7)
+COUNT = Number(1, 1_000_000, whole=True)
+ORDINAL = Number(0, 1_000_000, whole=True)
+MHZ = Number(1, 100_000)
+"""A clock above 100 GHz is one in kHz or Hz that was not converted."""
 
 
-class FrozenTable(dict[str, Any]):
-    """A table that cannot be changed. Equal to a dict with the same items, and hashable.
-
-    A dict, not a `types.MappingProxyType`: that one can neither be pickled nor deep-copied, so a
-    report could not be sent to another process (multiprocessing, Ray).
-    """
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-    def __repr__(self) -> str:
-        return dict.__repr__(self)
-
-    def __reduce__(self) -> tuple[type[FrozenTable], tuple[dict[str, Any]]]:
-        return FrozenTable, (dict(self),)
-
-    def __copy__(self) -> FrozenTable:
-        return self
-
-    def __deepcopy__(self, memo: object) -> FrozenTable:
-        return self
-
-    def copy(self) -> FrozenTable:
-        """Return itself: nothing in it can change."""
-        return self
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a report cannot be changed; to_json() gives a document that can")
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
-
-
-EMPTY = FrozenTable()
-"""The empty table, as a default."""
-
-
-def freeze(value: Any) -> Any:
-    """Return plain JSON data with read-only tables, and tuples instead of lists."""
-    if isinstance(value, FrozenTable):
-        return value
-    if isinstance(value, dict):
-        return FrozenTable({name: freeze(item) for name, item in value.items()})
-    if isinstance(value, (list, tuple)):
-        return tuple(freeze(item) for item in value)
-    return value
-
-
-def thaw(value: Any) -> Any:
-    """Return frozen data as plain JSON data that may be changed."""
-    if isinstance(value, dict):
-        return {name: thaw(item) for name, item in value.items()}
-    if isinstance(value, tuple):
-        return [thaw(item) for item in value]
-    return value
-
-
-# Make the typed views of parts of a document.
-
-View = TypeVar("View")
-
-
-def view(cls: type[View], table: FrozenTable, fields: Mapping[str, Field]) -> View:
-    """Return `cls` with the keys of `table` that it has; what a newer core added is left out.
-
-    The view holds the document's own frozen tables, not copies. Keys that an older core did not
-    write get the stand-in that the table of fields names.
-    """
-    values: dict[str, Any] = {}
-    for attribute in attrs.fields(cls):  # type: ignore[arg-type]
-        value = table.get(attribute.name)
-        if value is not None:
-            values[attribute.name] = value
-        elif attribute.default is attrs.NOTHING:
-            values[attribute.name] = fields[attribute.name].empty
-    return cls(**values)
-
-
-# Devices and what belongs to them, as frozen values.
-
-
-@attrs.frozen
+@part
 class Memory:
     """A device's memory, in bytes."""
 
-    # begin generated: Memory
-    kind: str | None = None
-    """dedicated, unified (shared with the CPU) or shared (the system's own)."""
-    total: int | None = None
-    """All of it, with what the driver reserves, in bytes."""
-    free: int | None = None
-    """What the driver reports as free now, in bytes."""
-    usable: int | None = None
-    """What a program could take, in bytes."""
-    used: int | None = None
-    """What the driver reports as in use now, in bytes."""
-    limited_by: str | None = None
-    """What keeps usable below total: used (by programs), cgroup, system (its available memory), or
-    a prober's word for a limit of the driver."""
-    parts: Mapping[str, int] = EMPTY
-    """Parts with their own sources: vram, gtt, system, limit, reserved, in bytes."""
+    kind: str | None = field(
+        Choice("dedicated", "unified", "shared"),
+        "dedicated, unified (shared with the CPU) or shared (the system's own)",
+        always=True,
+    )
+    total: int | None = field(
+        TOTAL, "All of it, with what the driver reserves", unit="bytes", always=True
+    )
+    free: int | None = field(
+        BYTES, "What the driver reports as free now", unit="bytes", always=True, volatile=True
+    )
+    usable: int | None = field(
+        BYTES, "What a program could take", unit="bytes", always=True, volatile=True
+    )
+    used: int | None = field(
+        BYTES, "What the driver reports as in use now", unit="bytes", volatile=True
+    )
+    limited_by: str | None = field(
+        Text(),
+        "What keeps usable below total: used (by programs), cgroup, system (its available"
+        " memory), or a prober's word for a limit of the driver",
+        volatile=True,
+        added=True,
+    )
+    parts: Mapping[str, int] = field(
+        TableOf(BYTES, limit=16),
+        "Parts with their own sources: vram, gtt, system, limit, reserved",
+        unit="bytes",
+        always=True,
+        nullable=False,
+        empty={},
+        merge=PARTS,
+    )
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Peak:
     """One theoretical peak; a number without these keys means nothing."""
 
-    # begin generated: Peak
-    dtype: str
-    """What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …."""
-    path: str
-    """Which units: vector or matrix."""
-    accumulate: str
-    """What products are summed in."""
-    sparsity: str
-    """dense, or sparse where hardware skips zeros."""
-    clock: str
-    """Which clock: boost, matrix, base, max (an upper bound), current, published …."""
-    tflops: float
-    """10^12 operations per second, an FMA counting as two; TOPS for integers, in TFLOPS or
-    TOPS."""
-    source: str
-    """How the number came about, and from which documents."""
-    confidence: str = "derived"
-    """vendor, derived, measured, community, or reported by a prober."""
-    variant: str | None = None
-    """single (no dual issue) or packed, where a chip has both."""
-    mhz: float | None = None
-    """The clock's frequency, in MHz."""
-    low: float | None = None
-    """The figure at the bottom of the range that the part is sold with, in TFLOPS or TOPS."""
-    condition: str | None = None
-    """What decides within the range: the laptop, the power mode …."""
-    published: float | None = None
-    """The vendor's own figure for the same key, in TFLOPS or TOPS."""
-    bound: str | None = None
-    """lower: the true peak may be higher, as clock, core or kinds of cores are not known."""
-    high: float | None = None
-    """The figure if all cores were its fastest, where their kinds are not known, in TFLOPS or
-    TOPS."""
+    dtype: str = field(
+        Text(),
+        "What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    path: str = field(
+        Choice("vector", "matrix"),
+        "Which units: vector or matrix",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    accumulate: str = field(
+        Text(), "What products are summed in", always=True, nullable=False, empty=""
+    )
+    sparsity: str = field(
+        Choice("dense", "sparse"),
+        "dense, or sparse where hardware skips zeros",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    clock: str = field(
+        Text(),
+        "Which clock: boost, matrix, base, max (an upper bound), current, published …",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    tflops: float = field(
+        PEAK_RATE,
+        "10^12 operations per second, an FMA counting as two; TOPS for integers",
+        unit="TFLOPS or TOPS",
+        always=True,
+        nullable=False,
+        required=True,
+    )
+    source: str = field(
+        Text(least=1),
+        "How the number came about, and from which documents",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    confidence: str = field(
+        Text(),
+        "vendor, derived, measured, community, or reported by a prober",
+        always=True,
+        nullable=False,
+        empty="derived",
+    )
+    variant: str | None = field(Text(), "single (no dual issue) or packed, where a chip has both")
+    mhz: float | None = field(Number(0, 1e5), "The clock's frequency", unit="MHz")
+    low: float | None = field(
+        PEAK_RATE,
+        "The figure at the bottom of the range that the part is sold with",
+        unit="TFLOPS or TOPS",
+    )
+    condition: str | None = field(
+        Text(), "What decides within the range: the laptop, the power mode …"
+    )
+    published: float | None = field(
+        PEAK_RATE, "The vendor's own figure for the same key", unit="TFLOPS or TOPS"
+    )
+    bound: str | None = field(
+        Choice("lower"),
+        "lower: the true peak may be higher, as clock, core or kinds of cores are not known",
+        added=True,
+    )
+    high: float | None = field(
+        PEAK_RATE,
+        "The figure if all cores were its fastest, where their kinds are not known",
+        unit="TFLOPS or TOPS",
+        added=True,
+    )
 
-    # end generated
+
+class ReportedPeak(FreeTable):
+    """One peak that a prober itself knows, with all of its keys."""
+
+    __slots__ = ()
+    noun = "a peak"
+
+    def check(self, value: object) -> dict[str, Json]:
+        """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
+        peak = typed(value, fields_of(Peak), "peak")
+        missing = [
+            name
+            for name, field in fields_of(Peak).items()
+            if field.always and peak.get(name) is None
+        ]
+        if missing not in ([], ["confidence"]):
+            raise Rejected(f"a peak needs {', '.join(missing)}")
+        return {**peak, "confidence": peak.get("confidence") or "reported"}
 
 
-@attrs.frozen
+@part
 class ChipRef:
     """Which chip of chipdb a device is, and how sure that is."""
 
-    # begin generated: ChipRef
-    id: str | None = None
-    """The chip's id in chipdb (nvidia/geforce-rtx-4090)."""
-    name: str | None = None
-    """The chip's name in chipdb."""
-    by: str | None = None
-    """Which key matched: pci-subsystem, pci-revision, pci, gpu-id, dt, name, parent, host …."""
-    confidence: str | None = None
-    """high, medium or low."""
-    candidates: tuple[str, ...] = ()
-    """Ids of the chips it may be, when nothing distinguishes them."""
-    conflicts: tuple[str, ...] = ()
-    """Sentences about keys that name other chips."""
-    nominal: Mapping[str, Json] | None = None
-    """Units and peaks (TFLOPS, TOPS) of the full chip, where the device has fewer units."""
+    id: str | None = field(Text(), "The chip's id in chipdb (nvidia/geforce-rtx-4090)", always=True)
+    name: str | None = field(Text(), "The chip's name in chipdb")
+    by: str | None = field(
+        Text(),
+        "Which key matched: pci-subsystem, pci-revision, pci, gpu-id, dt, name, parent, host …",
+        always=True,
+    )
+    confidence: str | None = field(
+        Choice("high", "medium", "low"), "high, medium or low", always=True
+    )
+    candidates: tuple[str, ...] = field(
+        Items(Text()),
+        "Ids of the chips it may be, when nothing distinguishes them",
+        always=True,
+        nullable=False,
+        empty=[],
+    )
+    conflicts: tuple[str, ...] = field(
+        Items(Text()), "Sentences about keys that name other chips", nullable=False, empty=[]
+    )
+    nominal: Mapping[str, Json] | None = field(
+        FreeTable(),
+        "Units and peaks (TFLOPS, TOPS) of the full chip, where the device has fewer units",
+    )
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Readiness:
     """Whether this process can use a device, and the step that is broken."""
 
-    # begin generated: Readiness
-    state: str = "unknown"
-    """ready, limited (usable, but with less than it has), blocked or unknown."""
-    broken: str | None = None
-    """The first step that is broken; null where none is."""
-    steps: tuple[StepDoc, ...] = ()
-    """Every step, in order."""
+    state: str = field(
+        Choice(*STATES),
+        "ready, limited (usable, but with less than it has), blocked or unknown",
+        always=True,
+        nullable=False,
+        empty="unknown",
+    )
+    broken: str | None = field(
+        Choice(*STEPS), "The first step that is broken; null where none is", always=True
+    )
+    steps: tuple[StepDoc, ...] = field(
+        Items(FreeTable()),
+        "Every step, in order",
+        always=True,
+        nullable=False,
+        empty=[],
+        fields=STEP,
+        shape="step",
+    )
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Device:
     """One physical device, or one partition of one."""
 
-    # begin generated: Device
-    id: str
-    """The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n."""
-    kind: str
-    """gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot
-    compute)."""
-    ids: tuple[str, ...] = ()
-    """Strong ids, best first: what joins the sightings of one device."""
-    vendor: str | None = None
-    """Vendor in one lower-case word: nvidia, amd, intel, apple, arm …."""
-    name: str | None = None
-    """Marketing name as the driver, else chipdb, gives it."""
-    chip: ChipRef = ChipRef()
-    """Which chip of chipdb it is."""
-    arch: str | None = None
-    """Architecture family: ada, cdna3, zen5 … (kinds of cores joined by +)."""
-    units: int | None = None
-    """SMs, CUs, EUs or cores of this device."""
-    cores: int | None = None
-    """CUDA cores, stream processors or other fp32 lanes of this device."""
-    threads: int | None = None
-    """Hardware threads of a CPU."""
-    pci: PciDoc | None = None
-    """id, subsystem, revision and class, in lower-case hexadecimal."""
-    dt: tuple[str, ...] = ()
-    """Device-tree compatibles, most specific first."""
-    gpu_id: str | None = None
-    """Value of the GPU's id register, as vendor:0xvalue."""
-    gfx: str | None = None
-    """AMD's ISA target: gfx1100."""
-    compute_capability: str | None = None
-    """NVIDIA's compute capability: 8.9."""
-    clocks: Mapping[str, float] = EMPTY
-    """Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz, in
-    MHz."""
-    memory: Memory = Memory()
-    """Its memory."""
-    peaks: tuple[Peak, ...] = ()
-    """Every known peak."""
-    fp32: float | None = None
-    """Dense, vector, in TFLOPS."""
-    fp16: float | None = None
-    """Dense, the fastest path that accumulates in fp32, else the fp16 vector path, in TFLOPS."""
-    int8: float | None = None
-    """Dense, the fastest path, in TOPS."""
-    bandwidth: float | None = None
-    """Memory bandwidth, in bytes per second."""
-    measured: tuple[MeasuredDoc, ...] = ()
-    """What `probe bench` achieved on it, and with what; never mixed with the derived peaks."""
-    bus_width_bits: int | None = None
-    """Width of the memory bus, in bits."""
-    driver: Mapping[str, str] | None = None
-    """name, version, and versions of the vendor's own (cuda, rocm)."""
-    backends: tuple[str, ...] = ()
-    """Runtimes that can use it: cuda, hip, cpu …."""
-    power_state: str | None = None
-    """active, suspended, off … as the kernel reports it."""
-    power: PowerDoc | None = None
-    """Its power limits, and what holds its clocks down."""
-    ecc: EccDoc | None = None
-    """Error correction of its memory."""
-    compute_mode: str | None = None
-    """Which processes may compute on it: default, exclusive-process, exclusive-thread or
-    prohibited."""
-    persistence: bool | None = None
-    """Whether the driver keeps it initialised while no process uses it."""
-    numa_node: int | None = None
-    """The NUMA node it is attached to; the first one of numa_nodes."""
-    numa_nodes: tuple[int, ...] = ()
-    """The NUMA nodes of a CPU package that has several."""
-    parent: str | None = None
-    """Id of the device that this one is a part of."""
-    profile: str | None = None
-    """Profile of a partition, as its driver names it: 3g.40gb, cpx."""
-    share: Mapping[str, float] | None = None
-    """This part's share of the parent: units of how many."""
-    links: tuple[LinkDoc, ...] = ()
-    """PCIe, NVLink and XGMI links."""
-    bridges: tuple[str, ...] = ()
-    """PCI addresses of the bridges above it, its own port first, the root port last; devices that
-    share one lie behind the same switch or port."""
-    node_index: Mapping[str, int] = EMPTY
-    """Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people, never for
-    matching."""
-    processes: int | None = None
-    """Compute processes that use it now."""
-    cpu: Mapping[str, Json] | None = None
-    """A CPU's identity (vendor_id, family, model, stepping, implementer, part, variant), flags
-    that decide peaks, CPUs that are offline, and kinds of cores (clusters: name, cores, threads,
-    clock, fp32 in TFLOPS)."""
-    allowed: Mapping[str, Json] | None = None
-    """What of a CPU this process may use, where that is less than the whole."""
-    visibility: Mapping[str, VisibilityDoc] = EMPTY
-    """Runtime (cuda, hip, vulkan …) to what it shows of this device."""
-    nodes: tuple[str, ...] = ()
-    """Device nodes that a program must open to use it, as /dev/nvidia0."""
-    readiness: Readiness = Readiness()
-    """Whether this process can use it, and the step that is broken."""
-    unknown: Mapping[str, str] = EMPTY
-    """Field (memory.total) to the reason why it is not known."""
-    sources: Mapping[str, str] = EMPTY
-    """Field to its source: a prober, chipdb, node or derived."""
-    others: Mapping[str, Sequence[OtherDoc]] = EMPTY
-    """Field to what other probers report for it."""
-    seen_by: tuple[str, ...] = ()
-    """Probers that detected it, best first."""
-    extra: Mapping[str, Json] = EMPTY
-    """What a prober adds for people; no promise about its form."""
+    id: str = field(
+        DeviceId(least=3),
+        "The best of ids: pci:dddd:bb:dd.f, dt:/path, uuid:GPU-…, cpu:n",
+        reported=False,
+        always=True,
+        nullable=False,
+        required=True,
+    )
+    kind: str = field(
+        Choice(*KINDS),
+        "gpu, npu, accelerator, cpu, coprocessor (its use is not known) or display (cannot"
+        " compute)",
+        always=True,
+        nullable=False,
+        required=True,
+    )
+    ids: tuple[str, ...] = field(
+        Ids(),
+        "Strong ids, best first: what joins the sightings of one device",
+        always=True,
+        nullable=False,
+        empty=[],
+        before="kind",
+    )
+    vendor: str | None = field(
+        Word(), "Vendor in one lower-case word: nvidia, amd, intel, apple, arm …", always=True
+    )
+    name: str | None = field(
+        Text(), "Marketing name as the driver, else chipdb, gives it", always=True
+    )
+    chip: ChipRef = field(
+        FreeTable(),
+        "Which chip of chipdb it is",
+        reported=False,
+        always=True,
+        nullable=False,
+        empty={},
+        part=ChipRef,
+        shape="chip",
+    )
+    arch: str | None = field(
+        Word(), "Architecture family: ada, cdna3, zen5 … (kinds of cores joined by +)", always=True
+    )
+    units: int | None = field(
+        COUNT, "SMs, CUs, EUs or cores of this device", unit="count", always=True
+    )
+    cores: int | None = field(
+        COUNT, "CUDA cores, stream processors or other fp32 lanes of this device", unit="count"
+    )
+    threads: int | None = field(COUNT, "Hardware threads of a CPU", unit="count")
+    pci: PciDoc | None = field(
+        FreeTable(),
+        "id, subsystem, revision and class, in lower-case hexadecimal",
+        always=True,
+        fields=PCI,
+        merge=TABLE,
+    )
+    dt: tuple[str, ...] = field(
+        Items(Text()),
+        "Device-tree compatibles, most specific first",
+        nullable=False,
+        empty=[],
+        merge=UNION,
+    )
+    gpu_id: str | None = field(Word(), "Value of the GPU's id register, as vendor:0xvalue")
+    gfx: str | None = field(Word(), "AMD's ISA target: gfx1100")
+    compute_capability: str | None = field(Text(), "NVIDIA's compute capability: 8.9")
+    clocks: Mapping[str, float] = field(
+        TableOf(MHZ),
+        "Clocks, each by its kind: max_mhz, base_mhz, boost_mhz, memory_max_mhz, current_mhz",
+        unit="MHz",
+        empty={},
+        merge=TABLE,
+    )
+    memory: Memory = field(
+        FreeTable(),
+        "Its memory",
+        always=True,
+        nullable=False,
+        empty={},
+        part=Memory,
+        shape="memory",
+        merge=TABLE,
+    )
+    peaks: tuple[Peak, ...] = field(
+        Items(ReportedPeak()),
+        "Every known peak",
+        always=True,
+        nullable=False,
+        empty=[],
+        part=Peak,
+        shape="peak",
+    )
+    fp32: float | None = field(RATE, "Dense, vector", unit="TFLOPS", reported=False, always=True)
+    fp16: float | None = field(
+        RATE,
+        "Dense, the fastest path that accumulates in fp32, else the fp16 vector path",
+        unit="TFLOPS",
+        reported=False,
+        always=True,
+    )
+    int8: float | None = field(
+        RATE, "Dense, the fastest path", unit="TOPS", reported=False, always=True
+    )
+    bandwidth: float | None = field(
+        Number(1e6, 1e15), "Memory bandwidth", unit="bytes per second", always=True
+    )
+    measured: tuple[MeasuredDoc, ...] = field(
+        Items(Measurement()),
+        "What `probe bench` achieved on it, and with what; never mixed with the derived peaks",
+        reported=False,
+        nullable=False,
+        empty=[],
+        fields=MEASURED,
+        shape="measurement",
+        added=True,
+    )
+    bus_width_bits: int | None = field(COUNT, "Width of the memory bus", unit="bits")
+    driver: Mapping[str, str] | None = field(
+        TableOf(Text()),
+        "name, version, and versions of the vendor's own (cuda, rocm)",
+        always=True,
+        merge=TABLE,
+    )
+    backends: tuple[str, ...] = field(
+        Items(Word()),
+        "Runtimes that can use it: cuda, hip, cpu …",
+        always=True,
+        nullable=False,
+        empty=[],
+        merge=UNION,
+    )
+    power_state: str | None = field(
+        Word(), "active, suspended, off … as the kernel reports it", always=True, volatile=True
+    )
+    power: PowerDoc | None = field(
+        FreeTable(), "Its power limits, and what holds its clocks down", fields=POWER, merge=TABLE
+    )
+    ecc: EccDoc | None = field(
+        FreeTable(), "Error correction of its memory", fields=ECC, merge=TABLE
+    )
+    compute_mode: str | None = field(
+        Word(),
+        "Which processes may compute on it: default, exclusive-process, exclusive-thread or"
+        " prohibited",
+    )
+    persistence: bool | None = field(
+        Flag(), "Whether the driver keeps it initialised while no process uses it"
+    )
+    numa_node: int | None = field(
+        Number(0, 4096, whole=True),
+        "The NUMA node it is attached to; the first one of numa_nodes",
+        unit="ordinal",
+    )
+    numa_nodes: tuple[int, ...] = field(
+        Items(Number(0, 4096, whole=True), limit=4096),
+        "The NUMA nodes of a CPU package that has several",
+        unit="ordinal",
+        nullable=False,
+        empty=[],
+        added=True,
+    )
+    parent: str | None = field(
+        DeviceId(), "Id of the device that this one is a part of", always=True
+    )
+    profile: str | None = field(
+        Text(), "Profile of a partition, as its driver names it: 3g.40gb, cpx"
+    )
+    share: Mapping[str, float] | None = field(
+        TableOf(Number(0, 1e12)),
+        "This part's share of the parent: units of how many",
+        unit="count",
+        fields=SHARE,
+        merge=TABLE,
+    )
+    links: tuple[LinkDoc, ...] = field(
+        Items(Link(), limit=256),
+        "PCIe, NVLink and XGMI links",
+        always=True,
+        nullable=False,
+        empty=[],
+        fields=LINK,
+        shape="link",
+        merge=LINKS,
+    )
+    bridges: tuple[str, ...] = field(
+        Items(Text(), limit=32),
+        "PCI addresses of the bridges above it, its own port first, the root port last; devices"
+        " that share one lie behind the same switch or port",
+        nullable=False,
+        empty=[],
+        added=True,
+    )
+    node_index: Mapping[str, int] = field(
+        TableOf(ORDINAL),
+        "Ordinals in the drivers' own lists (nvml, drm_card, drm_render, kfd): for people,"
+        " never for matching",
+        unit="ordinal",
+        empty={},
+        merge=TABLE,
+    )
+    processes: int | None = field(
+        ORDINAL, "Compute processes that use it now", unit="count", volatile=True
+    )
+    cpu: Mapping[str, Json] | None = field(
+        FreeTable(),
+        "A CPU's identity (vendor_id, family, model, stepping, implementer, part, variant),"
+        " flags that decide peaks, CPUs that are offline, and kinds of cores (clusters: name,"
+        " cores, threads, clock, fp32 in TFLOPS)",
+        volatile=True,
+    )
+    allowed: Mapping[str, Json] | None = field(
+        FreeTable(),
+        "What of a CPU this process may use, where that is less than the whole",
+        fields=ALLOWED,
+        merge=TABLE,
+        volatile=True,
+        added=True,
+    )
+    visibility: Mapping[str, VisibilityDoc] = field(
+        TableOf(FreeTable()),
+        "Runtime (cuda, hip, vulkan …) to what it shows of this device",
+        reported=False,
+        always=True,
+        nullable=False,
+        empty={},
+        fields=SIGHT,
+        shape="sight",
+    )
+    nodes: tuple[str, ...] = field(
+        Items(Text(least=2)),
+        "Device nodes that a program must open to use it, as /dev/nvidia0",
+        nullable=False,
+        empty=[],
+        merge=UNION,
+    )
+    step_facts = field(
+        Items(StepFact(), limit=64),
+        "What its prober learnt of single steps of readiness; the report has them in readiness",
+        nullable=False,
+        empty=[],
+        fields=STEP,
+        shape="step",
+        merge=FACTS,
+        volatile=True,
+        internal=True,
+    )
+    readiness: Readiness = field(
+        FreeTable(),
+        "Whether this process can use it, and the step that is broken",
+        reported=False,
+        always=True,
+        nullable=False,
+        empty={},
+        part=Readiness,
+        shape="readiness",
+        volatile=True,
+        added=True,
+    )
+    unknown: Mapping[str, str] = field(
+        TableOf(Text(least=1)),
+        "Field (memory.total) to the reason why it is not known",
+        always=True,
+        nullable=False,
+        empty={},
+    )
+    sources: Mapping[str, str] = field(
+        TableOf(Text()),
+        "Field to its source: a prober, chipdb, node or derived",
+        reported=False,
+        always=True,
+        nullable=False,
+        empty={},
+    )
+    others: Mapping[str, Sequence[OtherDoc]] = field(
+        TableOf(Items(FreeTable())),
+        "Field to what other probers report for it",
+        reported=False,
+        always=True,
+        nullable=False,
+        empty={},
+        fields=OTHER,
+        shape="other",
+    )
+    seen_by: tuple[str, ...] = field(
+        Items(Text(), least=1),
+        "Probers that detected it, best first",
+        reported=False,
+        always=True,
+        nullable=False,
+        empty=[],
+    )
+    extra: Mapping[str, Json] = field(
+        FreeTable(),
+        "What a prober adds for people; no promise about its form",
+        empty={},
+        merge=TABLE,
+    )
 
-    # end generated
     def peak(self, dtype: str, path: str = "matrix", accumulate: str | None = None) -> Peak | None:
         """Return the fastest dense peak of this kind, or None."""
         fitting = [
@@ -338,13 +591,5 @@ class Device:
         return max(fitting, key=lambda peak: peak.tflops, default=None)
 
 
-def device_of(table: FrozenTable) -> Device:
-    """Return the view of a device of a frozen document."""
-    device = view(Device, table, FIELDS)
-    return attrs.evolve(
-        device,
-        chip=view(ChipRef, table.get("chip") or EMPTY, CHIP),
-        readiness=view(Readiness, table.get("readiness") or EMPTY, READINESS),
-        memory=view(Memory, table.get("memory") or EMPTY, MEMORY),
-        peaks=tuple(view(Peak, peak, PEAK) for peak in table.get("peaks") or ()),
-    )
+FIELDS = fields_of(Device)
+"""Name to field of a device, in the report's order."""

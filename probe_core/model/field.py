@@ -378,12 +378,14 @@ class Field:
     `shape`: the name of the nested part in the schema and in sentences. `required`: whether a
     document without it cannot be read, because nothing can stand for it. `added`: whether it came
     after the first form of the schema, so that older documents lack it. `internal`: whether the
-    core uses it up, so that no report has it.
+    core uses it up, so that no report has it. `view`: the class of the nested table's typed views.
+    `before`: the field that documents have right after it, where a class lists it elsewhere.
     """
 
     __slots__ = (
         "added",
         "always",
+        "before",
         "doc",
         "empty",
         "fields",
@@ -400,6 +402,7 @@ class Field:
         "single",
         "unit",
         "value",
+        "view",
         "volatile",
     )
 
@@ -422,6 +425,8 @@ class Field:
         required: bool = False,
         added: bool = False,
         internal: bool = False,
+        view: type | None = None,
+        before: str = "",
     ) -> None:
         self.name = name
         self.value = value
@@ -442,6 +447,8 @@ class Field:
         self.required = required
         self.added = added
         self.internal = internal
+        self.view = view
+        self.before = before
 
     def absent(self) -> object:
         """Return what stands for the field where nothing is known; a fresh list or table."""

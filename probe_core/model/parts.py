@@ -6,7 +6,6 @@ Each is a table of fields of its own, which the device's table in `fields` point
 from __future__ import annotations
 
 from probe_core.model.field import (
-    PARTS,
     Choice,
     DeviceId,
     Flag,
@@ -22,25 +21,15 @@ from probe_core.model.field import (
     typed,
 )
 from probe_core.model.field import Field as F
-from probe_core.model.readiness import STATES, STATUSES, STEPS
+from probe_core.model.readiness import STATUSES, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from probe_core.model.document import Json
 
 
-MIB = 1 << 20
-MAX_MEMORY = 64 << 40
-"""Bytes: 64 TiB. A judgement: beyond any one machine, so that more is a wrong unit."""
-
-BYTES = Number(0, MAX_MEMORY, whole=True)
-TOTAL = Number(MIB, MAX_MEMORY, whole=True)
-"""A memory below 1 MiB is a count of GiB or MiB that was not converted to bytes."""
-
 COUNT = Number(0, 1 << 63, whole=True)
 PART = Number(0, 1e7)
-RATE = Number(1e-6, 1e7)
-"""10^12 operations per second. A judgement: what lies outside was given in another unit."""
 
 PCI = by_name(
     (
@@ -51,177 +40,6 @@ PCI = by_name(
     )
 )
 
-MEMORY = by_name(
-    (
-        F(
-            "kind",
-            Choice("dedicated", "unified", "shared"),
-            "dedicated, unified (shared with the CPU) or shared (the system's own)",
-            always=True,
-        ),
-        F("total", TOTAL, "All of it, with what the driver reserves", unit="bytes", always=True),
-        F(
-            "free",
-            BYTES,
-            "What the driver reports as free now",
-            unit="bytes",
-            always=True,
-            volatile=True,
-        ),
-        F("usable", BYTES, "What a program could take", unit="bytes", always=True, volatile=True),
-        F("used", BYTES, "What the driver reports as in use now", unit="bytes", volatile=True),
-        F(
-            "limited_by",
-            Text(),
-            "What keeps usable below total: used (by programs), cgroup, system (its available"
-            " memory), or a prober's word for a limit of the driver",
-            volatile=True,
-            added=True,
-        ),
-        F(
-            "parts",
-            TableOf(BYTES, limit=16),
-            "Parts with their own sources: vram, gtt, system, limit, reserved",
-            unit="bytes",
-            always=True,
-            nullable=False,
-            empty={},
-            merge=PARTS,
-        ),
-    )
-)
-
-CHIP = by_name(
-    (
-        F("id", Text(), "The chip's id in chipdb (nvidia/geforce-rtx-4090)", always=True),
-        F("name", Text(), "The chip's name in chipdb"),
-        F(
-            "by",
-            Text(),
-            "Which key matched: pci-subsystem, pci-revision, pci, gpu-id, dt, name, parent, host …",
-            always=True,
-        ),
-        F("confidence", Choice("high", "medium", "low"), "high, medium or low", always=True),
-        F(
-            "candidates",
-            Items(Text()),
-            "Ids of the chips it may be, when nothing distinguishes them",
-            always=True,
-            nullable=False,
-            empty=[],
-        ),
-        F(
-            "conflicts",
-            Items(Text()),
-            "Sentences about keys that name other chips",
-            nullable=False,
-            empty=[],
-        ),
-        F(
-            "nominal",
-            FreeTable(),
-            "Units and peaks (TFLOPS, TOPS) of the full chip, where the device has fewer units",
-        ),
-    )
-)
-
-PEAK = by_name(
-    (
-        F(
-            "dtype",
-            Text(),
-            "What is multiplied: fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4 …",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        F(
-            "path",
-            Choice("vector", "matrix"),
-            "Which units: vector or matrix",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        F(
-            "accumulate",
-            Text(),
-            "What products are summed in",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        F(
-            "sparsity",
-            Choice("dense", "sparse"),
-            "dense, or sparse where hardware skips zeros",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        F(
-            "clock",
-            Text(),
-            "Which clock: boost, matrix, base, max (an upper bound), current, published …",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        F(
-            "tflops",
-            RATE,
-            "10^12 operations per second, an FMA counting as two; TOPS for integers",
-            unit="TFLOPS or TOPS",
-            always=True,
-            nullable=False,
-            required=True,
-        ),
-        F(
-            "source",
-            Text(least=1),
-            "How the number came about, and from which documents",
-            always=True,
-            nullable=False,
-            empty="",
-        ),
-        F(
-            "confidence",
-            Text(),
-            "vendor, derived, measured, community, or reported by a prober",
-            always=True,
-            nullable=False,
-            empty="derived",
-        ),
-        F("variant", Text(), "single (no dual issue) or packed, where a chip has both"),
-        F("mhz", Number(0, 1e5), "The clock's frequency", unit="MHz"),
-        F(
-            "low",
-            RATE,
-            "The figure at the bottom of the range that the part is sold with",
-            unit="TFLOPS or TOPS",
-        ),
-        F("condition", Text(), "What decides within the range: the laptop, the power mode …"),
-        F(
-            "published",
-            RATE,
-            "The vendor's own figure for the same key",
-            unit="TFLOPS or TOPS",
-        ),
-        F(
-            "bound",
-            Choice("lower"),
-            "lower: the true peak may be higher, as clock, core or kinds of cores are not known",
-            added=True,
-        ),
-        F(
-            "high",
-            RATE,
-            "The figure if all cores were its fastest, where their kinds are not known",
-            unit="TFLOPS or TOPS",
-            added=True,
-        ),
-    )
-)
 
 ALLOWED = by_name(
     (
@@ -354,21 +172,6 @@ class Link(FreeTable):
         if link.get("kind") is None:
             raise Rejected("a link needs a kind")
         return link
-
-
-class Peak(FreeTable):
-    """One peak that a prober itself knows, with all of its keys."""
-
-    __slots__ = ()
-    noun = "a peak"
-
-    def check(self, value: object) -> dict[str, Json]:
-        """Return the peak; its confidence is ``reported`` unless the prober says otherwise."""
-        peak = typed(value, PEAK, "peak")
-        missing = [name for name, field in PEAK.items() if field.always and peak.get(name) is None]
-        if missing not in ([], ["confidence"]):
-            raise Rejected(f"a peak needs {', '.join(missing)}")
-        return {**peak, "confidence": peak.get("confidence") or "reported"}
 
 
 # Tables inside a device about its limits and its health: power, error correction.
@@ -561,35 +364,6 @@ STEP = by_name(
         ),
         F("code", Text(), "Word for the cause, as findings have it", always=True),
         F("prober", Text(), "The prober that reported it; absent where the core read it itself"),
-    )
-)
-
-READINESS = by_name(
-    (
-        F(
-            "state",
-            Choice(*STATES),
-            "ready, limited (usable, but with less than it has), blocked or unknown",
-            always=True,
-            nullable=False,
-            empty="unknown",
-        ),
-        F(
-            "broken",
-            Choice(*STEPS),
-            "The first step that is broken; null where none is",
-            always=True,
-        ),
-        F(
-            "steps",
-            Items(FreeTable()),
-            "Every step, in order",
-            always=True,
-            nullable=False,
-            empty=[],
-            fields=STEP,
-            shape="step",
-        ),
     )
 )
 

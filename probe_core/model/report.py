@@ -1,220 +1,421 @@
-"""The machine itself, and what its probers did: node, decisions, outcomes and findings."""
+"""The report as one value, the machine itself, and what its probers did.
+
+Each field is declared here, and nowhere else, as those of a device are in `device`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import attrs
-
 from probe_core.model.complete import check
-from probe_core.model.device import EMPTY, Device, FrozenTable, device_of, freeze, thaw, view
+from probe_core.model.device import Device
+from probe_core.model.field import Choice, Flag, FreeTable, Items, Number, TableOf, Text, by_name
+from probe_core.model.field import Field as F
+from probe_core.model.findings import SEVERITIES
+from probe_core.model.frozen import EMPTY, FrozenTable, freeze, thaw
 from probe_core.model.kinds import ACCELERATORS
+from probe_core.model.part import field, fields_of, part, view
 from probe_core.model.readiness import blocking_step_of, canonical, in_runtime_order
-from probe_core.model.report_fields import DECISION, FINDING, NODE, NODE_MEMORY, OUTCOME, REPORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
     from probe_core.model.document import NetworkDoc, ReportDoc
 
+__all__ = ["NETWORK", "REPORT", "Decision", "Finding", "Node", "NodeMemory", "Outcome", "Report"]
 
-@attrs.frozen
+BYTES = Number(whole=True)
+COUNT = Number(whole=True)
+
+FALLBACKS = ("no-accelerator", "degraded")
+
+NETWORK = by_name(
+    (
+        F(
+            "name",
+            Text(),
+            "Name of the interface, the RDMA port (mlx5_0/1) or the Thunderbolt connection (0-1)",
+            always=True,
+            nullable=False,
+            empty="",
+        ),
+        F(
+            "kind",
+            Text(),
+            "ethernet, wifi, wwan, infiniband, thunderbolt-net or other of interfaces; rdma;"
+            " thunderbolt of a connection to another host",
+            always=True,
+            nullable=False,
+            empty="other",
+        ),
+        F(
+            "state",
+            Text(),
+            "up, down, or another state as the kernel reports it",
+            always=True,
+            volatile=True,
+        ),
+        F(
+            "bandwidth",
+            Number(),
+            "Speed of the link in one direction, as negotiated",
+            unit="bytes per second",
+            always=True,
+            volatile=True,
+        ),
+        F("reason", Text(), "Why the bandwidth is not known", always=True, volatile=True),
+        F("mtu", COUNT, "Bytes of its largest packet", unit="bytes"),
+        F("driver", Text(), "The kernel driver that is bound to it"),
+        F("device", Text(), "PCI id of its hardware: pci:dddd:bb:dd.f"),
+        F("numa_node", COUNT, "The NUMA node it is attached to", unit="ordinal"),
+        F("layer", Text(), "Link layer of an RDMA port: infiniband, ethernet (RoCE) or another"),
+        F("interface", Text(), "The interface of the same hardware as an RDMA port"),
+        F(
+            "id",
+            Text(),
+            "This host's id on the Thunderbolt bus; absent with the setting anonymous",
+        ),
+        F(
+            "peer",
+            Text(),
+            "The id of the host at the other end; absent with the setting anonymous",
+        ),
+    )
+)
+
+
+@part
 class NodeMemory:
     """The system's memory, in bytes."""
 
-    # begin generated: NodeMemory
-    total: int | None = None
-    """All of the machine's memory, in bytes."""
-    available: int | None = None
-    """What can be taken now without swapping, within the limit, in bytes."""
-    limit: int | None = None
-    """The smallest limit of the cgroups this process is in; null without one, in bytes."""
-    limited_by: str | None = None
-    """Where that limit is written: the path of a control group's file."""
-    devices: int | None = None
-    """Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others, in bytes."""
+    total: int | None = field(BYTES, "All of the machine's memory", unit="bytes", always=True)
+    available: int | None = field(
+        BYTES,
+        "What can be taken now without swapping, within the limit",
+        unit="bytes",
+        always=True,
+        volatile=True,
+    )
+    limit: int | None = field(
+        BYTES,
+        "The smallest limit of the cgroups this process is in; null without one",
+        unit="bytes",
+        always=True,
+    )
+    limited_by: str | None = field(
+        Text(), "Where that limit is written: the path of a control group's file", added=True
+    )
+    devices: int | None = field(
+        BYTES,
+        "Memory of GPUs that the kernel lists as NUMA nodes; not a part of the others",
+        unit="bytes",
+        added=True,
+    )
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Node:
     """The machine itself."""
 
-    # begin generated: Node
-    os: str | None = None
-    """linux, darwin, windows, or what Python calls the system."""
-    kernel: str | None = None
-    """Release of the kernel."""
-    arch: str | None = None
-    """Architecture as uname -m names it: x86_64, aarch64."""
-    model: str | None = None
-    """The board's or product's name, as firmware gives it."""
-    id: str | None = None
-    """Stable id of the node: a keyed hash of its machine id; null where there is none, in a
-    container of an image, and with the setting anonymous."""
-    host: str | None = None
-    """The host's name, with the setting hostname."""
-    time: str | None = None
-    """When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a
-    recorded machine."""
-    container: str | None = None
-    """kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or container; null
-    in none that shows itself."""
-    vm: str | None = None
-    """Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is not
-    known; null in none that shows itself."""
-    cgroup: str | None = None
-    """Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user, system,
-    machine, root or other."""
-    memory: NodeMemory = NodeMemory()
-    """The system's memory."""
-    network: tuple[NetworkDoc, ...] = ()
-    """Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no packet
-    is sent."""
+    os: str | None = field(
+        Text(),
+        "linux, darwin, windows, or what Python calls the system",
+        always=True,
+        nullable=False,
+    )
+    kernel: str | None = field(Text(), "Release of the kernel", always=True)
+    arch: str | None = field(
+        Text(), "Architecture as uname -m names it: x86_64, aarch64", always=True, nullable=False
+    )
+    model: str | None = field(
+        Text(), "The board's or product's name, as firmware gives it", always=True
+    )
+    id: str | None = field(
+        Text(),
+        "Stable id of the node: a keyed hash of its machine id; null where there is none, in a"
+        " container of an image, and with the setting anonymous",
+        always=True,
+        added=True,
+    )
+    host: str | None = field(
+        Text(), "The host's name, with the setting hostname", always=True, added=True
+    )
+    time: str | None = field(
+        Text(),
+        "When it was probed: UTC, as 2026-11-22T09:30:00.000Z, which sorts as text; null of a"
+        " recorded machine",
+        always=True,
+        volatile=True,
+        added=True,
+    )
+    container: str | None = field(
+        Text(),
+        "kubernetes, apptainer, docker, podman, lxc, systemd-nspawn, flatpak, snap or"
+        " container; null in none that shows itself",
+        always=True,
+        added=True,
+    )
+    vm: str | None = field(
+        Text(),
+        "Kind of virtual machine: kvm, qemu, vmware, hyper-v, xen, wsl …; vm where the kind is"
+        " not known; null in none that shows itself",
+        always=True,
+        added=True,
+    )
+    cgroup: str | None = field(
+        Text(),
+        "Who made the cgroup of this process: slurm, kubernetes, docker, podman, lxc, user,"
+        " system, machine, root or other",
+        always=True,
+        added=True,
+    )
+    memory: NodeMemory = field(
+        FreeTable(),
+        "The system's memory",
+        always=True,
+        nullable=False,
+        empty={},
+        part=NodeMemory,
+        shape="node_memory",
+    )
+    network: tuple[NetworkDoc, ...] = field(
+        Items(FreeTable(), limit=256),
+        "Links to other nodes: interfaces of hardware, RDMA ports, Thunderbolt connections; no"
+        " packet is sent",
+        nullable=False,
+        empty=[],
+        fields=NETWORK,
+        shape="network",
+        added=True,
+    )
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Outcome:
     """How one prober's run ended."""
 
-    # begin generated: Outcome
-    prober: str
-    """Its name."""
-    distribution: str
-    """The distribution that ships it, with version."""
-    status: str
-    """How it ended."""
-    reason: str | None = None
-    """Why; never null unless the status is ok."""
-    partial: bool = False
-    """Whether devices arrived before it failed."""
-    devices: int = 0
-    """How many devices it reported."""
-    elapsed_ms: float = 0
-    """How long it took, in milliseconds."""
-    code: str | None = None
-    """The prober's own word for why, for scripts."""
-    fix: str | None = None
-    """What would help."""
-    phase: str | None = None
-    """Where it failed: start (its process), import (its module), call (its hook) or cleanup (after
-    all its devices were read)."""
-    signal: str | None = None
-    """Name of the signal that killed its process: SIGSEGV."""
-    exit_status: int | None = None
-    """Status with which its process exited before it had answered."""
-    stuck_at: str | None = None
-    """The line that ran at the deadline: /path/prober.py:5 in probe_devices."""
-    avoided: tuple[str, ...] = ()
-    """Devices over which its process hung, died or raised; another process read the others."""
-    replayed: bool | None = None
-    """Whether it is the answer of a recording, and no process ran."""
-    stderr: tuple[str, ...] = ()
-    """The last lines that it wrote, where it failed or `verbose` is set."""
+    prober: str = field(Text(), "Its name", always=True, nullable=False, empty="")
+    distribution: str = field(
+        Text(),
+        "The distribution that ships it, with version",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    status: str = field(Text(), "How it ended", always=True, nullable=False, empty="")
+    reason: str | None = field(
+        Text(least=1), "Why; never null unless the status is ok", always=True
+    )
+    partial: bool = field(
+        Flag(), "Whether devices arrived before it failed", always=True, nullable=False, empty=False
+    )
+    devices: int = field(
+        COUNT, "How many devices it reported", unit="count", always=True, nullable=False, empty=0
+    )
+    elapsed_ms: float = field(
+        Number(), "How long it took", unit="milliseconds", always=True, nullable=False, empty=0
+    )
+    code: str | None = field(Text(), "The prober's own word for why, for scripts")
+    fix: str | None = field(Text(), "What would help")
+    phase: str | None = field(
+        Choice("start", "import", "call", "cleanup"),
+        "Where it failed: start (its process), import (its module), call (its hook) or cleanup"
+        " (after all its devices were read)",
+    )
+    signal: str | None = field(Text(), "Name of the signal that killed its process: SIGSEGV")
+    exit_status: int | None = field(
+        COUNT, "Status with which its process exited before it had answered", unit="number"
+    )
+    stuck_at: str | None = field(
+        Text(), "The line that ran at the deadline: /path/prober.py:5 in probe_devices"
+    )
+    avoided: tuple[str, ...] = field(
+        Items(Text()),
+        "Devices over which its process hung, died or raised; another process read the others",
+    )
+    replayed: bool | None = field(
+        Flag(), "Whether it is the answer of a recording, and no process ran"
+    )
+    stderr: tuple[str, ...] = field(
+        Items(Text()),
+        "The last lines that it wrote, where it failed or `verbose` is set",
+        nullable=False,
+        empty=[],
+    )
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Decision:
     """Whether a prober was run."""
 
-    # begin generated: Decision
-    prober: str
-    """Its name."""
-    distribution: str
-    """The distribution that ships it, with version."""
-    selected: bool = False
-    """Whether it was run."""
-    cause: str | None = None
-    """Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto, unkillable,
-    rejected, no-child."""
-    reason: str | None = None
-    """Why it was not run; null when it was."""
-    priority: int = 100
-    """Its priority from 1 to 999, after the settings."""
-    deadline_s: float = 5.0
-    """Its deadline, after the settings, in seconds."""
-    active: bool = False
-    """Whether it opens devices."""
-    setting: str | None = None
-    """The setting that kept it from running, by its name in the settings."""
-    variable: str | None = None
-    """The environment variable that set it."""
+    prober: str = field(Text(), "Its name", always=True, nullable=False, empty="")
+    distribution: str = field(
+        Text(),
+        "The distribution that ships it, with version",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    selected: bool = field(Flag(), "Whether it was run", nullable=False, always=True, empty=False)
+    cause: str | None = field(
+        Text(),
+        "Word for scripts: blocked, when, api, shadowed, trust, sealed, active, veto,"
+        " unkillable, rejected, no-child",
+    )
+    reason: str | None = field(Text(), "Why it was not run; null when it was", always=True)
+    priority: int = field(
+        COUNT,
+        "Its priority from 1 to 999, after the settings",
+        unit="1 to 999",
+        nullable=False,
+        empty=100,
+    )
+    deadline_s: float = field(
+        Number(1e-6), "Its deadline, after the settings", unit="seconds", nullable=False, empty=5.0
+    )
+    active: bool = field(Flag(), "Whether it opens devices", nullable=False, empty=False)
+    setting: str | None = field(
+        Text(), "The setting that kept it from running, by its name in the settings"
+    )
+    variable: str | None = field(Text(), "The environment variable that set it")
 
-    # end generated
 
-
-@attrs.frozen
+@part
 class Finding:
     """Something a person should know."""
 
-    # begin generated: Finding
-    code: str
-    """Word for scripts: see the core's list of codes; probers add theirs."""
-    what: str
-    """What was found."""
-    why: str
-    """Its cause."""
-    fix: str
-    """What would help."""
-    severity: str = "info"
-    """info, warning or error."""
-    device: str | None = None
-    """Id of the device it is about."""
-    prober: str | None = None
-    """Name of the prober it is about, or that reported it."""
-    setting: str | None = None
-    """The setting that matters, by its name in the settings."""
-    variable: str | None = None
-    """The environment variable that matters."""
-    step: str | None = None
-    """The step of readiness that it breaks."""
-    evidence: str | None = None
-    """What it was read from: a path and its content, an error code, a library's own text."""
+    code: str = field(
+        Text(least=1),
+        "Word for scripts: see the core's list of codes; probers add theirs",
+        always=True,
+        nullable=False,
+        empty="",
+    )
+    what: str = field(Text(least=1), "What was found", always=True, nullable=False, empty="")
+    why: str = field(Text(least=1), "Its cause", always=True, nullable=False, empty="")
+    fix: str = field(Text(least=1), "What would help", always=True, nullable=False, empty="")
+    severity: str = field(
+        Choice(*SEVERITIES),
+        "info, warning or error",
+        always=True,
+        nullable=False,
+        empty="info",
+        before="what",
+    )
+    device: str | None = field(Text(), "Id of the device it is about", always=True)
+    prober: str | None = field(
+        Text(), "Name of the prober it is about, or that reported it", always=True, added=True
+    )
+    setting: str | None = field(
+        Text(), "The setting that matters, by its name in the settings", always=True, added=True
+    )
+    variable: str | None = field(
+        Text(), "The environment variable that matters", always=True, added=True
+    )
+    step: str | None = field(
+        Text(), "The step of readiness that it breaks", always=True, added=True
+    )
+    evidence: str | None = field(
+        Text(),
+        "What it was read from: a path and its content, an error code, a library's own text",
+        always=True,
+        added=True,
+    )
 
-    # end generated
 
-
-def node_of(table: FrozenTable) -> Node:
-    """Return the view of the node of a frozen document."""
-    memory = view(NodeMemory, table.get("memory") or EMPTY, NODE_MEMORY)
-    return attrs.evolve(view(Node, table, NODE), memory=memory)
-
-
-# The report as one value.
-
-
-@attrs.frozen
+@part
 class Report:
     """What this node is."""
 
-    node: Node
-    """The machine."""
-    devices: tuple[Device, ...]
-    """Accelerators first, then CPUs, then displays; never empty."""
-    primary: str | None
-    """Id of the device to use first."""
-    outcomes: tuple[Outcome, ...]
-    """How each prober's run ended."""
-    decisions: tuple[Decision, ...]
-    """Which probers were run, and why the others were not."""
-    findings: tuple[Finding, ...]
-    """What a person should know, worst first."""
-    fallback: str | None
-    """None, ``no-accelerator`` or ``degraded``."""
-    chipdb: str | None
-    """Version of the chip data."""
-    probe_core: str
-    """Version of the core that made the report."""
-    timings_ms: Mapping[str, float]
-    """Milliseconds per step."""
-    schema: int = 1
-    """Number of the document's schema."""
-    _document: FrozenTable = attrs.field(default=EMPTY, repr=False, eq=False)
+    node: Node = field(
+        FreeTable(),
+        "The machine itself",
+        always=True,
+        nullable=False,
+        empty={},
+        part=Node,
+        shape="node",
+    )
+    devices: tuple[Device, ...] = field(
+        Items(FreeTable(), least=1),
+        "GPUs, other accelerators, CPUs, displays; a part follows its parent",
+        always=True,
+        nullable=False,
+        empty=[],
+        part=Device,
+        shape="device",
+    )
+    primary: str | None = field(
+        Text(), "Id of the device to use first", always=True, before="devices"
+    )
+    outcomes: tuple[Outcome, ...] = field(
+        Items(FreeTable()),
+        "How each prober's run ended",
+        always=True,
+        nullable=False,
+        empty=[],
+        part=Outcome,
+        shape="outcome",
+    )
+    decisions: tuple[Decision, ...] = field(
+        Items(FreeTable()),
+        "Which probers were run, and why the others were not",
+        always=True,
+        nullable=False,
+        empty=[],
+        part=Decision,
+        shape="decision",
+    )
+    findings: tuple[Finding, ...] = field(
+        Items(FreeTable()),
+        "What a person should know, worst first",
+        always=True,
+        nullable=False,
+        empty=[],
+        part=Finding,
+        shape="finding",
+    )
+    fallback: str | None = field(
+        Choice(*FALLBACKS),
+        "null when an accelerator is primary; no-accelerator when there is none; degraded when"
+        " something failed, so that there may be one",
+        always=True,
+        before="findings",
+    )
+    chipdb: str | None = field(
+        Text(), "Version of the chip data; null without chipdb", always=True, before="node"
+    )
+    probe_core: str = field(
+        Text(),
+        "Version of the core that made the report",
+        always=True,
+        nullable=False,
+        empty="",
+        before="chipdb",
+    )
+    timings_ms: Mapping[str, float] = field(
+        TableOf(Number()),
+        "Milliseconds per step, and their total",
+        unit="milliseconds",
+        always=True,
+        nullable=False,
+        empty={},
+    )
+    asked = field(
+        TableOf(FreeTable()),
+        "Runtime to what it itself showed, where the user allowed to open devices",
+    )
+    schema: int = field(
+        COUNT,
+        "Number of this schema; raised only when a field changes its meaning or goes away",
+        unit="number",
+        always=True,
+        nullable=False,
+        empty=1,
+        before="probe_core",
+    )
+
+    _document: FrozenTable = EMPTY
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Report:
@@ -236,20 +437,7 @@ class Report:
     def of(cls, document: ReportDoc) -> Report:
         """Return the view of a document that is known to be sound: what the core itself made."""
         frozen: FrozenTable = freeze(document)
-        return cls(
-            node=node_of(frozen.get("node") or EMPTY),
-            devices=tuple(device_of(device) for device in frozen["devices"]),
-            primary=frozen.get("primary"),
-            outcomes=tuple(view(Outcome, row, OUTCOME) for row in frozen.get("outcomes") or ()),
-            decisions=tuple(view(Decision, row, DECISION) for row in frozen.get("decisions") or ()),
-            findings=tuple(view(Finding, row, FINDING) for row in frozen.get("findings") or ()),
-            fallback=frozen.get("fallback"),
-            chipdb=frozen.get("chipdb"),
-            probe_core=frozen.get("probe_core") or "",
-            timings_ms=frozen.get("timings_ms") or EMPTY,
-            schema=1,
-            document=frozen,
-        )
+        return view(cls, frozen, document=frozen)
 
     def to_json(self) -> ReportDoc:
         """Return the document as plain data, to be changed at will."""
@@ -287,3 +475,7 @@ class Report:
 def _is_blocked(device: Device) -> bool:
     readiness = device.readiness
     return blocking_step_of(readiness.state, readiness.broken, readiness.steps) is not None
+
+
+REPORT = fields_of(Report)
+"""Name to field of a report, in the document's order."""

@@ -19,7 +19,7 @@ from probe_core.model.field import (
 )
 from probe_core.model.kinds import STATUSES
 from probe_core.model.readiness import RUNTIMES
-from probe_core.model.report_fields import REPORT
+from probe_core.model.report import REPORT
 
 Schema = dict[str, Json]
 

@@ -7,8 +7,8 @@ device of its strongest id, and its other ids are ignored: no mistake makes a GP
 
 from __future__ import annotations
 
+from probe_core.model.device import FIELDS
 from probe_core.model.field import FACTS, FIRST, LINKS, PARTS, TABLE, UNION, filled
-from probe_core.model.fields import FIELDS
 from probe_core.model.findings import finding
 from probe_core.model.ids import single, strength
 

@@ -6,7 +6,7 @@ from probe_core.machine.files import read_head
 from probe_core.model.complete import complete
 from probe_core.model.findings import SEVERITIES, finding
 from probe_core.model.kinds import KINDS
-from probe_core.model.report_fields import FALLBACK, REPORT
+from probe_core.model.report import FALLBACKS, REPORT
 from probe_core.wording import clean_text
 
 TYPE_CHECKING = False
@@ -108,7 +108,7 @@ def complete_report(document: dict[str, Any]) -> ReportDoc:
         if device["kind"] not in KINDS:
             raise ValueError(f"a device's kind is none of {', '.join(KINDS)}")
         device["ids"] = device["ids"] or [device["id"]]
-    if document["fallback"] not in (None, *FALLBACK.choices):
+    if document["fallback"] not in (None, *FALLBACKS):
         raise ValueError("its fallback is neither null, no-accelerator nor degraded")
     if any(entry["severity"] not in SEVERITIES for entry in document["findings"]):
         raise ValueError(f"a finding's severity is none of {', '.join(SEVERITIES)}")

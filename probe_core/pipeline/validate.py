@@ -6,8 +6,8 @@ a GPU. Only a device without a usable id or kind is refused.
 
 from __future__ import annotations
 
+from probe_core.model.device import FIELDS
 from probe_core.model.field import MAX_ITEMS, Items, Rejected, TableOf, show
-from probe_core.model.fields import FIELDS
 from probe_core.model.ids import fits_kind
 from probe_core.wording import INVALID, clean_text
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,9 +18,9 @@ import pytest
 from probe_core import model
 from probe_core.model import document
 from probe_core.model.complete import complete
+from probe_core.model.device import FIELDS
 from probe_core.model.field import TABLE, Field, Number, TableOf, Text
-from probe_core.model.fields import FIELDS
-from probe_core.model.report_fields import REPORT
+from probe_core.model.report import REPORT
 from probe_core.model.schema import schema
 from probe_core.pipeline.merge import Observation, merge, with_every_field
 from probe_core.pipeline.validate import check_sighting
@@ -45,6 +48,100 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "regions_of_fields", module)
     spec.loader.exec_module(module)
     return module
+
+
+ENTRY = """\
+    wattage: float | None = field(
+        Number(1, 5000), "What it draws at most", unit="watts", always=True
+    )
+"""
+EVERYWHERE = """\
+import json, sys
+sys.path[:0] = sys.argv[1:]
+import attrs, typed, regions_model
+from probe_core.model import Device, Report
+from probe_core.model.schema import schema
+from probe_core.pipeline.merge import Observation, merge, with_every_field
+from probe_core.pipeline.validate import check_sighting
+
+gpu = {"ids": ["pci:0000:01:00.0"], "kind": "gpu"}
+good, _ = check_sighting({**gpu, "wattage": 450})
+_, problems = check_sighting({**gpu, "wattage": 450_000})
+((device,), _) = merge([Observation("a", 1, good)])
+full = with_every_field(device)
+view = Report.from_json({"schema": 1, "devices": [full]}).devices[0]
+(attribute,) = (one for one in attrs.fields(Device) if one.name == "wattage")
+print(json.dumps({
+    "validated": [good["wattage"], problems],
+    "merged": [full["wattage"], full["sources"]["wattage"]],
+    "order": list(full)[-2:],
+    "schema": schema()["$defs"]["device"]["properties"]["wattage"]["description"],
+    "view": [view.wattage, Device("x", "gpu").wattage, attrs.evolve(view, wattage=1).wattage],
+    "attrs": [attribute.type, attribute.default],
+    "pages": [line for name in ("sighting", "report")
+              for line in getattr(regions_model, name)().splitlines() if "wattage" in line],
+    "types": [line.strip() for name in ("Sighting", "DeviceDoc")
+              for line in typed.BODIES[name]().splitlines() if "wattage" in line],
+}))
+"""
+
+
+def test_one_entry_in_the_class_is_everywhere(tmp_path: Path) -> None:
+    """The declaration is the only place: in a copy of the package that has one entry more."""
+    root = DOCS.parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(root / "probe_core", tmp_path / "probe_core", ignore=ignored)
+    (tmp_path / "docs").mkdir()
+    for module in DOCS.glob("*.py"):
+        shutil.copy(module, tmp_path / "docs")
+    declared = tmp_path / "probe_core/model/device.py"
+    before, extra, after = declared.read_text("utf-8").partition("    extra: Mapping")
+    declared.write_text(f"{before}{ENTRY}{extra}{after}", "utf-8")
+    folders = [str(tmp_path), str(tmp_path / "docs")]
+    ran = subprocess.run(
+        [sys.executable, "-c", EVERYWHERE, *folders],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {
+        "validated": [450, ["wattage: 450000 is not between 1 and 5,000"]],
+        "merged": [450, "a"],
+        "order": ["seen_by", "wattage"],
+        "schema": "What it draws at most, in watts",
+        "view": [450, None, 1],
+        "attrs": ["float | None", None],
+        "pages": [
+            "| `wattage` | a number from 1 to 5,000 | What it draws at most, in watts |",
+            "| `wattage` | `float \\| None` | watts | What it draws at most, in watts. |",
+        ],
+        "types": ["wattage: float", "wattage: Required[float | None]"],
+    }
+
+
+def test_the_annotation_of_a_field_is_what_its_value_is(regions: ModuleType) -> None:
+    typed = sys.modules["typed"]
+    wrong = [
+        f"{name}.{field.name}: annotate it with {typed.annotation(field)!r}"
+        for name, fields in typed.VIEWS.items()
+        for field in fields.values()
+        if field.name in getattr(model, name).__types__
+        and getattr(model, name).__types__[field.name] != typed.annotation(field)
+    ]
+    assert wrong == []
+
+
+def test_the_typed_dicts_are_those_of_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    generate = importlib.import_module("generate")
+    old = [
+        str(path)
+        for path in generate.modules()
+        if generate.refreshed_module(path.read_text("utf-8")) != path.read_text("utf-8")
+    ]
+    assert old == [], "a field was added or changed: run `python docs/generate.py`"
 
 
 def test_without_the_entry_it_is_refused_and_nowhere() -> None:
@@ -108,13 +205,10 @@ def test_an_added_field_is_in_the_reference(wattage: Field, regions: ModuleType)
     assert row in regions.sighting().splitlines()
 
 
-def test_an_added_field_is_in_the_typed_dict_and_the_typed_view(
-    wattage: Field, regions: ModuleType
-) -> None:
+def test_an_added_field_is_in_the_typed_dict(wattage: Field, regions: ModuleType) -> None:
     bodies = sys.modules["typed"].BODIES
     assert "    wattage: float" in bodies["Sighting"]().splitlines()
     assert "    wattage: Required[float | None]" in bodies["DeviceDoc"]().splitlines()
-    assert "    wattage: float | None = None" in bodies["Device"]().splitlines()
 
 
 def test_an_added_table_is_merged_name_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ def test_report_without_accelerators_loads_no_dear_module(options: list[str], ba
     loaded = loaded_by(COMMAND, "--machine", bare, *options)
     assert loaded & DEAR == set()
     assert not any(one.startswith("probe_core.isolation.launch") for one in loaded)
-    typed_views = {"probe_core.model.device", "probe_core.model.report"}
+    typed_views = {"probe_core.model.report", "probe_core.model.frozen"}
     assert loaded & (typed_views | {"probe_core.registry.host"}) == set()
 
 
@@ -128,13 +128,15 @@ def test_chipdb_is_read_without_parsers(bare: str) -> None:
     assert not any(one.startswith("probe_chipdb.entry") for one in loaded)
 
 
-def test_typed_report_is_the_only_reason_for_attrs(bare: str) -> None:
+def test_a_typed_report_needs_attrs_only_where_its_reader_does(bare: str) -> None:
     code = (
-        "import probe_core\nprobe_core.probe(machine=probe_core.Machine(sys.argv[1]), only='cpu')"
+        "import probe_core\n"
+        "report = probe_core.probe(machine=probe_core.Machine(sys.argv[1]), only='cpu')\n"
+        "assert report == report and hash(report) and repr(report) and report.to_json()\n"
     )
-    loaded = loaded_by(code, bare)
-    assert "attr" in loaded
-    assert loaded & {"pluggy", "asyncio", "subprocess", "psutil", "ctypes"} == set()
+    dear = {"attr", "dataclasses", "inspect", "typing", "re", "pluggy", "asyncio", "subprocess"}
+    assert loaded_by(code, bare) & (dear | {"psutil", "ctypes"}) == set()
+    assert "attr" in loaded_by(f"{code}import attrs\nattrs.asdict(report)", bare)
 
 
 def test_json_is_one_document_on_stdout(bare: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
+import weakref
 from typing import Any
 
 import attrs
@@ -15,7 +17,7 @@ from reports import SCHEMA, report_of, report_of_recording
 from trees import Tree
 
 import probe_core
-from probe_core import Report
+from probe_core import Report, model
 
 TYPES = {
     "node": "Node",
@@ -161,8 +163,6 @@ def test_visible_devices_in_the_consumers_order(tree: Tree, probers: Probers) ->
 
 
 def test_schema_and_types_have_the_same_fields() -> None:
-    import probe_core.model as model
-
     definitions = json.loads(SCHEMA.read_text())["$defs"]
     for name, type_name in TYPES.items():
         fields = {field.name for field in attrs.fields(getattr(model, type_name))}
@@ -170,13 +170,16 @@ def test_schema_and_types_have_the_same_fields() -> None:
 
 
 def test_every_public_type_is_frozen_slotted_and_documented() -> None:
-    import probe_core.model as model
-
     for name in model.__all__:
         cls = getattr(model, name)
         assert cls.__doc__, name
         assert "__slots__" in vars(cls), name
-        assert cls.__setattr__.__name__ == "_frozen_setattrs", name
+        assert not hasattr(object.__new__(cls), "__dict__"), name
+        for attribute in (attrs.fields(cls)[0].name, "new"):
+            with pytest.raises(attrs.exceptions.FrozenInstanceError):
+                setattr(object.__new__(cls), attribute, 1)
+            with pytest.raises(attrs.exceptions.FrozenInstanceError):
+                delattr(object.__new__(cls), attribute)
 
 
 def test_values_can_be_pickled_copied_compared_and_hashed(document: dict[str, Any]) -> None:
@@ -195,6 +198,52 @@ def test_values_can_be_pickled_copied_compared_and_hashed(document: dict[str, An
     assert Report.from_json(document) == report
     document["devices"][0]["name"] = "Another"
     assert Report.from_json(document) != report
+
+
+def test_views_are_made_as_any_class_of_attrs_is() -> None:
+    peak = model.Peak("bf16", "matrix", "fp32", "dense", "boost", 10.0, source="x")
+    assert (peak.confidence, peak.mhz) == ("derived", None)
+    assert peak == attrs.evolve(peak) != attrs.evolve(peak, mhz=1)
+    assert attrs.asdict(model.Memory(total=1))["total"] == 1
+    assert str(inspect.signature(model.Memory)).startswith("(kind: 'str | None' = None, total: ")
+    match model.Device("cpu:0", "cpu"):
+        case model.Device(identity, kind, ids):
+            assert (identity, kind, ids) == ("cpu:0", "cpu", ())
+    assert repr(model.Readiness()) == "Readiness(state='unknown', broken=None, steps=())"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(peak, protocol)) == peak
+    assert weakref.ref(peak)() is peak
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "message"),
+    [
+        ((), {"id": "cpu:0"}, r"Device\(\) misses the argument 'kind'"),
+        (("cpu:0", "cpu"), {"kind": "cpu"}, r"Device\(\) got multiple values for 'kind'"),
+        (("cpu:0", "cpu"), {"nam": "x"}, r"Device\(\) got an unexpected argument 'nam'"),
+        (range(99), {}, r"Device\(\) takes \d+ arguments, not 99"),
+    ],
+)
+def test_what_is_no_argument_of_a_view_is_refused(
+    values: Any, named: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        model.Device(*values, **named)
+
+
+def test_a_class_of_a_host_can_extend_a_view() -> None:
+    class Named(model.Memory):
+        def words(self) -> str:
+            return f"{self.total} bytes"
+
+    @attrs.frozen
+    class Labelled(model.Memory):
+        label: str = "x"
+
+    assert Named(total=1).words() == "1 bytes"
+    assert Named(total=1) == Named(total=1) != model.Memory(total=1)
+    assert [one.name for one in attrs.fields(Labelled)][-1] == "label"
+    assert Labelled(total=1, label="y").total == 1
 
 
 def test_the_views_are_the_documents_own_tables(document: dict[str, Any]) -> None:

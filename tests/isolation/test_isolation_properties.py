@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_core.model.fields import FIELDS
+from probe_core.model.device import FIELDS
 from probe_core.model.ids import normalise_id, pci_id
 from probe_core.pipeline.merge import Observation, merge
 from probe_core.pipeline.validate import check_finding, check_sighting
