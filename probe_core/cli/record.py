@@ -108,17 +108,12 @@ def recorded_machine(
 def _answers(machine: Machine, config: Config, context: Context) -> dict[str, RecordedAnswer]:
     """Run the plugins as a probe does; return the answers that files alone would not give."""
     from probe_core.pipeline.answers import answers_of
-    from probe_core.pipeline.run_probers import ProberRun
+    from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 
-    run = ProberRun(machine, config, None)
-    run.waiting = context.waiting()
-    run.scan_buses(_ignore)
-    run.run_plugins({}, -1, _ignore, lambda: None)
-    return answers_of(run.runs)
-
-
-def _ignore(lap: str) -> None:
-    """Take no time of a step."""
+    builtins, found = Builtins(machine, config), find(machine, {})
+    decisions = select_probers(found, builtins.scan, machine, config, None)
+    runs = run_selected(decisions, builtins, machine, config, waiting=context.waiting())
+    return answers_of(runs.runs)
 
 
 def _origin(machine: Machine) -> str:

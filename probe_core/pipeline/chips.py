@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from probe_core.config import Config
     from probe_core.isolation.run import Run
     from probe_core.model.document import FindingDoc
-    from probe_core.resolve.accelerators import PeaksMemo
 
 __all__ = ["HOST_BYTES", "Chips"]
 
@@ -36,13 +35,13 @@ _READER = "probe_core.pipeline.chip_reading"
 
 
 class Chips:
-    """The chip database, opened at most once, and the `peaks` that it gave in this probe.
+    """The chip database, opened at most once in a probe.
 
-    `mentioned` says whether a vendor's package may be installed, as `ProberRun` has it. `wake_fd`
+    `mentioned` says whether a vendor's package may be installed, as `Found` has it. `wake_fd`
     is as `run_pipeline` has it.
     """
 
-    __slots__ = ("_config", "_database", "_mentioned", "_wake_fd", "findings", "peaks")
+    __slots__ = ("_config", "_database", "_mentioned", "_wake_fd", "findings")
 
     def __init__(self, config: Config, mentioned: Mapping[str, bool], wake_fd: int) -> None:
         self._config = config
@@ -50,7 +49,6 @@ class Chips:
         self._wake_fd = wake_fd
         self._database: Database | None = None
         self.findings: list[FindingDoc] = []
-        self.peaks: PeaksMemo = {}
 
     def open(self) -> Database | None:
         """Return the database, or None with the reason among `findings`."""
@@ -61,6 +59,11 @@ class Chips:
             self._database, self.findings = open_chipdb(extra, packages, added, refused)
             self.findings += left_out
         return self._database
+
+    def version(self) -> str | None:
+        """Return the version of its data; None without a database."""
+        database = self.open()
+        return database.version if database is not None else None
 
     def _read_elsewhere(
         self, extra: Sequence[str], packages: bool

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from probe_core.isolation.launch import Unresponsive
     from probe_core.isolation.run import Run
     from probe_core.model.document import DeviceDoc, FindingDoc, OutcomeDoc, Sighting, StepDoc
+    from probe_core.pipeline.probers import Runs
     from probe_core.registry.prober import Prober
     from probe_core.registry.select import Decision
 
@@ -79,6 +80,14 @@ class Collected:
             self.findings.append(_rejected(prober, problems))
         partial = bool(good) and status in FAILURES | {"unavailable"}
         self._note(prober, status, reason, partial, len(good), elapsed_ms, stderr)
+
+    def add_all(self, runs: Runs, decisions: Iterable[Decision]) -> None:
+        """Take the runs of children and of recorded answers, and note what was not run."""
+        for run in runs.runs:
+            self.add_run(run, runs.early.get(run))
+        for decision in decisions:
+            if decision.cause is not None:
+                self.skip(decision)
 
     def add_run(self, run: Run, early: Checking | None = None) -> None:
         """Take the run of a child, of which `early` may have checked what came first."""

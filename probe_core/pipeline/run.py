@@ -1,14 +1,14 @@
-"""One probe from beginning to end: run the probers, then conclude; each step timed.
+"""One probe from beginning to end: each step a call with data in and data out, and timed.
 
-Children start before anything is imported that only their answers need: a library answers after
-tens of milliseconds, in which the processor has time for it (see `conclude`).
+machine → scan the buses → discover → select → run → merge → resolve → ready → see → report
 """
 
 from __future__ import annotations
 
 from time import monotonic
 
-from probe_core.pipeline.run_probers import Cancelled, ProberRun
+from probe_core.pipeline.chips import Chips
+from probe_core.pipeline.probers import Builtins, Cancelled, find, run_selected, select_probers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from probe_core.isolation.launch import Waiting
     from probe_core.machine import Machine
     from probe_core.model.document import ReportDoc
-    from probe_core.pipeline.conclude import Conclusion
     from probe_core.registry.discover import Registered
     from probe_core.registry.host import Host
 
@@ -63,25 +62,73 @@ def run_pipeline(
     Raises `Cancelled` when `wake_fd` became readable, and nothing else that a prober could cause.
     """
     watch = Stopwatch()
-    run = ProberRun(machine, config, host)
-    run.waiting = waiting
-    conclusion: Conclusion | None = None
+    builtins = Builtins(machine, config)
+    watch.lap("bus")
+    found = find(machine, registered or {})
+    watch.lap("discover")
+    decisions = select_probers(found, builtins.scan, machine, config, host)
+    watch.lap("select")
 
-    def rehearse() -> None:
-        nonlocal conclusion
-        conclusion = _conclusion(run, wake_fd)
-        conclusion.rehearse()
+    chips = Chips(config, found.mentioned, wake_fd)
+
+    def beside() -> None:
+        """Do what needs no child's answer while the children start, in time spent waiting."""
+        from probe_core.pipeline.conclude import warm_up
+
+        warm_up(builtins.collect(), chips, machine.os)
         if meanwhile is not None:
             meanwhile()
 
-    run.scan_buses(watch.lap)
-    run.run_plugins(registered or {}, wake_fd, watch.lap, rehearse)
-    # Without a child nothing was rehearsed.
-    conclusion = conclusion or _conclusion(run, wake_fd)
-    return conclusion.document(ignored, watch)
+    runs = run_selected(
+        decisions,
+        builtins,
+        machine,
+        config,
+        host,
+        wake_fd=wake_fd,
+        waiting=waiting,
+        meanwhile=beside,
+    )
+    collected = builtins.collect()
+    collected.add_all(runs, decisions)
+    watch.lap("run")
 
+    # Not at the top: no child waits for modules that only its answer needs.
+    from probe_core.pipeline import conclude
 
-def _conclusion(run: ProberRun, wake_fd: int) -> Conclusion:
-    from probe_core.pipeline.conclude import Conclusion
-
-    return Conclusion(run, wake_fd)
+    node = conclude.describe_node(machine, config)
+    devices, conflicts = conclude.merge_devices(collected, node, machine)
+    watch.lap("merge")
+    unresolved = conclude.resolve_devices(devices, chips, host)
+    measured = conclude.add_measured(devices, node, machine)
+    collected.findings += conclude.unresponsive(collected, devices)
+    watch.lap("resolve")
+    readiness = conclude.Readiness(devices, machine, decisions, collected.outcomes)
+    watch.lap("ready")
+    views, hidden = conclude.see_devices(devices, machine)
+    readiness.conclude()
+    asked = conclude.ask_runtimes(views, devices, machine, config, waiting)
+    watch.lap("see")
+    document = conclude.assemble(node, devices, decisions, collected, chips.version())
+    if asked:
+        document["asked"] = asked
+    findings = [
+        *conclude.ignored_settings(ignored),
+        *conclude.unknown_names(config, found.names),
+        *collected.findings,
+        *found.findings,
+        *chips.findings,
+        *unresolved,
+        *readiness.findings(collected.findings),
+        *hidden,
+        *conclude.disagreements(asked),
+        *conflicts,
+        *measured,
+        *conclude.last_findings(document, decisions),
+    ]
+    document["findings"] = conclude.by_severity(findings)
+    if host is not None:
+        host.observe("report", {"devices": len(devices)})
+        document["findings"] += host.findings
+    document["timings_ms"] = watch.total()
+    return document

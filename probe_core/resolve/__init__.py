@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from probe_chipdb import Database
     from probe_chipdb.database import Added
     from probe_core.machine.trust import Trust
-    from probe_core.model.document import DeviceDoc, FindingDoc
+    from probe_core.model.document import DeviceDoc, FindingDoc, Sighting
     from probe_core.resolve.accelerators import PeaksMemo
 
     ResolveHook = Callable[[DeviceDoc], str | None]
 
-__all__ = ["Accept", "open_chipdb", "resolve"]
+__all__ = ["Accept", "load_chips", "open_chipdb", "resolve"]
 
 MAX_PROBLEM = 1024
 """Characters of what chipdb says of a file: it quotes the path and a wrong value."""
@@ -110,18 +110,35 @@ class Accept:
         return self._trust.reason([path])
 
 
+def load_chips(sightings: Iterable[Sighting], database: Database | None) -> None:
+    """Have chipdb read the rows of the chips on the buses, by their ids and by their names."""
+    if database is None:
+        return
+    from probe_core.resolve import processors  # noqa: F401
+
+    ids = {(pci.get("id"), pci.get("subsystem")) for s in sightings if (pci := s.get("pci"))}
+    for number, subsystem in ids:
+        from probe_core.resolve import accelerators  # noqa: F401
+
+        try:
+            chip = database.match(pci=number, subsystem=subsystem).chip
+            if chip is not None:
+                database.match(name=chip.name)
+                chip.peaks()
+        except Exception:  # a broken table: `resolve` says so
+            return
+
+
 def resolve(
     devices: Sequence[DeviceDoc],
     database: Database | None,
     hook: ResolveHook | None = None,
-    memo: PeaksMemo | None = None,
 ) -> list[FindingDoc]:
     """Add `chip`, `arch`, `peaks`, `bandwidth` and the shorthands to each device, in place.
 
     `hook` is the host's own: it returns a chip's id, or None to leave the question to chipdb.
-    `memo` keeps the peaks that were computed, for equal devices and for a later call.
     """
-    memo = {} if memo is None else memo
+    memo: PeaksMemo = {}  # equal devices have equal peaks
     findings: list[FindingDoc] = []
     # Parts of a device come after all whole ones, because they take their share of its peaks.
     for device in sorted(devices, key=lambda device: device.get("parent") is not None):

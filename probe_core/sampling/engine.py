@@ -6,7 +6,7 @@ from time import monotonic
 
 from probe_core.isolation.launch import cannot_start, new_driver
 from probe_core.isolation.worker import Worker
-from probe_core.pipeline.run_probers import ProberRun
+from probe_core.pipeline.probers import Builtins, Found, find, select_probers
 from probe_core.probing import registered_probers
 from probe_core.registry.prober import Prober
 from probe_core.sampling import boards, sampler
@@ -38,11 +38,11 @@ class Choice:
 
     __slots__ = ("bus", "devices", "findings", "probers")
 
-    def __init__(self, run: ProberRun, probers: Sequence[Prober]) -> None:
+    def __init__(self, builtins: Builtins, found: Found, probers: Sequence[Prober]) -> None:
         self.probers = probers
-        self.bus = run.bus
-        self.devices = [observation.sighting for observation in run.collected.observations]
-        self.findings: list[FindingDoc] = list(run.findings)
+        self.bus = builtins.describe_bus()
+        self.devices = [seen.sighting for seen in builtins.collect().observations]
+        self.findings: list[FindingDoc] = list(found.findings)
 
 
 def choose(
@@ -52,23 +52,19 @@ def choose(
 
     On a recorded machine only those are that read its files: no library knows it.
     """
-    run = ProberRun(machine, config, None)
-    run.scan_buses(_no_lap)
-    run.choose({**registered_probers(), **(extra or {})}, _no_lap)
-    selected = [decision.prober for decision in run.decisions if decision.cause is None]
+    builtins = Builtins(machine, config)
+    found = find(machine, {**registered_probers(), **(extra or {})})
+    decisions = select_probers(found, builtins.scan, machine, config, None)
+    selected = [decision.prober for decision in decisions if decision.cause is None]
     probers = [prober for prober in selected if prober.answer is None]
-    if boards.present(run.bus) and config.sealed is None and _is_allowed(config):
+    if boards.present(builtins.describe_bus()) and config.sealed is None and _is_allowed(config):
         probers.append(Prober(boards.BOARDS, boards.__name__, "probe-core", priority=_PRIORITY))
-    return Choice(run, probers)
+    return Choice(builtins, found, probers)
 
 
 def _is_allowed(config: Config) -> bool:
     """Return whether the settings let the core's own sampler of boards run, as the bus prober."""
     return "bus" not in config.disable and (config.only is None or "bus" in config.only)
-
-
-def _no_lap(_: str) -> None:
-    """Time nothing: a round has no timings."""
 
 
 # Asks every sampler once a round, and goes around what hangs.

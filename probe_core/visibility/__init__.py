@@ -11,7 +11,7 @@ from probe_core.model.readiness import RUNTIMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from probe_core.model.document import DeviceDoc, FindingDoc, VisibilityDoc
     from probe_core.visibility.view import View
@@ -129,6 +129,22 @@ def _see_nvidia_and_amd(
     platforms = tinygrad.see(devices, environ, versions.get("tinygrad"))
     if platforms:
         views["tinygrad"] = platforms
+
+
+def load_rules(vendors: Collection[str], os: str) -> None:
+    """Import the rules by which `see` judges GPUs of these vendors."""
+    if os == "darwin":
+        from probe_core.visibility import metal  # noqa: F401
+
+        return
+    from probe_core.visibility import oneapi, opencl, vulkan  # noqa: F401
+
+    if "nvidia" in vendors:
+        from probe_core.visibility import container, cuda  # noqa: F401
+    if "amd" in vendors:
+        from probe_core.visibility import amd  # noqa: F401
+    if "nvidia" in vendors or "amd" in vendors:
+        from probe_core.visibility import tinygrad  # noqa: F401
 
 
 def annotate(devices: Sequence[DeviceDoc], views: Views) -> None:

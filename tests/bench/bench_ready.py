@@ -20,7 +20,7 @@ from probe_core.machine import Machine
 from probe_core.testing import Tree
 from probe_core.config import load_config
 from probe_core.pipeline.merge import merge
-from probe_core.pipeline.run_probers import ProberRun
+from probe_core.pipeline.probers import Builtins
 from probe_core.visibility import annotate, see
 tree, rounds, nodes = Tree(Path(sys.argv[1])), int(sys.argv[2]), {}
 version = "580.95.05"
@@ -38,12 +38,11 @@ for number in range(8):
     for path in (f"/dev/nvidia{number}", "/dev/nvidiactl", "/dev/nvidia-uvm"):
         nodes[path] = "ok"
 machine = Machine(str(tree.root), access=nodes)
-run = ProberRun(machine, load_config({"only": "none"}, {})[0], None)
-run.scan_buses(lambda name: None)
+builtins = Builtins(machine, load_config({"only": "none"}, {})[0])
 Machine.path = lambda self, path: self.root + path
 taken = []
 for _ in range(rounds):
-    devices, _ = merge(run.collected.observations)
+    devices, _ = merge(builtins.collect().observations)
     start = perf_counter()
     from probe_core.readiness import Scene, conclude, judge
     judge(devices, Scene(machine))

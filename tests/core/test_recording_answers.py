@@ -20,7 +20,7 @@ from probe_core import Machine
 from probe_core.config import load_config
 from probe_core.machine.surroundings import container
 from probe_core.pipeline.answers import answers_of
-from probe_core.pipeline.run_probers import ProberRun
+from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 from probe_core.recording import BadRecording, Recording, open_machine, read
 from probe_core.recording.anonymise import Anonymiser, disguised
 from probe_core.recording.declared import Declared, check_records
@@ -225,10 +225,10 @@ def test_a_replay_may_be_repeated(tmp_path: Path) -> None:
 
 def runs_of(tree: Tree, probers: Probers, timeout: float = 2.0) -> Any:
     settings = {"only": list(probers.targets), "timeout": timeout}
-    run = ProberRun(tree.machine(), load_config(settings, {}, None)[0], None)
-    run.scan_buses(lambda lap: None)
-    run.run_plugins(dict(probers.targets), -1, lambda lap: None, lambda: None)  # type: ignore[arg-type]
-    return run.runs
+    machine, config = tree.machine(), load_config(settings, {}, None)[0]
+    builtins, found = Builtins(machine, config), find(machine, dict(probers.targets))  # type: ignore[arg-type]
+    decisions = select_probers(found, builtins.scan, machine, config, None)
+    return run_selected(decisions, builtins, machine, config).runs
 
 
 def test_what_files_would_give_again_is_not_kept(tree: Tree, probers: Probers) -> None:

@@ -15,7 +15,7 @@ import probe_core
 from probe_core import Machine
 from probe_core.config import load_config
 from probe_core.pipeline.answers import answers_of
-from probe_core.pipeline.run_probers import ProberRun
+from probe_core.pipeline.probers import Builtins, find, run_selected, select_probers
 from probe_core.recording import open_machine
 from probe_core.recording.anonymise import Anonymiser
 from probe_core.recording.declared import Sources
@@ -52,10 +52,9 @@ class Live:
     def record(self, path: Path) -> dict[str, Any]:
         """Write its recording, and return the document."""
         config, _ = load_config({"only": "nvidia"}, {}, None)
-        run = ProberRun(self.machine, config, None)
-        run.scan_buses(lambda lap: None)
-        run.run_plugins(self.probers, -1, lambda lap: None, lambda: None)
-        answers = answers_of(run.runs)
+        builtins, found = Builtins(self.machine, config), find(self.machine, self.probers)
+        decisions = select_probers(found, builtins.scan, self.machine, config, None)
+        answers = answers_of(run_selected(decisions, builtins, self.machine, config).runs)
         declared = Sources().declarations
         gathered = gather(self.machine, "invented", declared, self.anonymiser, answers)
         path.write_text(write(gathered.recording))
