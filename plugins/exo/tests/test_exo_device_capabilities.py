@@ -158,7 +158,7 @@ def test_the_answer_is_cached_and_everybody_gets_a_copy(given: Given, gpu: Gpu) 
         assert second.memory == 24564
         assert second.flops.fp32 > 82
         # Its time, 100 µs at most, is measured by tests/bench.
-        with patch("probe_exo.static_part.probe_document", side_effect=AssertionError):
+        with patch("probe_exo.node.probe_document", side_effect=AssertionError):
             for _ in range(100):
                 assert await device_capabilities() == second
 

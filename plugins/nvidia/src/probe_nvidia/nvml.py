@@ -309,9 +309,10 @@ def start(scene: Scene, *, live: bool = False) -> Any:
     nvml: Any = Client()
     if live or "pynvml" in sys.modules or scene.machine.os != "linux":
         try:
-            import pynvml as nvml
+            import pynvml
         except Exception as error:
             raise wrong.no_client(error) from None
+        nvml = pynvml
     code = _initialise(nvml)
     if code == LIBRARY_NOT_FOUND and _load_from_folders(scene):
         code = _initialise(nvml)
