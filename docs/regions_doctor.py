@@ -51,12 +51,11 @@ def causepages() -> str:
 
 
 def _section(cause: Cause) -> str:
-    from probe_core.doctor.causes import SCOPES
     from probe_core.doctor.examine import all_checks
 
     meaning = plain_sentence(cause.meaning)
     needs = next(check.needs for check in all_checks() if check.code == cause.code)
-    vendor = next((name for name, codes in SCOPES.items() if cause.code in codes.split()), "any")
+    vendor = cause.vendor or "any"
     purpose = "; somebody may have set it on purpose" if cause.intended else ""
     lines = [
         f"### {cause.code}",
@@ -65,7 +64,7 @@ def _section(cause: Cause) -> str:
         f"- Vendor: {vendor}. The check reads: {_needs(needs)}.",
         f"- Verify by hand: {plain_sentence(cause.check)}.",
         f"- Fix: {plain_sentence(cause.fix)}.",
-        *_exact(cause.code),
+        *_exact(cause),
     ]
     return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
 
@@ -75,10 +74,10 @@ def _needs(needs: tuple[str, ...]) -> str:
     return ", ".join(["the report", *paths])
 
 
-def _exact(code: str) -> list[str]:
-    from probe_core.readiness.fixes import ON_HOST
+def _exact(cause: Cause) -> list[str]:
+    from probe_core.model.causes import Command
 
-    topics = [piece for piece in ON_HOST.get(code, ()) if not piece.startswith("=")]
+    topics = [part for part in cause.fixes.get("host", ()) if isinstance(part, Command)]
     links = [f"[{topic}](#{_anchor(topic)})" for topic in topics if "{" not in topic]
     links += ["[driver of the module](#driver-nvidia)"] if "driver {module}" in topics else []
     links += ["[firmware of the module](#firmware-amdgpu)"] if "firmware {module}" in topics else []

@@ -172,27 +172,6 @@ def of_cause(
 #
 # One source: what the report says of a device and what the doctor says are the same steps.
 
-SCOPES: dict[str, str] = {
-    "nvidia": (
-        "nouveau-bound nova-bound vgpu-host-driver open-module-unsupported"
-        " closed-module-unsupported legacy-branch driver-too-old-for-gpu gsp-firmware-missing"
-        " jetson-no-nvgpu uvm-missing"
-        " hidden-by-container cdi-spec-stale library-missing nvml-missing library-broken"
-        " version-mismatch gpu-lost gpu-reset-required row-remap-pending row-remap-failed"
-        " uvm-stale slow-init vgpu-unlicensed gpu-excluded compute-prohibited mps-daemon-gone"
-        " mig-without-instances mig-cap-denied mig-mode libcuda-missing driver-older-than-cuda"
-        " cuda-compat-unsupported cuda-library-mismatch"
-        " fabric-not-ready thermal-slowdown xid-seen"
-    ),
-    "amd": (
-        "radeon-bound amdgpu-refused kfd-missing kfd-node-closed partition-mode kfd-no-gpu"
-        " gfx-not-supported hsa-override-bad hsa-override-foreign rocm-missing"
-        " rocm-kernel-skew amdgpu-reset-seen"
-    ),
-    "intel": ("guc-failed level-zero-missing gaudi-not-operational compute-runtime-too-old"),
-}
-"""Vendor to the causes that only its devices have."""
-
 READS: dict[str, tuple[str, ...]] = {
     "hardware": ("/sys/bus/pci/devices",),
     "driver": (
@@ -213,14 +192,7 @@ READS: dict[str, tuple[str, ...]] = {
 """Step of readiness to what the report reads to judge it; the other steps rest on plugins' answers
 and variables."""
 
-# Causes that are another system's: elsewhere they cannot be.
-_SYSTEMS = {
-    "darwin": ("mac-guest", "wired-limit"),
-    "windows": ("basic-display", "tdr"),
-}
 _CHECKED_NAMES = {"darwin": "macOS", "windows": "Windows"}
-_VENDOR_OF = {code: vendor for vendor, codes in SCOPES.items() for code in codes.split()}
-_SYSTEM_OF = {code: system for system, codes in _SYSTEMS.items() for code in codes}
 _TITLES = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
@@ -243,14 +215,14 @@ class CauseCheck:
 
     def run(self, request: Request) -> ResultDoc:
         """Return the answer where no step of readiness is broken by this cause."""
-        system = _SYSTEM_OF.get(self.code)
-        if system is not None and request.machine.os != system:
+        system = self._cause.system
+        if system and request.machine.os != system:
             return not_applicable(f"this is not {_CHECKED_NAMES[system]}")
         devices = concerned(self.code, request.report["devices"])
         if self._further is not None:
             return self._further.run(request)
         if not devices:
-            vendor = _TITLES.get(_VENDOR_OF.get(self.code, ""), "")
+            vendor = _TITLES.get(self._cause.vendor, "")
             return not_applicable(f"no {vendor} accelerator is here".replace("  ", " "))
         return _of_steps(self.step, devices)
 
@@ -262,7 +234,7 @@ def _plain(meaning: str) -> str:
 
 def concerned(code: str, devices: Iterable[DeviceDoc]) -> list[DeviceDoc]:
     """Return the accelerators that could have a cause."""
-    vendor = _VENDOR_OF.get(code)
+    vendor = CAUSES[code].vendor or None
     return [
         device
         for device in devices

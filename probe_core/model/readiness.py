@@ -74,45 +74,19 @@ def blocking_step_of(state: str, broken: str | None, steps: Iterable[StepDoc]) -
     return {"step": broken or "granted", "status": "broken", "evidence": None, "code": None}
 
 
-_WITHOUT_KFD = ("kfd-missing", "kfd-no-gpu")
-"""Codes of a card that Vulkan can use: ROCm's interface is not there, or not for this card."""
-
-
 def step_without_kfd(device: DeviceDoc | Mapping[str, Any]) -> StepDoc | None:
     """Return the broken step of a limited card that ROCm cannot use; None for any other device."""
     readiness = device.get("readiness")
     if not readiness or readiness["state"] != "limited":
         return None
-    return next((step for step in readiness["steps"] if step["code"] in _WITHOUT_KFD), None)
+    from probe_core.model.causes import cause_of
 
+    causes = ((step, cause_of(step["code"])) for step in readiness["steps"])
+    return next((step for step, cause in causes if cause and cause.keeps_from == "kfd"), None)
 
-_WORD_OF_CODE = {
-    "off-the-bus": "lost",
-    "gpu-lost": "lost",
-    "reserved-for-vm": "passthrough",
-    "gsp-firmware-missing": "driver error",
-    "vgpu-host-driver": "driver error",
-    "node-missing": "driver error",
-    "uvm-missing": "driver error",
-    "node-number-stale": "driver error",
-    "kfd-missing": "driver error",
-    "hsa-override-bad": "hidden",
-    "hsa-override-foreign": "hidden",
-    "mig-mode": "MIG mode",
-    "mig-without-instances": "MIG mode",
-    "query-fails": "driver error",
-    "driver-crashes": "driver error",
-    "gpu-reset-required": "driver error",
-    "row-remap-failed": "driver error",
-    "guc-failed": "driver error",
-    "uvm-stale": "driver error",
-    "gaudi-not-operational": "driver error",
-    "vgpu-unlicensed": "driver error",
-    "iommu-faults": "driver error",
-}
-"""Codes whose word is not that of their step."""
 
 _WORD_OF_STEP = {
+    # The word of a broken step, where its cause has none of its own.
     "hardware": "driver error",
     "driver": "no driver",
     "node": "not granted",
@@ -155,7 +129,10 @@ def _unhindered(device: DeviceDoc) -> str:
 
 
 def _word(step: str, code: str | None) -> str:
-    return _WORD_OF_CODE.get(code or "") or _WORD_OF_STEP[step]
+    from probe_core.model.causes import cause_of
+
+    cause = cause_of(code)
+    return (cause.word if cause is not None else "") or _WORD_OF_STEP[step]
 
 
 # The runtimes for which a report says what a process would see: one table, in display order.

@@ -5,7 +5,7 @@ What has none here keeps the general sentence of `model.causes`.
 
 from __future__ import annotations
 
-from probe_core.model.causes import CAUSES
+from probe_core.model.causes import CAUSES, Command, Words, cause_of
 from probe_core.model.findings import NO_FIX
 from probe_core.readiness import nvidia
 from probe_core.readiness.distributions import command
@@ -13,155 +13,20 @@ from probe_core.readiness.scene import address_of, folder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Callable, Iterator, MutableMapping
 
+    from probe_core.model.causes import Cause
     from probe_core.model.document import DeviceDoc, StepDoc
     from probe_core.readiness.scene import Scene
 
     Names = MutableMapping[str, str]
 
 
-_RELOAD = (
-    "=`sudo reboot`; or, with no GPU program running: `sudo rmmod nvidia_uvm nvidia_drm"
-    " nvidia_modeset nvidia && sudo modprobe nvidia`"
-)
-
-# Code to pieces that are put together: a topic of `distributions.COMMANDS`, or after "=" a text.
-# Where the distribution has no command for a topic, the cause's general sentence stands.
-ON_HOST: dict[str, tuple[str, ...]] = {
-    "no-driver": ("=`sudo modprobe {module}`; where that fails: ", "driver {module}"),
-    "driver-not-installed": ("driver {module}",),
-    "npu-no-module": ("=`sudo modprobe {module}`; where that fails: ", "driver {module}"),
-    "module-missing-for-kernel": ("headers",),
-    "secure-boot": ("module key",),
-    "nouveau-bound": ("driver nvidia", "= (its package blacklists nouveau)"),
-    "nova-bound": (
-        "=`echo blacklist nova_core | sudo tee /etc/modprobe.d/nova.conf`, ",
-        "driver nvidia",
-    ),
-    "legacy-branch": ("driver branch",),
-    "open-module-unsupported": ("module closed",),
-    "closed-module-unsupported": ("module open",),
-    "driver-too-old-for-gpu": ("driver open",),
-    "gsp-firmware-missing": ("gsp firmware", "=, then ", "initramfs", "=, then reboot"),
-    "firmware-missing": ("firmware {module}", "=, then ", "initramfs", "=, then reboot"),
-    "nomodeset": ("remove parameter",),
-    "radeon-bound": ("add parameter",),
-    "bar-unassigned": ("=switch on Above 4G Decoding in the firmware setup, or ", "add parameter"),
-    "kernel-too-old": ("=install a newer kernel, or ", "add parameter"),
-    "iommu-faults": ("add parameter",),
-    "library-missing": ("libraries nvidia",),
-    "nvml-missing": ("libraries nvidia",),
-    "libcuda-missing": ("libraries nvidia",),
-    "fabric-not-ready": ("fabric manager",),
-    "rocm-missing": ("rocm", "=; wheels of PyTorch bring their own"),
-    "level-zero-missing": ("level zero",),
-    "compute-runtime-too-old": ("level zero",),
-    "version-mismatch": (_RELOAD,),
-    "module-not-loaded": ("=`sudo modprobe {module}`; if it fails: `sudo dmesg | tail`",),
-    "jetson-no-nvgpu": ("=`sudo modprobe nvgpu`; if it fails: `sudo dmesg | grep nvgpu`",),
-    "uvm-missing": ("=`sudo nvidia-modprobe -u -c 0`",),
-}
 OF_COMMANDS = ("module", "release", "branch", "version", "kernel")
 """The names that commands of distributions may have in braces, beside `parameter`."""
 
-# Codes whose distribution's command changes the boot loader, and the parameter that it is about.
-_PARAMETERS = {
-    "nomodeset": "nomodeset",
-    "radeon-bound": "{si_or_cik}",
-    "bar-unassigned": "pci=realloc",
-    "kernel-too-old": "{module}.force_probe={device_id}",
-    "iommu-faults": "iommu=pt",
-}
-
-# What a container of an engine lacks is the host's to give: nothing inside repairs it.
-_IN_CONTAINER: dict[str, tuple[str, ...]] = {
-    "version-mismatch": ("=take the driver's libraries out of the image: the host's are mounted",),
-    "driver-older-than-cuda": (
-        "=install a newer driver on the host, or take an image of an older CUDA;",
-        "= on data centre GPUs: the package cuda-compat",
-    ),
-    "uvm-missing": ("=on the host `sudo nvidia-modprobe -u -c 0`, then restart the container",),
-}
-
-# NVIDIA's device plugin grants a GPU, and the pod's container runtime is to mount it.
-_RUNTIME_CLASS = ("=set `runtimeClassName: nvidia` in the pod's spec, or make it the default",)
-
-# /etc/group of an image is not the host's: the node's number counts.
-_GROUP_ADD = ("=start the container with `--group-add $(stat -c %g {node})`",)
-
-_WITH_TOOLKIT = (
-    "=start the container with {option}; nvidia-container-toolkit on the host adds the libraries",
-)
-
-# Nobody but NVIDIA's toolkit changes a running container's rules behind the engine's back.
-_PASS_ON = ("=start the container anew, with {option}",)
-_REQUEST = ("=request it: `resources.limits: {{{resource}: 1}}`, then start the pod anew",)
-
-# What depends on the engine: Apptainer mounts the host's /dev, and the libraries with an option.
-_OF_ENGINE = {
-    ("not-in-group", "docker"): _GROUP_ADD,
-    ("group-not-active", "docker"): _GROUP_ADD,
-    ("not-in-group", "podman"): ("=`podman run --group-add keep-groups` (with crun)",),
-    ("not-in-group", "kubernetes"): (
-        "=set `securityContext.supplementalGroups` of the pod to what `stat -c %g {node}` prints",
-    ),
-    # The nodes alone were passed on (`--device=/dev/nvidia0`): the toolkit mounts the libraries.
-    ("library-missing", "docker"): _WITH_TOOLKIT,
-    ("library-missing", "podman"): _WITH_TOOLKIT,
-    # lxc.container.conf(5); the number of a node's driver is its major one.
-    ("cgroup-denied", "lxc"): (
-        "=add `lxc.cgroup2.devices.allow: c MAJOR:* rwm` to the container's configuration,",
-        "= with the MAJOR that `ls -l {node}` prints; then restart the container",
-    ),
-    ("library-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
-    # Flatpak has the libraries of each driver's version as an extension of its runtime.
-    ("library-missing", "flatpak"): (
-        "=`flatpak update` (it installs org.freedesktop.Platform.GL.nvidia of driver {version})",
-    ),
-    ("library-missing", "lxc"): (
-        "=in the container run NVIDIA's installer of driver {version} with `--no-kernel-module`",
-        "= (Incus: `incus config set NAME nvidia.runtime true`)",
-    ),
-    ("library-missing", "kubernetes"): _RUNTIME_CLASS,
-    ("libcuda-missing", "apptainer"): ("=start the container with `apptainer exec --nv`",),
-}
-_ON_PROXMOX = ("=on the host `pct set ID {missing_nodes}`, then restart the container",)
-
-# The driver is installed for this kernel, and nouveau was faster.
-_BLACKLIST = (
-    "=`echo blacklist nouveau | sudo tee /etc/modprobe.d/blacklist-nouveau.conf`, then ",
-    "initramfs",
-    "=, then reboot",
-)
-
-# NVIDIA's README, "Device files": the nodes are 0666 unless a parameter of the module closes them.
-_OPEN_NODES = (
-    "=where `grep -r NVreg_DeviceFile /etc/modprobe.d` shows {nvidia_mode}, ",
-    "=set NVreg_DeviceFileMode=0666, ",
-    "initramfs",
-    "=, then reboot",
-)
-
-# systemd.resource-control(5), DeviceAllow=; in place of what holds for containers.
-_IN_SERVICE = "=`sudo systemctl edit {service}`: `[Service]`, {device_rules}; then restart it"
-
-# No container and no service: whoever made the cgroup gives devices.
-_ASK_OWNER = "=ask whoever started this session or job for the device: its cgroup decides"
-
 # NVIDIA GPU Operator: the driver's container mounts its whole root there, on the host.
 OPERATOR = "/run/nvidia/driver/usr"
-_IN_OPERATOR = (
-    "=run the program in a pod that requests `nvidia.com/gpu`; the GPU operator has the driver's"
-    " libraries in /run/nvidia/driver"
-)
-
-# A service has its groups from its unit, from when it was started on.
-_OF_SERVICE = {
-    "not-in-group": "=`sudo systemctl edit {service}`: `[Service]`,"
-    " `SupplementaryGroups={groups}`; then restart it",
-    "group-not-active": "=`sudo systemctl restart {service}`",
-}
 
 # (vendor, engine) to how a container is given the device; "" stands for every other engine.
 # Docker and podman manuals, nvidia-container-toolkit (CDI), ROCm "Running ROCm Docker containers".
@@ -201,23 +66,61 @@ def exact_fix(code: str, scene: Scene, names: Names) -> str | None:
 
     In a container the host's packages are out of reach.
     """
-    if scene.container is None:
-        if (line := _forbidden(code, scene, names)) is not None:
-            return line
-        pieces = _by_situation(code, scene, names) or ON_HOST.get(code, ())
-    else:
-        pieces = _OF_ENGINE.get((code, scene.container), _IN_CONTAINER.get(code, ()))
-        if code == "lxc-device-missing" and scene.release.endswith("-pve"):
-            pieces = _ON_PROXMOX
-        if code == "pod-without-gpu" and _was_granted(scene):
-            pieces = _RUNTIME_CLASS
-        if code == "cgroup-denied" and names["vendor"] != "nvidia" and not pieces:
-            pieces = _REQUEST if scene.container == "kubernetes" else _PASS_ON
-    if code in _PARAMETERS:
-        names["parameter"] = _PARAMETERS[code].format_map(names)
-    texts = [_text(piece, scene, names) for piece in pieces]
+    cause = cause_of(code)
+    if cause is None:
+        return None
+    if scene.container is None and (line := _forbidden(code, scene, names)) is not None:
+        return line
+    parts = next((cause.fixes[name] for name in _situations(cause, scene, names)), ())
+    if cause.parameter:
+        names["parameter"] = cause.parameter.format_map(names)
+    texts = [_text(part, scene, names) for part in parts]
     known = [text for text in texts if text is not None]
     return "".join(known) if known and len(known) == len(texts) else None
+
+
+def _situations(cause: Cause, scene: Scene, names: Names) -> Iterator[str]:
+    """Yield the situations of a cause's fixes that this machine is in, the most special first."""
+    if scene.container is None:
+        for name, holds in ON_HOST.items():
+            if name in cause.fixes and holds(scene, names):
+                yield name
+        return
+    for name, holds in IN_CONTAINER.items():
+        if name in cause.fixes and holds(scene, names):
+            yield name
+    if scene.container in cause.fixes:
+        yield scene.container
+    if names["vendor"] != "nvidia" and "container without NVIDIA" in cause.fixes:
+        # Nobody but NVIDIA's toolkit changes a running container's rules behind the engine's back.
+        in_pod = scene.container == "kubernetes"
+        yield "pod without NVIDIA" if in_pod else "container without NVIDIA"
+    if "container" in cause.fixes:
+        yield "container"
+
+
+ON_HOST: dict[str, Callable[[Scene, Names], bool]] = {
+    # A service has its groups and rules from its unit, from when it was started on.
+    "service": lambda scene, names: scene.service is not None,
+    "loaded": lambda scene, names: bool(scene.modules.is_loaded(names["module"])),
+    "job": lambda scene, names: bool(names["job_request"]),
+    "secure boot": lambda scene, names: bool(names["signed"]),
+    "operator": lambda scene, names: scene.machine.exists(OPERATOR),
+    "closed group": lambda scene, names: bool(names["nvidia_group"]),
+    "closed mode": lambda scene, names: bool(names["nvidia_mode"]),
+    # The driver is installed for this kernel, and nouveau was faster.
+    "installed": lambda scene, names: bool(scene.modules.on_disk("nvidia")),
+    "old kernel": lambda scene, names: bool(names["first_kernel"]),
+    "host": lambda scene, names: True,
+}
+"""Situation outside of containers to whether this machine is in it; the first that is counts."""
+
+IN_CONTAINER: dict[str, Callable[[Scene, Names], bool]] = {
+    "proxmox": lambda scene, names: scene.release.endswith("-pve"),
+    "granted pod": lambda scene, names: _was_granted(scene),
+}
+"""The same in a container. Fixes may also name its engine (``docker``), or ``container``: what it
+lacks is the host's to give, and nothing inside repairs it."""
 
 
 def _was_granted(scene: Scene) -> bool:
@@ -230,37 +133,13 @@ def _was_granted(scene: Scene) -> bool:
     return granted and scene.access("/dev/nvidiactl") == "missing"
 
 
-def _by_situation(code: str, scene: Scene, names: Names) -> tuple[str, ...]:
-    """Return the pieces where the same cause has another fix: in a service, on an old kernel."""
-    if code == "cgroup-denied" and scene.service is not None:
-        return (_IN_SERVICE,)
-    if scene.service is not None and code in _OF_SERVICE:
-        return (_OF_SERVICE[code],)
-    if code == "no-driver" and scene.modules.is_loaded(names["module"]):
-        return ("=`sudo dmesg | grep -i -e {module} -e NVRM` has the reason of the driver",)
-    if code == "cgroup-denied":
-        return (names["job_request"] or _ASK_OWNER,)
-    if code == "module-missing-for-kernel" and names["signed"]:
-        return ("signed modules",)
-    if code == "library-missing" and scene.machine.exists(OPERATOR):
-        return (_IN_OPERATOR,)
-    if code == "no-permission" and names["nvidia_group"]:
-        return ("=`sudo usermod -aG {nvidia_group} $USER`, then log in again",)
-    if code == "no-permission" and names["nvidia_mode"]:
-        return _OPEN_NODES
-    if code == "nouveau-bound" and scene.modules.on_disk("nvidia"):
-        return _BLACKLIST
-    if code in ("kernel-too-old", "npu-no-module") and names["first_kernel"]:
-        return ("=install Linux {first_kernel} or later: ", "newer kernel")
-    return ()
-
-
-def _text(piece: str, scene: Scene, names: Names) -> str | None:
-    if piece.startswith("="):
-        return piece[1:].format_map(names)
+def _text(part: Words | Command, scene: Scene, names: Names) -> str | None:
+    """Return a part of a fix; None where the distribution has no command for it."""
+    if isinstance(part, Words):
+        return part.format_map(names)
     plain = {key: names[key] for key in OF_COMMANDS}
     parameter = names.get("parameter", "")
-    topic = piece.format_map(names)
+    topic = part.format_map(names)
     # A branch may have a command of its own: Debian has packages of old ones alone.
     for name in (f"{topic} {plain['branch']}", topic):
         text = command(name, scene.family, parameter=parameter, **plain)
@@ -277,7 +156,7 @@ def _forbidden(code: str, scene: Scene, names: Names) -> str | None:
     place, _, text = line.partition(": ")
     if place == "/proc/cmdline":
         names["parameter"] = text
-        return _text("remove parameter", scene, names)
+        return _text(Command("remove parameter"), scene, names)
     initramfs = command("initramfs", scene.family) or "rebuild the initramfs"
     return f"remove the line `{text}` from {place}, {initramfs}, then reboot"
 
@@ -398,11 +277,11 @@ def _missing_nodes(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
 
 
 def _job_request(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:
-    """Return the piece that requests a GPU of the batch system around this process; "" in none."""
+    """Return how to request a GPU of the batch system around this process; "" in none."""
     from probe_core.machine.surroundings import BATCH_SYSTEMS
 
     request = next((text for name, text in BATCH_SYSTEMS.items() if name in scene.environ), None)
-    return f"=request a GPU for the job ({request}), then start it anew" if request else ""
+    return f"request a GPU for the job ({request}), then start it anew" if request else ""
 
 
 def _first_kernel(device: DeviceDoc, step: StepDoc, scene: Scene) -> str:

@@ -46,24 +46,6 @@ each number of them, so that every other device meets each number that it may ha
 
 _GRANTED = STEPS.index("granted")
 
-# What keeps a device from CUDA alone: Vulkan needs no nvidia-uvm, and knows no compute mode, MPS
-# or MIG.
-_OF_CUDA_ALONE = (
-    "uvm-missing",
-    "node-number-stale",
-    "lxc-device-missing",
-    "compute-prohibited",
-    "mps-daemon-gone",
-    "mig-without-instances",
-    "mig-cap-denied",
-)
-# Rules that the device nodes do not enforce: the kernel driver still lists the device.
-_OF_CUDA_RULES = ("compute-prohibited", "mps-daemon-gone", "mig-without-instances")
-# What a variable of ROCr does: other runtimes do not read it. Older ROCm lists a GPU under an
-# override of another generation, a newer one may not (rocm-systems#5686).
-_OF_ROCR_ALONE = ("hsa-override-bad", "hsa-override-foreign")
-_OPEN_DRIVERS = ("nouveau-bound", "nova-bound")
-
 _SENTENCES = {
     "hardware": "the hardware does not work",
     "driver": "no driver that it needs serves it",
@@ -187,7 +169,7 @@ def _is_suspect(device: DeviceDoc) -> bool:
 
 def _withheld(device: DeviceDoc, devices: Sequence[DeviceDoc], runtime: str) -> Withheld | None:
     step = blocking_step(device)
-    if step is not None and step["code"] in _OF_ROCR_ALONE and runtime not in ("rocr", "hip"):
+    if step is not None and runtime not in ("rocr", "hip") and _keeps_from(step["code"]) == "rocr":
         return None
     if step is None and runtime in ("rocr", "tinygrad"):
         step = step_without_kfd(device)
@@ -237,6 +219,14 @@ def _judge(
     return Withheld(step["step"], step["code"], reason, visible, counted)
 
 
+def _keeps_from(code: str | None) -> str:
+    """Return which runtimes a cause keeps the device from; "" for all that need the step."""
+    from probe_core.model.causes import cause_of
+
+    cause = cause_of(code)
+    return cause.keeps_from if cause is not None else ""
+
+
 _OUT = (False, False)
 _UNKNOWN = (None, None)
 _LISTED = (None, True)
@@ -267,13 +257,13 @@ def _is_silent(device: DeviceDoc, step: str, code: str) -> bool:
 def _vulkan(device: DeviceDoc, step: str, code: str) -> _Verdict:
     vendor = device["vendor"]
     if step == "driver":
-        return _UNKNOWN if code in (*_OPEN_DRIVERS, "vgpu-host-driver") else _OUT
+        return _UNKNOWN if _keeps_from(code) == "other driver" else _OUT
     if step == "library":
         # NVIDIA's Vulkan driver comes with the other libraries, whose version differs too.
         return _OUT if code == "version-mismatch" else _UNKNOWN
     if step == "runtime" or _is_silent(device, step, code):
         return _UNKNOWN
-    return _UNKNOWN if vendor == "nvidia" and code in _OF_CUDA_ALONE else _OUT
+    return _UNKNOWN if _keeps_from(code) in ("cuda", "cuda rule") and vendor == "nvidia" else _OUT
 
 
 def _without_render_node(step: StepDoc, devices: Iterable[DeviceDoc]) -> _Verdict:
@@ -292,7 +282,7 @@ def _tinygrad(device: DeviceDoc, step: str, code: str) -> _Verdict:
         return _LISTED if step in ("library", "runtime") else _native(device, step, code)
     if step == "driver" or code == "gpu-excluded":
         return _OUT
-    if step in ("library", "runtime") or code in _OF_CUDA_RULES:
+    if step in ("library", "runtime") or _keeps_from(code) == "cuda rule":
         return _LISTED
     if _is_silent(device, step, code):
         return _UNKNOWN
@@ -304,7 +294,7 @@ def _container(device: DeviceDoc, step: str, code: str) -> _Verdict:
     """Judge for containers yet to be started, by a service that has limits of its own."""
     if step in ("hardware", "driver", "library") or code == "gpu-excluded":
         return _UNKNOWN if _is_silent(device, step, code) else _OUT
-    return _LISTED if step == "runtime" or code in _OF_CUDA_RULES else _UNKNOWN
+    return _LISTED if step == "runtime" or _keeps_from(code) == "cuda rule" else _UNKNOWN
 
 
 _RULES = {"vulkan": _vulkan, "tinygrad": _tinygrad, "nvidia-container": _container}

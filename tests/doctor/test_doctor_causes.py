@@ -12,7 +12,6 @@ from readiness_nodes import Node, nvidia
 from reports import report_of
 from weights import mostly_heavy
 
-from probe_core.doctor.causes import SCOPES
 from probe_core.doctor.check import Request
 from probe_core.doctor.checks import further_checks
 from probe_core.doctor.examine import all_checks
@@ -37,10 +36,9 @@ def test_every_cause_has_a_pair() -> None:
     assert set(CASES) | ELSEWHERE == set(CAUSES)
 
 
-def test_every_scope_names_causes() -> None:
-    codes = [code for text in SCOPES.values() for code in text.split()]
-    assert len(codes) == len(set(codes))
-    assert set(codes) <= set(CAUSES)
+def test_every_cause_says_whose_it_is_in_known_words() -> None:
+    assert {cause.vendor for cause in CAUSES.values()} == {"", "nvidia", "amd", "intel"}
+    assert {cause.system for cause in CAUSES.values()} == {"", "darwin", "windows"}
 
 
 def test_every_check_has_a_code_and_a_sentence() -> None:

@@ -10,7 +10,7 @@ import test_readiness_causes as causes
 from readiness_nodes import Node, amd, intel, nvidia
 
 from probe_core.machine import Machine
-from probe_core.model.causes import CAUSES
+from probe_core.model.causes import CAUSES, Command
 from probe_core.readiness.distributions import (
     COMMANDS,
     FAMILIES,
@@ -19,7 +19,7 @@ from probe_core.readiness.distributions import (
     family_of,
     os_release,
 )
-from probe_core.readiness.fixes import ON_HOST, exact_fix, fix_of, meaning_of, option
+from probe_core.readiness.fixes import IN_CONTAINER, ON_HOST, exact_fix, fix_of, meaning_of, option
 from probe_core.readiness.scene import Scene
 
 NAMES = {
@@ -220,8 +220,16 @@ def test_no_fix_of_any_cause_raises_or_keeps_a_brace(
 
 
 def test_every_topic_of_a_fix_has_commands() -> None:
-    topics = {piece for pieces in ON_HOST.values() for piece in pieces if piece[0] != "="}
+    parts = [part for cause in CAUSES.values() for fix in cause.fixes.values() for part in fix]
+    topics = {part for part in parts if isinstance(part, Command)}
     assert {topic for topic in topics if "{" not in topic} <= set(COMMANDS)
+
+
+def test_every_situation_of_a_fix_is_one_that_is_looked_for() -> None:
+    situations = {name for cause in CAUSES.values() for name in cause.fixes}
+    engines = {*surroundings.ENGINES, "kubernetes", "apptainer", "flatpak", "container"}
+    without_nvidia = {"pod without NVIDIA", "container without NVIDIA"}
+    assert situations <= {*ON_HOST, *IN_CONTAINER, *engines, *without_nvidia}
 
 
 @pytest.mark.parametrize("text", ["", "ID\n=\nID==x\n", "\0\0", 'ID="ubuntu', "ID_LIKE=ubuntu"])
