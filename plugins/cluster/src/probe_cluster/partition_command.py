@@ -87,11 +87,9 @@ def run(args: argparse.Namespace, context: Context) -> int:
 def _run(
     args: argparse.Namespace, context: Context, members: Sequence[Member], links: Links
 ) -> int:
+    from probe_cluster.planning import STRATEGIES, compare, fit, parse_model
     from probe_cluster.planning.document import comparison_document
-    from probe_cluster.planning.fitting import fit
-    from probe_cluster.planning.model_spec import parse_model
     from probe_cluster.planning.predict import RESERVE
-    from probe_cluster.planning.strategies import STRATEGIES, compare
 
     model = parse_model(vars(args))
     reserve = RESERVE if args.reserve is None else args.reserve

@@ -149,49 +149,48 @@ def _rates(link: LinkDoc) -> str:
 def _of_link(link: LinkDoc, network: Network, names: Mapping[str, str]) -> Iterator[LinkFindingDoc]:
     between = " and ".join(names.get(end, end) for end in link["ends"])
     bandwidth, trip = link["bandwidth"], link["round_trip"]
+    reason, fix = link["reason"] or "", link["fix"] or ""
     if bandwidth is None or trip is None:
-        yield {
-            "code": "link-unmeasured",
-            "severity": "warning",
-            "nodes": link["ends"],
-            "what": f"{between} could not be measured",
-            "why": link["reason"] or "no cause is known",
-            "fix": link["fix"] or "",
-            "evidence": link["reason"] or "",
-        }
+        what, why = f"{between} could not be measured", reason or "no cause is known"
+        yield _finding("link-unmeasured", link, what, why, fix, reason)
         return
     if bandwidth < network.least_bandwidth:
-        least = bits(network.least_bandwidth)
-        yield {
-            "code": "link-slow",
-            "severity": "warning",
-            "nodes": link["ends"],
-            "what": f"between {between} {bits(bandwidth)} arrive, less than {least}",
-            "why": "a slow port, a bad cable, radio, or other traffic",
-            "fix": "compare `ethtool INTERFACE` on both, and measure the pair again",
-            "evidence": _rates(link),
-        }
+        arrive, least = bits(bandwidth), bits(network.least_bandwidth)
+        yield _finding(
+            "link-slow",
+            link,
+            f"between {between} {arrive} arrive, less than {least}",
+            "a slow port, a bad cable, radio, or other traffic",
+            "compare `ethtool INTERFACE` on both, and measure the pair again",
+            _rates(link),
+        )
     if link["reason"] is not None:
-        yield {
-            "code": "link-one-way",
-            "severity": "warning",
-            "nodes": link["ends"],
-            "what": f"of {between} only the one can connect to the other",
-            "why": link["reason"],
-            "fix": link["fix"] or "",
-            "evidence": link["reason"],
-        }
+        what = f"of {between} only the one can connect to the other"
+        yield _finding("link-one-way", link, what, reason, fix, reason)
     if trip > network.most_round_trip:
-        most = milliseconds(network.most_round_trip)
-        yield {
-            "code": "link-latency",
-            "severity": "warning",
-            "nodes": link["ends"],
-            "what": f"a round trip between {between} takes {milliseconds(trip)}, more than {most}",
-            "why": "a long path, a tunnel, radio, or a full queue",
-            "fix": "see the path with `traceroute`, and keep these nodes out of one pipeline",
-            "evidence": milliseconds(trip),
-        }
+        took, most = milliseconds(trip), milliseconds(network.most_round_trip)
+        yield _finding(
+            "link-latency",
+            link,
+            f"a round trip between {between} takes {took}, more than {most}",
+            "a long path, a tunnel, radio, or a full queue",
+            "see the path with `traceroute`, and keep these nodes out of one pipeline",
+            took,
+        )
+
+
+def _finding(
+    code: str, link: LinkDoc, what: str, why: str, fix: str, evidence: str
+) -> LinkFindingDoc:
+    return {
+        "code": code,
+        "severity": "warning",
+        "nodes": link["ends"],
+        "what": what,
+        "why": why,
+        "fix": fix,
+        "evidence": evidence,
+    }
 
 
 # The measured links as a table: the slowest first, and what is wrong with them.
