@@ -105,11 +105,15 @@ def test_nothing_readable_is_unknown(machine: Make) -> None:
 def test_this_node_is_cheap_to_ask(given: Callable[..., None]) -> None:
     given()
     assert (node_memory().ram_total or 0) > 0
-    start = time.perf_counter()
-    for _ in range(100):
-        node_memory()
-    # 200 µs is the promise, which the benchmark holds it to; a busy machine gets ten times that.
-    assert (time.perf_counter() - start) / 100 < 2e-3
+    rounds = []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(5):
+            node_memory()
+        rounds.append((time.perf_counter() - start) / 5)
+    # 200 µs is the promise, which the benchmark holds it to; a busy machine gets ten times that,
+    # and the best of twenty rounds, in which it may have done nothing else.
+    assert min(rounds) < 2e-3
 
 
 def test_many_threads_get_the_same(given: Callable[..., None]) -> None:
