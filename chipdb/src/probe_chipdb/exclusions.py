@@ -8,35 +8,22 @@
 _SHARED = ("-shared", " shared")  # the label of NVIDIA's device plugin for time-sliced cards
 # A Vulkan or OpenGL device of a virtual machine, with the host's device in the parenthesis.
 _HOSTED = ("virtio-gpu venus (", "virgl (")
-# Boards as NVIDIA's vGPU types abbreviate them (documentation of vGPU for Compute 7, tables 26 to
-# 30 and 180, and of GRID vGPU 14), to the name that the driver prints on the host.
-_BOARDS = {
-    "p100": "tesla p100-pcie-16gb", "p100x": "tesla p100-sxm2-16gb",
-    "p100c": "tesla p100-pcie-12gb", "v100": "tesla v100-pcie-16gb",
-    "v100d": "tesla v100-pcie-32gb", "v100x": "tesla v100-sxm2-16gb",
-    "v100dx": "tesla v100-sxm2-32gb", "v100l": "tesla v100-fhhl-16gb",
-    "v100s": "tesla v100s-pcie-32gb", "a100": "a100-pcie-40gb", "a100d": "a100 80gb pcie",
-    "a100x": "a100-sxm4-40gb", "a100dx": "a100-sxm4-80gb", "a800d": "a800 80gb pcie",
-    "a800dx": "a800-sxm4-80gb", "h100": "h100 pcie", "h100xm": "h100 80gb hbm3",
-    "h100xs": "h100 sxm5 64gb", "h100xl": "h100 sxm5 94gb", "h100l": "h100 nvl",
-    "h800": "h800 pcie", "h800xm": "h800", "h800l": "h800 nvl", "h200": "h200 nvl", "h200x": "h200",
-    "h20x": "h20-3e", "rtx6000": "quadro rtx 6000", "rtx6000p": "quadro rtx 6000",
-    "rtx8000": "quadro rtx 8000", "rtx8000p": "quadro rtx 8000",
-}  # fmt: skip
 
 
 class Share:
     """A share of a card. parent: the card's name, or empty. profile: "1g.10gb", "8Q", "shared".
 
     description: what kind of share it is, as a clause.
+    board: the card as NVIDIA's vGPU types abbreviate it ("a100dx"), or empty.
     """
 
-    __slots__ = ("description", "parent", "profile")
+    __slots__ = ("board", "description", "parent", "profile")
 
-    def __init__(self, parent: str, profile: str, description: str) -> None:
+    def __init__(self, parent: str, profile: str, description: str, board: str = "") -> None:
         self.parent = parent
         self.profile = profile
         self.description = description
+        self.board = board
 
 
 def share_in(name: str) -> Share | None:
@@ -45,8 +32,8 @@ def share_in(name: str) -> Share | None:
     >>> share = share_in("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb")
     >>> share.parent, share.profile
     ('nvidia-h100-80gb-hbm3', '1g.10gb')
-    >>> share_in("GRID A100DX-7-80C").parent, share_in("NVIDIA L40S") is None
-    ('nvidia a100-sxm4-80gb', True)
+    >>> share_in("GRID A100DX-7-80C").board, share_in("NVIDIA L40S") is None
+    ('a100dx', True)
     """
     text = " ".join(name.lower().split())
     if "mig" in text or "g." in text:
@@ -74,11 +61,11 @@ def _mig(text: str) -> Share | None:
     profile = tail.partition(" ")[0]
     if at < 0 and not _is_slice(profile):
         return None
-    parent = text[:at].rstrip("- ") if at > 0 else ""
+    parent, board = text[:at].rstrip("- ") if at > 0 else "", ""
     if "-" in parent and (shared := _virtual(parent)):
-        parent = shared.parent  # "GRID A100-1-5C MIG 1g.5gb"
+        parent, board = shared.parent, shared.board  # "GRID A100-1-5C MIG 1g.5gb"
     shown = profile if _is_slice(profile) else ""
-    return Share(parent, shown, "it is a MIG slice: a share of a card, not the card")
+    return Share(parent, shown, "it is a MIG slice: a share of a card, not the card", board)
 
 
 def _of_scheduler(text: str) -> str:
@@ -110,7 +97,8 @@ def _virtual(text: str) -> Share | None:
         return None
     shown = profile.upper()
     description = f"it is a virtual GPU (profile {shown}): a share of a card, not the card"
-    return Share(_board(model), shown, description)
+    board = _board(model)
+    return Share(f"nvidia {board}", shown, description, board)
 
 
 def _is_nvidia(name: str) -> bool:
@@ -129,7 +117,7 @@ def _board(model: str) -> str:
         model = head
     if model.endswith(" blackwell dc"):
         model = model.removesuffix("dc") + "server edition"
-    return "nvidia " + _BOARDS.get(model, model)
+    return model
 
 
 def hosted_in(name: str) -> str:

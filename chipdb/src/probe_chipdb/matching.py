@@ -172,10 +172,17 @@ def _add_parents(db: "Database", query: Query, result: Match, share: Share) -> N
     result.profile = share.profile or None
     candidates = by_hardware_id(db, query)
     if candidates is None and share.parent:
-        card = Query(Facts(name=share.parent))
-        candidates = Candidates("name", by_name(db, card))
+        candidates = Candidates("name", _cards(db, share))
     chips = candidates.chips if candidates else []
     result.parents = tuple(chip for chip in chips if not chip.id.endswith(_NEVER_SHARED))
+
+
+def _cards(db: "Database", share: Share) -> "list[Chip]":
+    """The cards that a share is of: by the abbreviation of its board, else by the card's name."""
+    ids = db.ids(f"s:vgpu/{share.board}") if share.board else ()
+    return [chip for id_ in ids if (chip := db.chip(id_))] or by_name(
+        db, Query(Facts(name=share.parent))
+    )
 
 
 def _compare_with_name(candidates: Candidates, named: "list[Chip]", query: Query) -> None:

@@ -281,7 +281,7 @@ def name_problems(data: "Data", db: "Database") -> "Iterator[Problem]":
     for text, entry in data.names.items():
         kind = "vulkan" if text.startswith("mesa/") else "name"
         match = db.match(name=entry["example"], name_kind=kind)
-        chips = (match.chip,) if match.chip else match.candidates
+        chips = (match.chip,) if match.chip else match.parents or match.candidates
         ids = {chip.id for chip in chips}
         means = tuple(entry["means"])
         codenames = [meant for meant in means if "/" not in meant]
