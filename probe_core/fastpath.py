@@ -184,10 +184,17 @@ def extension_suffixes() -> tuple[str, ...]:
 def plain_finders() -> tuple[object, ...]:
     """Return the finders of modules that each interpreter has, before anybody adds one."""
     try:
-        from _frozen_importlib import BuiltinImporter, FrozenImporter
-        from _frozen_importlib_external import PathFinder
+        import _frozen_importlib
+        import _frozen_importlib_external
+
+        names = _frozen_importlib.BuiltinImporter, _frozen_importlib.FrozenImporter
+        found = (*names, _frozen_importlib_external.PathFinder)
+        if all(isinstance(finder, type) for finder in found):
+            return found
     except Exception:
-        from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+        pass
+    from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+
     return BuiltinImporter, FrozenImporter, PathFinder
 
 

@@ -157,7 +157,17 @@ def environment() -> dict[str, str]:
     return {"PYTHONPATH": ":".join(p for p in sys.path if p), "PATH": "/usr/bin:/bin"}
 
 
-OS = {"_collections_abc", "_stat", "genericpath", "os", "os.path", "posixpath", "stat"}
+OS = {
+    "_abc",
+    "_collections_abc",
+    "_stat",
+    "abc",
+    "genericpath",
+    "os",
+    "os.path",
+    "posixpath",
+    "stat",
+}
 """What the module site, which these interpreters start without, has loaded in all others."""
 PLAIN_MAY_LOAD = {"__future__", "_json", "errno", "io", "itertools"}
 """Of the standard library, beyond what a bare interpreter has."""

@@ -8,6 +8,7 @@ alone: processes that are started find the same copy, whatever flags they are st
 from __future__ import annotations
 
 import ast
+import atexit
 import os
 import shutil
 import sys
@@ -86,5 +87,6 @@ def put_on_path(how: str) -> None:
     path = os.environ.get("PYTHONPATH", "")
     if "probe-core-private-names" not in path:  # a worker of pytest-xdist takes its parent's copy
         folder = copy(Path(tempfile.mkdtemp(suffix="-probe-core-private-names")), how)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), path]))
         sys.path.insert(0, str(folder))
