@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from probe_core.registry.discover import RESERVED
 from probe_core.wording import joined
 
 # Every sentence as a user reads it: what is wrong, with which word, and what would have worked.
+# Before Python 3.14 argparse takes what begins as a negative number does for an option.
+NEGATIVE = (
+    "probe chip: '-5GiB' is no memory size; write 24GiB, 24576MiB or 25769803776"
+    if sys.version_info >= (3, 14)
+    else "probe chip: --memory needs a value: --memory SIZE"
+)
 MISTAKES: list[tuple[list[str], str]] = [
     (["--static", "typo.json"], "probe: --static typo.json: no such file"),
     (["--config", "typo.toml"], "probe: --config typo.toml: no such file"),
@@ -119,7 +126,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["chip", "x", "--memory", "lots"],
         "probe chip: 'lots' is no memory size; write 24GiB, 24576MiB or 25769803776",
     ),
-    (["chip", "x", "--memory", "-5GiB"], "probe chip: --memory needs a value: --memory SIZE"),
+    (["chip", "x", "--memory", "-5GiB"], NEGATIVE),
     (
         ["chip", "x", "--memory", "1e99GiB"],
         "probe chip: '1e99GiB' is no memory size; write 24GiB, 24576MiB or 25769803776",

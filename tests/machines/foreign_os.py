@@ -1,6 +1,6 @@
 """Takes from this interpreter what Windows or macOS lack: modules, functions, constants.
 
-By the lines "Availability" of the Python 3.11 to 3.13 library reference, of os, signal, socket,
+By the lines "Availability" of the Python 3.11 to 3.15 library reference, of os, signal, socket,
 select, time, and of the modules that exist on Unix alone. The standard library is imported before,
 as it is here: it branches by itself on each system. What is imported later sees what is left.
 """
@@ -137,6 +137,7 @@ def become(system: str) -> None:
             importlib.import_module(name)
         except ImportError:
             pass
+    sys.modules["asyncio"].new_event_loop().close()  # the first one decides on which system it is
     for name in modules:
         sys.modules[name] = None  # type: ignore[assignment]  # as for a module that is not there
     for name, names in absent.items():
