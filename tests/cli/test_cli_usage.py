@@ -18,13 +18,14 @@ from probe_core.probing import registered_probers
 from probe_core.registry.discover import RESERVED
 from probe_core.wording import joined
 
-# Every sentence as a user reads it: what is wrong, with which word, and what would have worked.
 # Before Python 3.14 argparse takes what begins as a negative number does for an option.
 NEGATIVE = (
     "probe chip: '-5GiB' is no memory size; write 24GiB, 24576MiB or 25769803776"
     if sys.version_info >= (3, 14)
     else "probe chip: --memory needs a value: --memory SIZE"
 )
+
+# Every sentence as a user reads it: what is wrong, with which word, and what would have worked.
 MISTAKES: list[tuple[list[str], str]] = [
     (["--static", "typo.json"], "probe: --static typo.json: no such file"),
     (["--config", "typo.toml"], "probe: --config typo.toml: no such file"),
