@@ -173,6 +173,7 @@ def _call(function: Hook, request: Request, channel: Channel) -> None:
     except BaseException as error:
         status, reason, details = failure(error)
         if status == "call_error":
+            channel.send("raised")  # the module traceback may take longer than a cleanup has
             print_traceback(error)
     end(channel, status, reason, **details)
 

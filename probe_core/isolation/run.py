@@ -327,6 +327,8 @@ class Run:
             self.patience.touch(self.patience.device, now)
         elif kind == "touching":
             self.patience.touch(frame["device"], now)
+        elif kind == "raised":
+            self.patience.due = NEVER
         elif kind == "done":
             self.phase = "cleanup"
             self.patience.clean_up(now)
