@@ -177,7 +177,7 @@ def test_a_host_that_inherits_orphans_keeps_no_zombie(tmp_path: Path) -> None:
 UNKILLABLE = """
 import ctypes, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from probe_core.isolation import ending
+from probe_core.isolation import processes
 from probe_core.isolation.launch import run_probers
 from probe_core.machine import Machine
 from probe_core.registry.prober import Prober
@@ -198,9 +198,9 @@ prober.deadline_s = 0.6
 start = time.monotonic()
 run, = run_probers([prober], Machine(), (), meanwhile=keep_a_zombie)
 print(run.status, run.abandoned, len(run.sightings), time.monotonic() - start < 1.6)
-print(len(ending._unreaped), os.waitid(os.P_PID, *ending._unreaped, os.WEXITED | os.WNOHANG))
+print(len(processes._unreaped), os.waitid(os.P_PID, *processes._unreaped, os.WEXITED | os.WNOHANG))
 os.waitpid(zombie[0], 0)
-while ending._unreaped:
+while processes._unreaped:
     run_probers([], Machine(), ())
     time.sleep(0.01)
 try:
