@@ -1,8 +1,9 @@
-"""Refreshes what is made from tables in the code: `python docs/generate.py`, or `--check` it.
+"""Refreshes what is made from the code and tracked: `python docs/generate.py`, or `--check` it.
 
-The typed views and TypedDicts of the model hold marks in comments, and what lies between is made
-from the tables of fields. The pictures are what `probe` prints. What else is made from the code is
-made where it is needed: pages with the site, schema and manual pages with the wheels.
+The TypedDicts of the report's document hold marks in comments, and what lies between is made from
+the classes that readers see: type checkers read no other form. The pictures are what `probe`
+prints, and code hosts show them. What else is made from the code is made where it is needed: pages
+with the site, schema and manual pages with the wheels.
 """
 
 from __future__ import annotations
