@@ -10,6 +10,8 @@ from pathlib import Path
 
 from docpages import ROOT
 
+from probe_nvidia.wrong import INIT, TABLE
+
 _WORD = re.compile(r"[a-z]+(-[a-z]+)*")
 _VARIABLE = re.compile(r"(?<![A-Z_])PROBE_[A-Z]+(_[A-Z]+)*")
 
@@ -61,7 +63,8 @@ def finding_codes(*patterns: str) -> set[str]:
                 # A mapping with a status is a step of readiness; its page lists their causes.
                 pairs = zip(node.keys, node.values, strict=True)
                 found |= {w for key, value in pairs if _says(key, "code") for w in words(value)}
-    return found
+    tables = [path for path, _ in trees(*patterns) if path.name == "wrong.py"]
+    return found | ({cause.word for cause in TABLE.values() if cause.what} if tables else set())
 
 
 def _says(node: ast.expr | None, text: str) -> bool:
@@ -83,18 +86,12 @@ _MAKERS = {"finding", "_finding", "_broken"}
 def unavailable_codes() -> set[str]:
     """Return the codes that our own probers give to `Unavailable`."""
     found = set()
-    for path, tree in trees("plugins/*/src/**/*.py"):
+    for _, tree in trees("plugins/*/src/**/*.py"):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _called(node) in _REFUSALS:
                 found |= {w for k in node.keywords if k.arg == "code" for w in words(k.value)}
-            if path.name == "reasons.py" and isinstance(node, ast.Tuple):
-                found |= set(_code_of(node.elts))
-    return found
-
-
-def _code_of(elements: list[ast.expr]) -> list[str]:
-    """Return the code of a (code, sentence, fix), and nothing of any other tuple."""
-    return words(elements[0]) if len(elements) == 3 and not words(elements[1]) else []
+    refusals = [cause.word for (place, _), cause in TABLE.items() if place == INIT]
+    return found | {word for word in refusals if _WORD.fullmatch(word)}
 
 
 def words(node: ast.expr) -> list[str]:

@@ -21,7 +21,8 @@ import probe_core
 from probe_core import api, config, hookspecs, machine, model, sysfs
 from probe_core.cli import COMMANDS
 from probe_core.isolation import run, wire
-from probe_core.model import field, fields, kinds, parts
+from probe_core.model import device as devices
+from probe_core.model import field, kinds
 from probe_core.model.findings import CODES, SEVERITIES
 from probe_core.recording import declared, paths
 from probe_core.registry import discover, prober
@@ -164,7 +165,7 @@ def test_no_finding_is_documented_that_nobody_makes() -> None:
 
 def test_every_field_of_a_sighting_is_documented() -> None:
     text = page("sighting")
-    reported = [field for field in fields.FIELDS.values() if field.reported]
+    reported = [field for field in devices.FIELDS.values() if field.reported]
     nested = [key for field in reported for key in field.fields or () if field.shape != "peak"]
     assert len(reported) > 25
     assert missing({*(field.name for field in reported), *nested, "memory_bytes"}, text) == []
@@ -175,7 +176,7 @@ def test_every_device_kind_is_documented() -> None:
 
 
 def test_the_bounds_on_the_pages_are_those_of_the_code() -> None:
-    assert (parts.MIB, parts.MAX_MEMORY) == (1 << 20, 64 << 40)
+    assert (devices.MIB, devices.MAX_MEMORY) == (1 << 20, 64 << 40)
     assert "1 MiB to 64 TiB" in page("sighting")
     assert f"1 to {field.MAX_ITEMS} strong ids" in page("sighting")
     many = f"At most {wire.MAX_DEVICES} devices\nand {wire.MAX_FINDINGS} findings"
