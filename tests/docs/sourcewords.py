@@ -55,7 +55,8 @@ def causes() -> set[str]:
 def finding_codes(*patterns: str) -> set[str]:
     """Return the codes of the findings that source files make, by a call or as a mapping."""
     found = set()
-    for _, tree in trees(*patterns):
+    for path, tree in trees(*patterns):
+        found |= _of_table(path, "handle", "listing", "state")
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and node.args and _called(node) in _MAKERS:
                 found |= {w for value in _values(node.args[0], tree) for w in words(value)}

@@ -95,8 +95,8 @@ def _count_one_by_one(asker: Asker) -> int:
 
 
 def _active(asker: Asker, count: int) -> list[int]:
-    states = asker.each("nvmlDeviceGetNvLinkState", range(count))
-    return [link for link, state in enumerate(states) if state == 1]
+    call = "nvmlDeviceGetNvLinkState"
+    return [link for link in range(count) if asker.get(None, call, link) == 1]
 
 
 def _fabric(asker: Asker) -> str | None:
@@ -111,8 +111,8 @@ def _fabric(asker: Asker) -> str | None:
 def _nvlinks(asker: Asker, active: list[int], speed: int | None) -> list[LinkDoc]:
     """Return one entry per peer, with the number of links to it."""
     by_address: dict[str | bytes, list[int]] = {}  # 18 links lead to four switches
-    infos = asker.each("nvmlDeviceGetNvLinkRemotePciInfo", active)
-    for link, info in zip(active, infos, strict=True):
+    for link in active:
+        info = asker.get(None, "nvmlDeviceGetNvLinkRemotePciInfo", link)
         by_address.setdefault(getattr(info, "busId", ""), []).append(link)
     peers: dict[str | None, list[int]] = {}
     for address, links in by_address.items():

@@ -191,8 +191,6 @@ class Gpu:
     None of a whole GPU. A call that the device does not support is not made again.
     """
 
-    __slots__ = ("_activity", "_asker", "_rates", "_refused", "id", "instance", "integrated")
-
     def __init__(
         self,
         nvml: Any,
@@ -383,8 +381,6 @@ _OLD = "this GPU has no counters of it (GPM, Hopper and later)"
 
 class Activity:
     """The counters of one GPU, or of a GPU instance: (its GPU's handle, its number)."""
-
-    __slots__ = ("_before", "_handle", "_instance", "_nvml", "_reason", "_spare")
 
     def __init__(self, nvml: Any, handle: Any, instance: tuple[Any, int] | None) -> None:
         self._nvml = nvml

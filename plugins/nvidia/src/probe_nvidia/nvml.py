@@ -32,7 +32,7 @@ from probe_nvidia.wrong import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from probe_nvidia.scene import Scene
@@ -48,7 +48,7 @@ _FOLDERS = (
     "/usr/local/nvidia/lib",
 )
 
-_TEXT = 96
+_ROOM = 96
 """Bytes of a name or UUID, with the NUL at the end (NVML_DEVICE_UUID_V2_BUFFER_SIZE)."""
 
 
@@ -139,34 +139,20 @@ class FabricInfo(Structure):
     )
 
 
+_ONE_NUMBER = """
+    nvmlDeviceGetComputeInstanceId nvmlDeviceGetComputeMode nvmlDeviceGetCount
+    nvmlDeviceGetCurrPcieLinkGeneration nvmlDeviceGetCurrPcieLinkWidth
+    nvmlDeviceGetEnforcedPowerLimit nvmlDeviceGetGpuInstanceId nvmlDeviceGetIndex
+    nvmlDeviceGetMaxClockInfo nvmlDeviceGetMaxMigDeviceCount nvmlDeviceGetMaxPcieLinkGeneration
+    nvmlDeviceGetMaxPcieLinkWidth nvmlDeviceGetMemoryBusWidth nvmlDeviceGetMinorNumber
+    nvmlDeviceGetNumGpuCores nvmlDeviceGetNvLinkRemoteDeviceType nvmlDeviceGetNvLinkState
+    nvmlDeviceGetPersistenceMode nvmlDeviceGetPowerManagementDefaultLimit
+    nvmlDeviceGetPowerManagementLimit nvmlSystemGetCudaDriverVersion
+    nvmlSystemGetCudaDriverVersion_v2
+""".split()
+
 WRITES: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(
-        (
-            "nvmlDeviceGetComputeInstanceId",
-            "nvmlDeviceGetComputeMode",
-            "nvmlDeviceGetCount",
-            "nvmlDeviceGetCurrPcieLinkGeneration",
-            "nvmlDeviceGetCurrPcieLinkWidth",
-            "nvmlDeviceGetEnforcedPowerLimit",
-            "nvmlDeviceGetGpuInstanceId",
-            "nvmlDeviceGetIndex",
-            "nvmlDeviceGetMaxClockInfo",
-            "nvmlDeviceGetMaxMigDeviceCount",
-            "nvmlDeviceGetMaxPcieLinkGeneration",
-            "nvmlDeviceGetMaxPcieLinkWidth",
-            "nvmlDeviceGetMemoryBusWidth",
-            "nvmlDeviceGetMinorNumber",
-            "nvmlDeviceGetNumGpuCores",
-            "nvmlDeviceGetNvLinkRemoteDeviceType",
-            "nvmlDeviceGetNvLinkState",
-            "nvmlDeviceGetPersistenceMode",
-            "nvmlDeviceGetPowerManagementDefaultLimit",
-            "nvmlDeviceGetPowerManagementLimit",
-            "nvmlSystemGetCudaDriverVersion",
-            "nvmlSystemGetCudaDriverVersion_v2",
-        ),
-        (c_uint,),
-    ),
+    **dict.fromkeys(_ONE_NUMBER, (c_uint,)),
     "nvmlDeviceGetAttributes": (Attributes,),
     "nvmlDeviceGetCudaComputeCapability": (c_uint, c_uint),
     "nvmlDeviceGetCurrentClocksEventReasons": (c_ulonglong,),
@@ -185,6 +171,13 @@ WRITES: dict[str, tuple[Any, ...]] = {
 }
 """Function → the types of what it writes; its arguments are the handle, numbers and bytes."""
 
+TEXTS = ("nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlSystemGetDriverVersion")
+"""Functions that write a text."""
+
+_PROCESSES = "nvmlDeviceGetComputeRunningProcesses"
+COUNTED = (f"{_PROCESSES}_v3", f"{_PROCESSES}_v2", _PROCESSES)
+"""Functions that list processes: of today's drivers, of those before 510, and before 450."""
+
 _VERSIONS = {
     "nvmlDeviceGetAttributes": "_v2",
     "nvmlDeviceGetCount": "_v2",
@@ -201,6 +194,53 @@ def _absent(*_arguments: Any) -> int:
     return FUNCTION_NOT_FOUND
 
 
+def _writing(function: Callable[..., int], kinds: Sequence[Any]) -> Callable[..., Any]:
+    """Return a call that returns what the function writes: a number, a structure or a list.
+
+    Each call has variables of its own: a driver that answers without writing must not repeat
+    another GPU's figure.
+    """
+
+    def call(*arguments: Any) -> Any:
+        results = [kind() for kind in kinds]
+        _check(function(*arguments, *map(byref, results)))
+        values = [r.value if isinstance(r, (c_uint, c_ulonglong)) else r for r in results]
+        return values[0] if len(values) == 1 else values
+
+    return call
+
+
+def _text(function: Callable[..., int]) -> Callable[..., bytes]:
+    """Return a call that returns the text that the function writes."""
+
+    def call(*handle: Any) -> bytes:
+        buffer = (c_char * _ROOM)()
+        _check(function(*handle, buffer, _ROOM))
+        return buffer.value
+
+    return call
+
+
+def _counting(function: Callable[..., int]) -> Callable[..., range]:
+    """Return a call that returns as many numbers as there are processes; who they are is not asked.
+
+    nvidia-ml-py returns the processes.
+    """
+
+    def call(handle: Any) -> range:
+        count = c_uint(0)
+        code = function(handle, byref(count), None)
+        _check(0 if code == INSUFFICIENT_SIZE else code)
+        return range(count.value)
+
+    return call
+
+
+def _check(code: int) -> None:
+    if code:
+        raise NvmlError(code)
+
+
 class Client:
     """Calls the library's functions by nvidia-ml-py's names; raises `NvmlError`."""
 
@@ -208,29 +248,18 @@ class Client:
         self._library: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function of `WRITES`, which is kept."""
-        if name not in WRITES:
+        """Return a function of the tables above, which is kept."""
+        function = self._function(name + _VERSIONS.get(name, ""))
+        if name in WRITES:
+            call = _writing(function, WRITES[name])
+        elif name in TEXTS:
+            call = _text(function)
+        elif name in COUNTED:
+            call = _counting(function)
+        else:
             raise AttributeError(name)
-        call = self._writing(name + _VERSIONS.get(name, ""), WRITES[name])
         if self._library is not None:
             setattr(self, name, call)
-        return call
-
-    def _writing(self, symbol: str, kinds: Sequence[Any]) -> Callable[..., Any]:
-        """Return a call that returns what the function writes: a number, a structure or a list.
-
-        Each call has variables of its own: a driver that answers without writing must not repeat
-        another GPU's figure.
-        """
-        function = self._function(symbol)
-
-        def call(*arguments: Any) -> Any:
-            results = [kind() for kind in kinds]
-            if code := function(*arguments, *map(byref, results)):
-                raise NvmlError(code)
-            values = [r.value if isinstance(r, (c_uint, c_ulonglong)) else r for r in results]
-            return values[0] if len(values) == 1 else values
-
         return call
 
     def _function(self, symbol: str) -> Callable[..., int]:
@@ -239,13 +268,7 @@ class Client:
         return function
 
     def _call(self, symbol: str, *arguments: Any) -> None:
-        if code := self._function(symbol)(*arguments):
-            raise NvmlError(code)
-
-    def _text(self, symbol: str, *arguments: Any) -> bytes:
-        buffer = (c_char * _TEXT)()
-        self._call(symbol, *arguments, buffer, _TEXT)
-        return buffer.value
+        _check(self._function(symbol)(*arguments))
 
     def nvmlInit(self) -> None:
         """Load and initialise the library."""
@@ -255,18 +278,6 @@ class Client:
             except OSError:
                 raise NvmlError(LIBRARY_NOT_FOUND) from None
         self._call("nvmlInitWithFlags", 0)
-
-    def nvmlSystemGetDriverVersion(self) -> bytes:
-        """Return the driver's version."""
-        return self._text("nvmlSystemGetDriverVersion")
-
-    def nvmlDeviceGetUUID(self, handle: Any) -> bytes:
-        """Return the UUID of a GPU or MIG instance."""
-        return self._text("nvmlDeviceGetUUID", handle)
-
-    def nvmlDeviceGetName(self, handle: Any) -> bytes:
-        """Return the name of a GPU or MIG instance."""
-        return self._text("nvmlDeviceGetName", handle)
 
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int = 0) -> Memory | MemoryV2:
         """Return the memory of a GPU or MIG instance, in bytes; with its `version` that of 2."""
@@ -281,23 +292,6 @@ class Client:
             value.fieldId = field
         self._call("nvmlDeviceGetFieldValues", handle, len(fields), byref(values))
         return list(values)
-
-    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: Any, version: str = "_v3") -> range:
-        """Return as many numbers as there are processes; who they are is not asked."""
-        count = c_uint(0)
-        function = self._function(f"nvmlDeviceGetComputeRunningProcesses{version}")
-        code = function(handle, byref(count), None)
-        if code not in (0, INSUFFICIENT_SIZE):
-            raise NvmlError(code)
-        return range(count.value)
-
-    def nvmlDeviceGetComputeRunningProcesses_v2(self, handle: Any) -> range:
-        """Return the same of drivers before 510."""
-        return self.nvmlDeviceGetComputeRunningProcesses_v3(handle, "_v2")
-
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> range:
-        """Return the same of drivers before 450."""
-        return self.nvmlDeviceGetComputeRunningProcesses_v3(handle, "")
 
 
 def start(scene: Scene, *, live: bool = False) -> Any:
@@ -367,18 +361,6 @@ class Asker:
     `answers` counts what was answered, `refused` are the functions that this process may not call.
     """
 
-    __slots__ = (
-        "answers",
-        "code",
-        "faults",
-        "handle",
-        "lost",
-        "lost_code",
-        "nvml",
-        "refused",
-        "unknown",
-    )
-
     def __init__(self, nvml: Any, handle: Any) -> None:
         self.nvml = nvml
         self.handle = handle
@@ -422,25 +404,6 @@ class Asker:
             if self.lost or (self.code is not None and self.code not in MISSING):
                 return None
         return None
-
-    def each(self, call: str, arguments: Iterable[int]) -> Iterator[Any]:
-        """Yield what `call` answers for each argument, None where it does not, as `get` does.
-
-        Of the parts of a device there can be many: 18 links of each GPU, asked twice.
-        """
-        function = getattr(self.nvml, call, None)
-        for argument in arguments:
-            if function is None or self.lost:
-                yield self.get(None, call, argument)
-                continue
-            try:
-                answer = function(self.handle, argument)
-            except Exception as error:
-                self._fail(None, call, error)
-                answer = None
-            else:
-                self.answers += 1
-            yield answer
 
     def number(self, field: str, call: str, *arguments: Any) -> int | None:
         """Return a count or figure; 0 is no answer, for none of these can be 0."""

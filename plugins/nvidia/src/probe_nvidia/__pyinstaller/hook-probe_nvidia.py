@@ -1,7 +1,6 @@
-"""Name nvidia-ml-py's module: the prober imports it by name, which PyInstaller does not see.
+"""Name nvidia-ml-py's module, which the prober imports where it needs it.
 
-It is the definition of NVML's calls wherever the fast client differs or fails, so a bundle without
-it answers only for drivers that both know.
+It is the client of live figures, and of Windows: a bundle without it has neither.
 """
 
 hiddenimports = ["pynvml"]
