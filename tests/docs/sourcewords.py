@@ -10,7 +10,7 @@ from pathlib import Path
 
 from docpages import ROOT
 
-from probe_nvidia.wrong import INIT, TABLE
+from probe_nvidia.causes import INIT, TABLE
 
 _WORD = re.compile(r"[a-z]+(-[a-z]+)*")
 _VARIABLE = re.compile(r"(?<![A-Z_])PROBE_[A-Z]+(_[A-Z]+)*")

@@ -9,7 +9,7 @@ import pytest
 import test_readiness_causes as causes
 from readiness_nodes import Node, amd, intel, nvidia
 
-from probe_core.machine import Machine
+from probe_core.machine import Machine, surroundings
 from probe_core.model.causes import CAUSES, Command
 from probe_core.readiness.distributions import (
     COMMANDS,

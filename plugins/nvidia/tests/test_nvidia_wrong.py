@@ -12,8 +12,8 @@ import pytest
 from probe_core.api import Machine, NotApplicable, Request
 from probe_core.probers import bus
 from probe_nvidia import wrong
+from probe_nvidia.causes import COUNT, INIT, TABLE, Cause, name_of
 from probe_nvidia.scene import Scene
-from probe_nvidia.wrong import COUNT, INIT, TABLE, Cause
 
 GPUS = "start the container with the GPUs: --gpus all, or --device nvidia.com/gpu=all (CDI)"
 NO_FILE = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
@@ -191,7 +191,7 @@ def test_why_the_library_cannot_start(
     if inside:
         tree.file("/.dockerenv", "")
     failure = failure_of(tree, code, NO_FILE if code == 12 else None)
-    name = wrong.name_of(code)
+    name = name_of(code)
     assert (failure.code, failure.fix) == (word, fix)
     assert failure.reason == f"NVML cannot be used ({name}): {why}"
     assert failure.fact == {
@@ -243,7 +243,7 @@ def test_a_count_that_fails_says_what_is_certain(code: int | None, fact: dict[st
     error = Exception("odd")
     error.value = code  # type: ignore[attr-defined]
     failure = wrong.uncounted(error)
-    name = wrong.name_of(code) + " from nvmlDeviceGetCount" if code else ""
+    name = name_of(code) + " from nvmlDeviceGetCount" if code else ""
     evidence = name or "nvmlDeviceGetCount: Exception('odd')"
     assert failure.reason == f"NVML does not report how many GPUs there are: {evidence}"
     assert failure.fact == {"step": "responding", "evidence": evidence, **fact}

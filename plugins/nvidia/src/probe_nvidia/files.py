@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probe_core.api import finding
 from probe_core.sysfs import meminfo
-from probe_nvidia import wrong
+from probe_nvidia import causes, wrong
 from probe_nvidia.scene import driver_of
 
 TYPE_CHECKING = False
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probe_core.api import Machine, SightingMemory
+    from probe_nvidia.causes import Fact
     from probe_nvidia.scene import Scene
     from probe_nvidia.tegra import Soc
-    from probe_nvidia.wrong import Fact, Failure
+    from probe_nvidia.wrong import Failure
 
     Sighting = dict[str, Any]
 
@@ -29,7 +30,7 @@ CUDA 12.9, then 11.0) and GB10 (NVIDIA, "CUDA GPU compute capability")."""
 def recorded(scene: Scene) -> Iterator[Sighting]:
     """Report what a recorded machine's files say; no library can be asked about it."""
     reason = "the machine is a recording, so its driver cannot be queried"
-    fact = wrong.fact("library", "unknown", reason)
+    fact = causes.fact("library", "unknown", reason)
     yield from map(_with_cuda, _all(scene, reason, fact))
 
 
@@ -40,7 +41,7 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
     """
     names = ", ".join(scene.asleep)
     reason = f"{names} sleeps, and a query would wake it"
-    fact = wrong.fact("responding", "unknown", reason, "asleep")
+    fact = causes.fact("responding", "unknown", reason, "asleep")
     yield from map(_with_cuda, _all(scene, reason, fact))
     yield finding(
         "gpu-asleep",
@@ -55,7 +56,7 @@ def asleep(scene: Scene) -> Iterator[Sighting]:
 def module_alone(scene: Scene, soc: Soc) -> Iterator[Sighting]:
     """Report a Jetson module's GPU from the device tree."""
     reason = "this Jetson has no NVML"
-    without = wrong.fact("library", "not_applicable", f"{reason}, and CUDA needs none")
+    without = causes.fact("library", "not_applicable", f"{reason}, and CUDA needs none")
     yield _module(scene, soc, reason, [without])
 
 
@@ -132,9 +133,9 @@ def _module(scene: Scene, soc: Soc, reason: str, facts: list[Fact]) -> Sighting:
 
 def _module_driver(soc: Soc) -> Fact:
     if soc.driver:
-        return wrong.fact("driver", "ok", f"the driver {soc.driver} serves the GPU")
+        return causes.fact("driver", "ok", f"the driver {soc.driver} serves the GPU")
     evidence = "no driver is bound to the GPU, and /sys/module/nvgpu is absent"
-    return wrong.broken("driver", "jetson-no-nvgpu", evidence)
+    return causes.broken("driver", "jetson-no-nvgpu", evidence)
 
 
 def _with_cuda(sighting: Sighting) -> Sighting:

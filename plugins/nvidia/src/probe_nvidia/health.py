@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from probe_nvidia.wrong import HANDLE, NO_PERMISSION, STATE, TABLE, broken, fact, name_of
+from probe_nvidia.causes import HANDLE, NO_PERMISSION, STATE, TABLE, broken, fact, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from probe_nvidia.causes import Fact, Finding
     from probe_nvidia.nvml import Asker
-    from probe_nvidia.wrong import Fact, Finding
 
     Sighting = dict[str, Any]
 

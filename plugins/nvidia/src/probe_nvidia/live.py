@@ -14,11 +14,18 @@ from probe_core.api import Unavailable, each_card
 from probe_core.sysfs import meminfo
 from probe_core.sysfs.rates import NEEDS_TWO, Rates
 from probe_core.sysfs.users import Users
-from probe_nvidia import mig, nvml, wrong
+from probe_nvidia import mig, nvml
+from probe_nvidia.causes import (
+    FUNCTION_NOT_FOUND,
+    MISSING,
+    NOT_SUPPORTED,
+    code_of,
+    name_of,
+    reason_of,
+)
 from probe_nvidia.device import capability_of, memory_info, mig_mode, pci_facts, slowed_by
 from probe_nvidia.files import INTEGRATED
 from probe_nvidia.nvml import Asker, text
-from probe_nvidia.wrong import FUNCTION_NOT_FOUND, MISSING, NOT_SUPPORTED, code_of, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +142,7 @@ class Sampler:
             try:
                 handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
             except Exception as error:
-                reason = wrong.reason_of(error, "nvmlDeviceGetHandleByIndex")
+                reason = reason_of(error, "nvmlDeviceGetHandleByIndex")
                 yield {"device": name, "status": "unavailable", "reason": reason}
                 continue
             yield from self._first(request, handle, name)

@@ -18,7 +18,7 @@ from ctypes import Structure, byref, c_char, c_ubyte, c_uint, c_ulonglong, c_voi
 
 from probe_core.api import Unavailable
 from probe_nvidia import wrong
-from probe_nvidia.wrong import (
+from probe_nvidia.causes import (
     FUNCTION_NOT_FOUND,
     INSUFFICIENT_SIZE,
     LIBRARY_NOT_FOUND,

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from probe_core.api import Unavailable, each_card
-from probe_nvidia import files, health, mig, wrong
-from probe_nvidia.device import describe, mig_mode, pci_facts
-from probe_nvidia.nvml import Asker, text
-from probe_nvidia.wrong import (
+from probe_nvidia import causes, files, health, mig, wrong
+from probe_nvidia.causes import (
     FUNCTION_NOT_FOUND,
     HANDLE,
     INVALID_ARGUMENT,
     NO_PERMISSION,
     NOT_FOUND,
+    TABLE,
+    code_of,
+    reason_of,
 )
+from probe_nvidia.device import describe, mig_mode, pci_facts
+from probe_nvidia.nvml import Asker, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from probe_nvidia.causes import Cause, Fact
     from probe_nvidia.scene import Scene
-    from probe_nvidia.wrong import Cause, Fact
 
     Sighting = dict[str, Any]
 
@@ -61,7 +64,7 @@ class Walk:
         self.silent = [identity for identity in self.expected if scene.request.skip(identity)]
         self.driver = _driver(nvml, scene)
         version = self.driver.get("version", "of unknown version")
-        self.library = wrong.fact("library", "ok", f"nvmlInit succeeded, driver {version}")
+        self.library = causes.fact("library", "ok", f"nvmlInit succeeded, driver {version}")
         self.seen: set[str] = set()
         self.handles = 0
         self.indexes: set[int] = set()
@@ -88,7 +91,7 @@ class Walk:
             try:
                 handle = self.nvml.nvmlDeviceGetHandleByPciBusId(_bus_id(identity))
             except Exception as error:
-                code = wrong.code_of(error)
+                code = code_of(error)
                 if code == FUNCTION_NOT_FOUND:
                     return
                 if code not in (NOT_FOUND, INVALID_ARGUMENT):
@@ -115,7 +118,7 @@ class Walk:
             yield from self._device(asker, index, name)
 
     def _fail(self, key: int | str, error: Exception, call: str) -> None:
-        self.failed[key] = wrong.code_of(error), wrong.reason_of(error, call)
+        self.failed[key] = code_of(error), reason_of(error, call)
 
     def _device(self, asker: Asker, index: int | None, announced: str) -> Iterator[Sighting]:
         """Yield one GPU; `announced` is the id under which it was announced."""
@@ -165,19 +168,19 @@ class Walk:
         named = dict(zip(nameless, remaining, strict=True)) if is_plain else {}
         yield from self._failed(named)
         for identity in silent:
-            fact = wrong.broken("responding", "driver-hangs", _SILENT)
+            fact = causes.broken("responding", "driver-hangs", _SILENT)
             yield self._card(identity, _SILENT, fact)
         left_out = [*(remaining if not nameless else ()), *self.scene.excluded()]
-        causes = {identity: wrong.gpu_cause(self.scene, identity) for identity in left_out}
-        yield from self._left_out(causes)
-        if causes and not self.count:
-            raise self._none(next(iter(causes.values())))
+        why = {identity: wrong.gpu_cause(self.scene, identity) for identity in left_out}
+        yield from self._left_out(why)
+        if why and not self.count:
+            raise self._none(next(iter(why.values())))
 
     def _failed(self, named: dict[int, str]) -> Iterator[Sighting]:
         """Yield the GPUs that NVML counts and gives no handle for; `named` are ids by index."""
         for key, (code, reason) in self.failed.items():
             identity = named.get(key) if isinstance(key, int) else key
-            cause = wrong.TABLE.get((HANDLE, code), wrong.TABLE[HANDLE, None])
+            cause = TABLE.get((HANDLE, code), TABLE[HANDLE, None])
             if identity is None:
                 yield cause.finding(f"GPU number {key} of NVML", None, reason)
                 continue
@@ -192,12 +195,12 @@ class Walk:
             yield sighting | {"power_state": "unknown"}
             yield cause.finding(f"GPU {identity}", identity, reason)
 
-    def _left_out(self, causes: dict[str, Cause]) -> Iterator[Sighting]:
+    def _left_out(self, why: dict[str, Cause]) -> Iterator[Sighting]:
         """Yield the GPUs that NVML does not list, and one finding for each cause."""
         total = len(self.expected) + len(self.scene.excluded())
         evidence = f"NVML lists {self.count} of {total} GPUs, not this one"
         groups: dict[str, tuple[Cause, list[str]]] = {}
-        for identity, cause in causes.items():
+        for identity, cause in why.items():
             is_excluded = cause.code == "gpu-excluded"
             fact = wrong.excluded(identity) if is_excluded else cause.fact(evidence)
             yield self._card(identity, fact["evidence"], fact)
