@@ -15,6 +15,7 @@ from types import FrameType
 
 import pytest
 from command import argv, environment, install
+from weights import mostly_heavy
 
 from probe_core.cli import COMMANDS, main
 from probe_core.cli.installed import BROUGHT_BY
@@ -132,7 +133,7 @@ def interrupted(number: int, action: Callable[[], int]) -> tuple[int, int]:
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", mostly_heavy(LINES, 2))
 def test_ctrl_c_at_any_moment(
     name: str,
     place: Path,

@@ -65,7 +65,7 @@ def devices(count: int, name: str) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", LONG, WIDE])
-@pytest.mark.parametrize("count", [0, 1, 8, 16])
+@pytest.mark.parametrize("count", mostly_heavy([0, 1, 8, 16], 2))
 def test_invented_devices(
     count: int, name: str, encoding: str, tree: Tree, probers: Probers
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from weights import mostly_heavy
 
 from probe_core.testing import ProberContract
 from probe_core.testing.checks_sampling import Sampling
@@ -214,7 +215,7 @@ def test_there_is_a_bad_prober_for_each_check() -> None:
     assert len(CHECKS) >= 30
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", mostly_heavy(CHECKS, 3))
 def test_a_bad_prober_fails(plugin: Plugin, tmp_path: Path, check: str) -> None:
     bad = BAD[check]
     options = {"changes": (bad,)} if isinstance(bad, tuple) else dict(bad)

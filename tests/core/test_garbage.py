@@ -146,6 +146,7 @@ def ordinary_user() -> Iterator[None]:
         os.seteuid(0)
 
 
+@pytest.mark.heavy
 def test_hundreds_of_devices_are_listed(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     for number in range(256):

@@ -240,6 +240,7 @@ def test_what_files_would_give_again_is_not_kept(tree: Tree, probers: Probers) -
     assert sorted(answers_of(runs_of(tree, probers))) == ["absent", "breaks", "library"]
 
 
+@pytest.mark.heavy
 def test_a_device_that_hung_hangs_in_the_replay(tree: Tree, probers: Probers) -> None:
     for number in (1, 2):
         tree.pci(f"0000:{number:02x}:00.0", "10de:2684", driver="nvidia")

@@ -65,6 +65,7 @@ def test_the_bytes_of_static_reports(tmp_path: Path, chance: Chance) -> None:
     assert document["devices"]
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_static_reports(tmp_path: Path, chance: Chance) -> None:
     """Whatever passes for a report is given, seen, counted and chosen from."""

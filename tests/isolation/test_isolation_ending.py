@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from weights import mostly_heavy
 
 from probe_core.isolation import processes
 from probe_core.isolation.launch import run_probers
@@ -114,15 +115,15 @@ ESCAPES = {
     ),
 }
 ENDS = {
-    "succeeds": 'return not_applicable("none")',
     "hangs": "time.sleep(60)",
     "dies": "os.abort()",
+    "succeeds": 'return not_applicable("none")',
 }
 
 
 @linux
 @pytest.mark.parametrize("escape", ESCAPES)
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", mostly_heavy(ENDS, 2))
 def test_what_a_prober_started_goes_with_it(
     run_hook: Hook, tmp_path: Path, escape: str, end: str
 ) -> None:

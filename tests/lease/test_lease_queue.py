@@ -96,6 +96,7 @@ def test_the_earliest_claim_counts_and_fades(folder: Folder, tmp_path: Path) -> 
     assert claimed(folder) == set()
 
 
+@pytest.mark.heavy
 def test_a_stopped_waiter_keeps_nobody_from_what_comes_free(
     node: Node, running: list[subprocess.Popen[str]]
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_request_for_several_is_not_passed_over(
     assert len(node.held()) == 2
 
 
+@pytest.mark.heavy
 def test_a_held_door_delays_but_does_not_block(node: Node) -> None:
     assert node.run("exec", "--", "true").returncode == 0
     with open(node.leases / ".door", "r+") as door:

@@ -192,6 +192,7 @@ def keeper_of(node: Node) -> int:
     return int(line.split()[1])
 
 
+@pytest.mark.heavy
 def test_a_worker_without_environment_keeps_the_device_when_all_above_are_killed(
     node: Node, delegated: Path
 ) -> None:

@@ -41,6 +41,7 @@ def test_the_order_puts_each_distribution_after_what_it_needs() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.heavy
 def test_a_tag_builds_its_distribution(tmp_path: Path) -> None:
     needs_build_tools()
     ran = build_tag(f"probe-amd-v{VERSION}", str(tmp_path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from foreign import CHANCES, Chance, devices_in, files_of, write_files
 from hypothesis import given
 
@@ -41,6 +42,7 @@ def build(tree: Any) -> dict[str, bytes]:
     return files_of(tree.root)
 
 
+@pytest.mark.heavy
 @given(CHANCES)
 def test_files(tree: Any, chance: Chance) -> None:
     tree.examples = getattr(tree, "examples", None) or build(tree)

@@ -43,6 +43,7 @@ def entry(answer: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
+@pytest.mark.heavy
 def test_driver_that_is_not_there_is_the_reason_and_the_lease_ends(
     tmp_path: Path, node: dict[str, str]
 ) -> None:

@@ -40,6 +40,7 @@ def lines_of(place: Path, backends: list[str], *tasks: Task) -> list[Line]:
     return [line for line in lines if line["event"] != "begin"]
 
 
+@pytest.mark.heavy
 def test_gpus_code_multiplies_and_moves_on_an_emulated_device(tmp_path: Path) -> None:
     tasks = (FP32, memory("read"), memory("write"), memory("copy"))
     compute, *moved = lines_of(tmp_path, ["NOSUCH", "PYTHON"], *tasks)

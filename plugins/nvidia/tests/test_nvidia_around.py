@@ -67,7 +67,7 @@ def outcome(report: dict[str, Any]) -> dict[str, Any]:
     return next(o for o in outcomes if o["status"] != "skipped")  # that of the installed plugin
 
 
-@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize("number", [0, pytest.param(5, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize(
     ("rule", "code"),
     [
