@@ -41,6 +41,8 @@ COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Is: ("is", "is not"),
     ast.IsNot: ("is not", "is"), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
 }  # fmt: skip
+_AT_ONCE = 12
+"""Files of tests in one run: most faults are noticed by the nearest, and more take time to read."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - .*)?$", re.M)
 
 
@@ -156,12 +158,15 @@ def tests_of(source: str) -> list[list[str]]:
     module = ".".join(part for part in parts if part != "__init__")
     room = ".".join(module.split(".")[:2]) if module.startswith("probe_core.") else parts[0]
     own = {path for name in _folders(source, parts) for path in ROOT.glob(f"{name}/test_*.py")}
-    groups: list[list[str]] = [[], [], [], []]
+    ranked = []
     for path in (path for pattern in TESTS for path in ROOT.glob(f"{pattern}/**/test_*.py")):
         text = path.read_text("utf-8")
         rank = 0 if module in text else 1 if path in own else 2 if room in text else 3
-        groups[rank].append(path.relative_to(ROOT).as_posix())
-    return [sorted(group) for group in groups[:3] if group]
+        if rank < 3:
+            mentions = text.count(module) + 10 * (parts[-1] in path.stem)
+            ranked.append((rank, -mentions, path.relative_to(ROOT).as_posix()))
+    paths = [path for _, _, path in sorted(ranked)]
+    return [paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE)]
 
 
 def _folders(source: str, parts: list[str]) -> list[str]:
